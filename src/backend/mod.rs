@@ -1,0 +1,101 @@
+//! What executes a model: ONNX Runtime, or a script.
+//!
+//! A backend runs inside a worker process. Everything between two clock readings happens in [`Backend::iterate`];
+//! all other methods are outside the timed region and may allocate.
+
+pub mod failure;
+pub mod inputs;
+pub mod mock;
+pub mod onnxruntime;
+pub mod request;
+
+pub use failure::{Failure, FailureKind};
+pub use request::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+
+use crate::onnx::ElementType;
+use crate::probe::Usage;
+
+/// One model, loaded once and run many times.
+pub trait Backend {
+    /// Loads the model; its duration is `load_ns`.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's own message, classified.
+    fn load(&mut self) -> Result<(), Failure>;
+
+    /// Binds inputs and outputs after loading, outside every timed region.
+    ///
+    /// # Errors
+    ///
+    /// Names, types or shapes that do not fit the model.
+    fn bind(&mut self) -> Result<(), Failure>;
+
+    /// How many input sets there are.
+    fn input_sets(&self) -> usize;
+
+    /// Makes the input set with this index the one that [`Backend::iterate`] uses.
+    fn select(&mut self, input_set: usize);
+
+    /// Runs the selected input `times` times: the timed region. No allocation, log or lock of ours.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's own message, classified.
+    fn iterate(&mut self, times: u32) -> Result<(), Failure>;
+
+    /// The outputs for the selected input, copied out.
+    ///
+    /// # Errors
+    ///
+    /// Outputs that are no tensors, and what the runtime reports.
+    fn outputs(&mut self) -> Result<Vec<OutputTensor>, Failure>;
+
+    /// What executes the model and where each node went.
+    fn placement(&self) -> Placement;
+
+    /// Memory and processor time of this process so far.
+    fn usage(&self) -> Usage {
+        crate::probe::usage()
+    }
+}
+
+/// One output, copied out of the runtime.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputTensor {
+    /// Name in the model.
+    pub name: String,
+    /// Element type.
+    pub element: ElementType,
+    /// Shape.
+    pub shape: Vec<u64>,
+    /// Elements in row-major order, little-endian.
+    pub bytes: Vec<u8>,
+}
+
+/// What the backend says about itself after loading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Placement {
+    /// Version of the runtime, as it reports it.
+    pub runtime_version: Option<String>,
+    /// Build description of the runtime.
+    pub build: Option<String>,
+    /// Nodes by execution provider after graph optimisation, as read back from the runtime.
+    pub nodes: std::collections::BTreeMap<String, u64>,
+    /// Bytes of all input sets together.
+    pub input_pool_bytes: u64,
+    /// The runtime allocates outputs inside the timed region, because their shapes were not known beforehand.
+    pub dynamic_outputs: bool,
+}
+
+/// The backend that a request asks for.
+///
+/// # Errors
+///
+/// When its library cannot be opened or its inputs cannot be made.
+pub fn open(request: &CellRequest, clock: &mock::ScriptedClock) -> Result<Box<dyn Backend>, Failure> {
+    match &request.backend {
+        BackendRequest::Onnxruntime(settings) => Ok(Box::new(onnxruntime::OnnxRuntime::new(request, settings)?)),
+        BackendRequest::Mock(settings) => Ok(Box::new(mock::MockBackend::new(settings.clone(), clock.clone()))),
+    }
+}

@@ -1,0 +1,55 @@
+//! One file per verb: from arguments to an exit code.
+
+mod doctor;
+mod init;
+mod inspect;
+mod plan;
+mod report;
+mod run;
+mod runtime;
+mod specs;
+mod validate;
+
+use crate::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
+use crate::error::{Error, ExitCode};
+use crate::ui::Ui;
+use crate::{cli, spec, worker};
+
+/// Carries out a command.
+///
+/// # Errors
+///
+/// What ended it; the caller prints it and exits with its code.
+pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
+    match command {
+        Command::Run(arguments) => run::run(&arguments, ui),
+        Command::Validate(arguments) => validate::run(&arguments, ui),
+        Command::Plan(arguments) => plan::run(&arguments, ui),
+        Command::Report(arguments) => report::run(&arguments, ui),
+        Command::Inspect(arguments) => inspect::run(&arguments, ui),
+        Command::Init(arguments) => init::run(&arguments, ui),
+        Command::Schema(SchemaArgs { name }) => print(ui, &schema(name)),
+        Command::Runtime(arguments) => runtime::run(&arguments, ui),
+        Command::Doctor(arguments) => doctor::run(&arguments, ui),
+        Command::Completions(CompletionsArgs { shell }) => {
+            print(ui, &String::from_utf8_lossy(&cli::completions(shell)))
+        }
+        Command::Worker => match worker::child::serve() {
+            Ok(()) => Ok(ExitCode::Done),
+            Err(source) => Err(Error::Io { what: "worker".to_owned(), source }),
+        },
+    }
+}
+
+fn schema(name: SchemaName) -> String {
+    match name {
+        SchemaName::Experiment => spec::schema_text(),
+        SchemaName::Worker => worker::protocol::schema_text(),
+    }
+}
+
+/// Prints data and ends well.
+fn print(ui: &Ui, text: &str) -> Result<ExitCode, Error> {
+    ui.data(text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
+    Ok(ExitCode::Done)
+}

@@ -1,0 +1,142 @@
+//! `perfrun report`, and where the report of a run goes (DESIGN 6).
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{ReportArgs, ReportFormat, RunArgs};
+use crate::compare::against_baseline;
+use crate::error::{Error, ExitCode};
+use crate::host;
+use crate::metric::LATENCY;
+use crate::report::{self, Format, Input};
+use crate::spec::Loaded;
+use crate::store::{Place, Record};
+use crate::summary::summarize;
+use crate::ui::{Ui, table};
+
+pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let record = Record::open(&arguments.record)?;
+    let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
+    let written = write(&record, &folder, &arguments.format, ui)?;
+    if arguments.open {
+        open(&written, ui);
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Where a report goes.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// The folder; `None`: the record's own.
+    pub(super) folder: Option<PathBuf>,
+    /// What to say about it before measuring.
+    pub(super) note: Option<String>,
+}
+
+/// Where the report of a specification goes: `reports/<experiment>/` only for a complete run of the specification as it
+/// stands in its file, and never over one of another machine.
+///
+/// # Errors
+///
+/// A folder that cannot be written, which is better known before measuring than after.
+pub(super) fn target(place: &Place, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
+    let whole = super::specs::restrictions(&arguments.overrides).is_empty();
+    let target = choose(place, &loaded.experiment.name, whole, arguments);
+    if let Some(folder) = &target.folder {
+        check_writable(folder)?;
+    }
+    Ok(target)
+}
+
+/// As [`target`], for a record that is taken up again.
+pub(super) fn target_of_record(place: &Place, record: &Record, arguments: &RunArgs) -> Target {
+    choose(place, &record.manifest.experiment.name, record.manifest.restrictions.is_empty(), arguments)
+}
+
+fn choose(place: &Place, experiment: &str, whole: bool, arguments: &RunArgs) -> Target {
+    if let Some(output) = &arguments.output {
+        return Target { folder: Some(output.clone()), note: None };
+    }
+    if !whole {
+        return Target { folder: None, note: None };
+    }
+    let folder = place.report(experiment);
+    let here = host::describe();
+    let foreign = report::measured_on(&folder).filter(|machine| *machine != here.machine);
+    match (foreign, arguments.replace) {
+        (Some(_), false) => {
+            let name = arguments.machine.clone().unwrap_or(here.machine);
+            let own = place.report(&format!("{experiment}@{name}"));
+            let note = format!(
+                "{} was measured on another machine and stays; this report goes to {} (--replace replaces it)",
+                place.relative(&folder),
+                place.relative(&own)
+            );
+            Target { folder: Some(own), note: Some(note) }
+        }
+        _ => Target { folder: Some(folder), note: None },
+    }
+}
+
+fn check_writable(folder: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Io { what: format!("cannot write {}", folder.display()), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    tempfile::tempfile_in(folder).map(|_| ()).map_err(failed)
+}
+
+/// Summarises and writes the report, then shows table, answer and paths.
+pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui: &Ui) -> Result<Vec<PathBuf>, Error> {
+    let manifest = &record.manifest;
+    let summary = summarize(manifest, &record.runs);
+    let comparisons = against_baseline(&manifest.plan, &summary, &LATENCY);
+    let input = Input { manifest, runs: &record.runs, summary: &summary, comparisons: &comparisons };
+    let rendered = report::render(&input)?;
+    std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    let formats: Vec<Format> = formats
+        .iter()
+        .map(|format| match format {
+            ReportFormat::Md => Format::Markdown,
+            ReportFormat::Html => Format::Html,
+            ReportFormat::Json => Format::Json,
+        })
+        .collect();
+    let written = report::write(&rendered, folder, &formats)?;
+    let mut text = String::from("\n");
+    text.push_str(&table::render(&manifest.plan, &summary, &comparisons, ui.width()));
+    text.push_str("\n\n");
+    for (index, sentence) in report::answer(&manifest.plan, &summary, &comparisons).iter().enumerate() {
+        let label = if index == 0 { "answer" } else { "" };
+        text.push_str(&ui.labelled_text(label, &format!("{} {}", sentence.lead, sentence.text)));
+    }
+    let place = Place::of(&std::path::absolute(&record.folder).map_err(|source| Error::io(&record.folder, source))?)?;
+    let names: Vec<String> = written
+        .iter()
+        .filter(|path| path.extension().is_none_or(|extension| extension != "svg"))
+        .map(|path| shown(path, &place))
+        .collect();
+    text.push_str(&ui.labelled_text("wrote", &names.join("  ")));
+    ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
+    Ok(written)
+}
+
+/// A path as the user would type it.
+fn shown(path: &Path, place: &Place) -> String {
+    let current = std::env::current_dir().unwrap_or_default();
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match absolute.strip_prefix(&current) {
+        Ok(below) => below.display().to_string(),
+        Err(_) if absolute.starts_with(&place.root) => absolute.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+/// Opens the HTML file with what the desktop uses for it.
+pub(super) fn open(written: &[PathBuf], ui: &Ui) {
+    let Some(html) = written.iter().find(|path| path.extension().is_some_and(|extension| extension == "html")) else {
+        ui.note("--open: no HTML report was written");
+        return;
+    };
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    if let Err(error) = std::process::Command::new(program).arg(html).spawn() {
+        ui.note(&format!("--open: cannot start {program}: {error}"));
+    }
+}

@@ -1,0 +1,218 @@
+//! `perfrun run`: validate, plan, measure, report.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::specs;
+use crate::cli::RunArgs;
+use crate::error::{Error, ExitCode};
+use crate::event::Event;
+use crate::host::{self, Neighbour};
+use crate::run::prepare::{self, Provenance};
+use crate::run::{Ended, Job, Prepared};
+use crate::runtime::{self, Library};
+use crate::spec::Loaded;
+use crate::spec::model::Backend;
+use crate::store::{Place, Record};
+use crate::ui::live::Live;
+use crate::ui::{Ui, plan as listing};
+use crate::worker::Interrupts;
+use crate::worker::lock::{self, LockError, MachineLock};
+
+pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let mut paths = arguments.specs.clone();
+    match &arguments.resume {
+        // A file behind `--resume` is a specification, and its newest record is meant.
+        Some(Some(file)) if file.is_file() => paths.push(file.clone()),
+        Some(Some(folder)) if paths.is_empty() => return resume(folder, arguments, &interrupts, ui),
+        Some(Some(folder)) => {
+            let message = format!("--resume {} and a specification contradict each other", folder.display());
+            return Err(Error::refused(message, "name the record, or the specification whose newest record is meant"));
+        }
+        Some(None) | None => {}
+    }
+    let specs = specs::find(&paths)?;
+    // Every file is checked before the first is measured: a mistake in the last one shows at once.
+    let loaded = specs
+        .iter()
+        .map(|path| Ok((path.as_path(), specs::load(path, &arguments.overrides)?)))
+        .collect::<Result<Vec<(&Path, Loaded)>, Error>>()?;
+    let mut code = ExitCode::Done;
+    for (path, loaded) in loaded {
+        ui.warnings(&loaded.warnings);
+        code = code.worst(one(path, &loaded, arguments, &interrupts, ui)?);
+        if code == ExitCode::Interrupted {
+            break;
+        }
+    }
+    Ok(code)
+}
+
+/// One specification, one record.
+fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(path)?;
+    if arguments.resume.is_some() {
+        let name = &loaded.experiment.name;
+        let folder = place.newest_unfinished(name).ok_or_else(|| {
+            Error::refused(format!("no unfinished record of `{name}`"), "run it without --resume to begin a new one")
+        })?;
+        return resume(&folder, arguments, interrupts, ui);
+    }
+    let mut prepared = prepare::prepare(&loaded.experiment)?;
+    if arguments.require_devices {
+        require_devices(&prepared)?;
+    }
+    specs::select(&mut prepared.plan, loaded, arguments.overrides.only.as_deref())?;
+    if arguments.dry_run {
+        return super::print(ui, &listing::describe(&loaded.experiment, &prepared));
+    }
+    let target = super::report::target(&place, loaded, arguments)?;
+    let library = library(&loaded.experiment.backend, arguments, ui)?;
+    let real = library.is_some();
+    let _lock = if real { Some(lock(&loaded.experiment.name, arguments, interrupts, ui)?) } else { None };
+    let neighbours = if real { quiet(arguments.wait, interrupts, ui) } else { Vec::new() };
+    let provenance = Provenance {
+        spec: loaded,
+        spec_path: path,
+        overrides: &arguments.overrides.set,
+        restrictions: specs::restrictions(&arguments.overrides),
+        host: host::describe(),
+        neighbours: neighbours.iter().map(|n| format!("{} uses {:.1} processors", n.name, n.cpus)).collect(),
+        library: library.as_ref(),
+        command: command_line(&place),
+        executable: executable()?,
+    };
+    let job = prepare::create(prepared, &place, provenance)?;
+    execute(job, &place, target, arguments, interrupts, ui)
+}
+
+fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
+    let record = Record::open(folder)?;
+    if record.manifest.complete {
+        let message = format!("{} is complete", folder.display());
+        return Err(Error::refused(message, "`perfrun report` renders it again"));
+    }
+    let absolute = std::path::absolute(folder).map_err(|source| Error::io(folder, source))?;
+    let place = Place::of(&absolute)?;
+    let experiment = record.manifest.experiment.clone();
+    let library = library(&experiment.backend, arguments, ui)?;
+    let _lock = match library {
+        Some(_) => Some(lock(&experiment.name, arguments, interrupts, ui)?),
+        None => None,
+    };
+    let target = super::report::target_of_record(&place, &record, arguments);
+    let job = prepare::resume(record, &place, library.as_ref(), command_line(&place), executable()?)?;
+    execute(job, &place, target, arguments, interrupts, ui)
+}
+
+fn execute(
+    mut job: Job,
+    place: &Place,
+    target: super::report::Target,
+    arguments: &RunArgs,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
+    if let Some(note) = &target.note {
+        ui.note(note);
+    }
+    let mut live = Live::new(ui);
+    let ended = crate::run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    live.finish();
+    let ended = ended?;
+    let folder = match ended {
+        Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),
+        // A partial report never replaces a committed one.
+        Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
+    };
+    let written = super::report::write(&job.record, &folder, &arguments.format, ui)?;
+    if ended == Ended::Interrupted {
+        let record = place.relative(&job.record.folder);
+        ui.note(&format!("everything finished so far is kept; go on with: perfrun run --resume {record}"));
+        return Ok(ExitCode::Interrupted);
+    }
+    if arguments.open {
+        super::report::open(&written, ui);
+    }
+    Ok(outcome(&job.record))
+}
+
+/// 3 if some runs failed or nothing was measured.
+fn outcome(record: &Record) -> ExitCode {
+    use crate::store::{Arm, Outcome};
+    let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
+    let measured = record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed);
+    if failed || !measured { ExitCode::RunsFailed } else { ExitCode::Done }
+}
+
+fn require_devices(prepared: &Prepared) -> Result<(), Error> {
+    let absent: Vec<&str> = prepared.plan.skips.iter().map(|skip| skip.reason.as_str()).collect();
+    if absent.is_empty() {
+        return Ok(());
+    }
+    Err(Error::refused(format!("--require-devices: {}", absent.join("; ")), "leave it out to skip those cells"))
+}
+
+/// The library that workers open; fetched where there is none. `None` with the mock backend.
+fn library(backend: &Backend, arguments: &RunArgs, ui: &Ui) -> Result<Option<Library>, Error> {
+    if matches!(backend, Backend::Mock(_)) {
+        return Ok(None);
+    }
+    let cache = runtime::cache_folder();
+    let found = runtime::find_or_install(arguments.runtime.as_deref(), &cache, &mut |progress| {
+        ui.labelled("runtime", &progress.to_string());
+    })?;
+    Ok(Some(found))
+}
+
+/// Waits for its turn on this machine, saying for whom.
+fn lock(name: &str, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<MachineLock, Error> {
+    let holder = format!("process {}, experiment {name}", std::process::id());
+    let path = lock::default_path();
+    let mut told = false;
+    loop {
+        match MachineLock::try_take(&path, &holder) {
+            Ok(lock) => return Ok(lock),
+            Err(LockError::Held { holder }) if !arguments.no_wait && interrupts.count() == 0 => {
+                if !told {
+                    told = true;
+                    ui.labelled("waiting", &format!("another perfrun measures on this machine: {holder}"));
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Who else uses the machine, after waiting for nobody if that was asked for.
+fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui) -> Vec<Neighbour> {
+    let give_up = wait.map(|wait| Instant::now() + wait.to_duration());
+    let mut told = false;
+    loop {
+        let neighbours = host::neighbours();
+        let waiting = give_up.is_some_and(|time| Instant::now() < time) && interrupts.count() == 0;
+        if neighbours.is_empty() || !waiting {
+            return neighbours;
+        }
+        if !told {
+            told = true;
+            ui.labelled("waiting", "for a quiet machine");
+        }
+        std::thread::sleep(Duration::from_secs(2));
+    }
+}
+
+/// The command as it was typed, without the folders of this user.
+fn command_line(place: &Place) -> String {
+    let words = std::env::args().skip(1).map(|word| {
+        let path = PathBuf::from(&word);
+        if path.is_absolute() { place.relative(&path) } else { word }
+    });
+    std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn executable() -> Result<PathBuf, Error> {
+    std::env::current_exe().map_err(|source| Error::Io { what: "the path of perfrun itself".to_owned(), source })
+}

@@ -1,0 +1,92 @@
+//! From what was typed to specifications: folders are searched, overrides applied, selections marked.
+
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use crate::cli::Overrides;
+use crate::error::Error;
+use crate::plan::{CompiledSelector, Plan, Skip};
+use crate::spec::{self, Loaded, Vocabulary};
+
+/// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
+/// `models` key, sorted.
+///
+/// # Errors
+///
+/// A folder without any.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            found.push(path.clone());
+            continue;
+        }
+        let below: Vec<PathBuf> = WalkDir::new(path)
+            .sort_by_file_name()
+            .into_iter()
+            .filter_map(Result::ok)
+            .map(walkdir::DirEntry::into_path)
+            .filter(|file| is_spec(file))
+            .collect();
+        if below.is_empty() {
+            let message = format!("no specification below {}", path.display());
+            return Err(Error::refused(message, "a specification is a YAML file with a top-level `models` key"));
+        }
+        found.extend(below);
+    }
+    Ok(found)
+}
+
+/// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
+fn is_spec(path: &Path) -> bool {
+    let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    is_yaml && std::fs::read_to_string(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("models:")))
+}
+
+/// Loads one specification with what the command line changes.
+///
+/// # Errors
+///
+/// Every problem of the file and the overrides.
+pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
+    let mut set = overrides.set.clone();
+    set.extend(overrides.runs.map(|runs| format!("runs={runs}")));
+    Ok(spec::load(path, &set)?)
+}
+
+/// Marks what `--only` leaves out as skipped, so that the order of the rest stays as it is.
+///
+/// # Errors
+///
+/// A selector that names what the experiment does not know, or that matches nothing.
+pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Result<(), Error> {
+    let Some(text) = only else { return Ok(()) };
+    let refuse = |error: spec::SelectorError| {
+        let hint = error.hint().map(str::to_owned);
+        Error::Selector(error, hint)
+    };
+    let selector = spec::parse_selector(text).map_err(refuse)?;
+    if let Some(error) = selector.check(&Vocabulary::of(&loaded.experiment)).into_iter().next() {
+        return Err(refuse(error));
+    }
+    let compiled = CompiledSelector::for_plan(&selector, plan);
+    let left_out: Vec<usize> =
+        plan.cells.iter().enumerate().filter(|(_, cell)| !compiled.matches(cell)).map(|(index, _)| index).collect();
+    if left_out.len() == plan.cells.len() {
+        return Err(Error::refused(format!("--only {text} matches no cell"), "`perfrun plan` lists the cells"));
+    }
+    let skip = Skip { reason: format!("not selected by --only {text}"), remedy: None };
+    for index in left_out {
+        plan.mark_skipped(index, skip.clone());
+    }
+    Ok(())
+}
+
+/// The flags that make a record less than its specification, as they were typed.
+pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
+    let mut flags: Vec<String> = overrides.set.iter().map(|set| format!("--set {set}")).collect();
+    flags.extend(overrides.only.iter().map(|only| format!("--only {only}")));
+    flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
+    flags
+}

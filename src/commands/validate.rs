@@ -1,0 +1,32 @@
+//! `perfrun validate`: every problem of every file, and nothing else.
+
+use super::specs;
+use crate::cli::{Overrides, ValidateArgs};
+use crate::error::{Error, ExitCode};
+use crate::plan;
+use crate::ui::Ui;
+
+pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
+    let mut code = ExitCode::Done;
+    for path in specs::find(&arguments.specs)? {
+        match check(&path, &overrides, ui) {
+            Ok(line) => ui.note(&line),
+            Err(error) => {
+                code = code.worst(error.exit_code());
+                ui.error(error.into());
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn check(path: &std::path::Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
+    let loaded = specs::load(path, overrides)?;
+    ui.warnings(&loaded.warnings);
+    let plan = plan::expand(&loaded.experiment)?;
+    for idle in &plan.product.idle_selectors {
+        ui.note(&format!("warning: {idle} matches no cell"));
+    }
+    Ok(format!("{}: valid, {} = {} cells", path.display(), plan.product, plan.cells.len()))
+}

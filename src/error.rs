@@ -1,0 +1,136 @@
+//! Every error that ends a command, and its exit code.
+//!
+//! A failed run is none of these: it is an outcome in the record.
+
+use std::io;
+use std::path::PathBuf;
+
+use miette::Diagnostic;
+
+use crate::onnx::OnnxError;
+use crate::plan::PlanError;
+use crate::report::ReportError;
+use crate::run::prepare::PrepareError;
+use crate::runtime::RuntimeError;
+use crate::spec::{SelectorError, SpecError};
+use crate::store::StoreError;
+use crate::worker::lock::LockError;
+
+/// What a command ends with when it does not succeed.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum Error {
+    /// The specification.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Spec(#[from] SpecError),
+    /// `--only`.
+    #[error("--only: {0}")]
+    Selector(#[source] SelectorError, #[help] Option<String>),
+    /// The matrix.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The facts of host and files.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The runtime library.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A record.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A report.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A model file.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+    /// The machine's lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// What is asked for cannot be done; the user can mend it.
+    #[error("{message}")]
+    Refused {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        #[help]
+        help: Option<String>,
+    },
+    /// A file or descriptor.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was attempted, with the path.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A fault of perfrun.
+    #[error("{0}")]
+    #[diagnostic(help("this is a fault of perfrun; please report it"))]
+    Internal(String),
+}
+
+impl Error {
+    /// A refusal with a hint.
+    pub fn refused(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Error::Refused { message: message.into(), help: Some(help.into()) }
+    }
+
+    /// A failed access to `path`.
+    pub fn io(path: &std::path::Path, source: io::Error) -> Self {
+        Error::Io { what: PathBuf::from(path).display().to_string(), source }
+    }
+
+    /// The exit code (DESIGN 4).
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Internal(_) => ExitCode::Internal,
+            Error::Report(error) if error.is_internal() => ExitCode::Internal,
+            _ => ExitCode::Mendable,
+        }
+    }
+}
+
+/// What perfrun ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// Done.
+    Done = 0,
+    /// Internal fault.
+    Internal = 1,
+    /// What the user can mend.
+    Mendable = 2,
+    /// Some runs failed, or nothing could be measured.
+    RunsFailed = 3,
+    /// Interrupted, with everything finished so far kept.
+    Interrupted = 130,
+}
+
+impl ExitCode {
+    /// The one that is told when several apply: the first of 130, 1, 2, 3, 0.
+    pub fn worst(self, other: Self) -> Self {
+        const ORDER: [ExitCode; 5] =
+            [ExitCode::Interrupted, ExitCode::Internal, ExitCode::Mendable, ExitCode::RunsFailed, ExitCode::Done];
+        ORDER.into_iter().find(|code| *code == self || *code == other).unwrap_or(self)
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        std::process::ExitCode::from(code as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruption_beats_faults_and_faults_beat_failures() {
+        assert_eq!(ExitCode::RunsFailed.worst(ExitCode::Mendable), ExitCode::Mendable);
+        assert_eq!(ExitCode::Interrupted.worst(ExitCode::Internal), ExitCode::Interrupted);
+        assert_eq!(ExitCode::Done.worst(ExitCode::Done), ExitCode::Done);
+    }
+}

@@ -1,0 +1,67 @@
+//! What the runner says while it works. The terminal listens; the record is written by the runner itself.
+
+use std::time::Duration;
+
+use crate::plan::Plan;
+use crate::store::{Manifest, StoredRun};
+
+/// Something happened. Borrowed data belongs to the runner.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The record exists; nothing has run yet.
+    Started {
+        /// What is going to run.
+        manifest: &'a Manifest,
+        /// Runs that an earlier session finished.
+        already_done: usize,
+    },
+    /// The rehearsal has run one cell.
+    Rehearsed {
+        /// How many of how many.
+        done: usize,
+        /// Cells to rehearse.
+        total: usize,
+        /// The pilot.
+        run: &'a StoredRun,
+    },
+    /// The rehearsal is over.
+    RehearsalEnded {
+        /// The plan.
+        plan: &'a Plan,
+        /// All pilots.
+        pilots: &'a [StoredRun],
+        /// How long it took.
+        took: Duration,
+        /// How long the blocks will take, from what the pilots showed.
+        estimate: Option<Duration>,
+    },
+    /// A run of a block begins.
+    RunStarted {
+        /// Index of the cell.
+        cell: usize,
+        /// Number of the block.
+        block: u32,
+    },
+    /// A run of a block has its outcome.
+    RunEnded {
+        /// The run.
+        run: &'a StoredRun,
+        /// Runs with an outcome so far.
+        done: usize,
+        /// Runs in all.
+        total: usize,
+    },
+    /// Every run of a block has its outcome.
+    BlockEnded {
+        /// What was planned.
+        manifest: &'a Manifest,
+        /// Every run so far.
+        runs: &'a [StoredRun],
+        /// Number of the block.
+        block: u32,
+    },
+    /// About a second passed.
+    Tick,
+    /// The first interrupt came; the run in flight is finished.
+    Interrupted,
+}

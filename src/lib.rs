@@ -1,0 +1,54 @@
+//! perfrun: numbers about ONNX models that can be trusted, from one committed YAML file.
+//!
+//! The modules stand in pipeline order; each uses only those above it (a test keeps that true).
+//!
+//! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
+//! exists for the binary and its tests.
+
+pub mod quantity;
+
+pub mod metric;
+
+pub mod host;
+
+pub mod revision;
+
+pub mod stats;
+
+pub mod spec;
+
+pub mod onnx;
+
+pub mod plan;
+
+pub mod runtime;
+
+pub mod probe;
+
+pub mod clock;
+
+pub mod backend;
+
+pub mod measure;
+
+pub mod worker;
+
+pub mod store;
+
+pub mod event;
+
+pub mod run;
+
+pub mod summary;
+
+pub mod compare;
+
+pub mod report;
+
+pub mod error;
+
+pub mod cli;
+
+pub mod ui;
+
+pub mod commands;

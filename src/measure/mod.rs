@@ -1,0 +1,51 @@
+//! The worker's loop: clock, iterations per sample, warm-up, stopping.
+//!
+//! Input: a loaded backend, a clock and the rules. Output: raw samples and why the loop ended.
+//! Deliberately absent: statistics of the result, printing, files, the network.
+
+pub mod batching;
+pub mod sampler;
+pub mod stop;
+pub mod warm;
+
+use serde::{Deserialize, Serialize};
+
+/// Raw samples in the order in which they were taken; three columns of equal length.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Samples {
+    /// Start of each sample since the start of the first inference, in nanoseconds.
+    pub start_ns: Vec<u64>,
+    /// Duration of all iterations of the sample together, in nanoseconds.
+    pub duration_ns: Vec<u64>,
+    /// Index of the input set.
+    pub input: Vec<u32>,
+}
+
+impl Samples {
+    /// Room for `capacity` samples, so that the loop does not allocate.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Samples {
+            start_ns: Vec::with_capacity(capacity),
+            duration_ns: Vec::with_capacity(capacity),
+            input: Vec::with_capacity(capacity),
+        }
+    }
+
+    /// How many samples.
+    pub fn len(&self) -> usize {
+        self.duration_ns.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.duration_ns.is_empty()
+    }
+
+    /// From the start of the first to the end of the last sample, in nanoseconds.
+    pub fn span_ns(&self) -> u64 {
+        match (self.start_ns.first(), self.start_ns.last(), self.duration_ns.last()) {
+            (Some(first), Some(last), Some(duration)) => (last + duration).saturating_sub(*first),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What perfrun measures: every metric's name, unit, direction and meaning, each defined once.
+//!
+//! Adding a metric is one entry in [`METRICS`] and the place that produces its value; tables and exports follow the unit.
+
+/// How a value is scaled and printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Events per second.
+    PerSecond,
+    /// A plain ratio, 1.0-based.
+    Ratio,
+    /// A number of things.
+    Count,
+}
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// A smaller value is better.
+    LowerIsBetter,
+    /// A larger value is better.
+    HigherIsBetter,
+    /// Neither; shown for information.
+    Neutral,
+}
+
+/// One metric of a run. All have one value a run; `latency_ns` is the run's median over its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Stored name with its unit, the key in `metrics.parquet` and `results.json`.
+    pub name: &'static str,
+    /// Heading in reports.
+    pub title: &'static str,
+    /// Unit of the stored value.
+    pub unit: Unit,
+    /// Which way is good.
+    pub direction: Direction,
+    /// What exactly is measured.
+    pub meaning: &'static str,
+}
+
+impl Metric {
+    /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
+    pub fn stem(&self) -> &'static str {
+        ["_ns", "_bytes", "_per_s", "_ratio"].iter().find_map(|unit| self.name.strip_suffix(unit)).unwrap_or(self.name)
+    }
+}
+
+use Direction::{HigherIsBetter, LowerIsBetter, Neutral};
+use Unit::{Bytes, Count, Nanoseconds, PerSecond, Ratio};
+
+const fn metric(
+    name: &'static str,
+    title: &'static str,
+    unit: Unit,
+    direction: Direction,
+    meaning: &'static str,
+) -> Metric {
+    Metric { name, title, unit, direction, meaning }
+}
+
+/// Median duration of one inference.
+pub const LATENCY: Metric = metric(
+    "latency_ns",
+    "latency",
+    Nanoseconds,
+    LowerIsBetter,
+    "median over a run's counted samples of the time that one inference takes, inputs and outputs bound beforehand; service time of a closed loop, one stream",
+);
+/// Inferences per second of one stream.
+pub const THROUGHPUT: Metric = metric(
+    "throughput_per_s",
+    "batches/s",
+    PerSecond,
+    HigherIsBetter,
+    "inferences completed per second between the first and the last counted sample, one stream; gaps count",
+);
+/// Items per second of one stream.
+pub const ITEMS: Metric =
+    metric("items_per_s", "items/s", PerSecond, HigherIsBetter, "throughput times the batch size, one stream");
+/// From starting the worker process to its main function.
+pub const SPAWN: Metric =
+    metric("spawn_ns", "spawn", Nanoseconds, LowerIsBetter, "from starting the worker process to its first answer");
+/// Session creation.
+pub const LOAD: Metric = metric(
+    "load_ns",
+    "load",
+    Nanoseconds,
+    LowerIsBetter,
+    "session creation, graph optimisation included; the file was read once before, so its pages are warm",
+);
+/// The first inference.
+pub const FIRST_INFERENCE: Metric = metric(
+    "first_inference_ns",
+    "first inference",
+    Nanoseconds,
+    LowerIsBetter,
+    "the first inference of the process, in no other statistic",
+);
+/// Until the run was steady.
+pub const TIME_TO_STEADY: Metric = metric(
+    "time_to_steady_ns",
+    "time to steady state",
+    Nanoseconds,
+    LowerIsBetter,
+    "from the start of the first inference to the first counted sample, where the warm-up converged",
+);
+/// Peak resident memory.
+pub const PEAK_RSS: Metric = metric(
+    "peak_rss_bytes",
+    "peak memory",
+    Bytes,
+    LowerIsBetter,
+    "largest resident set of the worker process (VmHWM), runtime library and input pool included",
+);
+/// Processor time per inference.
+pub const CPU_TIME: Metric = metric(
+    "cpu_time_ns",
+    "CPU time",
+    Nanoseconds,
+    LowerIsBetter,
+    "processor time of all threads of the worker per inference while sampling",
+);
+/// Processor time over wall time.
+pub const CPU_UTILISATION: Metric = metric(
+    "cpu_utilisation_ratio",
+    "CPU utilisation",
+    Ratio,
+    Neutral,
+    "processor time over wall time while sampling; 2.0 is two processors fully used",
+);
+/// Reading the clock.
+pub const CLOCK_OVERHEAD: Metric = metric(
+    "clock_overhead_ns",
+    "clock overhead",
+    Nanoseconds,
+    Neutral,
+    "median time between two clock readings; reported, never subtracted",
+);
+/// Smallest step of the clock.
+pub const CLOCK_RESOLUTION: Metric =
+    metric("clock_resolution_ns", "clock resolution", Nanoseconds, Neutral, "smallest step of the clock");
+/// Samples before the counted ones.
+pub const WARMUP_SAMPLES: Metric =
+    metric("warmup_samples", "warm-up samples", Count, Neutral, "samples taken before the counted ones");
+/// Bytes held by the inputs.
+pub const INPUT_POOL: Metric = metric(
+    "input_pool_bytes",
+    "input pool",
+    Bytes,
+    Neutral,
+    "bytes of all input sets together, part of the peak memory",
+);
+
+/// Every metric, in the order of reports.
+pub const METRICS: &[Metric] = &[
+    LATENCY,
+    THROUGHPUT,
+    ITEMS,
+    SPAWN,
+    LOAD,
+    FIRST_INFERENCE,
+    TIME_TO_STEADY,
+    PEAK_RSS,
+    CPU_TIME,
+    CPU_UTILISATION,
+    CLOCK_OVERHEAD,
+    CLOCK_RESOLUTION,
+    WARMUP_SAMPLES,
+    INPUT_POOL,
+];
+
+/// The metric of that stored name.
+pub fn by_name(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_carry_their_unit() {
+        for (index, metric) in METRICS.iter().enumerate() {
+            assert!(METRICS[..index].iter().all(|earlier| earlier.name != metric.name), "{} twice", metric.name);
+            let suffix = match metric.unit {
+                Unit::Nanoseconds => "_ns",
+                Unit::Bytes => "_bytes",
+                Unit::PerSecond => "_per_s",
+                Unit::Ratio => "_ratio",
+                Unit::Count => "",
+            };
+            assert!(metric.name.ends_with(suffix), "{} does not end in {suffix}", metric.name);
+        }
+        assert_eq!(LATENCY.stem(), "latency");
+        assert_eq!(by_name("load_ns"), Some(&LOAD));
+    }
+}

@@ -1,0 +1,145 @@
+//! What can be wrong with a model file, and what to do about it.
+//!
+//! Input: a path and what was found there. Output: one error with a help text for `miette`.
+//! Deliberately absent: what ONNX Runtime says of a model when it loads it; that is a failed run, not an error here.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A model file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("model {}: {kind}", path.display())]
+pub struct OnnxError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it; part of the message, and so not a source besides.
+    pub kind: OnnxErrorKind,
+}
+
+/// Why a model file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum OnnxErrorKind {
+    /// Nothing is there.
+    #[error("there is no such file")]
+    Missing,
+    /// A folder, a pipe or a device.
+    #[error("this is not a file")]
+    NotAFile,
+    /// No bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// The stand-in that Git leaves where Git LFS did not fetch the content.
+    #[error("this is a Git LFS pointer, not the model itself")]
+    GitLfsPointer {
+        /// Size of the model that it stands for, in bytes.
+        bytes: Option<u64>,
+    },
+    /// Something else.
+    #[error("this is not an ONNX file: {detail} (byte {offset})")]
+    NotOnnx {
+        /// Where that shows.
+        offset: u64,
+        /// What shows it.
+        detail: String,
+        /// What the file is instead, when its first bytes tell.
+        instead: Option<&'static str>,
+    },
+    /// The end is missing.
+    #[error("the file is cut off: the content that starts at byte {offset} lacks {missing} bytes")]
+    Truncated {
+        /// Where the incomplete content starts.
+        offset: u64,
+        /// How many bytes are missing.
+        missing: u64,
+    },
+    /// Bytes that no ONNX file has.
+    #[error("the file is damaged at byte {offset}: {detail}")]
+    Damaged {
+        /// Where.
+        offset: u64,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The operating system refused.
+    #[error("cannot read it: {0}")]
+    Io(io::Error),
+}
+
+impl miette::Diagnostic for OnnxError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let help: Box<dyn fmt::Display> = match &self.kind {
+            OnnxErrorKind::Missing => Box::new("a path in a spec is relative to the folder of that spec"),
+            OnnxErrorKind::NotAFile => Box::new("name an .onnx file"),
+            OnnxErrorKind::GitLfsPointer { bytes } => {
+                let size = bytes.map(|bytes| format!(" ({bytes} bytes)")).unwrap_or_default();
+                Box::new(format!("fetch the model{size} with `git lfs pull`"))
+            }
+            OnnxErrorKind::NotOnnx { instead, .. } => Box::new(format!("this looks like {}", (*instead)?)),
+            OnnxErrorKind::Empty | OnnxErrorKind::Truncated { .. } | OnnxErrorKind::Damaged { .. } => {
+                Box::new("copy, download or export the model again")
+            }
+            OnnxErrorKind::Io(_) => return None,
+        };
+        Some(help)
+    }
+}
+
+/// What a file that is not ONNX is, by its first bytes.
+pub(super) fn recognise(head: &[u8]) -> Option<&'static str> {
+    const MAGIC: [(usize, &[u8], &str); 10] = [
+        (0, b"PK\x03\x04", "a zip archive (PyTorch's .pt and .pth files are): export it with `torch.onnx.export`"),
+        (0, b"\x80\x02", "a Python pickle (old .pt files are): export the model to ONNX"),
+        (0, b"\x89HDF", "an HDF5 file (Keras's .h5 files are): export the model to ONNX"),
+        (4, b"ORTM", "ONNX Runtime's own .ort format: name the .onnx file that it was made from"),
+        (4, b"TFL3", "a TensorFlow Lite model: convert it to ONNX"),
+        (0, b"GGUF", "a GGUF file: perfrun runs ONNX models only"),
+        (0, b"\x1f\x8b", "a gzip archive: unpack it"),
+        (0, b"\x7fELF", "a program or library"),
+        (0, b"<", "a web page or XML, perhaps the error page of a failed download"),
+        (0, b"{", "JSON"),
+    ];
+    let starts_here =
+        |(at, magic, _): &&(usize, &[u8], &str)| head.get(*at..).is_some_and(|rest| rest.starts_with(magic));
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
+    match MAGIC.iter().find(starts_here) {
+        Some((_, _, name)) => Some(name),
+        None if !head.is_empty() && head.iter().all(is_text) => Some("a text file"),
+        None => None,
+    }
+}
+
+/// Reads a Git LFS pointer, which is a text file of at most 1024 bytes
+/// (<https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>).
+pub(super) fn git_lfs_pointer(head: &[u8]) -> Option<OnnxErrorKind> {
+    let text = String::from_utf8_lossy(head);
+    if !text.starts_with("version https://git-lfs.github.com/spec/") {
+        return None;
+    }
+    let bytes = text.lines().find_map(|line| line.strip_prefix("size ")?.trim().parse().ok());
+    Some(OnnxErrorKind::GitLfsPointer { bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_formats_are_recognised_by_their_first_bytes() {
+        assert_eq!(
+            recognise(b"\x18\x00\x00\x00ORTM"),
+            Some("ONNX Runtime's own .ort format: name the .onnx file that it was made from")
+        );
+        assert!(recognise(b"<!DOCTYPE html>").is_some_and(|name| name.contains("web page")));
+        assert_eq!(recognise(b"hello\n"), Some("a text file"));
+        assert_eq!(recognise(b""), None);
+        assert_eq!(recognise(&[0x08, 0x07]), None);
+    }
+
+    #[test]
+    fn git_lfs_pointers_tell_the_size() {
+        let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+        assert!(matches!(git_lfs_pointer(pointer), Some(OnnxErrorKind::GitLfsPointer { bytes: Some(12345) })));
+        assert!(git_lfs_pointer(b"version 1").is_none());
+    }
+}

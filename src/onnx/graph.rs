@@ -1,0 +1,254 @@
+//! The walk over a model's messages that collects what its header needs and skips the weights.
+//!
+//! Input: a `Wire` over the file. Output: `Contents`. Deliberately absent: judging what is missing (`read` does).
+//! Field numbers are those of `proto/onnx.proto`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Seek};
+
+use super::proto::{OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
+use super::signature::{ElementType, TensorType};
+use super::wire::{Fault, Span, Value, Wire};
+
+/// Graphs within attributes within graphs: real models stay below ten, and a file must not exhaust the stack.
+const DEEPEST_GRAPH: usize = 64;
+
+/// The domain of the standard's operators; an empty one means the same.
+const STANDARD_DOMAIN: &str = "ai.onnx";
+
+/// What was found. Version 0 and `has_graph` false: not found.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) ir_version: u64,
+    pub(super) producer: String,
+    pub(super) producer_version: String,
+    pub(super) opset_imports: BTreeMap<String, i64>,
+    pub(super) has_graph: bool,
+    pub(super) graph_name: String,
+    pub(super) inputs: Vec<TensorType>,
+    pub(super) outputs: Vec<TensorType>,
+    pub(super) initialisers: BTreeSet<String>,
+    pub(super) operators: BTreeMap<String, u64>,
+    pub(super) parameters: u64,
+    pub(super) external_data: BTreeSet<String>,
+}
+
+/// One tensor's part in the header.
+#[derive(Default)]
+struct TensorFacts {
+    name: String,
+    /// Elements, when they are floating-point numbers; else 0.
+    parameters: u64,
+}
+
+pub(super) struct Walker<R> {
+    wire: Wire<R>,
+    pub(super) contents: Contents,
+}
+
+impl<R: Read + Seek> Walker<R> {
+    pub(super) fn new(source: R, size: u64) -> Self {
+        Walker { wire: Wire::new(source, size), contents: Contents::default() }
+    }
+
+    /// `ModelProto`. What was found before a fault stays in `contents`.
+    pub(super) fn model(&mut self) -> Result<(), Fault> {
+        let model = self.wire.span();
+        while let Some(field) = self.wire.field(model.end)? {
+            match field {
+                (1, Value::Varint(version)) => self.contents.ir_version = version,
+                (2, Value::Bytes(span)) => self.contents.producer = self.wire.text(span)?,
+                (3, Value::Bytes(span)) => self.contents.producer_version = self.wire.text(span)?,
+                (7, Value::Bytes(span)) => {
+                    self.main_graph(span)?;
+                    self.contents.has_graph = true;
+                }
+                (8, Value::Bytes(span)) => {
+                    let opset: OperatorSetIdProto = self.wire.message(span)?;
+                    let domain = if opset.domain().is_empty() { STANDARD_DOMAIN } else { opset.domain() };
+                    self.contents.opset_imports.insert(domain.to_owned(), opset.version());
+                }
+                (25, Value::Bytes(span)) => self.function(span)?,
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `GraphProto` of the model itself.
+    fn main_graph(&mut self, graph: Span) -> Result<(), Fault> {
+        while let Some(field) = self.wire.field(graph.end)? {
+            match field {
+                (1, Value::Bytes(span)) => {
+                    let operator = self.node(span, 0)?;
+                    *self.contents.operators.entry(operator).or_default() += 1;
+                }
+                (2, Value::Bytes(span)) => self.contents.graph_name = self.wire.text(span)?,
+                (5, Value::Bytes(span)) => {
+                    let tensor = self.tensor(span)?;
+                    self.initialiser(tensor);
+                }
+                (11, Value::Bytes(span)) => {
+                    let input: ValueInfoProto = self.wire.message(span)?;
+                    self.contents.inputs.push(TensorType::from(&input));
+                }
+                (12, Value::Bytes(span)) => {
+                    let output: ValueInfoProto = self.wire.message(span)?;
+                    self.contents.outputs.push(TensorType::from(&output));
+                }
+                (15, Value::Bytes(span)) => {
+                    let tensor = self.sparse_tensor(span)?;
+                    self.initialiser(tensor);
+                }
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn initialiser(&mut self, tensor: TensorFacts) {
+        self.count(tensor.parameters);
+        self.contents.initialisers.insert(tensor.name);
+    }
+
+    fn count(&mut self, parameters: u64) {
+        self.contents.parameters = self.contents.parameters.saturating_add(parameters);
+    }
+
+    /// `GraphProto` of an attribute: only its weights matter.
+    fn inner_graph(&mut self, graph: Span, depth: usize) -> Result<(), Fault> {
+        if depth == DEEPEST_GRAPH {
+            let detail = format!("graphs nested more than {DEEPEST_GRAPH} deep");
+            return Err(Fault::Damaged { offset: graph.start, detail });
+        }
+        while let Some(field) = self.wire.field(graph.end)? {
+            match field {
+                (1, Value::Bytes(span)) => drop(self.node(span, depth)?),
+                (5, Value::Bytes(span)) => {
+                    let tensor = self.tensor(span)?;
+                    self.count(tensor.parameters);
+                }
+                (15, Value::Bytes(span)) => {
+                    let tensor = self.sparse_tensor(span)?;
+                    self.count(tensor.parameters);
+                }
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `FunctionProto`: only its weights matter.
+    fn function(&mut self, function: Span) -> Result<(), Fault> {
+        while let Some(field) = self.wire.field(function.end)? {
+            match field {
+                (7, Value::Bytes(span)) => drop(self.node(span, 0)?),
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `NodeProto`; the operator's name, with its domain unless that is the standard's.
+    fn node(&mut self, node: Span, depth: usize) -> Result<String, Fault> {
+        let (mut operator, mut domain, mut tensor_parameters) = (String::new(), String::new(), 0_u64);
+        while let Some(field) = self.wire.field(node.end)? {
+            match field {
+                (4, Value::Bytes(span)) => operator = self.wire.text(span)?,
+                (5, Value::Bytes(span)) => {
+                    tensor_parameters = tensor_parameters.saturating_add(self.attribute(span, depth)?);
+                }
+                (7, Value::Bytes(span)) => domain = self.wire.text(span)?,
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        if !domain.is_empty() && domain != STANDARD_DOMAIN {
+            return Ok(format!("{domain}.{operator}"));
+        }
+        // Tensors of other operators are settings (a fill value, a table of classes), not weights.
+        if operator == "Constant" {
+            self.count(tensor_parameters);
+        }
+        Ok(operator)
+    }
+
+    /// `AttributeProto`; the floating-point elements of its own tensors.
+    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<u64, Fault> {
+        let mut parameters = 0_u64;
+        while let Some(field) = self.wire.field(attribute.end)? {
+            match field {
+                (5 | 10, Value::Bytes(span)) => {
+                    parameters = parameters.saturating_add(self.tensor(span)?.parameters);
+                }
+                (22 | 23, Value::Bytes(span)) => {
+                    parameters = parameters.saturating_add(self.sparse_tensor(span)?.parameters);
+                }
+                (6 | 11, Value::Bytes(span)) => self.inner_graph(span, depth + 1)?,
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        Ok(parameters)
+    }
+
+    /// `SparseTensorProto`; its name is that of its values, and only those that are stored count.
+    fn sparse_tensor(&mut self, sparse: Span) -> Result<TensorFacts, Fault> {
+        let mut values = TensorFacts::default();
+        while let Some(field) = self.wire.field(sparse.end)? {
+            match field {
+                (1, Value::Bytes(span)) => values = self.tensor(span)?,
+                (2, Value::Bytes(span)) => drop(self.tensor(span)?),
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        Ok(values)
+    }
+
+    /// `TensorProto`; its data is skipped, the file that it may lie in is noted.
+    fn tensor(&mut self, tensor: Span) -> Result<TensorFacts, Fault> {
+        let (mut name, mut elements, mut code, mut is_external) = (String::new(), 1_u64, 0, false);
+        let mut location = None;
+        while let Some(field) = self.wire.field(tensor.end)? {
+            match field {
+                (1, Value::Varint(size)) => elements = elements.saturating_mul(extent(size)),
+                // A list of numbers may also be packed into one field.
+                (1, Value::Bytes(span)) => elements = elements.saturating_mul(self.packed_product(span)?),
+                (2, Value::Varint(data_type)) => code = i32::try_from(data_type).unwrap_or(-1),
+                (8, Value::Bytes(span)) => name = self.wire.text(span)?,
+                (13, Value::Bytes(span)) => {
+                    let mut entry: StringStringEntryProto = self.wire.message(span)?;
+                    if entry.key() == "location" {
+                        location = entry.value.take();
+                    }
+                }
+                (14, Value::Varint(data_location)) => is_external = data_location == 1,
+                (_, Value::Bytes(span)) => self.wire.skip(span)?,
+                _ => {}
+            }
+        }
+        if is_external {
+            self.contents.external_data.extend(location);
+        }
+        let parameters = if ElementType::from_code(code).is_float() { elements } else { 0 };
+        Ok(TensorFacts { name, parameters })
+    }
+
+    fn packed_product(&mut self, list: Span) -> Result<u64, Fault> {
+        let mut product = 1_u64;
+        while self.wire.position() < list.end {
+            product = product.saturating_mul(extent(self.wire.varint(list.end)?));
+        }
+        Ok(product)
+    }
+}
+
+/// A dimension of a stored tensor; a negative one is an error that ONNX Runtime will name, and nothing is stored for it.
+fn extent(varint: u64) -> u64 {
+    u64::try_from(varint.cast_signed()).unwrap_or(0)
+}

@@ -1,0 +1,25 @@
+//! A model file as data, without ONNX Runtime.
+//!
+//! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
+//! its messages ([`proto`]), and the shapes that an experiment's input point gives its inputs ([`resolve_inputs`]).
+//! Deliberately absent: running a model, checking its graph, and inferring the shapes inside it.
+
+mod batch;
+mod error;
+mod graph;
+pub mod proto;
+mod read;
+mod resolve;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod sample;
+mod shape_problem;
+mod signature;
+mod wire;
+
+pub use batch::BatchChoice;
+pub use error::{OnnxError, OnnxErrorKind};
+pub use read::{ExternalFile, ModelHeader, read_header};
+pub use resolve::{Resolved, ResolvedTensor, resolve_inputs};
+pub use shape_problem::{FreeDimension, ShapeProblem};
+pub use signature::{Dimension, ElementType, Signature, TensorType};

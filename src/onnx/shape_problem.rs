@@ -1,0 +1,254 @@
+//! Why an input point cannot be given to a model, and what the author of the spec can do about it.
+//!
+//! Input: what `resolve` found. Output: a reason (`Display`) and a remedy, both for `plan`'s list of skipped cells.
+//! Deliberately absent: deciding; `resolve` does.
+
+use std::collections::BTreeMap;
+
+use super::signature::ElementType;
+
+/// A dimension that neither the file nor the input point gives a size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreeDimension {
+    /// The input that it belongs to.
+    pub tensor: String,
+    /// Its place in that input's shape, from 0.
+    pub index: usize,
+    /// Its name in the file.
+    pub name: Option<String>,
+    /// The key under `inputs` that would set it: its name, or `batch`; `None`: only a whole shape can.
+    pub key: Option<String>,
+}
+
+/// Why a model cannot take an input point.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeProblem {
+    /// A shape for an input that the model has not.
+    #[error("the model has no input `{tensor}`")]
+    UnknownTensor {
+        /// The name in `shapes`.
+        tensor: String,
+        /// The input that was perhaps meant.
+        nearest: Option<String>,
+        /// The model's inputs.
+        known: Vec<String>,
+    },
+    /// A shape with too many or too few dimensions.
+    #[error("the shape {given:?} of `{tensor}` has {} dimensions, and the file says {expected}", given.len())]
+    WrongRank {
+        /// The input.
+        tensor: String,
+        /// Its shape in the spec.
+        given: Vec<u64>,
+        /// Its shape in the file, as text.
+        expected: String,
+    },
+    /// A shape that contradicts the file.
+    #[error("dimension {index} of `{tensor}` is fixed at {fixed} in the file, and the spec asks for {asked}")]
+    FixedDimension {
+        /// The input.
+        tensor: String,
+        /// The dimension, from 0.
+        index: usize,
+        /// Its size in the file.
+        fixed: u64,
+        /// Its size in the spec.
+        asked: u64,
+    },
+    /// A batch that contradicts the file.
+    #[error("the leading dimension of `{tensor}` is fixed at {fixed} in the file, and the spec asks for batch {asked}")]
+    FixedBatch {
+        /// The input.
+        tensor: String,
+        /// Its leading dimension in the file.
+        fixed: u64,
+        /// The batch in the spec.
+        asked: u64,
+        /// Another input whose leading dimension is open.
+        open: Option<String>,
+    },
+    /// A batch for a model without a dimension that could be one.
+    #[error("the model has no dimension that `batch` could mean")]
+    NoBatch,
+    /// A batch of nothing.
+    #[error("batch 0 is no work at all")]
+    EmptyBatch,
+    /// A size for a dimension that the model has not.
+    #[error("no input of the model has a dimension `{dimension}`")]
+    UnknownDimension {
+        /// The key in the spec.
+        dimension: String,
+        /// The key that was perhaps meant.
+        nearest: Option<String>,
+        /// The keys that the model knows.
+        known: Vec<String>,
+    },
+    /// A size that has no effect.
+    #[error("`{dimension}: {asked}` has no effect: `shapes` gives every input that has this dimension another size")]
+    Overridden {
+        /// The key in the spec.
+        dimension: String,
+        /// Its value.
+        asked: u64,
+    },
+    /// Dimensions without a size.
+    #[error("{} {} no size", list(dimensions), if dimensions.len() == 1 { "has" } else { "have" })]
+    FreeDimensions {
+        /// All of them.
+        dimensions: Vec<FreeDimension>,
+        /// A whole shape for every input that has one of them, with made-up sizes in their places.
+        example: BTreeMap<String, Vec<u64>>,
+    },
+    /// Inputs of which not even the number of dimensions is known.
+    #[error("the file does not say how many dimensions these inputs have: {}", names(tensors))]
+    UnknownRank {
+        /// The inputs.
+        tensors: Vec<String>,
+    },
+    /// An input that is not an array of numbers.
+    #[error("the input `{tensor}` is of type {element}, which perfrun cannot fill")]
+    UnsupportedType {
+        /// The input.
+        tensor: String,
+        /// What it wants.
+        element: ElementType,
+    },
+    /// An input that no machine holds.
+    #[error("the input `{tensor}` would have the shape {shape:?}: more than 1 TiB")]
+    TooLarge {
+        /// The input.
+        tensor: String,
+        /// Its shape.
+        shape: Vec<u64>,
+    },
+}
+
+impl ShapeProblem {
+    /// What to do about it, as a sentence without a capital and a period.
+    pub fn remedy(&self) -> String {
+        match self {
+            ShapeProblem::UnknownTensor { nearest: Some(nearest), .. }
+            | ShapeProblem::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
+            ShapeProblem::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
+            ShapeProblem::UnknownDimension { known, .. } if known.is_empty() => {
+                "leave it out: the file fixes every dimension".to_owned()
+            }
+            ShapeProblem::UnknownDimension { known, .. } => format!("what can be set by name is {}", names(known)),
+            ShapeProblem::WrongRank { .. } => "give one size for each dimension of the file".to_owned(),
+            ShapeProblem::FixedDimension { fixed, .. } => {
+                format!("export it with a dynamic dimension, or write {fixed} there")
+            }
+            ShapeProblem::FixedBatch { tensor, fixed, open: Some(open), .. } => format!(
+                "if `batch` means `{open}` only, say so by giving `{tensor}` its own shape: \
+                 `shapes: {{ {}: [{fixed}, ...] }}`",
+                yaml_key(tensor)
+            ),
+            ShapeProblem::FixedBatch { fixed, .. } => {
+                format!("export it with a dynamic batch, or ask for batch {fixed}")
+            }
+            ShapeProblem::NoBatch => "leave `batch` out for this model".to_owned(),
+            ShapeProblem::EmptyBatch => "ask for batch 1 or more".to_owned(),
+            ShapeProblem::Overridden { dimension, .. } => {
+                format!("leave `{dimension}` out, or take the input that it is for out of `shapes`")
+            }
+            ShapeProblem::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
+            ShapeProblem::UnknownRank { tensors } => {
+                let shapes = tensors.iter().map(|tensor| format!("{}: [1, ...]", yaml_key(tensor)));
+                format!("give the whole shape: `shapes: {{ {} }}`", shapes.collect::<Vec<_>>().join(", "))
+            }
+            ShapeProblem::UnsupportedType { .. } => {
+                "leave the model out, or cut it behind this input so that it takes numbers".to_owned()
+            }
+            ShapeProblem::TooLarge { .. } => "ask for smaller sizes".to_owned(),
+        }
+    }
+}
+
+/// Keys where keys can set everything, else whole shapes.
+fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>>) -> String {
+    let keys: Option<Vec<&str>> = dimensions.iter().map(|dimension| dimension.key.as_deref()).collect();
+    match keys {
+        Some(mut keys) => {
+            keys.sort_unstable_by_key(|key| (*key != "batch", *key));
+            keys.dedup();
+            let entries: Vec<String> =
+                keys.iter().map(|key| format!("{}: {}", yaml_key(key), example_size(Some(key)))).collect();
+            format!("say what they are, for example `inputs: {{ {} }}`", entries.join(", "))
+        }
+        None => {
+            let entries: Vec<String> =
+                example.iter().map(|(tensor, shape)| format!("{}: {shape:?}", yaml_key(tensor))).collect();
+            format!("give whole shapes, for example `inputs: [{{ shapes: {{ {} }} }}]`", entries.join(", "))
+        }
+    }
+}
+
+/// A size to show where the author must choose one.
+pub(super) fn example_size(key: Option<&str>) -> u64 {
+    if key == Some("batch") { 1 } else { 128 }
+}
+
+/// A name as a key of a YAML flow map.
+fn yaml_key(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let is_word = name.chars().all(is_plain) && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if is_word { name.to_owned() } else { format!("{name:?}") }
+}
+
+fn names(known: &[String]) -> String {
+    known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// `` `sequence` (dimension 1 of `ids`), dimension 2 of `x` ``
+fn list(dimensions: &[FreeDimension]) -> String {
+    let place = |dimension: &FreeDimension| format!("dimension {} of `{}`", dimension.index, dimension.tensor);
+    let text = |dimension: &FreeDimension| match &dimension.name {
+        Some(name) => format!("`{name}` ({})", place(dimension)),
+        None => place(dimension),
+    };
+    dimensions.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(tensor: &str, index: usize, name: Option<&str>, key: Option<&str>) -> FreeDimension {
+        FreeDimension { tensor: tensor.to_owned(), index, name: name.map(str::to_owned), key: key.map(str::to_owned) }
+    }
+
+    #[test]
+    fn free_dimensions_that_have_keys_are_set_by_keys() {
+        let dimensions = vec![
+            free("ids", 1, Some("sequence"), Some("sequence")),
+            free("mask", 1, Some("sequence"), Some("sequence")),
+            free("ids", 0, None, Some("batch")),
+        ];
+        let problem = ShapeProblem::FreeDimensions { dimensions, example: BTreeMap::new() };
+        assert_eq!(
+            problem.to_string(),
+            "`sequence` (dimension 1 of `ids`), `sequence` (dimension 1 of `mask`), dimension 0 of `ids` have no size"
+        );
+        assert_eq!(problem.remedy(), "say what they are, for example `inputs: { batch: 1, sequence: 128 }`");
+    }
+
+    #[test]
+    fn free_dimensions_without_keys_need_whole_shapes() {
+        let dimensions = vec![free("input:0", 2, None, None)];
+        let example = BTreeMap::from([("input:0".to_owned(), vec![1, 3, 128])]);
+        let problem = ShapeProblem::FreeDimensions { dimensions, example };
+        assert_eq!(problem.to_string(), "dimension 2 of `input:0` has no size");
+        let remedy = "give whole shapes, for example `inputs: [{ shapes: { \"input:0\": [1, 3, 128] } }]`";
+        assert_eq!(problem.remedy(), remedy);
+    }
+
+    #[test]
+    fn fixed_batch_names_tensor_and_size() {
+        let problem = ShapeProblem::FixedBatch { tensor: "images".to_owned(), fixed: 1, asked: 16, open: None };
+        assert_eq!(
+            problem.to_string(),
+            "the leading dimension of `images` is fixed at 1 in the file, and the spec asks for batch 16"
+        );
+        assert_eq!(problem.remedy(), "export it with a dynamic batch, or ask for batch 1");
+    }
+}

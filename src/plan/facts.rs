@@ -1,0 +1,59 @@
+//! What is only known on this host and from the model files, added to a plan as skips.
+
+use std::collections::BTreeMap;
+
+use super::{Plan, Skip};
+use crate::onnx::{Resolved, ShapeProblem, Signature, resolve_inputs};
+
+/// What the host and the files say, gathered before a plan is carried out.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Signature by index on the models axis; `None` where the file could not be read (its cells fail when loaded,
+    /// with the runtime's own message).
+    pub signatures: Vec<Option<Signature>>,
+    /// Why a device cannot be used here, by index on the devices axis.
+    pub devices: Vec<Option<Skip>>,
+}
+
+/// Shapes by model and input index.
+pub type Shapes = BTreeMap<(u32, u32), Resolved>;
+
+/// Marks the cells that cannot run and returns the shapes of the others.
+///
+/// # Errors
+///
+/// Free dimensions that the specification leaves open, with the name of the model: the user can mend those.
+pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, ShapeProblem)>> {
+    let mut shapes = Shapes::new();
+    let mut open = Vec::new();
+    let mut problems: BTreeMap<(u32, u32), Option<Skip>> = BTreeMap::new();
+    for index in 0..plan.cells.len() {
+        let cell = plan.cells[index];
+        if let Some(Some(skip)) = facts.devices.get(cell.device as usize) {
+            plan.mark_skipped(index, skip.clone());
+            continue;
+        }
+        let Some(Some(signature)) = facts.signatures.get(cell.model as usize) else { continue };
+        let key = (cell.model, cell.input);
+        let skip = problems.entry(key).or_insert_with(|| {
+            let model = &plan.models[cell.model as usize];
+            match resolve_inputs(signature, &plan.inputs[cell.input as usize]) {
+                Ok(resolved) => {
+                    shapes.insert(key, resolved);
+                    None
+                }
+                Err(problem) => {
+                    if matches!(problem, ShapeProblem::FreeDimensions { .. }) {
+                        open.push((model.clone(), problem.clone()));
+                    }
+                    Some(Skip { reason: format!("{model}: {problem}"), remedy: Some(problem.remedy()) })
+                }
+            }
+        });
+        if let Some(skip) = skip.clone() {
+            plan.mark_skipped(index, skip);
+        }
+    }
+    open.dedup();
+    if open.is_empty() { Ok(shapes) } else { Err(open) }
+}

@@ -1,0 +1,188 @@
+//! Experiment -> Plan: the matrix, its groups and its order, as plain values.
+//!
+//! [`expand`] is pure: no file, no clock, the seed is in the experiment, so the same specification gives the same plan
+//! on every host. What a host or a model file rules out is added afterwards by [`annotate`], which only marks cells as
+//! skipped: their place in the order stays.
+
+mod estimate;
+mod expand;
+mod facts;
+mod id;
+mod order;
+mod select;
+
+pub use estimate::{TimeRange, estimate_before_measuring};
+pub use expand::{MAX_CELLS, PlanError, expand};
+pub use facts::{Facts, Shapes, annotate};
+pub use id::{CellId, Coordinates, definition};
+pub use order::{block_order, group_order};
+pub use select::CompiledSelector;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::model::{Axis, InputPoint};
+
+/// The label of the runtime axis while there is one runtime (DESIGN 6).
+pub const ONLY_RUNTIME: &str = "-";
+
+/// The matrix of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Names on the models axis.
+    pub models: Vec<String>,
+    /// Every input point that some model is fed; the experiment's own first, then each model's.
+    pub inputs: Vec<InputPoint>,
+    /// Names on the variants axis.
+    pub variants: Vec<String>,
+    /// Labels on the devices axis.
+    pub devices: Vec<String>,
+    /// Every cell, in plan order: models, inputs, variants, devices, the last fastest.
+    pub cells: Vec<Cell>,
+    /// The cells that are compared with each other, in order of their first cell.
+    pub groups: Vec<Group>,
+    /// What the cells of a group are compared with.
+    pub baseline: Option<Baseline>,
+    /// Why cells are skipped; [`Cell::skip`] points here.
+    pub skips: Vec<Skip>,
+    /// The product as it is printed: factors and what was excluded or included.
+    pub product: Product,
+    /// Fresh processes for each cell.
+    pub runs: u32,
+    /// Master seed.
+    pub seed: u64,
+}
+
+/// One point of the matrix. Indices point into the axes of the [`Plan`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Identity across records: a hash of the names.
+    pub id: CellId,
+    /// Index on the models axis.
+    pub model: u32,
+    /// Index into [`Plan::inputs`].
+    pub input: u32,
+    /// Index on the variants axis.
+    pub variant: u32,
+    /// Index on the devices axis.
+    pub device: u32,
+    /// Index into [`Plan::groups`].
+    pub group: u32,
+    /// Index into [`Plan::skips`], if this cell is not to be run.
+    pub skip: Option<u32>,
+}
+
+/// Cells compared with each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// Indices of the cells, in plan order.
+    pub cells: Vec<u32>,
+}
+
+/// The axis whose entries are compared, and the entry that the others are compared with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The compared axis.
+    pub axis: Axis,
+    /// The name or label of its baseline entry.
+    pub name: String,
+}
+
+/// Why a cell is not run, and what would change that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skip {
+    /// The reason, a fragment without final period.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// How the number of cells came about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Product {
+    /// Length and name of each factor, `models+inputs` for axes that walk together.
+    pub factors: Vec<(u64, String)>,
+    /// Models have inputs of their own, so the factors do not multiply to the number of cells.
+    pub uneven_inputs: bool,
+    /// Cells of the product.
+    pub total: u64,
+    /// Cells taken out by `matrix.exclude`.
+    pub excluded: u64,
+    /// Cells added by `matrix.include`.
+    pub included: u64,
+    /// Selectors that matched nothing, as written.
+    pub idle_selectors: Vec<String>,
+}
+
+impl Plan {
+    /// Names of a cell's coordinates.
+    pub fn coordinates(&self, cell: &Cell) -> Coordinates<'_> {
+        Coordinates {
+            model: &self.models[cell.model as usize],
+            input: &self.inputs[cell.input as usize].name,
+            variant: &self.variants[cell.variant as usize],
+            device: &self.devices[cell.device as usize],
+            runtime: ONLY_RUNTIME,
+        }
+    }
+
+    /// The readable path of a cell: `mlp/b1/fp32/cpu`.
+    pub fn path(&self, cell: &Cell) -> String {
+        let c = self.coordinates(cell);
+        format!("{}/{}/{}/{}", c.model, c.input, c.variant, c.device)
+    }
+
+    /// The reason for which a cell is skipped.
+    pub fn skip(&self, cell: &Cell) -> Option<&Skip> {
+        cell.skip.map(|index| &self.skips[index as usize])
+    }
+
+    /// The cells that are to be run, with their indices.
+    pub fn runnable(&self) -> impl Iterator<Item = (usize, &Cell)> {
+        self.cells.iter().enumerate().filter(|(_, cell)| cell.skip.is_none())
+    }
+
+    /// Whether this cell is its group's baseline.
+    pub fn is_baseline(&self, cell: &Cell) -> bool {
+        self.baseline.as_ref().is_some_and(|baseline| {
+            let c = self.coordinates(cell);
+            let name = match baseline.axis {
+                Axis::Models => c.model,
+                Axis::Inputs => c.input,
+                Axis::Variants => c.variant,
+                Axis::Devices => c.device,
+            };
+            name == baseline.name
+        })
+    }
+
+    /// Marks a cell as skipped; equal reasons are stored once.
+    pub fn mark_skipped(&mut self, cell: usize, skip: Skip) {
+        let index = self.skips.iter().position(|known| *known == skip).unwrap_or_else(|| {
+            self.skips.push(skip);
+            self.skips.len() - 1
+        });
+        self.cells[cell].skip = Some(index as u32);
+    }
+}
+
+impl Axis {
+    /// The word for one entry of the axis, as selectors and tables use it.
+    pub fn singular(self) -> &'static str {
+        match self {
+            Axis::Models => "model",
+            Axis::Inputs => "input",
+            Axis::Variants => "variant",
+            Axis::Devices => "device",
+        }
+    }
+
+    /// The key of the specification.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Axis::Models => "models",
+            Axis::Inputs => "inputs",
+            Axis::Variants => "variants",
+            Axis::Devices => "devices",
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The answer in sentences, made from verdicts alone; the report and the terminal show the same ones.
+//!
+//! Input: plan, summary, comparisons. Output: one sentence for each subject (a model, on a device where there are
+//! several). A difference is claimed only where a verdict claims it; everything else is said to be open, with what it
+//! would take. Deliberately absent: p values, and any ranking of cells that were not compared.
+
+mod standing;
+mod words;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::compare::Comparison;
+use crate::metric;
+use crate::plan::Plan;
+use crate::stats::paired::Verdict;
+use crate::summary::{LEAST_RUNS, Summary};
+
+use super::format::{self, Column};
+pub(super) use standing::compared_name;
+use standing::{Entry, Subject, subjects};
+
+/// One sentence of the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sentence {
+    /// What it comes down to: `resnet50: int8.`
+    pub lead: String,
+    /// The evidence.
+    pub text: String,
+}
+
+impl Sentence {
+    fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
+        Sentence { lead: lead.into(), text: text.into() }
+    }
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.lead, self.text)
+    }
+}
+
+/// What the comparisons say, one sentence a subject, in plan order.
+pub fn answer(plan: &Plan, summary: &Summary, comparisons: &[Comparison]) -> Vec<Sentence> {
+    if !summary.cells.iter().any(|cell| cell.runs.completed > 0) {
+        return vec![Sentence::new("Nothing was measured.", "No run has completed; the notices say why.")];
+    }
+    let Some(baseline) = &plan.baseline else { return vec![alone(plan, summary)] };
+    if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {
+        return vec![too_few(comparisons)];
+    }
+    let subjects = subjects(plan, summary, comparisons);
+    let run = subjects.iter().filter(|subject| subject.was_run());
+    run.map(|subject| sentence(subject, &baseline.name)).collect()
+}
+
+/// There is no axis with more than one entry to compare.
+fn alone(plan: &Plan, summary: &Summary) -> Sentence {
+    const MOST_SHOWN: usize = 4;
+    let estimates: Vec<_> = plan
+        .cells
+        .iter()
+        .zip(&summary.cells)
+        .filter_map(|(cell, summary)| Some((cell, summary.estimate(&metric::LATENCY)?)))
+        .collect();
+    let column = Column::fit(metric::LATENCY.unit, estimates.iter().map(|(_, estimate)| *estimate));
+    let shown: Vec<String> = estimates
+        .iter()
+        .take(MOST_SHOWN)
+        .map(|(cell, estimate)| {
+            let coordinates = plan.coordinates(cell);
+            format!("{} takes {} at {}", coordinates.model, column.value_with_unit(estimate), coordinates.input)
+        })
+        .collect();
+    let more = if estimates.len() > MOST_SHOWN { "; the table has the others" } else { "" };
+    let reason = "one variant, one model and one device leave nothing to compare with";
+    Sentence::new("Measured, not compared.", format!("{}{more}; {reason}.", shown.join("; ")))
+}
+
+fn too_few(comparisons: &[Comparison]) -> Sentence {
+    let most = comparisons.iter().map(|comparison| comparison.blocks).max().unwrap_or(0);
+    let have = format::count(most as u64, "run");
+    let text = format!(
+        "A verdict needs {LEAST_RUNS} runs that a cell and its baseline have in common; here there is at most {have}."
+    );
+    Sentence::new("Nothing is judged yet.", text)
+}
+
+/// What a subject comes down to.
+enum Lead {
+    /// The entries that are best, by name.
+    Pick(String),
+    /// A statement that names no best entry.
+    Open(String),
+}
+
+fn sentence(subject: &Subject<'_>, baseline: &str) -> Sentence {
+    let lead = match (lead(subject, baseline), subject.label.as_str()) {
+        (Lead::Pick(names), "") => format!("Fastest: {names}."),
+        (Lead::Open(statement), "") => format!("{}.", capitalized(&statement)),
+        (Lead::Pick(text) | Lead::Open(text), label) => format!("{label}: {text}."),
+    };
+    let mut clauses = words::clauses(subject, baseline);
+    if clauses.is_empty() {
+        clauses.push(format!("no cell shares a run with {baseline}"));
+    }
+    Sentence::new(lead, format!("{}.", clauses.join("; ")))
+}
+
+fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
+    let judged: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
+    let has = |entry: &Entry<'_>, verdict: Verdict| entry.judged.iter().any(|(_, judged)| judged.verdict == verdict);
+    if judged.is_empty() {
+        return Lead::Open("nothing to judge".to_owned());
+    }
+    let winners: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| subject.wins_everywhere(entry)).collect();
+    if !winners.is_empty() {
+        let beaten = |entry: &Entry<'_>| winners.iter().any(|other| other.clearly_beats(entry));
+        let unbeaten: Vec<&str> = winners.iter().filter(|entry| !beaten(entry)).map(|entry| entry.name).collect();
+        return Lead::Pick(unbeaten.join(" or "));
+    }
+    if judged.iter().any(|entry| has(entry, Verdict::Better)) {
+        return Lead::Open("it depends on the input".to_owned());
+    }
+    let open = judged.iter().filter(|entry| has(entry, Verdict::Inconclusive)).map(|entry| entry.name);
+    let undecided: Vec<&str> = std::iter::once(baseline).chain(open).collect();
+    if undecided.len() > 1 {
+        return Lead::Open(format!("undecided between {}", format::list(&undecided)));
+    }
+    if judged.iter().all(|entry| !has(entry, Verdict::Worse)) {
+        return Lead::Open("no difference".to_owned());
+    }
+    Lead::Pick(baseline.to_owned())
+}
+
+fn capitalized(statement: &str) -> String {
+    let mut letters = statement.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

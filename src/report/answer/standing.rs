@@ -1,0 +1,149 @@
+//! Who is compared with whom, and how each stands: the evidence of a sentence before it has words.
+
+use crate::compare::Comparison;
+use crate::plan::{Cell, Plan};
+use crate::report::{comparison_of, has_several};
+use crate::spec::model::Axis;
+use crate::stats::paired::Verdict;
+use crate::summary::{CellSummary, Summary};
+
+/// What one sentence is about: the groups that differ only in their input.
+#[derive(Debug)]
+pub(super) struct Subject<'a> {
+    /// `resnet50`, `resnet50 on cuda:0`; empty where only inputs differ.
+    pub label: String,
+    /// Number of groups in which something ran.
+    pub groups: usize,
+    /// The candidates, in plan order.
+    pub entries: Vec<Entry<'a>>,
+    /// Inputs at which the baseline has no completed run, with the reason.
+    pub baseline_missing: Vec<(&'a str, Missing)>,
+}
+
+/// One candidate against the baseline, over the inputs.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    /// Its name on the compared axis.
+    pub name: &'a str,
+    /// Input and comparison, in plan order; those that cannot be judged have no interval.
+    pub judged: Vec<(&'a str, &'a Comparison)>,
+    /// Inputs at which it has no completed run, with the reason.
+    pub missing: Vec<(&'a str, Missing)>,
+}
+
+/// Why a cell has no completed run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Its runs failed, for this kind of reason.
+    Failed(&'static str),
+    /// The plan skips it.
+    Skipped,
+    /// It has not been run yet.
+    NotRun,
+}
+
+/// The subjects of a plan, in order of their first cell.
+pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, comparisons: &'a [Comparison]) -> Vec<Subject<'a>> {
+    let mut subjects: Vec<Subject<'a>> = Vec::new();
+    for group in &plan.groups {
+        let Some(first) = group.cells.first() else { continue };
+        let label = label(plan, &plan.cells[*first as usize]);
+        let position = subjects.iter().position(|subject| subject.label == label).unwrap_or_else(|| {
+            subjects.push(Subject { label, groups: 0, entries: Vec::new(), baseline_missing: Vec::new() });
+            subjects.len() - 1
+        });
+        let subject = &mut subjects[position];
+        let cells = || group.cells.iter().map(|index| *index as usize);
+        subject.groups += usize::from(cells().any(|index| plan.cells[index].skip.is_none()));
+        for index in cells() {
+            subject.add(plan, index, &summary.cells[index], comparisons);
+        }
+    }
+    subjects
+}
+
+impl<'a> Subject<'a> {
+    fn add(&mut self, plan: &'a Plan, index: usize, summary: &'a CellSummary, comparisons: &'a [Comparison]) {
+        let cell = &plan.cells[index];
+        let input = plan.coordinates(cell).input;
+        let missing = why_missing(cell, summary);
+        if plan.is_baseline(cell) {
+            self.baseline_missing.extend(missing.map(|missing| (input, missing)));
+            return;
+        }
+        let name = compared_name(plan, cell);
+        let position = self.entries.iter().position(|entry| entry.name == name).unwrap_or_else(|| {
+            self.entries.push(Entry { name, judged: Vec::new(), missing: Vec::new() });
+            self.entries.len() - 1
+        });
+        let entry = &mut self.entries[position];
+        entry.missing.extend(missing.map(|missing| (input, missing)));
+        let comparison = comparison_of(comparisons, index);
+        entry.judged.extend(comparison.map(|comparison| (input, comparison)));
+    }
+
+    /// Whether any of its cells was to be run.
+    pub(super) fn was_run(&self) -> bool {
+        self.groups > 0
+    }
+
+    /// Whether the candidate is better in every group in which something ran.
+    pub(super) fn wins_everywhere(&self, entry: &Entry<'_>) -> bool {
+        entry.judged.len() == self.groups && entry.judged.iter().all(|(_, judged)| judged.verdict == Verdict::Better)
+    }
+}
+
+impl Entry<'_> {
+    /// Whether this candidate's interval lies wholly above the other's at every input: then it is the faster one, since
+    /// both are judged against the same baseline and disjoint intervals are stricter than a test.
+    pub(super) fn clearly_beats(&self, other: &Entry<'_>) -> bool {
+        let pairs = || self.judged.iter().zip(&other.judged);
+        let beats = |this: &Comparison, that: &Comparison| match (this.interval, that.interval) {
+            (Some(this), Some(that)) => this.low > that.high,
+            _ => false,
+        };
+        self.name != other.name
+            && self.judged.len() == other.judged.len()
+            && pairs().all(|((_, this), (_, that))| beats(this, that))
+    }
+}
+
+impl Missing {
+    /// `failed (operator)`, for a sentence.
+    pub(super) fn words(self) -> String {
+        match self {
+            Missing::Failed(kind) => format!("failed ({})", kind.replace('_', " ")),
+            Missing::Skipped => "was skipped".to_owned(),
+            Missing::NotRun => "has no completed run".to_owned(),
+        }
+    }
+}
+
+fn why_missing(cell: &Cell, summary: &CellSummary) -> Option<Missing> {
+    if summary.runs.completed > 0 {
+        return None;
+    }
+    let failure = summary.failures.first().map(|failure| Missing::Failed(failure.failure.kind.name()));
+    Some(if cell.skip.is_some() { Missing::Skipped } else { failure.unwrap_or(Missing::NotRun) })
+}
+
+/// The name of a cell's entry on the compared axis; its variant where nothing is compared.
+pub(in crate::report) fn compared_name<'a>(plan: &'a Plan, cell: &Cell) -> &'a str {
+    let coordinates = plan.coordinates(cell);
+    match plan.baseline.as_ref().map(|baseline| baseline.axis) {
+        Some(Axis::Models) => coordinates.model,
+        Some(Axis::Inputs) => coordinates.input,
+        Some(Axis::Devices) => coordinates.device,
+        Some(Axis::Variants) | None => coordinates.variant,
+    }
+}
+
+fn label(plan: &Plan, cell: &Cell) -> String {
+    let coordinates = plan.coordinates(cell);
+    let axis = plan.baseline.as_ref().map(|baseline| baseline.axis);
+    let mut label = if axis == Some(Axis::Models) { String::new() } else { coordinates.model.to_owned() };
+    if has_several(plan, Axis::Devices) && axis != Some(Axis::Devices) {
+        label = format!("{label} on {}", coordinates.device).trim().to_owned();
+    }
+    label
+}

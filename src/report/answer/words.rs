@@ -1,0 +1,147 @@
+//! The evidence of a subject in words.
+
+use super::standing::{Entry, Missing, Subject};
+use crate::compare::Comparison;
+use crate::report::format::{self, percent, ratio, verdict_word};
+use crate::stats::paired::{Hint, Verdict};
+
+/// More candidates than this are counted, and only the fastest are named.
+const MOST_NAMED: usize = 4;
+
+/// Ratios of more inputs than this become a range.
+const MOST_INPUTS: usize = 3;
+
+/// One clause for each candidate; the first one names the baseline.
+pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
+    let mut clauses: Vec<String> = Vec::new();
+    let judged = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).count();
+    let several_inputs = subject.groups > 1;
+    if judged > MOST_NAMED {
+        clauses.extend(counted(subject, baseline));
+    } else {
+        for entry in &subject.entries {
+            let than = if clauses.is_empty() { Some(baseline) } else { None };
+            clauses.extend(about(entry, than, several_inputs));
+        }
+    }
+    clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, several_inputs)));
+    clauses.extend(without_baseline(subject, baseline));
+    clauses
+}
+
+const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
+
+/// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16), inconclusive at b1 (1.02x [0.99, 1.06], ...)`.
+fn about(entry: &Entry<'_>, baseline: Option<&str>, several_inputs: bool) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for verdict in VERDICTS {
+        let alike: Vec<(&str, &Comparison)> =
+            entry.judged.iter().filter(|(_, comparison)| comparison.verdict == verdict).copied().collect();
+        let Some((_, first)) = alike.first() else { continue };
+        let evidence = evidence(&alike, several_inputs);
+        let relation = relation(first, baseline.filter(|_| parts.is_empty()));
+        parts.push(format!("{relation} ({evidence})"));
+    }
+    (!parts.is_empty()).then(|| format!("{} is {}", entry.name, parts.join(" and ")))
+}
+
+/// `faster than fp32`, `equivalent to fp32 within 2 %`, `inconclusive against fp32`.
+fn relation(comparison: &Comparison, baseline: Option<&str>) -> String {
+    let word = verdict_word(&comparison.metric, comparison.verdict);
+    let margin = percent(comparison.margin);
+    match (comparison.verdict, baseline) {
+        (Verdict::Equivalent, Some(baseline)) => format!("{word} to {baseline} within {margin}"),
+        (Verdict::Equivalent, None) => format!("{word} within {margin}"),
+        (Verdict::Inconclusive, Some(baseline)) => format!("{word} against {baseline}"),
+        (_, Some(baseline)) => format!("{word} than {baseline}"),
+        (_, None) => word.to_owned(),
+    }
+}
+
+fn evidence(alike: &[(&str, &Comparison)], several_inputs: bool) -> String {
+    let mut text = if alike.len() > MOST_INPUTS {
+        let speedups = || alike.iter().map(|(_, comparison)| comparison.speedup);
+        let (low, high) = (speedups().fold(f64::INFINITY, f64::min), speedups().fold(0.0, f64::max));
+        format!("{} to {} over {} inputs", ratio(low, None), ratio(high, None), alike.len())
+    } else {
+        let each = alike.iter().map(|(input, comparison)| {
+            let ratio = ratio(comparison.speedup, comparison.interval);
+            if several_inputs { format!("{ratio} at {input}") } else { ratio }
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    if let Some(hint) = alike.iter().find_map(|(_, comparison)| comparison.hint) {
+        let margin = alike.first().map_or(0.0, |(_, comparison)| comparison.margin);
+        text = format!("{text}: {}", hint_words(hint, margin));
+    }
+    text
+}
+
+/// What would turn an inconclusive comparison into a verdict.
+pub(in crate::report) fn hint_words(hint: Hint, margin: f64) -> String {
+    match hint {
+        Hint::TooFewBlocks { needed } => format!("a verdict needs {needed} common runs"),
+        Hint::SizeNotEstablished => {
+            format!("there is a difference, but whether it exceeds {} is open", percent(margin))
+        }
+        Hint::NotEnoughData { minimum_detectable_effect, more_blocks } => {
+            let sees = format!("these runs see differences from {} on", percent(minimum_detectable_effect));
+            match more_blocks {
+                Some(more) => format!("{sees}, about {} would decide", format::count(more as u64, "more run")),
+                None => format!("{sees}, more runs would not decide"),
+            }
+        }
+    }
+}
+
+/// `3 of 11 are faster than fp32 (best: int8, 2.32x [2.29, 2.35]), 5 slower, 2 equivalent, 1 inconclusive`, by input.
+fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
+    let entries: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
+    let all =
+        |verdict: Verdict| move |entry: &&&Entry<'_>| entry.judged.iter().all(|(_, judged)| judged.verdict == verdict);
+    let mut counts: Vec<String> = Vec::new();
+    let mut uniform = 0;
+    for verdict in VERDICTS {
+        let number = entries.iter().filter(all(verdict)).count();
+        uniform += number;
+        let Some((_, sample)) = entries[0].judged.first() else { continue };
+        let word = verdict_word(&sample.metric, verdict);
+        if number > 0 {
+            counts.push(format!("{number} {word}"));
+        }
+    }
+    if entries.len() > uniform {
+        counts.push(format!("{} different from input to input", entries.len() - uniform));
+    }
+    let mut clauses = vec![format!("of {} compared with {baseline}: {}", entries.len(), counts.join(", "))];
+    let winners = entries.iter().filter(|entry| subject.wins_everywhere(entry));
+    let lowest =
+        |entry: &Entry<'_>| entry.judged.iter().map(|(_, judged)| judged.speedup).fold(f64::INFINITY, f64::min);
+    if let Some(best) = winners.max_by(|a, b| lowest(a).total_cmp(&lowest(b))) {
+        clauses.extend(about(best, Some(baseline), subject.groups > 1));
+    }
+    clauses
+}
+
+/// Where a candidate has no completed run.
+fn absent(entry: &Entry<'_>, several_inputs: bool) -> Option<String> {
+    let (_, first) = entry.missing.first()?;
+    let words = first.words();
+    let alike: Vec<&str> =
+        entry.missing.iter().filter(|(_, missing)| missing == first).map(|(input, _)| *input).collect();
+    if *first == Missing::Skipped {
+        return None;
+    }
+    if several_inputs && !entry.judged.is_empty() {
+        return Some(format!("{} {words} at {}", entry.name, format::list(&alike)));
+    }
+    Some(format!("{} {words}", entry.name))
+}
+
+/// Where nothing is compared, because the baseline has no completed run.
+fn without_baseline(subject: &Subject<'_>, baseline: &str) -> Option<String> {
+    let (_, first) = subject.baseline_missing.first().filter(|(_, missing)| *missing != Missing::Skipped)?;
+    let inputs: Vec<&str> = subject.baseline_missing.iter().map(|(input, _)| *input).collect();
+    let at = if subject.groups > 1 { format!(" at {}", format::list(&inputs)) } else { String::new() };
+    Some(format!("{baseline} {}{at}, so nothing is compared there", first.words()))
+}

@@ -1,0 +1,378 @@
+//! Numbers as texts: one unit a column, and no digit that the interval does not support (MEASUREMENT 12.1).
+//!
+//! Input: stored values in base units. Output: texts that the terminal, Markdown and HTML share. Pure, and independent of
+//! the locale. Deliberately absent: escaping and alignment.
+
+use crate::compare::Comparison;
+use crate::metric::{self, Direction, Metric, Unit};
+use crate::stats::interval::{Estimate, Interval};
+use crate::stats::paired::Verdict;
+use crate::summary::{LEAST_RUNS, Percentile};
+
+/// What a column shows of a unit: the text, and what a stored value is divided by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// `us`, `MiB`, `k` ...; empty for plain numbers.
+    pub unit: &'static str,
+    /// One shown unit in stored units.
+    pub factor: f64,
+}
+
+const NANOSECONDS: &[Scale] = &[
+    Scale { unit: "ns", factor: 1.0 },
+    Scale { unit: "us", factor: 1e3 },
+    Scale { unit: "ms", factor: 1e6 },
+    Scale { unit: "s", factor: 1e9 },
+];
+const BYTES: &[Scale] = &[
+    Scale { unit: "B", factor: 1.0 },
+    Scale { unit: "KiB", factor: 1024.0 },
+    Scale { unit: "MiB", factor: 1_048_576.0 },
+    Scale { unit: "GiB", factor: 1_073_741_824.0 },
+];
+/// Rates grow large: five digits before the point are still read at a glance, more are not.
+const PER_SECOND: &[Scale] =
+    &[Scale { unit: "/s", factor: 1.0 }, Scale { unit: "k/s", factor: 1e3 }, Scale { unit: "M/s", factor: 1e6 }];
+const PLAIN: &[Scale] = &[Scale { unit: "", factor: 1.0 }];
+
+/// The unit in which values of one column are best read together: their middle order of magnitude lies at 1 or above.
+pub fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
+    let (scales, least_shown) = match unit {
+        Unit::Nanoseconds => (NANOSECONDS, 1.0),
+        Unit::Bytes => (BYTES, 1.0),
+        Unit::PerSecond => (PER_SECOND, 100.0),
+        Unit::Ratio | Unit::Count => (PLAIN, 1.0),
+    };
+    let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+    for value in values.into_iter().filter(|value| value.is_finite() && *value > 0.0) {
+        (low, high) = (low.min(value), high.max(value));
+    }
+    let middle = if low.is_finite() { (low * high).sqrt() } else { 0.0 };
+    let fitting = scales.iter().rev().find(|scale| middle >= scale.factor * least_shown);
+    *fitting.unwrap_or(&scales[0])
+}
+
+/// One column of estimates: a unit for all, and the same decimals wherever the intervals allow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// The unit.
+    pub scale: Scale,
+    decimals: Option<i32>,
+}
+
+/// Values without interval show this many significant digits: enough to see 1 %, which no single run supports.
+const DIGITS_WITHOUT_INTERVAL: i32 = 3;
+
+/// However narrow an interval is, more significant digits than these say nothing to a reader.
+const MOST_DIGITS: i32 = 6;
+
+impl Column {
+    /// A column for these estimates, in stored units.
+    pub fn fit<'a>(unit: Unit, estimates: impl IntoIterator<Item = &'a Estimate>) -> Self {
+        let estimates: Vec<&Estimate> = estimates.into_iter().collect();
+        let scale = scale(unit, estimates.iter().map(|estimate| estimate.value));
+        Column::fit_to(scale, estimates)
+    }
+
+    /// A column in a unit that other columns have too.
+    pub fn fit_to<'a>(scale: Scale, estimates: impl IntoIterator<Item = &'a Estimate>) -> Self {
+        let choices: Vec<Decimals> =
+            estimates.into_iter().filter_map(|estimate| Decimals::of(estimate, scale)).collect();
+        let fits = |decimals: i32| choices.iter().filter(|choice| choice.allows(decimals)).count();
+        let wishes = |decimals: i32| choices.iter().filter(|choice| choice.preferred == decimals).count();
+        let candidates = choices.iter().flat_map(|choice| [choice.fewest, choice.most]);
+        let decimals = candidates.max_by_key(|decimals| (fits(*decimals), wishes(*decimals), -decimals));
+        Column { scale, decimals }
+    }
+
+    /// `39.9 ± 0.2`; without interval, or below five runs, the value alone.
+    pub fn value(&self, estimate: &Estimate) -> String {
+        let (value, half_width) = self.parts(estimate);
+        half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))
+    }
+
+    /// `39.9 us ± 0.2`.
+    pub fn value_with_unit(&self, estimate: &Estimate) -> String {
+        let (value, half_width) = self.parts(estimate);
+        let unit = self.scale.unit;
+        let value = if unit.is_empty() { value } else { format!("{value} {unit}") };
+        half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))
+    }
+
+    /// The percentile like any estimate, or `>= 281` where the number of samples cannot support it.
+    pub fn percentile(&self, percentile: &Percentile) -> String {
+        if percentile.supported {
+            return self.value(&percentile.estimate);
+        }
+        format!(">= {}", self.parts(&percentile.estimate).0)
+    }
+
+    /// A value without interval, such as a minimum.
+    pub fn plain(&self, value: f64) -> String {
+        let scaled = value / self.scale.factor;
+        let decimals = significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL);
+        fixed(scaled, self.decimals.map_or(decimals, |column| column.clamp(decimals.min(column), decimals + 1)))
+    }
+
+    /// `median, us`, or the title alone where there is no unit.
+    pub fn heading(&self, title: &str) -> String {
+        match self.scale.unit {
+            "" | "/s" => title.to_owned(),
+            "k/s" => format!("{title}, thousands"),
+            "M/s" => format!("{title}, millions"),
+            unit => format!("{title}, {unit}"),
+        }
+    }
+
+    fn parts(&self, estimate: &Estimate) -> (String, Option<String>) {
+        let scaled = estimate.value / self.scale.factor;
+        match Decimals::of(estimate, self.scale) {
+            None => (self.plain(estimate.value), None),
+            Some(choice) => {
+                let decimals = self.decimals.filter(|decimals| choice.allows(*decimals)).unwrap_or(choice.preferred);
+                let half_width = shown_interval(estimate).map(|interval| interval.half_width() / self.scale.factor);
+                (fixed(scaled, decimals), half_width.map(|half_width| fixed(half_width, decimals)))
+            }
+        }
+    }
+}
+
+/// An interval from fewer runs says more about luck than about the cell (MEASUREMENT 4.1).
+fn shown_interval(estimate: &Estimate) -> Option<Interval> {
+    estimate.interval.filter(|_| estimate.n >= LEAST_RUNS)
+}
+
+/// How many decimals an estimate's interval supports: up to its half width's first or second significant digit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Decimals {
+    fewest: i32,
+    most: i32,
+    preferred: i32,
+}
+
+impl Decimals {
+    /// `None` without an interval.
+    fn of(estimate: &Estimate, scale: Scale) -> Option<Self> {
+        let half_width = shown_interval(estimate)?.half_width() / scale.factor;
+        let most_useful = significant_decimals(estimate.value / scale.factor, MOST_DIGITS);
+        if half_width <= 0.0 || !half_width.is_finite() {
+            let decimals = significant_decimals(estimate.value / scale.factor, DIGITS_WITHOUT_INTERVAL + 1);
+            return Some(Decimals { fewest: decimals, most: decimals, preferred: decimals });
+        }
+        let first = significant_decimals(half_width, 1);
+        let leading = (half_width * 10_f64.powi(first)).round();
+        // One digit of 1 would be a rounding by up to a half, so a leading 1 brings the next digit along.
+        let preferred = if leading < 2.0 { first + 1 } else { first };
+        let least = first.min(most_useful);
+        Some(Decimals {
+            fewest: least,
+            most: (first + 1).min(most_useful).max(least),
+            preferred: preferred.min(most_useful),
+        })
+    }
+
+    fn allows(&self, decimals: i32) -> bool {
+        (self.fewest..=self.most).contains(&decimals)
+    }
+}
+
+/// Decimals with which `value` shows `digits` significant digits; negative where it is rounded to tens and more.
+fn significant_decimals(value: f64, digits: i32) -> i32 {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let exponent = value.abs().log10().floor() as i32;
+    let decimals = digits - 1 - exponent;
+    // Rounding may carry into a new digit: 0.097 to one digit is 0.1.
+    let carried = (value.abs() * 10_f64.powi(decimals)).round() >= 10_f64.powi(digits);
+    if carried { decimals - 1 } else { decimals }
+}
+
+/// `value` with this many decimals; negative numbers of decimals round to tens, hundreds ...
+fn fixed(value: f64, decimals: i32) -> String {
+    if decimals >= 0 {
+        return format!("{value:.*}", decimals as usize);
+    }
+    let step = 10_f64.powi(-decimals);
+    format!("{:.0}", (value / step).round() * step)
+}
+
+/// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on, three where two would hide the interval.
+pub fn ratio(value: f64, interval: Option<Interval>) -> String {
+    let mut decimals = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    let Some(interval) = interval else { return format!("{}x", fixed(value, decimals)) };
+    if fixed(interval.low, decimals) == fixed(interval.high, decimals) {
+        decimals += 1;
+    }
+    let [value, low, high] = [value, interval.low, interval.high].map(|number| fixed(number, decimals));
+    format!("{value}x [{low}, {high}]")
+}
+
+/// `2.67x [2.64, 2.70] faster`, or `1.93x (3 runs, not judged)` below five common blocks.
+pub fn speedup(comparison: &Comparison) -> String {
+    let ratio = ratio(comparison.speedup, comparison.interval);
+    if comparison.interval.is_none() {
+        return format!("{ratio} ({}, not judged)", count(comparison.blocks as u64, "run"));
+    }
+    format!("{ratio} {}", verdict_word(&comparison.metric, comparison.verdict))
+}
+
+/// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
+pub fn verdict_word(metric: &str, verdict: Verdict) -> &'static str {
+    let known = metric::by_name(metric);
+    match verdict {
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Better | Verdict::Worse => direction_word(known, verdict == Verdict::Better),
+    }
+}
+
+fn direction_word(metric: Option<&Metric>, better: bool) -> &'static str {
+    let pair = match metric.map(|metric| (metric.unit, metric.direction)) {
+        Some((Unit::Nanoseconds | Unit::PerSecond, _)) => ["faster", "slower"],
+        Some((Unit::Bytes, _)) => ["smaller", "larger"],
+        Some((_, Direction::HigherIsBetter)) => ["higher", "lower"],
+        Some((_, Direction::LowerIsBetter)) => ["lower", "higher"],
+        _ => ["better", "worse"],
+    };
+    pair[usize::from(!better)]
+}
+
+/// What stands where iterations share samples, since a percentile of means is none of iterations.
+pub fn batched(iterations: u32) -> String {
+    format!("n/a (batched x{iterations})")
+}
+
+/// `2 %`, `0.4 %`, `12 %`: two significant digits, trailing zeros left out.
+pub fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    let text = fixed(value, significant_decimals(value, 2).max(0));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
+/// `214 MiB`: three significant digits in the fitting unit.
+pub fn bytes(bytes: u64) -> String {
+    let value = bytes as f64;
+    let scale = scale(Unit::Bytes, [value]);
+    let scaled = value / scale.factor;
+    format!("{} {}", fixed(scaled, significant_decimals(scaled, 3).clamp(0, 2)), scale.unit)
+}
+
+/// `1 cell`, `12 cells`.
+pub fn count(number: u64, singular: &str) -> String {
+    if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list<S: AsRef<str>>(items: &[S]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn estimate(value: f64, half_width: f64) -> Estimate {
+        Estimate { value, interval: Some(Interval::around(value, half_width)), n: 10, confidence: 0.95 }
+    }
+
+    fn column(estimates: &[Estimate]) -> Vec<String> {
+        let column = Column::fit(Unit::Nanoseconds, estimates);
+        estimates.iter().map(|estimate| column.value_with_unit(estimate)).collect()
+    }
+
+    #[test]
+    fn digits_follow_the_interval() {
+        assert_eq!(column(&[estimate(39_912.0, 210.0)]), ["39.9 us ± 0.2"]);
+        assert_eq!(column(&[estimate(18_420_000.0, 110_000.0)]), ["18.42 ms ± 0.11"]);
+        assert_eq!(column(&[estimate(271_234_000.0, 2_100_000.0)]), ["271 ms ± 2"]);
+        assert_eq!(column(&[estimate(39_912.0, 0.0)]), ["39.91 us ± 0.00"]);
+        assert_eq!(column(&[estimate(39_912.0, 97.0)]), ["39.91 us ± 0.10"]);
+    }
+
+    #[test]
+    fn a_column_has_one_unit_and_the_same_decimals_where_possible() {
+        let cells =
+            [estimate(18_420_000.0, 110_000.0), estimate(7_930_000.0, 50_000.0), estimate(27_912_000.0, 340_000.0)];
+        assert_eq!(column(&cells), ["18.42 ms ± 0.11", "7.93 ms ± 0.05", "27.91 ms ± 0.34"]);
+        let wide =
+            [estimate(271_000_000.0, 2_000_000.0), estimate(3_120_000.0, 40_000.0), estimate(3_140_000.0, 30_000.0)];
+        assert_eq!(column(&wide), ["271 ms ± 2", "3.12 ms ± 0.04", "3.14 ms ± 0.03"]);
+    }
+
+    #[test]
+    fn few_runs_show_no_interval() {
+        let few = Estimate { n: 4, ..estimate(39_912.0, 210.0) };
+        assert_eq!(column(&[few]), ["39.9 us"]);
+        let single = Estimate { n: 1, interval: None, ..few };
+        assert_eq!(column(&[single]), ["39.9 us"]);
+    }
+
+    #[test]
+    fn large_numbers_are_rounded_to_what_is_known() {
+        let estimate = estimate(54_321.0, 1_300.0);
+        let column = Column::fit(Unit::PerSecond, [&estimate]);
+        assert_eq!(column.value(&estimate), "54.3 ± 1.3");
+        assert_eq!(column.heading("items/s"), "items/s, thousands");
+        assert_eq!(fixed(54_321.0, -2), "54300");
+    }
+
+    #[test]
+    fn unsupported_percentiles_are_lower_bounds() {
+        let percentile =
+            |supported| Percentile { probability: 0.99, estimate: estimate(281_000_000.0, 2_000_000.0), supported };
+        let column = Column::fit(Unit::Nanoseconds, [&percentile(true).estimate]);
+        assert_eq!(column.percentile(&percentile(true)), "281 ± 2");
+        assert_eq!(column.percentile(&percentile(false)), ">= 281");
+        assert_eq!(batched(32), "n/a (batched x32)");
+    }
+
+    #[test]
+    fn ratios_show_their_interval() {
+        let interval = |low, high| Some(Interval { low, high });
+        assert_eq!(ratio(2.671, interval(2.64, 2.7)), "2.67x [2.64, 2.70]");
+        assert_eq!(ratio(12.34, interval(12.0, 12.7)), "12.3x [12.0, 12.7]");
+        assert_eq!(ratio(1.0004, interval(0.9998, 1.0011)), "1.000x [1.000, 1.001]");
+        assert_eq!(ratio(0.66, None), "0.66x");
+    }
+
+    #[test]
+    fn words_and_counts() {
+        assert_eq!(verdict_word("latency_ns", Verdict::Better), "faster");
+        assert_eq!(verdict_word("peak_rss_bytes", Verdict::Worse), "larger");
+        assert_eq!(percent(0.02), "2 %");
+        assert_eq!(percent(0.0041), "0.41 %");
+        assert_eq!(percent(0.1), "10 %");
+        assert_eq!(bytes(224_395_264), "214 MiB");
+        assert_eq!(bytes(512), "512 B");
+        assert_eq!(count(1, "cell"), "1 cell");
+        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_digit_is_supported(value in 1.0_f64..1e12, relative in 1e-5_f64..0.9) {
+            let estimate = estimate(value, value * relative);
+            let scale = scale(Unit::Nanoseconds, [value]);
+            let choice = Decimals::of(&estimate, scale).unwrap();
+            let step = 10_f64.powi(-choice.preferred);
+            // At or above the second significant digit: the half width is less than a hundred steps.
+            prop_assert!(value * relative / scale.factor < 100.0 * step);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Record, summary and comparisons -> a report: one view model, two templates, plots, and `results.json`.
+//!
+//! Pure up to [`write`]: the same record gives the same bytes, whatever the time, the locale or the number of threads.
+//! [`format`] and [`answer`] are shared with the terminal. Deliberately absent: statistics, which are in `summary` and
+//! `compare`, and where a report lies, which the command decides.
+
+pub mod answer;
+mod committed;
+pub mod format;
+pub mod plots;
+pub mod privacy;
+pub mod results;
+mod template;
+pub mod view;
+pub mod warnings;
+mod write;
+
+pub use answer::{Sentence, answer};
+pub use committed::measured_on;
+pub use results::Results;
+pub use write::write;
+
+use std::path::PathBuf;
+
+use crate::compare::Comparison;
+use crate::plan::{Cell, Plan};
+use crate::spec::model::Axis;
+use crate::store::{Manifest, StoreError, StoredRun};
+use crate::summary::Summary;
+
+/// What a report is made from: stored data and what was derived from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// What was planned, where and with what.
+    pub manifest: &'a Manifest,
+    /// Every run that has an outcome; samples are needed for the plots alone.
+    pub runs: &'a [StoredRun],
+    /// What each cell's runs say together, in plan order.
+    pub summary: &'a Summary,
+    /// Each cell against its baseline, in plan order.
+    pub comparisons: &'a [Comparison],
+}
+
+/// A report as texts; nothing is on disk yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// `report.md`.
+    pub markdown: String,
+    /// `report.html`: one file, no network.
+    pub html: String,
+    /// `results.json`.
+    pub json: String,
+    /// File name and SVG of each plot that `report.md` shows.
+    pub plots: Vec<(String, String)>,
+}
+
+/// A file format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// `report.md` with its plots.
+    Markdown,
+    /// `report.html`.
+    Html,
+    /// `results.json`; always written.
+    Json,
+}
+
+/// The files of a report.
+pub const MARKDOWN_FILE: &str = "report.md";
+/// The files of a report.
+pub const HTML_FILE: &str = "report.html";
+/// What `diff` reads at any revision.
+pub const JSON_FILE: &str = "results.json";
+
+/// Why a report cannot be made or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A template does not fit the view, which is a fault of perfrun unless the template is the user's.
+    #[error("cannot render {template}: {source}")]
+    Template {
+        /// The template.
+        template: String,
+        /// Where and why.
+        source: minijinja::Error,
+    },
+    /// The drawing library refused.
+    #[error("cannot draw {plot}: {reason}")]
+    Plot {
+        /// File name of the plot.
+        plot: String,
+        /// Why.
+        reason: String,
+    },
+    /// The summary is not of this plan.
+    #[error("the summary has {found} cells, the plan {expected}")]
+    Mismatch {
+        /// Cells of the plan.
+        expected: usize,
+        /// Cells of the summary.
+        found: usize,
+    },
+    /// The folder of the report cannot be listed or created.
+    #[error("cannot write {path}: {source}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The comparison of a cell with its baseline; comparisons stand in plan order.
+fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&Comparison> {
+    let index = comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
+    comparisons.get(index)
+}
+
+impl ReportError {
+    /// Whether this is a fault of perfrun and nothing that its user can mend.
+    pub fn is_internal(&self) -> bool {
+        !matches!(self, ReportError::Folder { .. } | ReportError::Store(_))
+    }
+}
+
+/// Whether the cells that are to be run differ on an axis; the name of an axis on which they do not says nothing.
+fn has_several(plan: &Plan, axis: Axis) -> bool {
+    let index = |cell: &Cell| match axis {
+        Axis::Models => cell.model,
+        Axis::Inputs => cell.input,
+        Axis::Variants => cell.variant,
+        Axis::Devices => cell.device,
+    };
+    let mut indices = plan.runnable().map(|(_, cell)| index(cell));
+    indices.next().is_some_and(|first| indices.any(|other| other != first))
+}
+
+/// Makes every file of the report.
+///
+/// # Errors
+///
+/// When the summary is not of the manifest's plan. Errors of templates and plots are faults of perfrun.
+pub fn render(input: &Input<'_>) -> Result<Rendered, ReportError> {
+    let (expected, found) = (input.manifest.plan.cells.len(), input.summary.cells.len());
+    if expected != found {
+        return Err(ReportError::Mismatch { expected, found });
+    }
+    let plots = plots::draw(input)?;
+    let report = view::Report::new(input, &plots);
+    Ok(Rendered {
+        markdown: template::markdown(&report)?,
+        html: template::html(&report)?,
+        json: Results::new(input).to_json(),
+        plots: plots.all().map(|plot| (plot.file.clone(), plot.svg.clone())).collect(),
+    })
+}

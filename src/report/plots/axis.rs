@@ -1,0 +1,173 @@
+//! The horizontal axis of a figure: from values to points, with round ticks that do not touch each other.
+
+use super::canvas::{Anchor, Canvas, GREY, INK, PALE, TEXT, text_width};
+
+/// How values are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// Equal differences are equally far apart.
+    Linear,
+    /// Equal ratios are equally far apart.
+    Logarithmic,
+}
+
+impl Spread {
+    /// The value in which distances are even.
+    pub(super) fn even(self, value: f64) -> f64 {
+        match self {
+            Spread::Linear => value,
+            Spread::Logarithmic => value.max(f64::MIN_POSITIVE).ln(),
+        }
+    }
+}
+
+/// An axis from `low` to `high`, drawn from `left` to `right`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Axis {
+    spread: Spread,
+    low: f64,
+    high: f64,
+    left: f64,
+    right: f64,
+}
+
+impl Axis {
+    /// An axis for these values with some room to both sides; equal values get room as well.
+    pub(super) fn new(spread: Spread, low: f64, high: f64, left: f64, right: f64) -> Self {
+        const ROOM: f64 = 0.04;
+        let (even_low, even_high) = (spread.even(low), spread.even(high));
+        let span = even_high - even_low;
+        let room = if span > 0.0 { span * ROOM } else { (even_low.abs() * ROOM).max(ROOM) };
+        Axis { spread, low: even_low - room, high: even_high + room, left, right }
+    }
+
+    /// Where a value stands.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        self.place_even(self.spread.even(value))
+    }
+
+    /// Where a value stands that was made even already.
+    pub(super) fn place_even(&self, even: f64) -> f64 {
+        self.left + (even - self.low) / (self.high - self.low) * (self.right - self.left)
+    }
+
+    /// The value in which distances are even.
+    pub(super) fn even(&self, value: f64) -> f64 {
+        self.spread.even(value)
+    }
+
+    /// Where the axis begins.
+    pub(super) fn place_left(&self) -> f64 {
+        self.left
+    }
+
+    /// Where the axis ends.
+    pub(super) fn place_right(&self) -> f64 {
+        self.right
+    }
+
+    /// Whether a value lies on the axis.
+    pub(super) fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&self.spread.even(value))
+    }
+
+    /// Round values on the axis, as many as fit without their labels touching, with their labels.
+    pub(super) fn ticks(&self, label: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        let candidates = match self.spread {
+            Spread::Linear => linear_ticks(self.low, self.high),
+            Spread::Logarithmic => logarithmic_ticks(self.low.exp(), self.high.exp()),
+        };
+        let labelled = |ticks: &Vec<f64>| ticks.iter().map(|tick| (*tick, label(*tick))).collect::<Vec<_>>();
+        let sets: Vec<Vec<(f64, String)>> = candidates.iter().map(labelled).collect();
+        sets.into_iter().find(|set| self.fits(set)).unwrap_or_default()
+    }
+
+    fn fits(&self, ticks: &[(f64, String)]) -> bool {
+        const GAP: f64 = 14.0;
+        let apart = |pair: &[(f64, String)]| {
+            let need = (text_width(&pair[0].1) + text_width(&pair[1].1)) / 2.0 + GAP;
+            self.place(pair[1].0) - self.place(pair[0].0) >= need
+        };
+        !ticks.is_empty() && ticks.windows(2).all(apart)
+    }
+
+    /// Draws grid lines from `top` to `bottom`, tick labels below, and the name of the axis below those.
+    pub(super) fn draw(
+        &self,
+        canvas: &mut Canvas,
+        (top, bottom): (f64, f64),
+        name: &str,
+        label: impl Fn(f64) -> String,
+    ) {
+        for (value, text) in self.ticks(label) {
+            let x = self.place(value);
+            canvas.line((x, top), (x, bottom), PALE, 1.0);
+            canvas.text(&text, (x, bottom + TEXT), Anchor::Middle, INK);
+        }
+        canvas.line((self.left, bottom), (self.right, bottom), GREY, 1.0);
+        canvas.text(name, ((self.left + self.right) / 2.0, bottom + 2.6 * TEXT), Anchor::Middle, GREY);
+    }
+}
+
+/// Sets of round values between two bounds, the densest first.
+fn linear_ticks(low: f64, high: f64) -> Vec<Vec<f64>> {
+    let magnitude = 10_f64.powi(((high - low) / 10.0).log10().floor() as i32);
+    let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0].map(|factor| factor * magnitude);
+    let multiples = |step: f64| {
+        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+        (first..=last).map(|multiple| multiple as f64 * step).collect::<Vec<f64>>()
+    };
+    steps.into_iter().map(multiples).filter(|ticks| (1..=9).contains(&ticks.len())).collect()
+}
+
+/// As [`linear_ticks`], for ratios: from every hundredth to powers of ten.
+fn logarithmic_ticks(low: f64, high: f64) -> Vec<Vec<f64>> {
+    const MOST: usize = 9;
+    let mut sets: Vec<Vec<f64>> = Vec::new();
+    // Narrow ranges are almost even, so steps of equal difference look right there.
+    if high / low < 2.5 {
+        sets.extend(linear_ticks(low, high));
+    }
+    for within in [&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]] {
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let all = (first..=last).flat_map(|power| within.iter().map(move |factor| factor * 10_f64.powi(power)));
+        sets.push(all.filter(|tick| (low..=high).contains(tick)).collect());
+    }
+    sets.retain(|ticks| (1..=MOST).contains(&ticks.len()));
+    sets
+}
+
+/// A tick's label with the decimals that the tick needs, and no more.
+pub(super) fn plain_label(value: f64) -> String {
+    let text = format!("{value:.6}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_do_not_touch() {
+        let axis = Axis::new(Spread::Linear, 37.1, 104.9, 100.0, 700.0);
+        let labels: Vec<String> = axis.ticks(plain_label).into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["40", "50", "60", "70", "80", "90", "100"]);
+        let narrow = Axis::new(Spread::Linear, 37.1, 104.9, 100.0, 220.0);
+        assert!(narrow.ticks(plain_label).len() < labels.len());
+    }
+
+    #[test]
+    fn ratios_have_ticks_on_both_sides_of_one() {
+        let axis = Axis::new(Spread::Logarithmic, 0.6, 2.7, 0.0, 400.0);
+        let labels: Vec<String> = axis.ticks(plain_label).into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0.7", "1", "1.5", "2"]);
+    }
+
+    #[test]
+    fn equal_values_stand_in_the_middle() {
+        let axis = Axis::new(Spread::Linear, 5.0, 5.0, 0.0, 100.0);
+        assert!((axis.place(5.0) - 50.0).abs() < 1e-9);
+        assert!(!axis.ticks(plain_label).is_empty());
+    }
+}

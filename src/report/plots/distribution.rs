@@ -1,0 +1,235 @@
+//! Distributions of the cells of one group below each other: the density of all samples, and below it one dot a process
+//! with the cell's estimate and interval.
+
+use super::Plot;
+use super::axis::{Axis, Spread, plain_label};
+use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
+use crate::metric;
+use crate::plan::Plan;
+use crate::report::answer::compared_name;
+use crate::report::format::{self, Scale};
+use crate::report::view::why_absent;
+use crate::report::{Input, ReportError};
+use crate::stats::density::density;
+use crate::stats::quantile::{quantile_sorted, representatives_sorted, sorted};
+use crate::store::{Arm, Outcome};
+use crate::summary::CellSummary;
+
+const WIDTH: f64 = 760.0;
+const ROW: f64 = 58.0;
+/// Height of a density above its base line.
+const HILL: f64 = 34.0;
+const TOP: f64 = 44.0;
+const BOTTOM: f64 = 48.0;
+
+/// More cells than these are not drawn in one figure.
+const MOST_CELLS: usize = 12;
+
+/// Points of a density curve.
+const CURVE_POINTS: usize = 100;
+
+/// Each run counts alike, whatever the number of its samples.
+const SAMPLES_OF_A_RUN: usize = 200;
+
+/// Dots of one figure together, so that its size is bounded.
+const MOST_DOTS: usize = 240;
+
+/// From this ratio of the largest to the smallest value on, a linear axis would squeeze the small ones.
+const LOGARITHMIC_FROM: f64 = 8.0;
+
+/// One row of the figure.
+struct Row<'a> {
+    name: &'a str,
+    summary: &'a CellSummary,
+    color: Color,
+    is_baseline: bool,
+    absent: Option<String>,
+    /// All runs together, each with the same weight, sorted.
+    samples: Vec<f64>,
+    /// One value a run, sorted.
+    medians: Vec<f64>,
+}
+
+/// Draws one group.
+pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) -> Result<Plot, ReportError> {
+    let plan = &input.manifest.plan;
+    let cells: Vec<usize> = plan.groups[group].cells.iter().map(|cell| *cell as usize).collect();
+    let shown = cells.iter().filter(|cell| plan.cells[**cell].skip.is_none()).take(MOST_CELLS);
+    let rows: Vec<Row<'_>> = shown.map(|cell| row(input, *cell)).collect();
+    let title = format!("Latency of {name}");
+    let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
+    let labels = rows.iter().map(|row| text_width(&shortened(row.name, 24))).fold(0.0, f64::max);
+    let (left, right) = (labels + 28.0, WIDTH - 24.0);
+    let (spread, low, high) = range(&rows);
+    let axis = Axis::new(spread, low / scale.factor, high / scale.factor, left, right);
+    let height = TOP + ROW * rows.len() as f64 + BOTTOM;
+    let mut canvas = Canvas::new(&format!("{title}: {}", described(&rows, scale)), WIDTH, height);
+    canvas.heading(&shortened(&title, 90), (14.0, 20.0));
+    let unit = if spread == Spread::Logarithmic {
+        format!("latency, {} (logarithmic)", scale.unit)
+    } else {
+        format!("latency, {}", scale.unit)
+    };
+    axis.draw(&mut canvas, (TOP - 8.0, height - BOTTOM), &unit, plain_label);
+    draw_baseline(&mut canvas, &rows, &axis, scale, height);
+    for (index, row) in rows.iter().enumerate() {
+        row.draw(&mut canvas, &axis, scale, TOP + ROW * index as f64 + HILL + 4.0);
+    }
+    let caption = caption(&rows, cells.len());
+    Ok(Plot { svg: canvas.finish(&file)?, file, title, caption })
+}
+
+fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
+    let plan: &'a Plan = &input.manifest.plan;
+    let summary = &input.summary.cells[cell];
+    let id = plan.cells[cell].id;
+    let completed =
+        |run: &&crate::store::StoredRun| run.cell == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let mut samples: Vec<f64> = input
+        .runs
+        .iter()
+        .filter(completed)
+        .flat_map(|run| representatives_sorted(&sorted(&run.durations().collect::<Vec<f64>>()), SAMPLES_OF_A_RUN))
+        .collect();
+    samples.sort_by(f64::total_cmp);
+    let mut medians: Vec<f64> = summary
+        .metrics
+        .get(metric::LATENCY.name)
+        .map(|of| of.per_run.iter().map(|(_, value)| *value).collect())
+        .unwrap_or_default();
+    medians.sort_by(f64::total_cmp);
+    let is_baseline = plan.is_baseline(&plan.cells[cell]);
+    let absent = summary.latency.is_none().then(|| why_absent(&plan.cells[cell], summary));
+    Row {
+        name: row_label(plan, cell),
+        summary,
+        color: color_of(plan, cell, is_baseline),
+        is_baseline,
+        absent,
+        samples,
+        medians,
+    }
+}
+
+fn row_label(plan: &Plan, cell: usize) -> &str {
+    compared_name(plan, &plan.cells[cell])
+}
+
+/// Baselines are grey; every other entry of the compared axis has its colour in all figures.
+fn color_of(plan: &Plan, cell: usize, is_baseline: bool) -> Color {
+    if is_baseline {
+        return GREY;
+    }
+    let name = compared_name(plan, &plan.cells[cell]);
+    let mut others: Vec<&str> = Vec::new();
+    for other in &plan.cells {
+        let entry = compared_name(plan, other);
+        if !plan.is_baseline(other) && !others.contains(&entry) {
+            others.push(entry);
+        }
+        if entry == name {
+            break;
+        }
+    }
+    PALETTE[others.len().saturating_sub(1) % PALETTE.len()]
+}
+
+/// From the smallest half percent to the largest 99th percentile, medians included; tails would squeeze all the rest.
+fn range(rows: &[Row<'_>]) -> (Spread, f64, f64) {
+    let lows = rows.iter().filter_map(|row| quantile_sorted(&row.samples, 0.005));
+    let highs = rows.iter().filter_map(|row| quantile_sorted(&row.samples, 0.99));
+    let medians = || rows.iter().flat_map(|row| row.medians.iter().copied());
+    let low = lows.chain(medians()).fold(f64::INFINITY, f64::min);
+    let high = highs.chain(medians()).fold(0.0, f64::max);
+    if !(low.is_finite() && high > 0.0) {
+        return (Spread::Linear, 0.0, 1.0);
+    }
+    let spread =
+        if high / low.max(f64::MIN_POSITIVE) >= LOGARITHMIC_FROM { Spread::Logarithmic } else { Spread::Linear };
+    (spread, low, high)
+}
+
+fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scale, height: f64) {
+    let baseline = rows.iter().find(|row| row.is_baseline).filter(|_| rows.len() > 1);
+    if let Some(estimate) = baseline.and_then(|row| row.summary.estimate(&metric::LATENCY)) {
+        let x = axis.place(estimate.value / scale.factor);
+        canvas.dashes((x, TOP - 8.0), (x, height - BOTTOM), GREY);
+    }
+}
+
+impl Row<'_> {
+    fn draw(&self, canvas: &mut Canvas, axis: &Axis, scale: Scale, base: f64) {
+        let label_end = axis.place_left() - 10.0;
+        canvas.text(&shortened(self.name, 24), (label_end, base - 8.0), Anchor::End, INK);
+        if let Some(absent) = &self.absent {
+            canvas.text(absent, (axis.place_left() + 12.0, base - 8.0), Anchor::Start, GREY);
+            return;
+        }
+        self.draw_density(canvas, axis, scale, base);
+        let shown = MOST_DOTS / MOST_CELLS;
+        for value in representatives_sorted(&self.medians, shown.max(1)) {
+            canvas.dot((axis.place(value / scale.factor), base + 7.0), 2.6, self.color, 0.6);
+        }
+        let Some(estimate) = self.summary.estimate(&metric::LATENCY) else { return };
+        let below = base + 15.0;
+        if let Some(interval) = estimate.interval.filter(|_| self.summary.has_enough_runs()) {
+            let [low, high] = [interval.low, interval.high].map(|bound| axis.place(bound / scale.factor));
+            canvas.line((low, below), (high, below), INK, 2.0);
+        }
+        let x = axis.place(estimate.value / scale.factor);
+        canvas.line((x, below - 4.0), (x, below + 4.0), INK, 2.0);
+    }
+
+    fn draw_density(&self, canvas: &mut Canvas, axis: &Axis, scale: Scale, base: f64) {
+        let on_axis = self.samples.iter().map(|sample| sample / scale.factor).filter(|sample| axis.holds(*sample));
+        let even: Vec<f64> = on_axis.map(|sample| axis.even(sample)).collect();
+        let curve = density(&even, CURVE_POINTS);
+        let peak = curve.iter().map(|(_, height)| *height).fold(0.0, f64::max);
+        if peak <= 0.0 {
+            // Without spread there is no density; the value stands alone.
+            if let Some(value) = even.first() {
+                let x = axis.place_even(*value);
+                canvas.line((x, base), (x, base - HILL), self.color, 2.0);
+            }
+            return;
+        }
+        let inside = |x: f64| x.clamp(axis.place_left(), axis.place_right());
+        let points: Vec<(f64, f64)> = curve
+            .iter()
+            .map(|(value, height)| (inside(axis.place_even(*value)), base - height / peak * HILL))
+            .collect();
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+        let mut area = vec![(first.0, base)];
+        area.extend(&points);
+        area.push((last.0, base));
+        canvas.area(area, self.color, 0.25);
+        canvas.curve(points, self.color, 1.4);
+    }
+}
+
+/// The figure in words, for readers that cannot see it.
+fn described(rows: &[Row<'_>], scale: Scale) -> String {
+    let estimates = rows.iter().filter_map(|row| row.summary.estimate(&metric::LATENCY));
+    let column = format::Column::fit_to(scale, estimates);
+    let text = |row: &Row<'_>| match row.summary.estimate(&metric::LATENCY) {
+        Some(estimate) => format!("{} {}", row.name, column.value_with_unit(estimate)),
+        None => format!("{} {}", row.name, row.absent.as_deref().unwrap_or("absent")),
+    };
+    rows.iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
+fn caption(rows: &[Row<'_>], cells: usize) -> String {
+    let batched = rows.iter().map(|row| row.summary.iterations).max().unwrap_or(1);
+    let what =
+        if batched > 1 { format!("samples (means of up to {batched} iterations)") } else { "iterations".to_owned() };
+    let mut text = format!(
+        "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 1 % of a cell's samples lie beyond the right edge. Dots: process medians. Bar: their mean with its 95 % interval."
+    );
+    if rows.len() > 1 && rows.iter().any(|row| row.is_baseline) {
+        text += " Dashed: the baseline's mean.";
+    }
+    if cells > rows.len() && rows.len() == MOST_CELLS {
+        text += &format!(" {} more cells are not drawn.", cells - rows.len());
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! The figures of a report as SVG: distributions of the cells that are compared, and speed-ups with their intervals.
+//!
+//! Input: stored runs, summary, comparisons. Output: SVG texts of bounded size with a background of their own, so that
+//! they are readable on dark pages. Deliberately absent: files and any number that the tables do not have.
+
+mod axis;
+mod canvas;
+mod distribution;
+mod speedup;
+
+use crate::plan::{Cell, Plan};
+use crate::spec::model::Axis as PlanAxis;
+
+use super::{Input, ReportError, has_several};
+
+/// What tells a plot of a report from any other SVG file.
+pub const MARK: &str = "data-made-by=\"perfrun\"";
+
+/// More groups than these are not drawn: a page of fifty figures is read by nobody.
+const MOST_GROUPS: usize = 8;
+
+/// The figures, and a sentence on those that were left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plots {
+    /// Every comparison; `None` where nothing is compared.
+    pub speedup: Option<Plot>,
+    /// The distributions of each group.
+    pub distributions: Vec<Plot>,
+    /// Which were left out.
+    pub left_out: Option<String>,
+}
+
+impl Plots {
+    /// Every figure, in the order of the report.
+    pub fn all(&self) -> impl Iterator<Item = &Plot> {
+        self.speedup.iter().chain(&self.distributions)
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plot {
+    /// Its file name.
+    pub file: String,
+    /// Its heading.
+    pub title: String,
+    /// What is drawn, sentences; empty where the figure before says it.
+    pub caption: String,
+    /// The figure.
+    pub svg: String,
+}
+
+/// Whether this is the text of a plot that a report drew.
+pub fn is_ours(svg: &str) -> bool {
+    svg.lines().next().is_some_and(|line| line.contains(MARK))
+}
+
+/// Draws what the record has to show.
+///
+/// # Errors
+///
+/// When the drawing library refuses, which is a fault of perfrun.
+pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
+    let mut plots = Plots { speedup: speedup::draw(input)?, ..Plots::default() };
+    let plan = &input.manifest.plan;
+    let measured = |cell: &u32| input.summary.cells[*cell as usize].latency.is_some();
+    let groups: Vec<usize> =
+        (0..plan.groups.len()).filter(|group| plan.groups[*group].cells.iter().any(measured)).collect();
+    for group in groups.iter().take(MOST_GROUPS) {
+        let name = group_name(plan, *group);
+        let file = unused(&plots.distributions, &format!("latency-{}", slug(&name)));
+        let mut plot = distribution::draw(input, *group, &name, file)?;
+        // One explanation is enough for figures that read alike.
+        if plots.distributions.iter().any(|earlier| earlier.caption == plot.caption) {
+            plot.caption.clear();
+        }
+        plots.distributions.push(plot);
+    }
+    if groups.len() > MOST_GROUPS {
+        let left = groups.len() - MOST_GROUPS;
+        plots.left_out = Some(format!(
+            "The distributions of {left} more rows of the table are not drawn; the record has their samples."
+        ));
+    }
+    Ok(plots)
+}
+
+/// What the cells of a group have in common: `mlp, b1`.
+fn group_name(plan: &Plan, group: usize) -> String {
+    let Some(first) = plan.groups[group].cells.first() else { return String::new() };
+    let compared = plan.baseline.as_ref().map(|baseline| baseline.axis);
+    row_name(plan, &plan.cells[*first as usize], compared)
+}
+
+/// The names that tell a row from the others, without those on the compared axis.
+fn row_name(plan: &Plan, cell: &Cell, compared: Option<PlanAxis>) -> String {
+    let coordinates = plan.coordinates(cell);
+    let named = [
+        (PlanAxis::Models, coordinates.model, true),
+        (
+            PlanAxis::Inputs,
+            coordinates.input,
+            has_several(plan, PlanAxis::Inputs) || compared == Some(PlanAxis::Models),
+        ),
+        (PlanAxis::Variants, coordinates.variant, has_several(plan, PlanAxis::Variants)),
+        (PlanAxis::Devices, coordinates.device, has_several(plan, PlanAxis::Devices)),
+    ];
+    let names = named.into_iter().filter(|(axis, _, shown)| *shown && Some(*axis) != compared).map(|(_, name, _)| name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// A name as part of a file name on any system.
+fn slug(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
+    let text: String = name.replace(", ", "-").chars().map(safe).collect();
+    text.trim_matches(['-', '.']).to_owned()
+}
+
+/// `stem.svg`, with a number if another plot has that name, on file systems without upper case too.
+fn unused(drawn: &[Plot], stem: &str) -> String {
+    let taken = |file: &str| drawn.iter().any(|plot| plot.file.eq_ignore_ascii_case(file));
+    let plain = format!("{stem}.svg");
+    let numbered = (2..).map(|number| format!("{stem}-{number}.svg"));
+    std::iter::once(plain).chain(numbered).find(|file| !taken(file)).expect("the numbers do not end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_safe_and_unique() {
+        assert_eq!(slug("mlp, b1"), "mlp-b1");
+        assert_eq!(slug("a/b, cuda:0"), "a-b-cuda-0");
+        assert_eq!(slug("../x"), "x");
+        let plot = |file: &str| Plot {
+            file: file.to_owned(),
+            title: String::new(),
+            caption: String::new(),
+            svg: String::new(),
+        };
+        assert_eq!(unused(&[plot("latency-A.svg")], "latency-a"), "latency-a-2.svg");
+    }
+
+    #[test]
+    fn only_marked_plots_are_ours() {
+        assert!(is_ours(&format!("<svg {MARK}>\n</svg>")));
+        assert!(!is_ours(&format!("<svg>\n<!-- {MARK} --></svg>")));
+        assert!(!is_ours(""));
+    }
+}

@@ -1,0 +1,101 @@
+//! The view through the templates. What is undefined is an error; what is a name is escaped.
+//!
+//! Escaping follows the template's file name: `report.html.j2` as HTML, `report.md.j2` as Markdown, so that a template
+//! cannot forget it.
+
+mod markdown;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
+
+use super::ReportError;
+use super::view::Report;
+
+const MARKDOWN: &str = "report.md.j2";
+const HTML: &str = "report.html.j2";
+
+/// Every file that templates are made of, embedded in the program.
+const TEMPLATES: [(&str, &str); 4] = [
+    (MARKDOWN, include_str!("templates/report.md.j2")),
+    (HTML, include_str!("templates/report.html.j2")),
+    ("report.css", include_str!("templates/report.css")),
+    ("sort.js", include_str!("templates/sort.js")),
+];
+
+/// `report.md`.
+pub(super) fn markdown(report: &Report) -> Result<String, ReportError> {
+    render(MARKDOWN, report)
+}
+
+/// `report.html`.
+pub(super) fn html(report: &Report) -> Result<String, ReportError> {
+    render(HTML, report)
+}
+
+fn render(name: &str, report: &Report) -> Result<String, ReportError> {
+    let failed = |source| ReportError::Template { template: name.to_owned(), source };
+    let environment = environment().map_err(failed)?;
+    environment.get_template(name).and_then(|template| template.render(Serde(report))).map_err(failed)
+}
+
+fn environment() -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment
+        .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);
+    environment.set_auto_escape_callback(escaping);
+    environment.set_formatter(write_value);
+    environment.add_filter("block", |text: &str| Value::from_safe_string(markdown::block(text)));
+    environment.add_filter("code", |text: &str| Value::from_safe_string(markdown::code(text)));
+    environment
+        .add_filter("fenced", |text: &str, language: &str| Value::from_safe_string(markdown::fenced(text, language)));
+    environment.add_filter("prose", |text: &str| Value::from_safe_string(markdown::prose(text)));
+    environment.add_filter("prose_html", |text: &str| Value::from_safe_string(markdown::prose_html(text)));
+    environment.add_filter("html", |text: &str| Value::from_safe_string(markdown::html(text)));
+    for (name, source) in TEMPLATES {
+        environment.add_template(name, source)?;
+    }
+    Ok(environment)
+}
+
+fn escaping(name: &str) -> AutoEscape {
+    match name.trim_end_matches(".j2").rsplit('.').next() {
+        Some("html") => AutoEscape::Html,
+        Some("md") => AutoEscape::Custom("markdown".into()),
+        _ => AutoEscape::None,
+    }
+}
+
+fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
+    if !matches!(state.auto_escape(), AutoEscape::Custom(_)) {
+        return minijinja::escape_formatter(output, state, value);
+    }
+    let text = value.to_string();
+    let escaped = if value.is_safe() { text } else { markdown::inline(&text) };
+    output.write_str(&escaped).map_err(minijinja::Error::from)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_decide_how_names_are_escaped() {
+        let mut environment = environment().unwrap();
+        environment.add_template("x.html.j2", "{{ name }}").unwrap();
+        environment.add_template("x.md.j2", "{{ name }} {{ name|code }}").unwrap();
+        let context = minijinja::context! { name => "<b>|*" };
+        let render = |name: &str| environment.get_template(name).unwrap().render(&context).unwrap();
+        assert_eq!(render("x.html.j2"), "&lt;b&gt;|*");
+        assert_eq!(render("x.md.j2"), r"\<b>\|\* `<b>\|*`");
+    }
+
+    #[test]
+    fn what_is_undefined_is_an_error() {
+        let mut environment = environment().unwrap();
+        environment.add_template("x.md.j2", "{{ nothing }}").unwrap();
+        assert!(environment.get_template("x.md.j2").unwrap().render(()).is_err());
+    }
+}

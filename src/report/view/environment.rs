@@ -1,0 +1,231 @@
+//! Where the numbers come from: machine, runtime, files, commit, commands. Nothing here names a user or a host.
+
+use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
+use crate::compare::MARGIN;
+use crate::host::Host;
+use crate::report::Input;
+use crate::report::format::{self, count};
+use crate::report::privacy::without_home;
+use crate::spec::model::Backend;
+use crate::store::{Manifest, ModelFile};
+
+/// Digits of a hash that a reader compares; the whole one is in `results.json`.
+const SHORT_HASH: usize = 12;
+
+/// Measured, on, with, judged: the four things to know about any number.
+pub(super) fn provenance(input: &Input<'_>) -> Vec<Fact> {
+    let manifest = input.manifest;
+    let plan = &manifest.plan;
+    let day = manifest.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
+    let run = plan.runnable().count() as u64;
+    let cells = format!(
+        "{} x {}",
+        count(run, "cell"),
+        if plan.runs == 1 { "1 process".to_owned() } else { format!("{} processes", plan.runs) }
+    );
+    let measured = [day.to_owned(), commit(manifest).unwrap_or_else(|| "no commit".to_owned()), cells].join(", ");
+    let host = &manifest.host;
+    let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
+    let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));
+    let on = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
+    let judged = match &plan.baseline {
+        Some(baseline) => {
+            format!("against {} ({}), margin {}", baseline.name, baseline.axis.singular(), format::percent(MARGIN))
+        }
+        None => "not compared: one variant, one model, one device".to_owned(),
+    };
+    vec![
+        Fact::new("measured", measured),
+        Fact::new("on", on.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        Fact::new("with", with(manifest)),
+        Fact::new("judged", judged),
+    ]
+}
+
+fn commit(manifest: &Manifest) -> Option<String> {
+    let revision = manifest.revision.as_ref()?;
+    let dirty = match revision.dirty.len() {
+        0 => String::new(),
+        changed => format!(" with {} changed", count(changed as u64, "file")),
+    };
+    Some(format!("commit {}{dirty}", revision.short()))
+}
+
+fn with(manifest: &Manifest) -> String {
+    let runtime = match &manifest.runtime {
+        Some(runtime) => format!("ONNX Runtime {}", runtime.version.as_deref().unwrap_or("of unknown version")),
+        None => "scripted latencies (backend `mock`), no model was run".to_owned(),
+    };
+    let plan = &manifest.plan;
+    let is_run = |device: usize| plan.runnable().any(|(_, cell)| cell.device as usize == device);
+    let used: Vec<&String> =
+        plan.devices.iter().enumerate().filter(|(index, _)| is_run(*index)).map(|(_, label)| label).collect();
+    let devices = format::list(&used);
+    [runtime, devices, threads(manifest)].join(", ")
+}
+
+/// `4 threads`, with the variants that set another number.
+fn threads(manifest: &Manifest) -> String {
+    let default = count(u64::from(manifest.default_threads), "thread");
+    let own =
+        manifest.experiment.variants.iter().filter_map(|variant| Some((variant.name.as_str(), variant.threads.intra?)));
+    let own: Vec<String> = own.map(|(name, threads)| format!("{name}: {threads}")).collect();
+    if own.is_empty() { default } else { format!("{default} ({})", own.join(", ")) }
+}
+
+/// Machine, runtime, origin.
+pub(super) fn environment(input: &Input<'_>) -> Vec<FactGroup> {
+    let manifest = input.manifest;
+    let mut groups = vec![FactGroup { title: "Machine".to_owned(), facts: machine(&manifest.host) }];
+    groups.push(FactGroup { title: "Runtime".to_owned(), facts: runtime(input) });
+    groups.push(FactGroup { title: "Origin".to_owned(), facts: origin(manifest) });
+    groups
+}
+
+fn machine(host: &Host) -> Vec<Fact> {
+    let unknown = || "unknown".to_owned();
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
+    let yes_no = |value: Option<bool>, yes: &str, no: &str| {
+        value.map_or_else(unknown, |value| if value { yes } else { no }.to_owned())
+    };
+    let number = |value: Option<u32>| value.map_or_else(unknown, |value| value.to_string());
+    vec![
+        Fact::new("processor", text(&host.cpu)),
+        Fact::new("logical processors", number(host.logical_cpus)),
+        Fact::new("allowed processors", text(&host.allowed_cpus)),
+        Fact::new("allowed physical cores", number(host.allowed_cores)),
+        Fact::new(
+            "processor quota",
+            host.cpu_quota.map_or_else(|| "none".to_owned(), |quota| format!("{quota} processors")),
+        ),
+        Fact::new("hardware threads", yes_no(host.smt, "two share a core", "one a core")),
+        Fact::new("frequency governor", text(&host.governor)),
+        Fact::new("turbo", yes_no(host.turbo, "on", "off")),
+        Fact::new("virtual machine", yes_no(host.virtual_machine, "yes", "no")),
+        Fact::new("memory", host.memory_bytes.map_or_else(unknown, format::bytes)),
+        Fact::new("system", host.system.clone()),
+        Fact::new("kernel", text(&host.kernel)),
+        Fact::new("clock source", text(&host.clock_source)),
+        Fact::new(
+            "address randomisation",
+            host.aslr.map_or_else(unknown, |level| if level == 0 { "off".to_owned() } else { format!("on ({level})") }),
+        ),
+        Fact::new("machine id (hash)", host.machine.clone()),
+    ]
+}
+
+fn runtime(input: &Input<'_>) -> Vec<Fact> {
+    let manifest = input.manifest;
+    let mut facts = Vec::new();
+    match &manifest.runtime {
+        Some(runtime) => {
+            facts.push(Fact::new("ONNX Runtime", runtime.version.clone().unwrap_or_else(|| "unknown".to_owned())));
+            facts.extend(runtime.build.as_ref().map(|build| Fact::new("build", without_home(build))));
+            facts.push(Fact::new("found in", runtime.origin.replace('`', "")));
+            facts.push(Fact::new("SHA-256 of the library", runtime.sha256.clone()));
+        }
+        None if matches!(manifest.experiment.backend, Backend::Mock(_)) => {
+            facts.push(Fact::new("backend", "mock: latencies from a script, no model was run"));
+        }
+        None => facts.push(Fact::new("ONNX Runtime", "unknown")),
+    }
+    facts.push(Fact::new("threads", threads(manifest)));
+    let nodes = nodes(input);
+    if !nodes.is_empty() {
+        facts.push(Fact::new("nodes by provider", nodes));
+    }
+    let dynamic = input.summary.cells.iter().filter(|cell| cell.dynamic_outputs).count();
+    if dynamic > 0 {
+        let cells = count(dynamic as u64, "cell");
+        facts.push(Fact::new(
+            "outputs",
+            format!("allocated by the runtime inside the clock in {cells}, whose shapes vary"),
+        ));
+    }
+    facts
+}
+
+/// Which providers executed nodes, as read back from the runtime: the smallest and largest number over the cells.
+fn nodes(input: &Input<'_>) -> String {
+    let mut ranges: std::collections::BTreeMap<&str, (u64, u64)> = std::collections::BTreeMap::new();
+    for (provider, number) in input.summary.cells.iter().flat_map(|cell| &cell.nodes) {
+        let range = ranges.entry(provider).or_insert((*number, *number));
+        *range = (range.0.min(*number), range.1.max(*number));
+    }
+    let text = |(provider, (least, most)): (&str, (u64, u64))| {
+        if least == most {
+            format!("{provider}: {most} a model")
+        } else {
+            format!("{provider}: {least} to {most} a model")
+        }
+    };
+    ranges.into_iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
+fn origin(manifest: &Manifest) -> Vec<Fact> {
+    let mut facts = vec![
+        Fact::new("perfrun", manifest.perfrun.clone()),
+        Fact::new("record", manifest.record.clone()),
+        Fact::new("specification", manifest.spec.path.clone()),
+        Fact::new("SHA-256 of the specification", manifest.spec.sha256.clone()),
+    ];
+    match &manifest.revision {
+        Some(revision) => {
+            facts.push(Fact::new("commit", revision.commit.clone()));
+            let changed = if revision.dirty.is_empty() { "none".to_owned() } else { revision.dirty.join(", ") };
+            facts.push(Fact::new("changed files", without_home(&changed)));
+        }
+        None => facts.push(Fact::new("commit", "none: not in a git repository")),
+    }
+    facts.push(Fact::new("seed", manifest.plan.seed.to_string()));
+    for (index, session) in manifest.sessions.iter().enumerate() {
+        let name = if manifest.sessions.len() == 1 { "session".to_owned() } else { format!("session {}", index + 1) };
+        let boot = session.boot.as_ref().map(|boot| format!(", boot {boot}")).unwrap_or_default();
+        facts.push(Fact::new(&name, format!("{}{boot}: {}", session.started, without_home(&session.command))));
+    }
+    facts
+}
+
+/// The model files.
+pub(super) fn models(manifest: &Manifest) -> Option<Table> {
+    manifest.models.iter().flatten().next()?;
+    let titles = [
+        ("model", false),
+        ("file", false),
+        ("size", true),
+        ("parameters", true),
+        ("SHA-256", false),
+        ("made by", false),
+    ];
+    let column = |(title, is_numeric): (&str, bool)| TableColumn { title: title.to_owned(), meaning: None, is_numeric };
+    let row = |(name, file): (&String, &Option<ModelFile>)| {
+        let cells = match file {
+            None => vec![
+                TableCell::text(name.clone()),
+                TableCell::text("unreadable"),
+                TableCell::nothing(),
+                TableCell::nothing(),
+                TableCell::nothing(),
+                TableCell::nothing(),
+            ],
+            Some(file) => vec![
+                TableCell::text(name.clone()),
+                TableCell::text(without_home(&file.path)),
+                TableCell::number(format::bytes(file.bytes), file.bytes as f64),
+                file.parameters
+                    .map_or_else(TableCell::nothing, |number| TableCell::number(number.to_string(), number as f64)),
+                TableCell::text(file.sha256.get(..SHORT_HASH).unwrap_or(&file.sha256)),
+                TableCell::text(file.producer.clone().unwrap_or_else(|| "-".to_owned())),
+            ],
+        };
+        TableRow { anchor: None, cells }
+    };
+    let rows = manifest.plan.models.iter().zip(&manifest.models).map(row).collect();
+    Some(Table { columns: titles.into_iter().map(column).collect(), rows, notes: Vec::new() })
+}
+
+fn capital(text: &str) -> String {
+    let first = text.split_whitespace().next().unwrap_or(text);
+    let mut letters = first.chars();
+    letters.next().map(|letter| letter.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

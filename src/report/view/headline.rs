@@ -1,0 +1,206 @@
+//! The headline table: compared entries side by side, one row for everything else that differs.
+
+use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
+use crate::compare::Comparison;
+use crate::metric;
+use crate::plan::{Cell, Group, Plan};
+use crate::report::answer::compared_name;
+use crate::report::format::{self, Column};
+use crate::report::warnings::{Severity, warning_text};
+use crate::report::{Input, comparison_of, has_several};
+use crate::spec::model::Axis;
+use crate::stats::paired::Verdict;
+use crate::summary::CellSummary;
+
+/// More compared entries than these stand below each other: such a table would be wider than any page.
+const MOST_COLUMNS: usize = 5;
+
+/// The table for this record.
+pub(super) fn headline(input: &Input<'_>) -> Headline {
+    let plan = &input.manifest.plan;
+    let estimates = input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY));
+    let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates) };
+    let compared = plan.baseline.as_ref().map(|baseline| entries(plan, baseline.axis));
+    let pivot = compared.filter(|entries| entries.len() <= MOST_COLUMNS);
+    let (names, columns, rows) = match pivot {
+        Some(entries) => numbers.pivot(&entries),
+        None => numbers.list(),
+    };
+    Headline { title: "Latency of one inference".to_owned(), caption: caption(input), names, columns, rows }
+}
+
+/// Names on the compared axis, in plan order.
+fn entries(plan: &Plan, axis: Axis) -> Vec<String> {
+    match axis {
+        Axis::Models => plan.models.clone(),
+        Axis::Inputs => plan.inputs.iter().map(|input| input.name.clone()).collect(),
+        Axis::Variants => plan.variants.clone(),
+        Axis::Devices => plan.devices.clone(),
+    }
+}
+
+struct Numbers<'a> {
+    input: &'a Input<'a>,
+    column: Column,
+}
+
+type Parts = (Vec<String>, Vec<HeadlineColumn>, Vec<HeadlineRow>);
+
+impl Numbers<'_> {
+    fn pivot(&self, entries: &[String]) -> Parts {
+        let plan = &self.input.manifest.plan;
+        let axes = naming_axes(plan, plan.baseline.as_ref().map(|baseline| baseline.axis));
+        let is_baseline = |name: &String| plan.baseline.as_ref().is_some_and(|baseline| baseline.name == *name);
+        let columns =
+            entries.iter().map(|name| HeadlineColumn { title: name.clone(), is_baseline: is_baseline(name) }).collect();
+        let row = |group: &Group| {
+            let best = self.best_of(group);
+            let cell_of = |name: &String| {
+                let index = group
+                    .cells
+                    .iter()
+                    .map(|index| *index as usize)
+                    .find(|index| compared_name(plan, &plan.cells[*index]) == name)?;
+                Some(self.cell(index, best.contains(&index)))
+            };
+            let first = group.cells.first().map(|index| &plan.cells[*index as usize]);
+            let names = first.map(|cell| names(plan, cell, &axes)).unwrap_or_default();
+            HeadlineRow { names, cells: entries.iter().map(cell_of).collect() }
+        };
+        // Where all of a row is skipped the notices say so; a row of nothing but `skipped` would say it again.
+        let is_run = |group: &&Group| group.cells.iter().any(|index| plan.cells[*index as usize].skip.is_none());
+        let rows = plan.groups.iter().filter(is_run).map(row).collect();
+        (axes.iter().map(|axis| axis.singular().to_owned()).collect(), columns, rows)
+    }
+
+    fn list(&self) -> Parts {
+        let plan = &self.input.manifest.plan;
+        let axes = naming_axes(plan, None);
+        let mut columns = vec![HeadlineColumn { title: "latency".to_owned(), is_baseline: false }];
+        if let Some(baseline) = &plan.baseline {
+            columns.push(HeadlineColumn { title: format!("against {}", baseline.name), is_baseline: false });
+        }
+        let best: Vec<usize> = plan.groups.iter().flat_map(|group| self.best_of(group)).collect();
+        let row = |index: usize| {
+            let mut cell = self.cell(index, best.contains(&index));
+            let mut cells = Vec::new();
+            if plan.baseline.is_some() {
+                let text = cell.versus.take().unwrap_or_else(|| "-".to_owned());
+                cells.push(Some(HeadlineCell { text, versus: None, path: None, note: None, ..cell.clone() }));
+            }
+            cells.insert(0, Some(cell));
+            HeadlineRow { names: names(plan, &plan.cells[index], &axes), cells }
+        };
+        let rows = plan.runnable().map(|(index, _)| row(index)).collect();
+        (axes.iter().map(|axis| axis.singular().to_owned()).collect(), columns, rows)
+    }
+
+    fn comparison(&self, cell: usize) -> Option<&Comparison> {
+        comparison_of(self.input.comparisons, cell)
+    }
+
+    /// The cells of a group that are better than its baseline and not clearly slower than another such cell.
+    fn best_of(&self, group: &Group) -> Vec<usize> {
+        let better: Vec<&Comparison> = group
+            .cells
+            .iter()
+            .filter_map(|cell| self.comparison(*cell as usize))
+            .filter(|comparison| comparison.verdict == Verdict::Better)
+            .collect();
+        let beaten = |comparison: &Comparison| {
+            let high = comparison.interval.map(|interval| interval.high);
+            better
+                .iter()
+                .any(|other| other.interval.is_some_and(|interval| high.is_some_and(|high| interval.low > high)))
+        };
+        better.iter().filter(|comparison| !beaten(comparison)).map(|comparison| comparison.cell).collect()
+    }
+
+    fn cell(&self, index: usize, is_best: bool) -> HeadlineCell {
+        let plan = &self.input.manifest.plan;
+        let summary = &self.input.summary.cells[index];
+        // A skipped cell has no row of details to point to.
+        let path = plan.cells[index].skip.is_none().then(|| plan.path(&plan.cells[index]));
+        let Some(estimate) = summary.estimate(&metric::LATENCY) else {
+            let text = why_absent(&plan.cells[index], summary);
+            return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
+        };
+        let comparison = self.comparison(index);
+        let tone =
+            match comparison.filter(|comparison| comparison.interval.is_some()).map(|comparison| comparison.verdict) {
+                Some(Verdict::Better) => "better",
+                Some(Verdict::Worse) => "worse",
+                Some(Verdict::Equivalent) => "equivalent",
+                Some(Verdict::Inconclusive) => "inconclusive",
+                None => "unjudged",
+            };
+        let note = note(plan.runs, summary);
+        let versus = comparison.map(format::speedup);
+        HeadlineCell { text: self.column.value_with_unit(estimate), versus, is_best, tone, path, note }
+    }
+}
+
+/// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
+fn note(planned: u32, summary: &CellSummary) -> Option<String> {
+    let completed = summary.runs.completed;
+    let runs = (completed < planned).then(|| format!("{completed} of {planned} runs"));
+    let is_grave = |code: &String| warning_text(code).is_none_or(|text| text.severity >= Severity::Warn);
+    let grave = summary.warnings.keys().filter(|code| is_grave(code)).count();
+    let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
+    let parts: Vec<String> = runs.into_iter().chain(warnings).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Why a cell has no number, in a word or two.
+pub(in crate::report) fn why_absent(cell: &Cell, summary: &CellSummary) -> String {
+    match summary.failures.first() {
+        _ if cell.skip.is_some() => "skipped".to_owned(),
+        Some(failure) => format!("failed ({})", failure.failure.kind.name().replace('_', " ")),
+        None => "not run".to_owned(),
+    }
+}
+
+/// The axes whose names tell one row from another: model and input always, the others where cells that run differ.
+fn naming_axes(plan: &Plan, compared: Option<Axis>) -> Vec<Axis> {
+    let axes = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices];
+    let named = axes.into_iter().filter(|axis| matches!(axis, Axis::Models | Axis::Inputs) || has_several(plan, *axis));
+    named.filter(|axis| Some(*axis) != compared).collect()
+}
+
+fn names(plan: &Plan, cell: &Cell, axes: &[Axis]) -> Vec<String> {
+    let coordinates = plan.coordinates(cell);
+    let name = |axis: &Axis| match axis {
+        Axis::Models => coordinates.model,
+        Axis::Inputs => coordinates.input,
+        Axis::Variants => coordinates.variant,
+        Axis::Devices => coordinates.device,
+    };
+    axes.iter().map(|axis| name(axis).to_owned()).collect()
+}
+
+/// What the numbers are.
+fn caption(input: &Input<'_>) -> String {
+    let plan = &input.manifest.plan;
+    let completed = || input.summary.cells.iter().map(|cell| cell.runs.completed).filter(|completed| *completed > 0);
+    let (fewest, most) = (completed().min().unwrap_or(0), completed().max().unwrap_or(0));
+    let medians = match (fewest, most) {
+        (1, 1) => "Median of one process".to_owned(),
+        (fewest, most) if fewest == most => format!("Mean of {most} process medians"),
+        (fewest, most) => format!("Mean of {fewest} to {most} process medians"),
+    };
+    let interval = if most as usize >= crate::summary::LEAST_RUNS {
+        format!(" ± half of its {} interval", format::percent(crate::summary::CONFIDENCE))
+    } else {
+        format!(", without interval below {} processes", crate::summary::LEAST_RUNS)
+    };
+    let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), one stream.")];
+    if let (Some(baseline), Some(sample)) = (&plan.baseline, input.comparisons.first()) {
+        sentences.push(format!(
+            "With it the speed-up against {} with its interval, and the verdict at a margin of {}; bold: judged faster than {}.",
+            baseline.name,
+            format::percent(sample.margin),
+            baseline.name
+        ));
+    }
+    sentences.join(" ")
+}

@@ -1,0 +1,141 @@
+//! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
+
+use crate::compare::MARGIN;
+use crate::metric;
+use crate::report::Input;
+use crate::report::format::{self, count, percent};
+use crate::spec::model::{Backend, Stop, StopStatistic, Warmup};
+use crate::store::Manifest;
+use crate::summary::{CONFIDENCE, LEAST_RUNS};
+
+/// The paragraphs: design, run, statistics, versions.
+pub(super) fn methods(input: &Input<'_>) -> Vec<String> {
+    vec![design(input.manifest), run(input), statistics(input), versions(input.manifest)]
+}
+
+fn design(manifest: &Manifest) -> String {
+    let plan = &manifest.plan;
+    let cells = count(plan.runnable().count() as u64, "cell");
+    let processes = count(u64::from(plan.runs), "time");
+    let mut text = format!(
+        "Each of {cells} (model x input x variant x device) was run {processes}, each time in a fresh process; the process is the unit of replication, and n counts processes. Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other stand next to each other, and their order was shuffled with seed {} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks.",
+        plan.seed
+    );
+    if manifest.sessions.len() > 1 {
+        text += &format!(" The blocks were measured in {} sessions.", manifest.sessions.len());
+    }
+    text += " Before the first block every cell was loaded and run briefly once; those runs are in no statistic.";
+    text
+}
+
+fn run(input: &Input<'_>) -> String {
+    let measure = &input.manifest.experiment.measure;
+    let mut sentences = vec![
+        "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up".to_owned()
+            + &warmup(&measure.warmup),
+        stop(&measure.stop),
+    ];
+    if matches!(input.manifest.experiment.backend, Backend::Mock(_)) {
+        sentences.push("No model was executed: durations came from a script, on a clock of its own.".to_owned());
+    } else {
+        sentences.push(format!(
+            "Up to {} of seeded pseudo-random data, equal for all variants and devices, were used in turn, bound before the clock was read.",
+            count(u64::from(measure.inputs), "input set")
+        ));
+    }
+    sentences.push(clock(input));
+    sentences.join(" ")
+}
+
+fn warmup(rule: &Warmup) -> String {
+    match rule {
+        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => format!(
+            " until the median of the second quarter and that of the last half of all warm-up samples agreed within {} without a significant trend (at least {min_time} and {min_samples} samples, at most {max_time}, and never shorter than what any cell of the comparison needed in the first block).",
+            percent(tolerance.0)
+        ),
+        Warmup::Samples { count: number } => format!(" for {}.", count(u64::from(*number), "sample")),
+        Warmup::Time { time } => format!(" for {time}."),
+    }
+}
+
+fn stop(rule: &Stop) -> String {
+    match rule {
+        Stop::Precision { statistic, relative, confidence, min_samples, max_samples, min_time, max_time } => {
+            let statistic = match statistic {
+                StopStatistic::Median => "median",
+                StopStatistic::Mean => "mean",
+            };
+            format!(
+                "Sampling went on until the half width of the {} interval of the run's {statistic}, corrected for autocorrelation, was within {} (at least {min_samples} samples and {min_time}, at most {max_samples} samples or {max_time}).",
+                percent(confidence.0),
+                percent(relative.0)
+            )
+        }
+        Stop::Samples { count: number, max_time } => {
+            format!("Sampling went on for {}, at most {max_time}.", count(u64::from(*number), "sample"))
+        }
+        Stop::Time { time, max_samples } => format!("Sampling went on for {time}, at most {max_samples} samples."),
+    }
+}
+
+/// What lay between two readings of the clock.
+fn clock(input: &Input<'_>) -> String {
+    let iterations = || input.summary.cells.iter().filter(|cell| cell.latency.is_some()).map(|cell| cell.iterations);
+    let (least, most) = (iterations().min().unwrap_or(1), iterations().max().unwrap_or(1));
+    let enclosed = match (least, most) {
+        (1, 1) => "one inference call".to_owned(),
+        (least, most) if least == most => {
+            format!("{most} consecutive inference calls (too short to be timed one by one), divided by their number")
+        }
+        (least, most) => format!(
+            "{least} to {most} consecutive inference calls (more than one where one is too short to be timed), divided by their number"
+        ),
+    };
+    let overheads =
+        input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::CLOCK_OVERHEAD)).map(|e| e.value);
+    let worst = overheads.fold(f64::NAN, f64::max);
+    let cost = if worst.is_nan() { String::new() } else { format!(" ({worst:.0} ns at most here)") };
+    format!(
+        "The clock (monotonic) enclosed {enclosed}; its own cost{cost} is reported and not subtracted. This is the service time of a closed loop with one stream, not the response time under a load."
+    )
+}
+
+fn statistics(input: &Input<'_>) -> String {
+    let confidence = percent(CONFIDENCE);
+    let mut text = format!(
+        "The latency of a cell is the mean of its processes' medians, with Student's t interval at {confidence} over processes; other metrics likewise from one value a process. Percentiles are type 7 quantiles of each process, averaged, and marked as lower bounds where a process has too few samples for a finite upper confidence limit. No sample was removed, except late warm-up found by MSER-5, which is counted."
+    );
+    let late: u64 =
+        input.summary.cells.iter().filter_map(|cell| cell.latency.as_ref()).map(|latency| latency.late_warmup).sum();
+    if late > 0 {
+        text += &format!(" Here that was {}.", count(late, "sample"));
+    }
+    if let Some(baseline) = &input.manifest.plan.baseline {
+        text += &format!(
+            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise. Intervals are not adjusted for the number of comparisons ({}).",
+            baseline.name,
+            percent(MARGIN),
+            input.comparisons.len()
+        );
+    }
+    text
+}
+
+fn versions(manifest: &Manifest) -> String {
+    let runtime = manifest.runtime.as_ref().map(|runtime| {
+        let version = runtime.version.as_deref().unwrap_or("of unknown version");
+        format!(", ONNX Runtime {version} (SHA-256 {})", runtime.sha256.get(..16).unwrap_or(&runtime.sha256))
+    });
+    let commit = manifest.revision.as_ref().map(|revision| format!(", commit {}", revision.commit));
+    format!(
+        "Measured with perfrun {}{}{}; specification {} (SHA-256 {}), seed {}; on {}, {}.",
+        manifest.perfrun,
+        runtime.unwrap_or_default(),
+        commit.unwrap_or_default(),
+        manifest.spec.path,
+        manifest.spec.sha256.get(..16).unwrap_or(&manifest.spec.sha256),
+        manifest.plan.seed,
+        manifest.host.cpu.as_deref().unwrap_or("an unknown processor"),
+        format::list(&[manifest.host.system.as_str(), manifest.host.kernel.as_deref().unwrap_or("unknown kernel")]),
+    )
+}

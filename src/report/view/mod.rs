@@ -1,0 +1,308 @@
+//! The view model: what templates get, already in words and formatted numbers.
+//!
+//! Input: what a report is made from, and its plots. Output: plain serialisable values in the order of the report.
+//! Deliberately absent: markup, escaping, and arithmetic beyond choosing what to show.
+
+mod environment;
+mod headline;
+mod methods;
+mod notices;
+mod tables;
+
+use serde::Serialize;
+
+pub(super) use headline::why_absent;
+
+use super::Input;
+use super::answer::{Sentence, answer};
+use super::plots::Plots;
+use super::privacy::without_home;
+
+/// A whole report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// What the experiment asks.
+    pub description: Option<String>,
+    /// The answer, made from verdicts alone.
+    pub answer: Vec<Sentence>,
+    /// What was measured, on what, with what, and how it was judged: one line each.
+    pub provenance: Vec<Fact>,
+    /// What a reader has to know before the numbers.
+    pub notices: Notices,
+    /// The table that answers the question.
+    pub headline: Headline,
+    /// Every metric of every cell.
+    pub details: Table,
+    /// What happens before the steady state.
+    pub startup: Table,
+    /// The figure of all comparisons: one, or none where nothing is compared.
+    pub speedup: Vec<PlotView>,
+    /// The figures of the distributions.
+    pub distributions: Vec<PlotView>,
+    /// Which figures there would be too many of.
+    pub plots_left_out: Option<String>,
+    /// Machine, runtime and origin.
+    pub environment: Vec<FactGroup>,
+    /// The model files; `None` with the mock backend.
+    pub models: Option<Table>,
+    /// Paragraphs to paste into a paper.
+    pub methods: Vec<String>,
+    /// The specification as written.
+    pub spec: SpecView,
+    /// Version of perfrun that began the record.
+    pub perfrun: String,
+    /// Name of the record.
+    pub record: String,
+}
+
+/// A named value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// What.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl Fact {
+    fn new(name: &str, value: impl Into<String>) -> Self {
+        Fact { name: name.to_owned(), value: value.into() }
+    }
+}
+
+/// Facts that belong together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FactGroup {
+    /// Heading.
+    pub title: String,
+    /// The facts.
+    pub facts: Vec<Fact>,
+}
+
+/// What a reader has to know before the numbers; every part may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Notices {
+    /// Why this is not the whole experiment: sentences.
+    pub partial: Vec<String>,
+    /// Counts in one line: `12 of 24 cells skipped. 1 failed.`
+    pub counts: String,
+    /// Skipped cells by reason.
+    pub skipped: Vec<SkipView>,
+    /// Failures by kind and message.
+    pub failures: Vec<FailureView>,
+    /// Runs that were never started, a sentence.
+    pub not_run: Option<String>,
+    /// Warnings by code, the gravest first.
+    pub warnings: Vec<WarningView>,
+    /// What else to know: sentences.
+    pub remarks: Vec<String>,
+}
+
+/// Cells skipped for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkipView {
+    /// `12 of 24 cells`.
+    pub cells: String,
+    /// Why, a fragment.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// Cells that failed alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureView {
+    /// The cells, a few of them by path.
+    pub cells: String,
+    /// `operator`.
+    pub kind: String,
+    /// `10 runs`, `in the rehearsal`.
+    pub runs: String,
+    /// The runtime's own message.
+    pub message: String,
+    /// What to look at first.
+    pub remedy: String,
+    /// The end of the first failed run's log.
+    pub log_tail: Option<String>,
+}
+
+/// One warning code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WarningView {
+    /// The stored code.
+    pub code: String,
+    /// How much it weighs.
+    pub severity: String,
+    /// What was seen.
+    pub meaning: String,
+    /// What to do.
+    pub remedy: String,
+    /// Which cells, with the number of runs.
+    pub cells: String,
+}
+
+/// The table that answers the question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Headline {
+    /// Its heading, with what is measured.
+    pub title: String,
+    /// What the numbers are: n, interval, kind of latency.
+    pub caption: String,
+    /// Headings of the columns that name a row.
+    pub names: Vec<String>,
+    /// Headings of the columns with numbers.
+    pub columns: Vec<HeadlineColumn>,
+    /// The rows.
+    pub rows: Vec<HeadlineRow>,
+}
+
+/// A column of the headline table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeadlineColumn {
+    /// Heading.
+    pub title: String,
+    /// Whether the others are compared with it.
+    pub is_baseline: bool,
+}
+
+/// A row of the headline table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeadlineRow {
+    /// What names it.
+    pub names: Vec<String>,
+    /// Its cells, one a column; `None` where the matrix has no such cell.
+    pub cells: Vec<Option<HeadlineCell>>,
+}
+
+/// A number of the headline table, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HeadlineCell {
+    /// `39.9 us ± 0.2`, `failed (operator)`, `skipped`.
+    pub text: String,
+    /// `2.67x [2.64, 2.70] faster`.
+    pub versus: Option<String>,
+    /// Better than the baseline, and not clearly beaten in its row.
+    pub is_best: bool,
+    /// One of `better`, `worse`, `equivalent`, `inconclusive`, `unjudged`, `absent`.
+    pub tone: &'static str,
+    /// Path of the cell, the anchor of its row of details.
+    pub path: Option<String>,
+    /// What deserves doubt: `9 of 10 runs, 1 warning`.
+    pub note: Option<String>,
+}
+
+/// A plain table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// The columns; the first one names the row.
+    pub columns: Vec<TableColumn>,
+    /// The rows.
+    pub rows: Vec<TableRow>,
+    /// What the columns are, sentences.
+    pub notes: Vec<String>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableColumn {
+    /// Heading.
+    pub title: String,
+    /// What exactly is shown.
+    pub meaning: Option<String>,
+    /// Whether the column holds numbers: aligned to the right, sorted by value.
+    pub is_numeric: bool,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableRow {
+    /// Where others can point to.
+    pub anchor: Option<String>,
+    /// One cell a column.
+    pub cells: Vec<TableCell>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TableCell {
+    /// What is shown.
+    pub text: String,
+    /// What it is sorted by, where that is not the text.
+    pub sort: Option<String>,
+}
+
+impl TableCell {
+    fn text(text: impl Into<String>) -> Self {
+        TableCell { text: text.into(), sort: None }
+    }
+
+    /// Nothing to show: sorted after every number.
+    fn nothing() -> Self {
+        TableCell { text: "-".to_owned(), sort: Some(String::new()) }
+    }
+
+    fn number(text: impl Into<String>, value: f64) -> Self {
+        TableCell { text: text.into(), sort: Some(format!("{value}")) }
+    }
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlotView {
+    /// File name beside the Markdown report.
+    pub file: String,
+    /// Heading.
+    pub title: String,
+    /// What is drawn, sentences; empty where the figure before says it.
+    pub caption: String,
+    /// The figure itself.
+    pub svg: String,
+}
+
+/// The specification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SpecView {
+    /// Path relative to the root.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+}
+
+impl Report {
+    /// The view of a record.
+    pub fn new(input: &Input<'_>, plots: &Plots) -> Self {
+        let manifest = input.manifest;
+        Report {
+            experiment: manifest.experiment.name.clone(),
+            description: manifest.experiment.description.clone(),
+            answer: answer(&manifest.plan, input.summary, input.comparisons),
+            provenance: environment::provenance(input),
+            notices: notices::notices(input),
+            headline: headline::headline(input),
+            details: tables::details(input),
+            startup: tables::startup(input),
+            speedup: plots.speedup.iter().map(PlotView::of).collect(),
+            distributions: plots.distributions.iter().map(PlotView::of).collect(),
+            plots_left_out: plots.left_out.clone(),
+            environment: environment::environment(input),
+            models: environment::models(manifest),
+            methods: methods::methods(input),
+            spec: SpecView { path: manifest.spec.path.clone(), text: without_home(&manifest.spec.text) },
+            perfrun: manifest.perfrun.clone(),
+            record: manifest.record.clone(),
+        }
+    }
+}
+
+impl PlotView {
+    fn of(plot: &super::plots::Plot) -> Self {
+        PlotView {
+            file: plot.file.clone(),
+            title: plot.title.clone(),
+            caption: plot.caption.clone(),
+            svg: plot.svg.clone(),
+        }
+    }
+}

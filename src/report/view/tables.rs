@@ -1,0 +1,205 @@
+//! Every metric of every cell, and what happens before the steady state.
+
+use super::{Table, TableCell, TableColumn, TableRow};
+use crate::metric::{self, Metric};
+use crate::plan::Cell;
+use crate::report::Input;
+use crate::report::format::{self, Column};
+use crate::stats::interval::Estimate;
+use crate::summary::{CellSummary, Percentile};
+
+/// One column in the making: its heading and one cell a row.
+struct Filled {
+    column: TableColumn,
+    cells: Vec<TableCell>,
+}
+
+/// Every metric of every cell.
+pub(super) fn details(input: &Input<'_>) -> Table {
+    let cells = &input.summary.cells;
+    let medians = cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY)).map(|estimate| estimate.value);
+    let scale = format::scale(metric::LATENCY.unit, medians);
+    let mut columns = vec![of_estimates(cells, "median", Some(metric::LATENCY.meaning), scale, |cell| {
+        cell.estimate(&metric::LATENCY).copied()
+    })];
+    columns.push(of_estimates(cells, "mean", Some("mean of the run means"), scale, |cell| {
+        Some(cell.latency.as_ref()?.mean)
+    }));
+    let percentiles = [(0.95, "p95"), (0.99, "p99")];
+    let shown = |(probability, title): (f64, &str)| of_percentiles(cells, probability, title, scale);
+    columns.extend(percentiles.into_iter().filter_map(shown));
+    columns.extend(best_case(cells, scale));
+    for metric in [metric::ITEMS, metric::PEAK_RSS, metric::CPU_TIME, metric::CPU_UTILISATION] {
+        columns.extend(of_metric(cells, &metric));
+    }
+    columns.push(number("samples", "counted samples of all runs", cells, |cell| Some(cell.latency.as_ref()?.samples)));
+    columns.push(number("per sample", "iterations that one sample is the mean of", cells, |cell| {
+        cell.latency.as_ref().map(|_| u64::from(cell.iterations))
+    }));
+    columns.push(runs(cells));
+    columns.extend(warnings(cells));
+    table(input, columns, notes(cells, &percentiles))
+}
+
+/// What happens before the steady state.
+pub(super) fn startup(input: &Input<'_>) -> Table {
+    let cells = &input.summary.cells;
+    let metrics = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE, metric::TIME_TO_STEADY];
+    let columns = metrics.iter().filter_map(|metric| of_metric(cells, metric)).collect();
+    let notes = vec![
+        "One value a process, so n is the number of runs; never mixed with the steady state. The model file was read once before, so its pages are warm."
+            .to_owned(),
+    ];
+    table(input, columns, notes)
+}
+
+fn table(input: &Input<'_>, columns: Vec<Filled>, notes: Vec<String>) -> Table {
+    let plan = &input.manifest.plan;
+    let mut rows: Vec<TableRow> = plan
+        .cells
+        .iter()
+        .zip(&input.summary.cells)
+        .map(|(cell, summary)| {
+            let path = plan.path(cell);
+            let name = name_of(cell, summary, &path);
+            TableRow { anchor: Some(path), cells: vec![TableCell { text: name, sort: None }] }
+        })
+        .collect();
+    let mut titles = vec![TableColumn { title: "cell".to_owned(), meaning: None, is_numeric: false }];
+    for filled in columns {
+        titles.push(filled.column);
+        for (row, cell) in rows.iter_mut().zip(filled.cells) {
+            row.cells.push(cell);
+        }
+    }
+    // A skipped cell has nothing in any column; the notices say why, and the headline shows it.
+    let keep = plan.cells.iter().map(|cell| cell.skip.is_none());
+    let rows = rows.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(row, _)| row).collect();
+    Table { columns: titles, rows, notes }
+}
+
+fn name_of(cell: &Cell, summary: &CellSummary, path: &str) -> String {
+    if summary.runs.completed > 0 || cell.skip.is_some() {
+        return path.to_owned();
+    }
+    format!("{path}, {}", super::headline::why_absent(cell, summary))
+}
+
+fn of_estimates(
+    cells: &[CellSummary],
+    title: &str,
+    meaning: Option<&str>,
+    scale: format::Scale,
+    estimate: impl Fn(&CellSummary) -> Option<Estimate>,
+) -> Filled {
+    let estimates: Vec<Option<Estimate>> = cells.iter().map(estimate).collect();
+    let column = Column::fit_to(scale, estimates.iter().flatten());
+    let cell = |estimate: &Option<Estimate>| match estimate {
+        Some(estimate) => TableCell::number(column.value(estimate), estimate.value),
+        None => TableCell::nothing(),
+    };
+    filled(&column.heading(title), meaning, estimates.iter().map(cell).collect())
+}
+
+/// A metric's column; `None` where no cell has it.
+fn of_metric(cells: &[CellSummary], metric: &Metric) -> Option<Filled> {
+    let estimates = || cells.iter().filter_map(|cell| cell.estimate(metric));
+    estimates().next()?;
+    let scale = format::scale(metric.unit, estimates().map(|estimate| estimate.value));
+    Some(of_estimates(cells, metric.title, Some(metric.meaning), scale, |cell| cell.estimate(metric).copied()))
+}
+
+fn percentile_of(cell: &CellSummary, probability: f64) -> Option<&Percentile> {
+    cell.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.probability == probability)
+}
+
+/// A percentile's column; `None` where no cell supports it, since a column of lower bounds says nothing.
+fn of_percentiles(cells: &[CellSummary], probability: f64, title: &str, scale: format::Scale) -> Option<Filled> {
+    let supported = || cells.iter().filter_map(|cell| percentile_of(cell, probability)).filter(|p| p.supported);
+    supported().next()?;
+    let column = Column::fit_to(scale, supported().map(|percentile| &percentile.estimate));
+    let cell = |cell: &CellSummary| match percentile_of(cell, probability) {
+        Some(percentile) => TableCell::number(column.percentile(percentile), percentile.estimate.value),
+        None if cell.latency.is_some() && cell.iterations > 1 => {
+            TableCell { text: format::batched(cell.iterations), sort: Some(String::new()) }
+        }
+        None => TableCell::nothing(),
+    };
+    let meaning = "mean of the runs' percentiles over iterations";
+    Some(filled(&column.heading(title), Some(meaning), cells.iter().map(cell).collect()))
+}
+
+/// The smallest sample; `None` where no cell has single iterations.
+fn best_case(cells: &[CellSummary], scale: format::Scale) -> Option<Filled> {
+    let least = |cell: &CellSummary| cell.latency.as_ref().and_then(|latency| latency.min);
+    cells.iter().find_map(least)?;
+    let column = Column::fit_to(scale, cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY)));
+    let cell = |cell: &CellSummary| match least(cell) {
+        Some(value) => TableCell::number(column.plain(value), value),
+        None => TableCell::nothing(),
+    };
+    let meaning = "smallest sample: the best case, not an estimate";
+    Some(filled(&column.heading("min (best case)"), Some(meaning), cells.iter().map(cell).collect()))
+}
+
+fn number(title: &str, meaning: &str, cells: &[CellSummary], value: impl Fn(&CellSummary) -> Option<u64>) -> Filled {
+    let cell = |cell: &CellSummary| match value(cell) {
+        Some(value) => TableCell::number(value.to_string(), value as f64),
+        None => TableCell::nothing(),
+    };
+    filled(title, Some(meaning), cells.iter().map(cell).collect())
+}
+
+fn runs(cells: &[CellSummary]) -> Filled {
+    let cell = |cell: &CellSummary| {
+        let planned = cell.runs.completed + cell.runs.failed + cell.runs.not_run;
+        let text = if planned == cell.runs.completed {
+            planned.to_string()
+        } else {
+            format!("{} of {planned}", cell.runs.completed)
+        };
+        TableCell::number(text, f64::from(cell.runs.completed))
+    };
+    filled("runs", Some("completed processes"), cells.iter().map(cell).collect())
+}
+
+/// `None` where no run carries a warning.
+fn warnings(cells: &[CellSummary]) -> Option<Filled> {
+    cells.iter().find(|cell| !cell.warnings.is_empty())?;
+    let cell = |cell: &CellSummary| {
+        let codes = cell.warnings.iter().map(|(code, runs)| format!("{code} ({runs} of {})", cell.runs.completed));
+        TableCell::text(codes.collect::<Vec<_>>().join(", "))
+    };
+    let mut filled = filled("warnings", Some("codes with the number of runs"), cells.iter().map(cell).collect());
+    filled.column.is_numeric = false;
+    Some(filled)
+}
+
+fn filled(title: &str, meaning: Option<&str>, cells: Vec<TableCell>) -> Filled {
+    let column = TableColumn { title: title.to_owned(), meaning: meaning.map(str::to_owned), is_numeric: true };
+    Filled { column, cells }
+}
+
+fn notes(cells: &[CellSummary], percentiles: &[(f64, &str)]) -> Vec<String> {
+    let mut notes = vec![
+        "Each number is the mean of one value a run, ± half of its 95 % interval over runs; items/s and CPU time are of one stream."
+            .to_owned(),
+    ];
+    let batched = cells.iter().any(|cell| cell.iterations > 1 && cell.latency.is_some());
+    if batched {
+        notes.push("Where one sample holds several iterations, a sample is their mean: percentiles, smallest and largest iteration do not exist.".to_owned());
+    }
+    let seen = |probability: f64| cells.iter().filter_map(move |cell| percentile_of(cell, probability));
+    let dropped: Vec<&str> = percentiles
+        .iter()
+        .filter(|(probability, _)| seen(*probability).next().is_some() && !seen(*probability).any(|p| p.supported))
+        .map(|(_, title)| *title)
+        .collect();
+    if !dropped.is_empty() {
+        notes.push(format!("Left out: {}, for which no cell has enough samples a run.", format::list(&dropped)));
+    }
+    if percentiles.iter().any(|(probability, _)| seen(*probability).any(|percentile| !percentile.supported)) {
+        notes.push("A value with >= is only a lower bound: the samples of a run are too few for that percentile (72 for p95, 368 for p99, if independent).".to_owned());
+    }
+    notes
+}

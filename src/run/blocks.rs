@@ -1,0 +1,111 @@
+//! One block: for every group, one run of each arm, the arms adjacent in time.
+
+use super::finish::{Slot, store_run};
+use super::{Ended, Job};
+use crate::event::Event;
+use crate::plan::{Cell, block_order};
+use crate::quantity::Nanos;
+use crate::store::{Arm, Outcome, StoreError, StoredRun};
+use crate::worker::{Interrupts, RunPlan};
+
+/// Carries out the runs of `block` that have no outcome yet.
+///
+/// # Errors
+///
+/// When the record cannot be written.
+pub fn carry_out(
+    job: &mut Job,
+    block: u32,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Ended, StoreError> {
+    let order = block_order(&job.record.manifest.plan, block);
+    let total = job.record.manifest.plan.runnable().count() * job.record.manifest.plan.runs as usize;
+    for (position, index) in order.into_iter().enumerate() {
+        let cell = job.record.manifest.plan.cells[index];
+        if cell.skip.is_some() || job.is_done(&cell, Arm::Main, block) {
+            continue;
+        }
+        if interrupts.count() > 0 {
+            events(&Event::Interrupted);
+            return Ok(Ended::Interrupted);
+        }
+        let run = if job.is_given_up(&cell) {
+            let outcome = Outcome::NotRun;
+            StoredRun {
+                position: position as u32,
+                ..StoredRun::not_started(cell.id, Arm::Main, block, job.session(), outcome)
+            }
+        } else {
+            events(&Event::RunStarted { cell: index, block });
+            match one_run(job, &cell, block, position as u32, interrupts, events) {
+                Some(run) => run,
+                None => return Ok(Ended::Interrupted),
+            }
+        };
+        run.write(&job.record.folder)?;
+        job.record.runs.push(run);
+        let done = job.record.runs.iter().filter(|run| run.arm == Arm::Main).count();
+        if let Some(run) = job.record.runs.last() {
+            events(&Event::RunEnded { run, done, total });
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// One run of a cell; `None` if the user stopped it.
+fn one_run(
+    job: &Job,
+    cell: &Cell,
+    block: u32,
+    position: u32,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Option<StoredRun> {
+    let manifest = &job.record.manifest;
+    let measure = &manifest.experiment.measure;
+    let iterations = manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1);
+    let plan = RunPlan {
+        request: job.request(cell, Arm::Main, block),
+        warmup: measure.warmup,
+        at_least: if block == 0 { Nanos(0) } else { warmup_of_first_block(job, cell) },
+        iterations,
+        stop: Some(measure.stop),
+        outputs: None,
+    };
+    let launch = job.launch(cell, Arm::Main, block);
+    let mut told = false;
+    let worker = crate::worker::run(&launch, &plan, interrupts, &mut || {
+        events(&Event::Tick);
+        if !told && interrupts.count() > 0 {
+            told = true;
+            events(&Event::Interrupted);
+        }
+    });
+    let slot = Slot { cell: cell.id, arm: Arm::Main, run: block, position, session: job.session(), iterations };
+    Some(store_run(slot, worker.ok()?, Some(measure.stop), job.batch_size(cell)))
+}
+
+/// The longest warm-up that an arm of the cell's group took in block 0: later blocks warm up at least as long, so that
+/// arms that are compared do not differ in it (MEASUREMENT 2.3).
+fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
+    let plan = &job.record.manifest.plan;
+    let group = &plan.groups[cell.group as usize];
+    let in_group = |run: &&StoredRun| group.cells.iter().any(|member| plan.cells[*member as usize].id == run.cell);
+    let first_block = job.record.runs.iter().filter(|run| run.arm == Arm::Main && run.block == 0);
+    let spent = first_block.filter(in_group).map(|run| run.warmup.duration_ns.iter().sum::<u64>());
+    Nanos(spent.max().unwrap_or(0))
+}
+
+/// Adds the outcomes of runs that nobody started, so that every run in the plan has exactly one.
+pub fn give_every_run_an_outcome(job: &mut Job) {
+    let plan = &job.record.manifest.plan;
+    let session = job.session();
+    let mut missing = Vec::new();
+    for cell in &plan.cells {
+        let outcome = if cell.skip.is_some() { Outcome::Skipped } else { Outcome::NotRun };
+        let absent = (0..plan.runs).filter(|run| !job.is_done(cell, Arm::Main, *run));
+        missing.extend(absent.map(|run| StoredRun::not_started(cell.id, Arm::Main, run, session, outcome)));
+    }
+    job.record.runs.extend(missing);
+}

@@ -1,0 +1,161 @@
+//! What an execution needs beside the record, and the requests made from it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::backend::request::MockRequest;
+use crate::backend::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+use crate::onnx::Resolved;
+use crate::plan::Cell;
+use crate::spec::model::{Backend, GraphOptimization, InputPoint, Variant};
+use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
+use crate::store::{Arm, Outcome, Record, StoredRun};
+use crate::worker::Launch;
+
+/// A record in the making.
+#[derive(Debug)]
+pub struct Job {
+    /// The record; its runs are those that have an outcome.
+    pub record: Record,
+    /// Resolved shapes by model and input index.
+    pub shapes: BTreeMap<(u32, u32), Resolved>,
+    /// The runtime library; `None` with the mock backend.
+    pub library: Option<PathBuf>,
+    /// Absolute model files by index on the models axis.
+    pub models: Vec<Option<PathBuf>>,
+    /// The perfrun executable.
+    pub executable: PathBuf,
+}
+
+impl Job {
+    /// The runs of the rehearsal.
+    pub fn pilots(&self) -> Vec<StoredRun> {
+        self.record.runs.iter().filter(|run| run.arm == Arm::Pilot).cloned().collect()
+    }
+
+    /// The pilot of a cell.
+    pub fn pilot(&self, cell: &Cell) -> Option<&StoredRun> {
+        self.record.runs.iter().find(|run| run.arm == Arm::Pilot && run.cell == cell.id)
+    }
+
+    /// Whether this run has an outcome already.
+    pub fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
+        self.record.runs.iter().any(|known| known.cell == cell.id && known.arm == arm && known.run == run)
+    }
+
+    /// Whether it is pointless to run this cell (again): its rehearsal failed, or two runs failed alike.
+    pub fn is_given_up(&self, cell: &Cell) -> bool {
+        let failures: Vec<_> = self
+            .record
+            .runs
+            .iter()
+            .filter(|run| run.cell == cell.id && run.outcome == Outcome::Failed)
+            .filter_map(|run| Some((run.arm, run.failure.as_ref()?.kind)))
+            .collect();
+        failures.iter().any(|(arm, _)| *arm == Arm::Pilot)
+            || failures.iter().enumerate().any(|(index, (_, kind))| failures[..index].iter().any(|(_, k)| k == kind))
+    }
+
+    /// Index of this invocation among the record's sessions.
+    pub fn session(&self) -> u32 {
+        self.record.manifest.sessions.len().saturating_sub(1) as u32
+    }
+
+    fn variant(&self, cell: &Cell) -> &Variant {
+        &self.record.manifest.experiment.variants[cell.variant as usize]
+    }
+
+    fn input(&self, cell: &Cell) -> &InputPoint {
+        &self.record.manifest.plan.inputs[cell.input as usize]
+    }
+
+    /// How the worker of a run is started.
+    pub fn launch(&self, cell: &Cell, arm: Arm, run: u32) -> Launch {
+        let manifest = &self.record.manifest;
+        let variant = self.variant(cell);
+        let stem = StoredRun::stem(cell.id, arm, run);
+        let seed = key_seed(manifest.plan.seed, &format!("env/{}/{run}", cell.id));
+        Launch {
+            executable: self.executable.clone(),
+            wrap: variant.wrap.clone(),
+            env: variant.env.clone(),
+            padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
+            log: self.record.folder.join("logs").join(format!("{stem}.log")),
+            timeout: manifest.experiment.measure.timeout,
+        }
+    }
+
+    /// What the worker of a run is asked to prepare.
+    pub fn request(&self, cell: &Cell, arm: Arm, run: u32) -> CellRequest {
+        let manifest = &self.record.manifest;
+        let backend = match &manifest.experiment.backend {
+            Backend::Onnxruntime => BackendRequest::Onnxruntime(self.onnxruntime(cell)),
+            Backend::Mock(script) => {
+                let variant = self.variant(cell);
+                let key = format!("mock/{}/{}/{run}", cell.id, arm.name());
+                BackendRequest::Mock(MockRequest {
+                    script: script.clone(),
+                    scale: variant.mock.scale.map_or(1.0, |scale| scale.0),
+                    // The rehearsal plays only failures that every run has, as a real model would.
+                    fail: variant.mock.fail.clone().filter(|fail| match arm {
+                        Arm::Pilot => fail.runs.is_empty(),
+                        Arm::Main => fail.runs.is_empty() || fail.runs.contains(&run),
+                    }),
+                    seed: key_seed(manifest.plan.seed, &key),
+                })
+            }
+        };
+        CellRequest {
+            cell: manifest.plan.path(cell),
+            backend,
+            tensors: self.tensors(cell),
+            input_sets: manifest.experiment.measure.inputs,
+            outputs: self.pilot(cell).and_then(|pilot| pilot.output_shapes.clone()),
+        }
+    }
+
+    fn onnxruntime(&self, cell: &Cell) -> OnnxruntimeRequest {
+        let variant = self.variant(cell);
+        let model = self.models.get(cell.model as usize).cloned().flatten();
+        OnnxruntimeRequest {
+            library: self.library.clone().unwrap_or_default(),
+            model: model.unwrap_or_default(),
+            provider: self.record.manifest.experiment.devices[cell.device as usize].provider.clone(),
+            intra_threads: variant.threads.intra.unwrap_or(self.record.manifest.default_threads),
+            inter_threads: variant.threads.inter.unwrap_or(1),
+            graph_optimization: variant.graph_optimization.unwrap_or(GraphOptimization::All),
+            session: variant.session.clone(),
+        }
+    }
+
+    /// Inputs are seeded by model and input alone, so that all variants and devices see the same data.
+    fn tensors(&self, cell: &Cell) -> Vec<TensorRequest> {
+        let Some(resolved) = self.shapes.get(&(cell.model, cell.input)) else { return Vec::new() };
+        let manifest = &self.record.manifest;
+        let coordinates = manifest.plan.coordinates(cell);
+        let sets = manifest.experiment.measure.inputs;
+        let seed = |tensor: &str, set: u32| {
+            let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model, coordinates.input);
+            key_seed(manifest.plan.seed, &key)
+        };
+        resolved
+            .tensors
+            .iter()
+            .map(|tensor| TensorRequest {
+                name: tensor.name.clone(),
+                element: tensor.element.clone(),
+                shape: tensor.shape.clone(),
+                values: self.input(cell).values,
+                seeds: (0..sets).map(|set| seed(&tensor.name, set)).collect(),
+            })
+            .collect()
+    }
+
+    /// Items that one inference of a cell handles.
+    pub fn batch_size(&self, cell: &Cell) -> Option<u64> {
+        match self.shapes.get(&(cell.model, cell.input)) {
+            Some(resolved) => resolved.batch_size,
+            None => self.input(cell).dimensions.get("batch").copied(),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What can go wrong between a user and a library, and what to do about it.
+//!
+//! Input: what the other files found. Output: one error type with help texts. Deliberately absent: what a library says
+//! when a worker opens it; that is a failed run.
+
+use std::path::PathBuf;
+
+use super::library::Origin;
+
+/// What to do when nothing can be fetched; every failure to fetch ends with it.
+const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
+    (`$PERFRUN_CACHE`, default `~/.cache/perfrun`) here, or name a library with `--runtime PATH`, \
+    or `pip install onnxruntime`";
+
+/// Why there is no usable library.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum RuntimeError {
+    /// What the user named is not there.
+    #[error("there is no ONNX Runtime library at {}, which {origin} names", path.display())]
+    #[diagnostic(help("name the file libonnxruntime.so, or the folder that holds it"))]
+    Missing {
+        /// The path.
+        path: PathBuf,
+        /// What names it.
+        origin: Origin,
+    },
+    /// The folder that the user named holds no library.
+    #[error("there is no libonnxruntime.so in the folder {}, which {origin} names", folder.display())]
+    #[diagnostic(help(
+        "name the file libonnxruntime.so, or the folder that holds it (or holds `lib` or `capi` with it)"
+    ))]
+    NoLibraryInFolder {
+        /// The folder.
+        folder: PathBuf,
+        /// What names it.
+        origin: Origin,
+    },
+    /// The file is something else.
+    #[error("{} is not a shared library for this system: {found}", path.display())]
+    #[diagnostic(help("name a libonnxruntime.so for Linux"))]
+    NotALibrary {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The library is for another processor.
+    #[error("{} is for {found}, and this machine is {wanted}", path.display())]
+    #[diagnostic(help("name a libonnxruntime.so for {wanted}, or let perfrun fetch one: `perfrun runtime install`"))]
+    WrongMachine {
+        /// The file.
+        path: PathBuf,
+        /// What it is for.
+        found: String,
+        /// What this machine is.
+        wanted: &'static str,
+    },
+    /// The library lacks functions that perfrun needs.
+    #[error("{} is ONNX Runtime {version}, and perfrun needs {oldest} or newer", path.display())]
+    #[diagnostic(help("let perfrun fetch one: `perfrun runtime install`"))]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: String,
+        /// The oldest that would do.
+        oldest: String,
+    },
+    /// A version without a checksum in perfrun.
+    #[error("perfrun knows no checksum for ONNX Runtime {version}, so it cannot fetch it")]
+    #[diagnostic(help("it knows {}; for another one name its library with `--runtime PATH`", known.join(", ")))]
+    UnknownVersion {
+        /// What was asked for.
+        version: String,
+        /// What can be fetched.
+        known: Vec<String>,
+    },
+    /// No package is known for this machine.
+    #[error("perfrun knows no ONNX Runtime package for {os} on {architecture}")]
+    #[diagnostic(help("build or download the library yourself and name it with `--runtime PATH`"))]
+    UnsupportedPlatform {
+        /// The operating system, as Rust names it.
+        os: &'static str,
+        /// The processor, as Rust names it.
+        architecture: &'static str,
+    },
+    /// No program that could download.
+    #[error("there is no pip and no uv to fetch ONNX Runtime with")]
+    #[diagnostic(help("install pip or uv; or {OFFLINE_HELP}"))]
+    NoPip,
+    /// The program that downloads failed.
+    #[error("`{program}` could not fetch ONNX Runtime: {reason}")]
+    #[diagnostic(help("{OFFLINE_HELP}{}", quote(program, tail)))]
+    PipFailed {
+        /// The command.
+        program: String,
+        /// Why, in a line.
+        reason: String,
+        /// The end of what it wrote; may be empty.
+        tail: String,
+    },
+    /// The download is not the file that it should be.
+    #[error("the downloaded {file} has the SHA-256 {found}, and perfrun expects {expected}")]
+    #[diagnostic(help(
+        "do not use it: the package index or mirror that pip is set to serves another file (`pip config list`)"
+    ))]
+    Checksum {
+        /// The package.
+        file: String,
+        /// Its checksum in perfrun's table, lower-case hex.
+        expected: String,
+        /// Its checksum, lower-case hex.
+        found: String,
+    },
+    /// The package has not what it should have.
+    #[error("cannot unpack {file}")]
+    Package {
+        /// The package.
+        file: String,
+        /// What its archive says.
+        #[source]
+        source: zip::result::ZipError,
+    },
+    /// The cache cannot be written.
+    #[error("cannot write to perfrun's cache at {}", path.display())]
+    #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written"))]
+    Cache {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Nothing was found, and nothing could be fetched.
+    #[error("there is no ONNX Runtime library on this machine, and version {} cannot be fetched", super::PINNED)]
+    #[diagnostic(help("{OFFLINE_HELP}{}", fetch.quoted_tail()))]
+    Unavailable {
+        /// Why it could not be fetched.
+        #[source]
+        fetch: Box<RuntimeError>,
+    },
+}
+
+impl RuntimeError {
+    /// What pip wrote, for the help text of the error around this one.
+    fn quoted_tail(&self) -> String {
+        match self {
+            RuntimeError::PipFailed { program, tail, .. } => quote(program, tail),
+            _ => String::new(),
+        }
+    }
+}
+
+/// A program's own words, below a help text.
+fn quote(program: &str, tail: &str) -> String {
+    if tail.is_empty() { String::new() } else { format!("\n`{program}` wrote:\n{tail}") }
+}

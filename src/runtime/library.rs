@@ -1,0 +1,275 @@
+//! One shared library on disk: its version by its name, and whether this machine could open it.
+//!
+//! Input: a path. Output: a [`Library`], or what is wrong. Deliberately absent: opening it; the first twenty bytes tell
+//! enough, and a library that is opened runs code.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::RuntimeError;
+
+/// The oldest version that the `ort` crate accepts as it is built here (its feature `api-25`).
+const OLDEST: [u64; 2] = [1, 25];
+
+/// An ONNX Runtime library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Library {
+    /// The shared library, absolute.
+    pub path: PathBuf,
+    /// Its version where its file name tells, `1.31.1`; a worker knows it for certain.
+    pub version: Option<String>,
+    /// Why it is this one.
+    pub origin: Origin,
+}
+
+/// `/usr/lib/libonnxruntime.so.1.30.0 (1.30.0, from the system)`
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.version.as_deref().unwrap_or("version unknown");
+        write!(f, "{} ({version}, from {})", self.path.display(), self.origin)
+    }
+}
+
+/// Where a library came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// `--runtime` names it.
+    Flag,
+    /// `ORT_DYLIB_PATH` names it.
+    Environment,
+    /// It was in perfrun's cache.
+    Cache,
+    /// It was fetched just now.
+    Installed,
+    /// The `onnxruntime` package of the Python environment brings it.
+    Python,
+    /// The system's loader knows it.
+    System,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Origin::Flag => "`--runtime`",
+            Origin::Environment => "`ORT_DYLIB_PATH`",
+            Origin::Cache => "the cache",
+            Origin::Installed => "the package index",
+            Origin::Python => "the Python environment",
+            Origin::System => "the system",
+        })
+    }
+}
+
+/// The processor that libraries must be for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machine {
+    X86_64,
+    Aarch64,
+}
+
+impl Machine {
+    /// This one, where perfrun knows it: Linux on one of two processors.
+    pub(super) fn this() -> Result<Self, RuntimeError> {
+        match (std::env::consts::OS, std::env::consts::ARCH) {
+            ("linux", "x86_64") => Ok(Machine::X86_64),
+            ("linux", "aarch64") => Ok(Machine::Aarch64),
+            (os, architecture) => Err(RuntimeError::UnsupportedPlatform { os, architecture }),
+        }
+    }
+
+    /// As Python's platform tags and Linux name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Machine::X86_64 => "x86_64",
+            Machine::Aarch64 => "aarch64",
+        }
+    }
+
+    /// `e_machine` of the ELF header: EM_X86_64, EM_AARCH64.
+    pub(super) fn elf_code(self) -> u16 {
+        match self {
+            Machine::X86_64 => 62,
+            Machine::Aarch64 => 183,
+        }
+    }
+}
+
+/// The library that a user named: a file, or a folder that holds one.
+pub(super) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
+    let path = std::path::absolute(path).map_err(|source| RuntimeError::Io { path: path.to_owned(), source })?;
+    if !path.is_dir() {
+        return checked(&path, origin);
+    }
+    let folders = [path.clone(), path.join("lib"), path.join("capi"), path.join("onnxruntime/capi")];
+    match folders.iter().find_map(|folder| in_folder(folder)) {
+        Some(library) => checked(&library, origin),
+        None => Err(RuntimeError::NoLibraryInFolder { folder: path, origin }),
+    }
+}
+
+/// The library with the highest version directly in a folder.
+pub(super) fn in_folder(folder: &Path) -> Option<PathBuf> {
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name == "libonnxruntime.so" || name.starts_with("libonnxruntime.so.")
+    };
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    // Links to a library have its version too; the file itself is taken.
+    entries.filter(|path| is_library(path) && path.is_file()).max_by_key(|path| {
+        let version = version(path).map(|version| numbers(&version));
+        (version, Reverse(path.is_symlink()), path.clone())
+    })
+}
+
+/// The library at `path`, if this machine could open it.
+pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
+    check_file(path, origin)?;
+    let version = version(path);
+    if let Some(version) = &version
+        && numbers(version)[..2] < OLDEST[..]
+    {
+        let oldest = format!("{}.{}", OLDEST[0], OLDEST[1]);
+        return Err(RuntimeError::TooOld { path: path.to_owned(), version: version.clone(), oldest });
+    }
+    Ok(Library { path: path.to_owned(), version, origin })
+}
+
+/// Looks at the kind of file and the ELF header (`man 5 elf`).
+fn check_file(path: &Path, origin: Origin) -> Result<(), RuntimeError> {
+    let not_a_library = |found| Err(RuntimeError::NotALibrary { path: path.to_owned(), found });
+    let io = |source| RuntimeError::Io { path: path.to_owned(), source };
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(RuntimeError::Missing { path: path.to_owned(), origin });
+        }
+        Err(error) => return Err(io(error)),
+        Ok(metadata) if !metadata.is_file() => return not_a_library("not a file"),
+        Ok(_) => {}
+    }
+    let mut head = Vec::new();
+    File::open(path).and_then(|file| file.take(20).read_to_end(&mut head)).map_err(io)?;
+    match head.as_slice() {
+        [] => not_a_library("an empty file"),
+        [0x7f, b'E', b'L', b'F', 2, 1, .., low, high] if head.len() == 20 => {
+            let (found, wanted) = (u16::from_le_bytes([*low, *high]), Machine::this()?);
+            if found == wanted.elf_code() {
+                return Ok(());
+            }
+            Err(RuntimeError::WrongMachine { path: path.to_owned(), found: machine_name(found), wanted: wanted.name() })
+        }
+        [0x7f, b'E', b'L', b'F', ..] => not_a_library("an ELF file of another kind than 64-bit little-endian"),
+        [b'M', b'Z', ..] => not_a_library("a Windows library"),
+        [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..] | [0xca, 0xfe, 0xba, 0xbe, ..] => not_a_library("a macOS library"),
+        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..] => not_a_library("a Git LFS pointer, perhaps"),
+        _ => not_a_library("no ELF header"),
+    }
+}
+
+fn machine_name(code: u16) -> String {
+    match [Machine::X86_64, Machine::Aarch64].into_iter().find(|machine| machine.elf_code() == code) {
+        Some(machine) => machine.name().to_owned(),
+        None => format!("ELF machine {code}"),
+    }
+}
+
+/// The version in the file's name, or in that of the file behind a link: `libonnxruntime.so.1.31.1`.
+pub(super) fn version(path: &Path) -> Option<String> {
+    let in_name = |path: &Path| {
+        let version = path.file_name()?.to_str()?.strip_prefix("libonnxruntime.so.")?;
+        let is_number =
+            |part: &str| !part.is_empty() && part.len() < 10 && part.bytes().all(|byte| byte.is_ascii_digit());
+        (version.split('.').count() == 3 && version.split('.').all(is_number)).then(|| version.to_owned())
+    };
+    in_name(path).or_else(|| in_name(&path.canonicalize().ok()?))
+}
+
+/// A version of three numbers, for comparing.
+pub(super) fn numbers(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+/// A file with the ELF header of a library for `machine`, for tests.
+#[cfg(test)]
+pub(super) fn fake_library(machine: Machine) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[18..20].copy_from_slice(&machine.elf_code().to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn write_library(path: &Path) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, fake_library(Machine::this().unwrap())).unwrap();
+    }
+
+    #[test]
+    fn the_name_tells_the_version_through_links_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().join("libonnxruntime.so.1.31.1");
+        write_library(&real);
+        let link = folder.path().join("libonnxruntime.so");
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        for path in [&real, &link] {
+            let library = named(path, Origin::Flag).unwrap();
+            assert_eq!((library.path.as_path(), library.version.as_deref()), (path.as_path(), Some("1.31.1")));
+        }
+        for name in ["libonnxruntime.so", "libonnxruntime.so.1", "libonnxruntime.so.1.2.x", "libonnxruntime.so.1..2"] {
+            assert_eq!(version(Path::new(name)), None);
+        }
+    }
+
+    #[test]
+    fn a_folder_stands_for_its_highest_version() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "libonnxruntime.so",
+            "libonnxruntime.so.1.30.0",
+            "libonnxruntime.so.1.100.0",
+            "libonnxruntime_providers_shared.so",
+        ] {
+            write_library(&folder.path().join("lib").join(name));
+        }
+        let library = named(folder.path(), Origin::Environment).unwrap();
+        assert_eq!(library.version.as_deref(), Some("1.100.0"));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(named(empty.path(), Origin::Flag), Err(RuntimeError::NoLibraryInFolder { .. })));
+    }
+
+    #[test]
+    fn what_cannot_be_opened_here_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libonnxruntime.so.1.31.1");
+        assert!(matches!(named(&path, Origin::Flag), Err(RuntimeError::Missing { .. })));
+        for (bytes, found) in [(&b""[..], "an empty file"), (b"MZ", "a Windows library"), (b"hello", "no ELF header")] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = named(&path, Origin::Flag).unwrap_err();
+            assert!(matches!(error, RuntimeError::NotALibrary { found: text, .. } if text == found));
+        }
+        let other = if Machine::this().unwrap() == Machine::X86_64 { Machine::Aarch64 } else { Machine::X86_64 };
+        std::fs::write(&path, fake_library(other)).unwrap();
+        let error = named(&path, Origin::Flag).unwrap_err();
+        assert!(matches!(error, RuntimeError::WrongMachine { found, .. } if found == other.name()));
+    }
+
+    #[test]
+    fn versions_that_the_worker_refuses_are_refused_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libonnxruntime.so.1.24.9");
+        write_library(&path);
+        let error = named(&path, Origin::Flag).unwrap_err();
+        assert!(matches!(error, RuntimeError::TooOld { oldest, .. } if oldest == "1.25"));
+        write_library(&folder.path().join("libonnxruntime.so.1.25.0"));
+        assert!(named(folder.path(), Origin::Flag).is_ok());
+    }
+}

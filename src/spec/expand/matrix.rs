@@ -1,0 +1,194 @@
+//! `matrix`: axes that walk together, and the cells left out or added; and how many cells there are.
+
+use std::collections::HashMap;
+
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::form::{MatrixForm, SelectorForm};
+use crate::spec::model::{Axis as AxisName, Device, InputPoint, Matrix, Model, Selector, Variant};
+use crate::spec::nearest::list;
+use crate::spec::selector::{SelectorError, Vocabulary};
+
+use super::{Axis, MOST_CELLS, grouped};
+
+/// The axes as far as they could be read.
+pub(super) struct Axes<'a> {
+    pub(super) models: &'a Axis<Model>,
+    pub(super) inputs: &'a Axis<InputPoint>,
+    pub(super) variants: &'a Axis<Variant>,
+    pub(super) devices: &'a Axis<Device>,
+}
+
+impl Axes<'_> {
+    fn length(&self, axis: AxisName) -> usize {
+        match axis {
+            AxisName::Models => self.models.values.len(),
+            AxisName::Inputs => self.inputs.values.len(),
+            AxisName::Variants => self.variants.values.len(),
+            AxisName::Devices => self.devices.values.len(),
+        }
+    }
+
+    fn is_complete(&self, axis: AxisName) -> bool {
+        match axis {
+            AxisName::Models => self.models.is_complete,
+            AxisName::Inputs => self.inputs.is_complete,
+            AxisName::Variants => self.variants.is_complete,
+            AxisName::Devices => self.devices.is_complete,
+        }
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        let own = self.models.values.iter().filter_map(|model| model.inputs.as_ref());
+        let points: Vec<&InputPoint> = own.flatten().chain(&self.inputs.values).collect();
+        let inputs_known = self.inputs.is_complete && self.models.is_complete;
+        Vocabulary {
+            models: self.models.names(|model| model.name.clone()),
+            inputs: inputs_known.then(|| points.iter().map(|point| point.name.clone()).collect()),
+            variants: self.variants.names(|variant| variant.name.clone()),
+            devices: self.devices.names(Device::label),
+            dimensions: inputs_known
+                .then(|| points.iter().flat_map(|point| point.dimensions.keys().cloned()).collect()),
+        }
+    }
+}
+
+/// Reads `matrix`, checks its names, and refuses products that no machine could run.
+pub(super) fn expand(form: &MatrixForm, axes: &Axes<'_>, check: &mut Check<'_>) -> Matrix {
+    let top = Place::top("matrix");
+    check_zip(&form.zip, axes, &top.key("zip"), check);
+    let vocabulary = axes.vocabulary();
+    let exclude = selectors(&form.exclude, &top.key("exclude"), &vocabulary, check);
+    let include = selectors(&form.include, &top.key("include"), &vocabulary, check);
+    for (index, selector) in include.iter().enumerate() {
+        check_include(selector, axes, &top.key("include").index(index), check);
+    }
+    if !check.is_damaged(&top.key("zip")) {
+        check_product(&form.zip, axes, check);
+    }
+    Matrix { zip: form.zip.clone(), exclude, include }
+}
+
+fn selectors(forms: &[SelectorForm], place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Vec<Selector> {
+    let mut selectors = Vec::with_capacity(forms.len());
+    for (index, form) in forms.iter().enumerate() {
+        if check.is_full() {
+            break;
+        }
+        let place = place.index(index);
+        let patterns = form.0.0.iter().map(|(key, patterns)| {
+            (key.clone(), patterns.as_slice().iter().map(|pattern| pattern.0.clone()).collect())
+        });
+        let selector = Selector(patterns.collect());
+        for error in selector.check(vocabulary) {
+            report(&error, form, &place, check);
+        }
+        selectors.push(selector);
+    }
+    selectors
+}
+
+/// A selector's error at the key or the pattern that it is about.
+fn report(error: &SelectorError, form: &SelectorForm, place: &Place, check: &mut Check<'_>) {
+    let (key, pattern) = error.subject();
+    let place = place.key(key);
+    let problem = match pattern {
+        None => check.at_key(&place, error.to_string()),
+        Some(pattern) => {
+            let written = form.0.0.iter().find(|(name, _)| name == key);
+            let found = written.and_then(|(_, patterns)| {
+                patterns.places(&place).into_iter().find(|(_, written)| written.0 == pattern).map(|(place, _)| place)
+            });
+            check.at(&found.unwrap_or(place), error.to_string())
+        }
+    };
+    check.problems.push(match error.hint() {
+        Some(hint) => problem.with_hint(hint),
+        None => problem,
+    });
+}
+
+/// An added cell is one point: an axis of several entries must be named.
+fn check_include(selector: &Selector, axes: &Axes<'_>, place: &Place, check: &mut Check<'_>) {
+    let named = |key: &str| selector.0.contains_key(key);
+    let several = |axis: AxisName| axes.length(axis) > 1 && axes.is_complete(axis);
+    let mut missing = Vec::new();
+    for (key, axis) in [("model", AxisName::Models), ("variant", AxisName::Variants), ("device", AxisName::Devices)] {
+        if !named(key) && several(axis) {
+            missing.push(key);
+        }
+    }
+    // A dimension may name the input as well, and models with inputs of their own may have one each.
+    let names_input = selector.0.keys().any(|key| !matches!(key.as_str(), "model" | "variant" | "device"));
+    let has_own_inputs = axes.models.values.iter().any(|model| model.inputs.is_some());
+    if !names_input && !has_own_inputs && several(AxisName::Inputs) {
+        missing.push("input");
+    }
+    if !missing.is_empty() {
+        let message = format!("the cell to include is not said whole: {} may be one of several", list(&missing, "and"));
+        check.error(place, message, "only an axis with one entry may be left out".to_owned());
+    }
+}
+
+fn check_zip(zips: &[Vec<AxisName>], axes: &Axes<'_>, place: &Place, check: &mut Check<'_>) {
+    let mut used: HashMap<AxisName, ()> = HashMap::new();
+    for (index, zip) in zips.iter().enumerate() {
+        let place = place.index(index);
+        for (position, axis) in zip.iter().enumerate() {
+            let place = place.index(position);
+            if used.insert(*axis, ()).is_some() {
+                check.error(&place, format!("`{}` is zipped twice", key(*axis)), "an axis walks once".to_owned());
+            }
+            let own = axes.models.values.iter().find(|model| model.inputs.is_some());
+            if let (AxisName::Inputs, Some(model)) = (axis, own) {
+                let message = format!("`inputs` cannot be zipped: the model `{}` has inputs of its own", model.name);
+                check.error(&place, message, None);
+            }
+        }
+        let complete = zip.iter().all(|axis| axes.is_complete(*axis));
+        let lengths: Vec<usize> = zip.iter().map(|axis| axes.length(*axis)).collect();
+        if complete && lengths.windows(2).any(|pair| pair[0] != pair[1]) {
+            let sizes = zip.iter().zip(&lengths).map(|(axis, length)| format!("`{}` has {length}", key(*axis)));
+            let message = format!("zipped axes need equally many entries: {}", sizes.collect::<Vec<_>>().join(", "));
+            check.error(&place, message, None);
+        }
+    }
+}
+
+fn key(axis: AxisName) -> &'static str {
+    match axis {
+        AxisName::Models => "models",
+        AxisName::Inputs => "inputs",
+        AxisName::Variants => "variants",
+        AxisName::Devices => "devices",
+    }
+}
+
+/// Counts the cells without making one.
+fn check_product(zips: &[Vec<AxisName>], axes: &Axes<'_>, check: &mut Check<'_>) {
+    let walks_along = |axis: AxisName| zips.iter().any(|zip| zip.iter().skip(1).any(|later| *later == axis));
+    // Models with inputs of their own make the two axes one sum.
+    let own = |model: &Model| model.inputs.as_ref().map_or(axes.inputs.values.len(), Vec::len) as u128;
+    let has_own = axes.models.values.iter().any(|model| model.inputs.is_some());
+    let mut factors: Vec<(u128, &str)> = Vec::new();
+    if has_own {
+        factors.push((axes.models.values.iter().map(own).sum(), "models with their inputs"));
+    }
+    for axis in [AxisName::Models, AxisName::Inputs, AxisName::Variants, AxisName::Devices] {
+        let in_sum = has_own && matches!(axis, AxisName::Models | AxisName::Inputs);
+        if !in_sum && !walks_along(axis) {
+            factors.push((axes.length(axis) as u128, key(axis)));
+        }
+    }
+    let cells = factors.iter().fold(1u128, |product, (count, _)| product.saturating_mul(*count));
+    if cells > MOST_CELLS {
+        let product: Vec<String> = factors.iter().map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+        let message =
+            format!("{} = {} cells; the limit is {}", product.join(" x "), grouped(cells), grouped(MOST_CELLS));
+        let largest = factors.iter().max_by_key(|(count, _)| *count).map_or("models", |(_, what)| *what);
+        let place = Place::top(if largest.contains(' ') { "models" } else { largest });
+        let problem =
+            check.at_key(&place, message).with_hint("split the experiment, or `zip` axes that belong together");
+        check.problems.push(problem);
+    }
+}

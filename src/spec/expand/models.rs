@@ -1,0 +1,194 @@
+//! The models axis: paths, folders and globs to files, each with a name of its own.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::files::{self, FileProblem};
+use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
+use crate::spec::model::Model;
+use crate::spec::selector::is_glob;
+use crate::spec::wording::bad_name;
+
+use super::{Axis, BackendKind, inputs, is_name};
+
+/// A model with the place that it comes from and the path as the user would write it.
+struct Found {
+    place: Place,
+    written: String,
+    /// True for a file of a folder or of a glob, whose place is shared.
+    is_one_of_many: bool,
+    model: Model,
+}
+
+/// Every model in the order of the file; those of a folder or glob in the order of their paths.
+pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind, check: &mut Check<'_>) -> Axis<Model> {
+    let top = Place::top("models");
+    let mut is_complete = !check.is_damaged(&top);
+    let mut found = Vec::new();
+    for (place, entry) in form.models.places(&top) {
+        if check.is_damaged(&place) {
+            is_complete = false;
+            continue;
+        }
+        let before = check.problems.len();
+        match entry {
+            ModelEntry::Path(text) if backend != BackendKind::Onnxruntime && is_mock_name(folder, text) => {
+                let model = Model { name: text.clone(), path: None, sha256: None, inputs: None };
+                found.push(Found { place, written: text.clone(), is_one_of_many: false, model });
+            }
+            ModelEntry::Path(text) => found.extend(from_path(text, &place, &place, folder, check)),
+            ModelEntry::Form(form) => found.extend(from_form(form, &place, folder, backend, check)),
+        }
+        is_complete &= check.problems.len() == before;
+    }
+    check_names(&found, check);
+    Axis { values: found.into_iter().map(|found| found.model).collect(), is_complete }
+}
+
+/// With the mock backend a word is a name, unless it looks like a file or is one.
+fn is_mock_name(folder: &Path, text: &str) -> bool {
+    is_name(text) && !text.ends_with(".onnx") && !folder.join(text).exists()
+}
+
+/// The models of a path, folder or glob; `place` is the entry's, `path_place` the text's.
+fn from_path(text: &str, place: &Place, path_place: &Place, folder: &Path, check: &mut Check<'_>) -> Vec<Found> {
+    let files = match files::find(folder, text) {
+        Ok(files) => files,
+        Err(problem) => {
+            report(problem, path_place, check);
+            return Vec::new();
+        }
+    };
+    let mut found = Vec::with_capacity(files.len());
+    let is_one_of_many = files.len() > 1 || !folder.join(text).is_file();
+    for path in files {
+        let written = if is_one_of_many { relative(folder, &path) } else { text.to_owned() };
+        if let Err(problem) = files::inspect(&path, &written) {
+            report(problem, path_place, check);
+            continue;
+        }
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let model = Model { name, path: Some(path), sha256: None, inputs: None };
+        found.push(Found { place: place.clone(), written, is_one_of_many, model });
+    }
+    found
+}
+
+/// The path as it would be written in the spec.
+fn relative(folder: &Path, path: &Path) -> String {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    path.strip_prefix(&folder).unwrap_or(path).display().to_string()
+}
+
+fn report(problem: FileProblem, place: &Place, check: &mut Check<'_>) {
+    check.error(place, problem.message, problem.hint);
+}
+
+fn from_form(
+    form: &ModelForm,
+    place: &Place,
+    folder: &Path,
+    backend: BackendKind,
+    check: &mut Check<'_>,
+) -> Vec<Found> {
+    let mut found = match (&form.path, &form.name) {
+        (Some(path), _) => from_path(path, place, &place.key("path"), folder, check),
+        (None, Some(name)) if backend != BackendKind::Onnxruntime => {
+            let model = Model { name: name.0.clone(), path: None, sha256: None, inputs: None };
+            vec![Found { place: place.clone(), written: name.0.clone(), is_one_of_many: false, model }]
+        }
+        (None, name) => {
+            let what = name.as_ref().map_or("this model".to_owned(), |name| format!("the model `{}`", name.0));
+            let key = if form.name.is_some() { place.key("name") } else { place.clone() };
+            check.error(&key, format!("{what} has no `path`"), "only the mock backend needs none".to_owned());
+            return Vec::new();
+        }
+    };
+    if found.len() > 1 && (form.name.is_some() || form.sha256.is_some()) {
+        let path = form.path.as_deref().unwrap_or_default();
+        let key = if form.name.is_some() { "name" } else { "sha256" };
+        let kind = if is_glob(path) { "glob" } else { "folder" };
+        let message = format!("`{key}` is for one model, and the {kind} `{path}` has {}", found.len());
+        check.error(&place.key(key), message, "write an entry for each file".to_owned());
+        return Vec::new();
+    }
+    let points = form.inputs.as_ref().map(|own| inputs::expand(Some(own), &place.key("inputs"), check).values);
+    for one in &mut found {
+        if let Some(name) = &form.name {
+            one.model.name = name.0.clone();
+        }
+        one.model.inputs.clone_from(&points);
+    }
+    if let (Some(expected), [one]) = (&form.sha256, found.as_mut_slice()) {
+        one.model.sha256 = Some(expected.0.to_lowercase());
+        check_sum(&expected.0.to_lowercase(), one, check);
+    }
+    found
+}
+
+fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
+    let Some(path) = &found.model.path else {
+        check.error(&found.place.key("sha256"), "`sha256` does nothing without a `path`", None);
+        return;
+    };
+    match files::sha256(path) {
+        Ok(actual) if actual == expected => {}
+        Ok(actual) => {
+            let message = format!("`{}` has another SHA-256", found.written);
+            let hint = format!("the file has {actual}; fetch the right one, or write this one if the change is meant");
+            check.error(&found.place.key("sha256"), message, hint);
+        }
+        Err(error) => check.error(&found.place.key("path"), format!("cannot read `{}`: {error}", found.written), None),
+    }
+}
+
+fn check_names(found: &[Found], check: &mut Check<'_>) {
+    let mut first_of_name: HashMap<&str, &Found> = HashMap::new();
+    for one in found {
+        if check.is_full() {
+            return;
+        }
+        let name = &one.model.name;
+        if !is_name(name) {
+            let problem = check.at(&one.place, "");
+            let problem = bad_name(problem, &format!("the name of the file `{}`", one.written), name);
+            check.problems.push(problem.with_hint(entry_hint(one, &suggested(one, 0))));
+        }
+        let first = *first_of_name.entry(name).or_insert(one);
+        if std::ptr::eq(first, one) {
+            continue;
+        }
+        let both = |path: &Option<PathBuf>| path.is_some() && one.model.path.is_some();
+        if both(&first.model.path) && first.model.path == one.model.path {
+            let message = format!("the model `{}` stands twice", one.written);
+            check.error(&one.place, message, "leave one out, or give them different names".to_owned());
+        } else if both(&first.model.path) {
+            let message = format!("two models are named `{name}`: `{}` and `{}`", first.written, one.written);
+            check.error(&one.place, message, entry_hint(one, &suggested(one, 2)));
+        } else {
+            check.error(&one.place, format!("two models are named `{name}`"), "give each its own `name`".to_owned());
+        }
+    }
+}
+
+fn entry_hint(found: &Found, name: &str) -> String {
+    let what = if found.is_one_of_many { "list the files, this one" } else { "write it" };
+    format!("{what} with a name of its own: `- {{ name: {name}, path: {} }}`", found.written)
+}
+
+/// A name that tells the file from others of its name: with its folder, else with a number.
+fn suggested(found: &Found, number: usize) -> String {
+    let fits =
+        |character: char| if character.is_ascii_alphanumeric() || ".-_".contains(character) { character } else { '-' };
+    let stem: String = found.model.name.chars().map(fits).collect();
+    let stem = stem.trim_start_matches(|character: char| !character.is_ascii_alphanumeric());
+    let stem = if stem.is_empty() { "model" } else { stem };
+    let folder = Path::new(&found.written).parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    match (folder, number) {
+        (_, 0) => stem.to_owned(),
+        (Some(folder), _) if is_name(&format!("{folder}-{stem}")) => format!("{folder}-{stem}"),
+        (_, number) => format!("{stem}-{number}"),
+    }
+}

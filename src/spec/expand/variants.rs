@@ -1,0 +1,257 @@
+//! The variants axis: bases are inherited, lists inside an entry multiplied.
+
+use std::collections::BTreeMap;
+
+use crate::quantity::Ratio;
+use crate::spec::check::Check;
+use crate::spec::document::{Place, Step};
+use crate::spec::form::{
+    ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
+};
+use crate::spec::model::{GraphOptimization, MockFailure, MockVariant, Precision, Threads, Variant};
+use crate::spec::nearest::{nearest, suggestion};
+use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
+
+use super::{Axis, BackendKind, MOST_CELLS, grouped, is_name};
+
+/// Every variant, in the order of the file; those of one entry with the last list fastest.
+pub(super) fn expand(form: &ExperimentForm, backend: BackendKind, check: &mut Check<'_>) -> Axis<Variant> {
+    let top = Place::top("variants");
+    let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
+    let mut names = Vec::new();
+    let written = written_names(&form.variants);
+    for (place, entry) in form.variants.places(&top) {
+        if check.is_damaged(&place) {
+            axis.is_complete = false;
+            continue;
+        }
+        let made = match entry {
+            VariantEntry::Precision(name) => from_word(name, &place, backend, check).into_iter().collect(),
+            VariantEntry::Form(form) => {
+                check_mock(form, &place, backend, check);
+                from_form(form, &place, &axis, &written, check)
+            }
+        };
+        axis.is_complete &= !made.is_empty();
+        for variant in &made {
+            if variant.name.len() > 64 {
+                check.error(&place, format!("the name `{}` is longer than 64 characters", variant.name), None);
+            }
+        }
+        names.extend(made.iter().map(|variant| (place.clone(), variant.name.clone())));
+        axis.values.extend(made);
+    }
+    check.duplicates("variants", &names, "give each its own `name`");
+    axis
+}
+
+/// The names as they stand in the file, for judging bases where some entries could not be read.
+struct Written {
+    /// Index of the entry, and its name.
+    names: Vec<(usize, String)>,
+    /// True where entries have names that lists or defaults give them.
+    has_others: bool,
+}
+
+fn written_names(entries: &OneOrMany<VariantEntry>) -> Written {
+    let mut written = Written { names: Vec::new(), has_others: false };
+    for (index, entry) in entries.as_slice().iter().enumerate() {
+        let (name, multiplies) = match entry {
+            VariantEntry::Precision(name) => (Some(name), false),
+            VariantEntry::Form(form) => {
+                let count = length(&form.precision) * length(&form.threads) * length(&form.graph_optimization);
+                (form.name.as_ref().map(|name| &name.0), count > 1)
+            }
+        };
+        written.has_others |= multiplies || name.is_none();
+        written.names.extend(name.filter(|_| !multiplies).map(|name| (index, name.clone())));
+    }
+    written
+}
+
+/// A bare word is a precision; the mock backend has none, so that there it is a name.
+fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<'_>) -> Option<Variant> {
+    if check.is_full() {
+        return None;
+    }
+    if word == "fp32" || backend != BackendKind::Onnxruntime {
+        if is_name(word) {
+            return Some(Variant { name: word.to_owned(), ..Variant::default() });
+        }
+        check.problems.push(bad_name(check.at(place, ""), &place.name(), word));
+        return None;
+    }
+    if PLANNED_PRECISIONS.contains(&word) {
+        check.problems.push(unavailable_precision(check.at(place, ""), word));
+    } else {
+        let hint = match nearest(word, ["fp32"]) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("a variant with settings is a map: `{{ name: {word}, threads: 1 }}`"),
+        };
+        check.error(place, format!("`{word}` is no precision"), hint);
+    }
+    None
+}
+
+fn check_mock(form: &VariantForm, place: &Place, backend: BackendKind, check: &mut Check<'_>) {
+    if form.mock.is_some() && backend == BackendKind::Onnxruntime {
+        let problem = check.at_key(&place.key("mock"), "`mock` does nothing with the backend `onnxruntime`");
+        check.problems.push(problem.with_hint("write `backend: mock`, or leave the key out"));
+    }
+}
+
+fn from_form(
+    form: &VariantForm,
+    place: &Place,
+    earlier: &Axis<Variant>,
+    written: &Written,
+    check: &mut Check<'_>,
+) -> Vec<Variant> {
+    let mut start = match &form.base {
+        None => Variant { name: "fp32".to_owned(), ..Variant::default() },
+        Some(base) => match earlier.values.iter().find(|variant| variant.name == *base) {
+            Some(variant) => variant.clone(),
+            None => {
+                unknown_base(base, place, earlier, written, check);
+                return Vec::new();
+            }
+        },
+    };
+    if let Some(name) = &form.name {
+        start.name = name.0.clone();
+    }
+    overlay(&mut start.session, &form.session);
+    overlay(&mut start.env, &form.env);
+    if let Some(wrap) = &form.wrap {
+        start.wrap.clone_from(wrap);
+    }
+    if let Some(mock) = &form.mock {
+        overlay_mock(&mut start.mock, mock, &place.key("mock"), check);
+    }
+    multiply(start, form, place, check)
+}
+
+fn unknown_base(base: &str, place: &Place, earlier: &Axis<Variant>, written: &Written, check: &mut Check<'_>) {
+    let place = place.key("base");
+    if let Some((at, _)) = written.names.iter().find(|(_, name)| name == base) {
+        // An entry above that has no variant is wrong itself, and has its own problem.
+        let own = place.0.iter().find_map(|step| if let Step::Index(index) = step { Some(*index) } else { None });
+        if own.is_none_or(|own| *at >= own) {
+            let hint = "put the base above the variants that build on it".to_owned();
+            check.error(&place, format!("`{base}` is no variant above this one"), hint);
+        }
+        return;
+    }
+    if written.has_others && !earlier.is_complete {
+        return;
+    }
+    let hint = if base == "fp32" {
+        Some("add `fp32` to the variants above, or write `precision: fp32` in place of the base".to_owned())
+    } else {
+        suggestion(base, earlier.values.iter().map(|variant| variant.name.as_str()), "variant")
+    };
+    check.error(&place, format!("there is no variant `{base}` to build on"), hint);
+}
+
+fn overlay(settings: &mut BTreeMap<String, String>, form: &Ordered<Setting>) {
+    settings.extend(form.0.iter().map(|(key, setting)| (key.clone(), setting.0.clone())));
+}
+
+fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, check: &mut Check<'_>) {
+    if let Some(scale) = &form.scale {
+        let place = place.key("scale");
+        let scale: Ratio = check.quantity(&place, &scale.0);
+        if scale.0 <= 0.0 {
+            check.error(&place, "`scale` must be more than zero", None);
+        }
+        mock.scale = Some(scale);
+    }
+    if let Some(fail) = &form.fail {
+        mock.fail = Some(MockFailure { kind: fail.kind, at: fail.at, runs: fail.runs.clone().unwrap_or_default() });
+    }
+}
+
+/// One variant for each combination of the lists; what a list of several varies becomes part of the name.
+fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check<'_>) -> Vec<Variant> {
+    let count = length(&form.precision) * length(&form.threads) * length(&form.graph_optimization);
+    if count > MOST_CELLS {
+        let message =
+            format!("these lists multiply to {} variants; the limit is {}", grouped(count), grouped(MOST_CELLS));
+        check.error(place, message, None);
+        return Vec::new();
+    }
+    let mut variants = vec![start];
+    let named = form.name.is_some();
+    variants = vary(variants, &form.precision, |variant, precision: &Precision| {
+        variant.precision = *precision;
+        let label = precision_label(*precision);
+        if !named && form.base.is_none() {
+            variant.name.clear();
+        }
+        label
+    });
+    variants = vary(variants, &form.threads, |variant, threads| {
+        let (threads, label) = read_threads(threads);
+        variant.threads =
+            Threads { intra: threads.intra.or(variant.threads.intra), inter: threads.inter.or(variant.threads.inter) };
+        label
+    });
+    vary(variants, &form.graph_optimization, |variant, level| {
+        variant.graph_optimization = Some(*level);
+        graph_optimization_label(*level).to_owned()
+    })
+}
+
+fn length<T>(list: &Option<OneOrMany<T>>) -> u128 {
+    list.as_ref().map_or(1, |list| list.as_slice().len() as u128)
+}
+
+/// Every variant with every value; a variant whose name was cleared takes the value's label as its name.
+fn vary<T>(
+    variants: Vec<Variant>,
+    values: &Option<OneOrMany<T>>,
+    mut set: impl FnMut(&mut Variant, &T) -> String,
+) -> Vec<Variant> {
+    let Some(values) = values else { return variants };
+    let varies = values.as_slice().len() > 1;
+    let mut made = Vec::with_capacity(variants.len() * values.as_slice().len());
+    for variant in &variants {
+        for value in values.as_slice() {
+            let mut variant = variant.clone();
+            let label = set(&mut variant, value);
+            if variant.name.is_empty() {
+                variant.name = label;
+            } else if varies {
+                variant.name = format!("{}-{label}", variant.name);
+            }
+            made.push(variant);
+        }
+    }
+    made
+}
+
+fn precision_label(precision: Precision) -> String {
+    match precision {
+        Precision::Fp32 => "fp32".to_owned(),
+    }
+}
+
+/// `t4`, `t4x2` with both counts, `x2` with operators in parallel only.
+fn read_threads(entry: &ThreadsEntry) -> (Threads, String) {
+    let threads = match entry {
+        ThreadsEntry::Intra(intra) => Threads { intra: Some(*intra), inter: None },
+        ThreadsEntry::Form(form) => Threads { intra: form.intra, inter: form.inter },
+    };
+    let intra = threads.intra.map(|count| format!("t{count}")).unwrap_or_default();
+    let inter = threads.inter.map(|count| format!("x{count}")).unwrap_or_default();
+    (threads, format!("{intra}{inter}"))
+}
+
+fn graph_optimization_label(level: GraphOptimization) -> &'static str {
+    match level {
+        GraphOptimization::Disabled => "disabled",
+        GraphOptimization::Basic => "basic",
+        GraphOptimization::Extended => "extended",
+        GraphOptimization::All => "all",
+    }
+}

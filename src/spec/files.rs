@@ -1,0 +1,232 @@
+//! Model files: from a path, a folder or a glob to the files themselves, and what is wrong with one.
+//!
+//! Input: the spec's folder and a text. Output: paths in order, or a message with a hint. Deliberately absent: what is
+//! inside a model; only Git LFS pointers are recognised, because they stand where a model should.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobBuilder;
+use sha2::{Digest, Sha256};
+use walkdir::{DirEntry, WalkDir};
+
+use super::nearest::nearest;
+use super::selector::is_glob;
+
+/// The first line of a Git LFS pointer file, which has three.
+const LFS_MARK: &[u8] = b"version https://git-lfs.github.com/spec/v1";
+
+/// Entries of a folder that are looked at for a similar name.
+const MOST_NEIGHBOURS: usize = 10_000;
+
+/// What is wrong with a path: a message and advice.
+pub(super) struct FileProblem {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+fn problem(message: impl Into<String>, hint: impl Into<Option<String>>) -> FileProblem {
+    FileProblem { message: message.into(), hint: hint.into() }
+}
+
+/// The model files that `text` stands for, in the order of their paths; never none.
+pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
+    let path = absolute(folder, Path::new(text));
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            let files = walk(&path, |file| file.extension().is_some_and(|ending| ending == "onnx"));
+            if files.is_empty() {
+                return Err(problem(format!("there is no `.onnx` file in the folder `{text}`"), None));
+            }
+            Ok(files)
+        }
+        Ok(_) => Ok(vec![path]),
+        Err(_) if is_glob(text) => glob(folder, text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound || error.kind() == io::ErrorKind::NotADirectory => {
+            Err(missing(folder, text, &path))
+        }
+        Err(error) => Err(problem(format!("cannot read `{text}`: {error}"), None)),
+    }
+}
+
+fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
+    // The part before the first component with a glob character is a plain folder; only what is below it is walked.
+    let components: Vec<&str> = text.split('/').collect();
+    let plain = components.iter().take_while(|component| !is_glob(component)).count();
+    let start = absolute(folder, Path::new(&components[..plain].join("/")));
+    let start = if plain == 1 && components[0].is_empty() { PathBuf::from("/") } else { start };
+    let pattern = components[plain..].join("/");
+    let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
+    let matcher = match glob {
+        Ok(glob) => glob.compile_matcher(),
+        Err(error) => return Err(problem(format!("`{text}` is no glob: {}", error.kind()), None)),
+    };
+    if !start.is_dir() {
+        return Err(missing_folder(folder, Path::new(&components[..plain].join("/")), &start));
+    }
+    let files = walk(&start, |file| file.strip_prefix(&start).is_ok_and(|below| matcher.is_match(below)));
+    if files.is_empty() {
+        return Err(problem(format!("no file matches `{text}`"), Some(relative_to(folder))));
+    }
+    Ok(files)
+}
+
+/// Files below a folder in the order of their paths; hidden ones are no models.
+fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let visible = |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.');
+    let entries = WalkDir::new(folder).follow_links(true).into_iter().filter_entry(visible);
+    // A link into itself and an unreadable folder hold no models that could be measured.
+    let files = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_file()).map(DirEntry::into_path);
+    let mut files: Vec<PathBuf> = files.filter(|file| wanted(file)).collect();
+    files.sort();
+    files
+}
+
+fn missing(folder: &Path, text: &str, path: &Path) -> FileProblem {
+    let message = format!("there is no file `{text}`");
+    let Some(parent) = path.parent() else { return problem(message, None) };
+    if !parent.is_dir() {
+        return missing_folder(folder, Path::new(text).parent().unwrap_or(Path::new("")), parent);
+    }
+    let similar = near_name(path).map(|name| format!("did you mean `{}`?", with_name(Path::new(text), &name)));
+    problem(message, similar.unwrap_or_else(|| relative_to(folder)))
+}
+
+fn missing_folder(folder: &Path, written: &Path, path: &Path) -> FileProblem {
+    let similar = near_name(path).map(|name| format!("did you mean `{}`?", with_name(written, &name)));
+    problem(format!("there is no folder `{}`", written.display()), similar.unwrap_or_else(|| relative_to(folder)))
+}
+
+/// The name beside `path` that is most like its own.
+pub(super) fn near_name(path: &Path) -> Option<String> {
+    let wanted = path.file_name()?.to_string_lossy().into_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(parent).ok()?.take(MOST_NEIGHBOURS).filter_map(Result::ok);
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    nearest(&wanted, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+fn with_name(path: &Path, name: &str) -> String {
+    path.with_file_name(name).display().to_string()
+}
+
+fn relative_to(folder: &Path) -> String {
+    let shown = folder.display().to_string();
+    let shown = if shown.is_empty() { "." } else { &shown };
+    format!("paths are relative to the spec's folder, `{shown}`")
+}
+
+/// An absolute path without `.` and `..`, as far as these can be taken out by name alone.
+fn absolute(folder: &Path, path: &Path) -> PathBuf {
+    let joined = folder.join(path);
+    let written = std::path::absolute(&joined).unwrap_or(joined);
+    let mut tidy = PathBuf::new();
+    for component in written.components() {
+        match component {
+            Component::ParentDir => drop(tidy.pop()),
+            Component::CurDir => {}
+            other => tidy.push(other),
+        }
+    }
+    // Through a linked folder `..` is elsewhere; the file system then knows better than the text.
+    if written.exists() && !tidy.exists() { written } else { tidy }
+}
+
+/// What is wrong with the content of a model file, without reading more than its first bytes.
+pub(super) fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
+    let unreadable = |error: io::Error| problem(format!("cannot read `{text}`: {error}"), None);
+    let mut start = Vec::with_capacity(LFS_MARK.len());
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(LFS_MARK.len() as u64).read_to_end(&mut start).map_err(unreadable)?;
+    if start.is_empty() {
+        return Err(problem(format!("`{text}` is empty"), None));
+    }
+    if start == LFS_MARK {
+        let message = format!("`{text}` is a Git LFS pointer, not the model itself");
+        return Err(problem(message, Some("fetch the models with `git lfs pull`".to_owned())));
+    }
+    Ok(())
+}
+
+/// The SHA-256 of a file in lower-case hexadecimal digits.
+pub(super) fn sha256(path: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            length => hasher.update(&buffer[..length]),
+        }
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.onnx", "a.onnx", "deep/c.onnx", ".hidden/d.onnx", "notes.txt"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "model").unwrap();
+        }
+        folder
+    }
+
+    fn names(folder: &Path, text: &str) -> Vec<String> {
+        let files = find(folder, text).unwrap_or_else(|problem| panic!("{}", problem.message));
+        files.iter().map(|file| file.strip_prefix(folder).unwrap().display().to_string()).collect()
+    }
+
+    #[test]
+    fn paths_folders_and_globs_give_files_in_order() {
+        let folder = folder();
+        let at = |text: &str| names(folder.path(), text);
+        assert_eq!(at("a.onnx"), ["a.onnx"]);
+        assert_eq!(at("./deep/../a.onnx"), ["a.onnx"]);
+        assert_eq!(at("."), ["a.onnx", "b.onnx", "deep/c.onnx"]);
+        assert_eq!(at("*.onnx"), ["a.onnx", "b.onnx"]);
+        assert_eq!(at("**/*.onnx"), ["a.onnx", "b.onnx", "deep/c.onnx"]);
+        assert_eq!(at("deep/?.onnx"), ["deep/c.onnx"]);
+        assert_eq!(at("{a,b}.onnx"), ["a.onnx", "b.onnx"]);
+        assert_eq!(at(&folder.path().join("*.onnx").display().to_string()), ["a.onnx", "b.onnx"]);
+    }
+
+    #[test]
+    fn missing_files_name_the_nearest() {
+        let folder = folder();
+        let error = |text: &str| find(folder.path(), text).unwrap_err();
+        assert_eq!(error("aa.onnx").hint.as_deref(), Some("did you mean `a.onnx`?"));
+        assert_eq!(error("dep/c.onnx").message, "there is no folder `dep`");
+        assert_eq!(error("dep/c.onnx").hint.as_deref(), Some("did you mean `deep`?"));
+        assert_eq!(error("dep/*.onnx").message, "there is no folder `dep`");
+        assert_eq!(error("*.ort").message, "no file matches `*.ort`");
+        assert_eq!(error("notes.txt/x").message, "there is no folder `notes.txt`");
+        assert_eq!(error("[.onnx").message, "`[.onnx` is no glob: unclosed character class; missing ']'");
+    }
+
+    #[test]
+    fn pointers_and_empty_files_are_no_models() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.onnx");
+        std::fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n").unwrap();
+        assert!(inspect(&path, "m.onnx").unwrap_err().message.contains("Git LFS pointer"));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(inspect(&path, "m.onnx").unwrap_err().message, "`m.onnx` is empty");
+    }
+
+    /// FIPS 180-2, appendix B.1: the message "abc".
+    #[test]
+    fn hashes_are_lower_case_hexadecimal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.onnx");
+        std::fs::write(&path, "abc").unwrap();
+        assert_eq!(sha256(&path).unwrap(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

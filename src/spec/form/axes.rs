@@ -1,0 +1,199 @@
+//! Forms of the axes: models, inputs and variants. Devices are texts.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::spec::model::{GraphOptimization, Precision, Values};
+
+use super::backend::MockVariantForm;
+use super::scalar::{DimensionSize, Name, Setting, Sha256Text, VARIABLE_PATTERN};
+use super::shorthand::{OneOrMany, Ordered};
+
+/// An entry of `models`.
+#[derive(Clone, Debug)]
+pub(in crate::spec) enum ModelEntry {
+    /// A path, a folder or a glob; with the mock backend also a name.
+    Path(String),
+    /// With its settings.
+    Form(ModelForm),
+}
+
+/// A model with its own name, check sum or inputs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "model", extend("minProperties" = 1))]
+pub(in crate::spec) struct ModelForm {
+    /// What reports call it. Default: the file's name without its ending.
+    pub(in crate::spec) name: Option<Name>,
+    /// The ONNX file, relative to this file. Needed unless the backend is `mock`.
+    pub(in crate::spec) path: Option<String>,
+    /// What the file's SHA-256 must be.
+    pub(in crate::spec) sha256: Option<Sha256Text>,
+    /// This model's own inputs, in place of the experiment's.
+    pub(in crate::spec) inputs: Option<Inputs>,
+}
+
+/// The inputs axis.
+#[derive(Clone, Debug)]
+pub(in crate::spec) enum Inputs {
+    /// Sizes by dimension; lists multiply.
+    Dimensions(Ordered<OneOrMany<DimensionSize>>),
+    /// Named entries.
+    Entries(Vec<InputEntry>),
+}
+
+/// One input point.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "input")]
+pub(in crate::spec) struct InputEntry {
+    /// What reports call it.
+    pub(in crate::spec) name: Name,
+    /// Sizes of dimensions by name.
+    #[serde(default)]
+    pub(in crate::spec) dimensions: Ordered<DimensionSize>,
+    /// Whole shapes by tensor.
+    #[serde(default)]
+    pub(in crate::spec) shapes: Ordered<Vec<DimensionSize>>,
+    /// What fills the tensors.
+    #[serde(default)]
+    pub(in crate::spec) values: Values,
+}
+
+/// An entry of `variants`.
+#[derive(Clone, Debug)]
+pub(in crate::spec) enum VariantEntry {
+    /// A precision, which is its name too; with the mock backend any name.
+    Precision(String),
+    /// With its settings.
+    Form(Box<VariantForm>),
+}
+
+/// A way to run the models. A list inside multiplies: `threads: [1, 4]` gives two variants.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "variant", extend("minProperties" = 1))]
+pub(in crate::spec) struct VariantForm {
+    /// What reports call it. Default: the base or the precision. What a list varies is added: `fp32-t4`, `fp32-basic`.
+    pub(in crate::spec) name: Option<Name>,
+    /// An earlier variant whose settings hold where this one says nothing.
+    pub(in crate::spec) base: Option<String>,
+    /// The arithmetic of the model. Default: that of the base, or `fp32`.
+    pub(in crate::spec) precision: Option<OneOrMany<Precision>>,
+    /// Threads inside an operator, or both counts. Default: chosen from the machine, and stated in the report.
+    pub(in crate::spec) threads: Option<OneOrMany<ThreadsEntry>>,
+    /// How far ONNX Runtime rewrites the graph. Default: `all`.
+    pub(in crate::spec) graph_optimization: Option<OneOrMany<GraphOptimization>>,
+    /// Session entries by ONNX Runtime's own names, such as `session.intra_op.allow_spinning`.
+    pub(in crate::spec) session: Ordered<Setting>,
+    /// Environment variables of the process that measures.
+    #[schemars(extend("propertyNames" = { "pattern": VARIABLE_PATTERN }))]
+    pub(in crate::spec) env: Ordered<Setting>,
+    /// A command in front of the process that measures, such as `[numactl, -N0]`.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    pub(in crate::spec) wrap: Option<Vec<String>>,
+    /// What the mock backend does differently here. Only with `backend: mock`.
+    pub(in crate::spec) mock: Option<MockVariantForm>,
+}
+
+/// Thread counts, as a number or a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::spec) enum ThreadsEntry {
+    /// Inside an operator.
+    Intra(u32),
+    /// Both.
+    Form(ThreadsForm),
+}
+
+/// Both thread counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "thread-counts", extend("minProperties" = 1))]
+pub(in crate::spec) struct ThreadsForm {
+    /// Threads inside an operator.
+    #[schemars(range(min = 1, max = 4096))]
+    pub(in crate::spec) intra: Option<u32>,
+    /// Threads between operators.
+    #[schemars(range(min = 1, max = 4096))]
+    pub(in crate::spec) inter: Option<u32>,
+}
+
+/// Deserialize, Serialize and JsonSchema of a form that has a short and a long shape.
+macro_rules! two_shapes {
+    ($type:ident, $name:literal, $short:ident($json:ident => $read:expr), $long:ident, $schema:expr) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                match Value::deserialize(deserializer)? {
+                    short @ Value::$json(_) => serde_json::from_value(short).map($read),
+                    long => serde_json::from_value(long).map($type::$long),
+                }
+                .map_err(D::Error::custom)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $type::$short(short) => short.serialize(serializer),
+                    $type::$long(long) => long.serialize(serializer),
+                }
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let shapes: fn(&mut SchemaGenerator) -> Schema = $schema;
+                shapes(generator)
+            }
+        }
+    };
+}
+
+two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |generator| {
+    let form = generator.subschema_for::<ModelForm>();
+    json_schema!({
+        "description": "A path, a folder or a glob, or a map with settings.",
+        "anyOf": [{ "type": "string", "minLength": 1 }, form],
+    })
+});
+
+two_shapes!(VariantEntry, "variant-entry", Precision(String => VariantEntry::Precision), Form, |generator| {
+    let form = generator.subschema_for::<VariantForm>();
+    json_schema!({
+        "description": "A precision (`fp32`: the model as stored), or a map with settings.",
+        "anyOf": [{ "type": "string", "minLength": 1, "examples": ["fp32"] }, form],
+    })
+});
+
+two_shapes!(ThreadsEntry, "threads", Intra(Number => ThreadsEntry::Intra), Form, |generator| {
+    let form = generator.subschema_for::<ThreadsForm>();
+    json_schema!({
+        "description": "Threads inside an operator, or a map with both counts.",
+        "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 4096 }, form],
+    })
+});
+
+two_shapes!(Inputs, "inputs", Dimensions(Object => Inputs::Dimensions), Entries, |generator| {
+    let sizes = <OneOrMany<DimensionSize>>::json_schema(generator);
+    let entry = generator.subschema_for::<InputEntry>();
+    json_schema!({
+        "description": "Sizes of dimensions by name, where lists multiply (`b16-sequence128`), or a list of entries.",
+        "anyOf": [
+            {
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": { "minLength": 1 },
+                "additionalProperties": sizes,
+            },
+            { "type": "array", "minItems": 1, "items": entry },
+        ],
+    })
+});

@@ -1,0 +1,131 @@
+//! Forms of `backend` and of what the mock backend does.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::spec::model::{MockFailureKind, MockStep};
+
+use super::scalar::{DurationText, RatioText};
+
+/// What executes the models.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::spec) enum BackendForm {
+    /// ONNX Runtime.
+    Onnxruntime,
+    /// A script in place of models.
+    Mock(MockForm),
+}
+
+impl<'de> Deserialize<'de> for BackendForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Long {
+            mock: MockForm,
+        }
+
+        match Value::deserialize(deserializer)? {
+            Value::String(name) if name == "onnxruntime" => Ok(BackendForm::Onnxruntime),
+            Value::String(name) if name == "mock" => Ok(BackendForm::Mock(MockForm::default())),
+            Value::String(name) => Err(D::Error::unknown_variant(&name, &["onnxruntime", "mock"])),
+            long => {
+                let long: Long = serde_json::from_value(long).map_err(D::Error::custom)?;
+                Ok(BackendForm::Mock(long.mock))
+            }
+        }
+    }
+}
+
+impl JsonSchema for BackendForm {
+    fn schema_name() -> Cow<'static, str> {
+        "backend".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut mock = generator.subschema_for::<MockForm>();
+        mock.insert("description".to_owned(), "What the script does.".into());
+        json_schema!({
+            "description": "`onnxruntime`, or `mock`: a script in place of models, to try a spec or a report.",
+            "anyOf": [
+                { "type": "string", "enum": ["onnxruntime", "mock"] },
+                {
+                    "description": "The mock backend with a script of its own.",
+                    "type": "object",
+                    "properties": { "mock": mock },
+                    "required": ["mock"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}
+
+/// The script of the mock backend.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "mock")]
+pub(in crate::spec) struct MockForm {
+    /// Typical duration of an iteration.
+    pub(in crate::spec) median: DurationText,
+    /// How much runs differ from each other: standard deviation of the logarithm of a run's level.
+    pub(in crate::spec) run_sd: RatioText,
+    /// How much iterations differ within a run: standard deviation of their logarithm.
+    pub(in crate::spec) noise: RatioText,
+    /// Correlation of an iteration with the one before, from 0 to below 1.
+    pub(in crate::spec) ar1: RatioText,
+    /// How much slower the first iterations are.
+    pub(in crate::spec) warmup_excess: RatioText,
+    /// Time constant with which that excess fades.
+    pub(in crate::spec) warmup_time: DurationText,
+    /// Duration of loading.
+    pub(in crate::spec) load: DurationText,
+}
+
+impl Default for MockForm {
+    fn default() -> Self {
+        MockForm {
+            median: "5ms".into(),
+            run_sd: "1%".into(),
+            noise: "2%".into(),
+            ar1: "0".into(),
+            warmup_excess: "0%".into(),
+            warmup_time: "100ms".into(),
+            load: "20ms".into(),
+        }
+    }
+}
+
+/// What the mock backend does differently for one variant.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "mock-variant", extend("minProperties" = 1))]
+pub(in crate::spec) struct MockVariantForm {
+    /// Factor on the duration of an iteration. Default: 1.
+    pub(in crate::spec) scale: Option<RatioText>,
+    /// A failure to play.
+    pub(in crate::spec) fail: Option<MockFailureForm>,
+}
+
+/// A failure that the mock backend plays.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "mock-failure")]
+pub(in crate::spec) struct MockFailureForm {
+    /// What happens.
+    pub(in crate::spec) kind: MockFailureKind,
+    /// In which step.
+    #[serde(default = "measuring")]
+    pub(in crate::spec) at: MockStep,
+    /// In which runs, from 0. Default: in every one.
+    #[schemars(length(min = 1))]
+    pub(in crate::spec) runs: Option<Vec<u32>>,
+}
+
+fn measuring() -> MockStep {
+    MockStep::Measure
+}

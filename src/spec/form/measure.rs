@@ -1,0 +1,273 @@
+//! Forms of `measure`: how a run warms up, samples and stops.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::spec::model::StopStatistic;
+
+use super::scalar::{DurationText, RatioText};
+
+/// How one run warms up, samples and stops.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "measure")]
+pub(in crate::spec) struct MeasureForm {
+    /// What happens before samples count.
+    pub(in crate::spec) warmup: WarmupForm,
+    /// When there are enough samples.
+    pub(in crate::spec) stop: StopForm,
+    /// Distinct sets of input tensors that are used in turn, at most 64 MiB together.
+    #[schemars(range(min = 1, max = 1024))]
+    pub(in crate::spec) inputs: u32,
+    /// Deadline of one run; a run that misses it fails.
+    pub(in crate::spec) timeout: DurationText,
+}
+
+impl Default for MeasureForm {
+    fn default() -> Self {
+        MeasureForm {
+            warmup: WarmupForm::Adaptive(AdaptiveWarmup::default()),
+            stop: StopForm::Precision(PrecisionStop::default()),
+            inputs: 8,
+            timeout: "10m".into(),
+        }
+    }
+}
+
+/// The modes of warming up.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub(in crate::spec) enum WarmupForm {
+    /// Until it no longer gets faster.
+    Adaptive(AdaptiveWarmup),
+    /// A number of samples.
+    Samples(SamplesWarmup),
+    /// A time.
+    Time(TimeWarmup),
+}
+
+/// Warms up until the last half of the samples is as fast as the second quarter.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "adaptive-warmup")]
+pub(in crate::spec) struct AdaptiveWarmup {
+    /// Never shorter.
+    pub(in crate::spec) min_time: DurationText,
+    /// Never longer, whatever the minima say (but three samples are taken).
+    pub(in crate::spec) max_time: DurationText,
+    /// Never fewer samples.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) min_samples: u32,
+    /// The difference between the second quarter and the last half that counts as none.
+    pub(in crate::spec) tolerance: RatioText,
+}
+
+impl Default for AdaptiveWarmup {
+    fn default() -> Self {
+        AdaptiveWarmup { min_time: "300ms".into(), max_time: "5s".into(), min_samples: 12, tolerance: "2%".into() }
+    }
+}
+
+/// Warms up for a fixed number of samples.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "fixed-warmup")]
+pub(in crate::spec) struct SamplesWarmup {
+    /// How many samples.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) count: u32,
+}
+
+/// Warms up for a fixed time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timed-warmup")]
+pub(in crate::spec) struct TimeWarmup {
+    /// How long.
+    pub(in crate::spec) time: DurationText,
+}
+
+/// The modes of stopping.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub(in crate::spec) enum StopForm {
+    /// When the interval is narrow enough.
+    Precision(PrecisionStop),
+    /// A number of samples.
+    Samples(SamplesStop),
+    /// A time.
+    Time(TimeStop),
+}
+
+/// Samples until the interval of a statistic is narrow enough.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "precision-stop")]
+pub(in crate::spec) struct PrecisionStop {
+    /// The statistic whose interval is looked at.
+    pub(in crate::spec) statistic: StopStatistic,
+    /// Half the width of the interval, relative to the statistic.
+    pub(in crate::spec) relative: RatioText,
+    /// Confidence of the interval.
+    pub(in crate::spec) confidence: RatioText,
+    /// Never fewer samples.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) min_samples: u32,
+    /// Never more samples.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) max_samples: u32,
+    /// Never shorter.
+    pub(in crate::spec) min_time: DurationText,
+    /// Never longer, whatever the minima say (but five samples are taken).
+    pub(in crate::spec) max_time: DurationText,
+}
+
+impl Default for PrecisionStop {
+    fn default() -> Self {
+        PrecisionStop {
+            statistic: StopStatistic::Median,
+            relative: "1%".into(),
+            confidence: "95%".into(),
+            min_samples: 50,
+            max_samples: 100_000,
+            min_time: "500ms".into(),
+            max_time: "5s".into(),
+        }
+    }
+}
+
+/// Takes a fixed number of samples.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "fixed-stop")]
+pub(in crate::spec) struct SamplesStop {
+    /// How many samples.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) count: u32,
+    /// Never longer (but five samples are taken).
+    #[serde(default = "one_minute")]
+    pub(in crate::spec) max_time: DurationText,
+}
+
+/// A count was asked for, so the bound is there for mistakes, not for slow models.
+fn one_minute() -> DurationText {
+    "1m".into()
+}
+
+/// Samples for a fixed time.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "timed-stop")]
+pub(in crate::spec) struct TimeStop {
+    /// How long.
+    pub(in crate::spec) time: DurationText,
+    /// Never more samples.
+    #[schemars(range(min = 1))]
+    #[serde(default = "hundred_thousand")]
+    pub(in crate::spec) max_samples: u32,
+}
+
+fn hundred_thousand() -> u32 {
+    PrecisionStop::default().max_samples
+}
+
+impl<'de> Deserialize<'de> for WarmupForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (mode, rest) = split_mode(deserializer, "adaptive")?;
+        match mode.as_str() {
+            "adaptive" => read(rest).map(WarmupForm::Adaptive),
+            "samples" => read(rest).map(WarmupForm::Samples),
+            "time" => read(rest).map(WarmupForm::Time),
+            other => Err(D::Error::unknown_variant(other, &["adaptive", "samples", "time"])),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StopForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (mode, rest) = split_mode(deserializer, "precision")?;
+        match mode.as_str() {
+            "precision" => read(rest).map(StopForm::Precision),
+            "samples" => read(rest).map(StopForm::Samples),
+            "time" => read(rest).map(StopForm::Time),
+            other => Err(D::Error::unknown_variant(other, &["precision", "samples", "time"])),
+        }
+    }
+}
+
+/// Takes `mode` out of the map; the first mode is the default, so that `warmup: { max_time: 2s }` needs none.
+fn split_mode<'de, D: Deserializer<'de>>(deserializer: D, default: &str) -> Result<(String, Value), D::Error> {
+    let mut map = Map::deserialize(deserializer)?;
+    let mode = match map.shift_remove("mode") {
+        Some(mode) => serde_json::from_value(mode).map_err(D::Error::custom)?,
+        None => default.to_owned(),
+    };
+    Ok((mode, Value::Object(map)))
+}
+
+fn read<T: DeserializeOwned, E: serde::de::Error>(value: Value) -> Result<T, E> {
+    serde_json::from_value(value).map_err(E::custom)
+}
+
+impl JsonSchema for WarmupForm {
+    fn schema_name() -> Cow<'static, str> {
+        "warmup".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let modes = [
+            ("adaptive", AdaptiveWarmup::json_schema(generator)),
+            ("samples", SamplesWarmup::json_schema(generator)),
+            ("time", TimeWarmup::json_schema(generator)),
+        ];
+        modes_schema("What happens before samples count.", modes)
+    }
+}
+
+impl JsonSchema for StopForm {
+    fn schema_name() -> Cow<'static, str> {
+        "stop".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let modes = [
+            ("precision", PrecisionStop::json_schema(generator)),
+            ("samples", SamplesStop::json_schema(generator)),
+            ("time", TimeStop::json_schema(generator)),
+        ];
+        modes_schema("When there are enough samples.", modes)
+    }
+}
+
+/// One shape for each mode; only the first works without `mode`.
+fn modes_schema(description: &str, modes: [(&str, Schema); 3]) -> Schema {
+    let mut shapes = Vec::new();
+    let default = modes[0].0;
+    for (mode, schema) in modes {
+        let mut shape = schema.to_value();
+        let fields = shape.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut tag = Map::from_iter([
+            ("description".to_owned(), Value::from("Which way; the other keys depend on it.")),
+            ("const".to_owned(), Value::from(mode)),
+        ]);
+        let mut required: Vec<Value> = shape.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        if mode == default {
+            tag.insert("default".to_owned(), Value::from(mode));
+        } else {
+            required.insert(0, Value::from("mode"));
+        }
+        let mut properties = Map::from_iter([("mode".to_owned(), Value::Object(tag))]);
+        properties.extend(fields);
+        shape["properties"] = Value::Object(properties);
+        shape["title"] = Value::from(mode);
+        if !required.is_empty() {
+            shape["required"] = Value::Array(required);
+        }
+        shapes.push(shape);
+    }
+    json_schema!({ "description": description, "oneOf": shapes })
+}

@@ -1,0 +1,127 @@
+//! The spec as people write it: one type for each form, and the JSON Schema that follows from them.
+//!
+//! Input: JSON that the schema accepts. Output: forms that still hold shorthands, for `expand`. Each default is said
+//! once, in a `Default`, from where it reaches the schema and the reference; each description is a doc comment here.
+//! Deliberately absent: checks that need more than one key, or a file.
+
+mod axes;
+mod backend;
+mod measure;
+mod scalar;
+mod shorthand;
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::model::Axis;
+
+pub(super) use axes::{InputEntry, Inputs, ModelEntry, ModelForm, ThreadsEntry, VariantEntry, VariantForm};
+pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
+pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use scalar::{
+    DURATION_PATTERN, DimensionSize, DurationText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN, RatioText,
+    SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+};
+pub(super) use shorthand::{OneOrMany, Ordered};
+
+/// What to measure, and how: models, inputs, variants and devices are multiplied to cells, and every cell runs several
+/// times in fresh processes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "experiment", extend("required" = ["models"]))]
+pub(super) struct ExperimentForm {
+    /// Names the record and the report's folder. Default: the file's name without its ending.
+    pub(super) name: Option<Name>,
+    /// What the experiment asks, for the reader of the report.
+    pub(super) description: Option<String>,
+    /// What is measured: a path, a folder (every `.onnx` file below it), a glob, or a list of these and of entries.
+    /// Paths are relative to this file; a name defaults to the file's name without its ending.
+    pub(super) models: OneOrMany<ModelEntry>,
+    /// What the models are fed: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
+    /// point named `default` that sets nothing.
+    pub(super) inputs: Option<Inputs>,
+    /// How the models are run: a precision, or an entry with settings.
+    pub(super) variants: OneOrMany<VariantEntry>,
+    /// Where, and through which provider: `cpu`, `cuda` (short for `cuda:0`), `tensorrt:1` ... ONNX Runtime's own names
+    /// are understood.
+    #[schemars(example = "cuda:0")]
+    pub(super) devices: OneOrMany<String>,
+    /// Fresh processes for each cell.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) runs: u32,
+    /// Seed of the order, of the inputs and of the statistics.
+    pub(super) seed: u64,
+    /// Changes to the product of models, inputs, variants and devices.
+    pub(super) matrix: MatrixForm,
+    /// How one run warms up, samples and stops.
+    pub(super) measure: MeasureForm,
+    /// What executes the models.
+    pub(super) backend: BackendForm,
+}
+
+impl Default for ExperimentForm {
+    fn default() -> Self {
+        ExperimentForm {
+            name: None,
+            description: None,
+            models: OneOrMany::Many(Vec::new()),
+            inputs: None,
+            variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
+            devices: OneOrMany::Many(vec!["cpu".to_owned()]),
+            runs: 10,
+            seed: 42,
+            matrix: MatrixForm::default(),
+            measure: MeasureForm::default(),
+            backend: BackendForm::Onnxruntime,
+        }
+    }
+}
+
+/// Changes to the product of models, inputs, variants and devices: first `zip`, then `exclude`, then `include`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "matrix")]
+pub(super) struct MatrixForm {
+    /// Groups of axes that walk together and count as one. They have equally many entries; an axis is in one group at
+    /// most.
+    #[schemars(inner(length(min = 2)))]
+    pub(super) zip: Vec<Vec<Axis>>,
+    /// Cells to leave out.
+    pub(super) exclude: Vec<SelectorForm>,
+    /// Cells to add. An axis that has one entry may be left out.
+    pub(super) include: Vec<SelectorForm>,
+}
+
+/// A map from an axis or a dimension to patterns.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct SelectorForm(pub(super) Ordered<OneOrMany<Pattern>>);
+
+impl JsonSchema for SelectorForm {
+    fn schema_name() -> Cow<'static, str> {
+        "selector".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let patterns = <OneOrMany<Pattern>>::json_schema(generator);
+        let described = |text: &str| {
+            let mut schema = patterns.clone();
+            schema.insert("description".to_owned(), text.into());
+            schema
+        };
+        json_schema!({
+            "description": "Selects cells by axis, or by a dimension such as `batch`. All keys must match; of a list, one.",
+            "type": "object",
+            "minProperties": 1,
+            "properties": {
+                "model": described("Names of models."),
+                "input": described("Names of inputs."),
+                "variant": described("Names of variants."),
+                "device": described("Devices; `cuda` selects every `cuda:N`."),
+            },
+            "additionalProperties": patterns,
+        })
+    }
+}

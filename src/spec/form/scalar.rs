@@ -1,0 +1,140 @@
+//! The texts that a spec is made of: names, durations, ratios, settings of any scalar type.
+//!
+//! They stay text here; `expand` reads them, where it can say at which place one is wrong. Every pattern stands in the
+//! schema, so that an editor knows it too.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// What every name looks like (DESIGN 5): it becomes part of file names, addresses and tables.
+pub(in crate::spec) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
+
+/// A number and a unit of time.
+pub(in crate::spec) const DURATION_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|min|h)$";
+
+/// A number, in percent or not.
+pub(in crate::spec) const RATIO_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?%?$";
+
+/// A SHA-256 in hexadecimal digits.
+pub(in crate::spec) const SHA256_PATTERN: &str = "^[0-9a-fA-F]{64}$";
+
+/// What the shell calls an environment variable.
+pub(in crate::spec) const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+/// The largest size of a dimension that any runtime takes without overflow on the way.
+const LARGEST_DIMENSION: u64 = i32::MAX as u64;
+
+macro_rules! text {
+    ($(#[$documentation:meta])* $type:ident, $name:literal, $schema:tt) => {
+        $(#[$documentation])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub(in crate::spec) struct $type(pub(in crate::spec) String);
+
+        impl From<&str> for $type {
+            fn from(text: &str) -> Self {
+                $type(text.to_owned())
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
+text!(
+    /// A name of the author's own.
+    Name,
+    "name",
+    {
+        "description": "Letters, digits, `.`, `_` and `-`; begins with a letter or a digit; at most 64 characters.",
+        "type": "string",
+        "pattern": NAME_PATTERN,
+    }
+);
+
+text!(
+    /// A duration such as `200ms`.
+    DurationText,
+    "duration",
+    {
+        "description": "A number and `ns`, `us`, `ms`, `s`, `m` or `h`: `200ms`, `3s`, `10m`.",
+        "type": "string",
+        "pattern": DURATION_PATTERN,
+        "examples": ["200ms", "3s", "10m"],
+    }
+);
+
+text!(
+    /// A ratio such as `1%`.
+    RatioText,
+    "ratio",
+    {
+        "description": "Percent or a plain number: `1%` and `0.01` are the same.",
+        "type": ["string", "number"],
+        "pattern": RATIO_PATTERN,
+        "minimum": 0,
+        "examples": ["1%", 0.01],
+    }
+);
+
+text!(
+    /// A SHA-256.
+    Sha256Text,
+    "sha256",
+    {
+        "description": "SHA-256 in 64 hexadecimal digits.",
+        "type": "string",
+        "pattern": SHA256_PATTERN,
+    }
+);
+
+text!(
+    /// A setting that is handed on as text whatever it looks like.
+    Setting,
+    "setting",
+    {
+        "description": "Any scalar; it is handed on as it is written.",
+        "type": ["string", "number", "boolean"],
+    }
+);
+
+text!(
+    /// A name or a glob in a selector.
+    Pattern,
+    "pattern",
+    {
+        "description": "A name, or a glob: `*` any characters, `?` one, `{a,b}` either.",
+        "type": ["string", "number"],
+        "minLength": 1,
+    }
+);
+
+/// The size of a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(in crate::spec) struct DimensionSize(pub(in crate::spec) u64);
+
+impl JsonSchema for DimensionSize {
+    fn schema_name() -> Cow<'static, str> {
+        "size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Size of a dimension.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": LARGEST_DIMENSION,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! A spec: YAML text to an [`Experiment`](model::Experiment).
+//!
+//! Text becomes a tree in which everything knows its place (`yaml`, `document`); `--set` changes the tree
+//! (`overrides`); the tree becomes JSON, each scalar of the type that the schema wants (`coerce`), which the schema
+//! checks (`schema`, `validate`); what is left becomes forms (`form`), and these the experiment (`expand`). Every
+//! problem of a file is found at once and keeps its place. Deliberately absent: cells, which are `plan`'s.
+
+mod check;
+mod coerce;
+mod document;
+mod error;
+mod expand;
+mod files;
+mod form;
+mod load;
+pub mod model;
+mod nearest;
+mod overrides;
+mod problem;
+mod reference;
+mod schema;
+mod selector;
+mod syntax;
+mod validate;
+mod wording;
+mod yaml;
+
+pub use error::{Invalid, SpecError};
+pub use load::{Loaded, load, parse};
+pub use problem::Problem;
+pub use reference::{full_example, reference_markdown};
+pub use schema::{schema, schema_text};
+pub use selector::{Matcher, SelectorError, Vocabulary, parse_selector};

@@ -1,0 +1,249 @@
+//! The JSON Schema of a spec, and the way through it.
+//!
+//! Input: the forms. Output: the schema as committed, and for any place of a document the schemas that can apply there.
+//! Deliberately absent: validation, which is `validate`'s.
+
+use std::sync::LazyLock;
+
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, transform};
+use serde_json::{Map, Value};
+
+use super::form::ExperimentForm;
+
+/// Names the schema for ever; a change that old specs do not survive gets a new number.
+const SCHEMA_ID: &str = "urn:perfrun:schema:experiment:1";
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(generate);
+
+/// The JSON Schema (draft 2020-12) of a spec, with every description and default.
+pub fn schema() -> Value {
+    SCHEMA.clone()
+}
+
+/// The schema as it is committed in `schemas/experiment.schema.json`: indented, with a final newline.
+pub fn schema_text() -> String {
+    format!("{:#}\n", *SCHEMA)
+}
+
+/// The schema itself.
+pub(super) fn root() -> &'static Value {
+    &SCHEMA
+}
+
+fn generate() -> Value {
+    let mut settings = SchemaSettings::draft2020_12().for_deserialize();
+    settings.transforms.push(Box::new(transform::RecursiveTransform(tidy)));
+    let generated = settings.into_generator().into_root_schema_for::<ExperimentForm>().to_value();
+    let mut root = Map::new();
+    for (key, value) in [
+        ("$schema", "https://json-schema.org/draft/2020-12/schema"),
+        ("$id", SCHEMA_ID),
+        ("title", "perfrun experiment"),
+    ] {
+        root.insert(key.to_owned(), Value::from(value));
+    }
+    if let Value::Object(generated) = generated {
+        for (key, value) in generated {
+            root.entry(key).or_insert(value);
+        }
+    }
+    Value::Object(root)
+}
+
+/// What an author of a spec needs, in place of what Rust has: no null, no formats, no empty defaults, plain sentences.
+fn tidy(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [one] = types.as_slice() {
+            let one = one.clone();
+            object.insert("type".to_owned(), one);
+        }
+    }
+    if let Some(Value::Array(shapes)) = object.get_mut("anyOf") {
+        shapes.retain(|shape| shape.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(one)] = shapes.as_slice() {
+            let one = one.clone();
+            object.shift_remove("anyOf");
+            for (key, value) in one {
+                object.entry(key).or_insert(value);
+            }
+        }
+    }
+    match object.get("format").and_then(Value::as_str) {
+        Some("uint32") => drop(object.entry("maximum").or_insert(Value::from(u32::MAX))),
+        Some("uint64") => drop(object.entry("maximum").or_insert(Value::from(u64::MAX))),
+        _ => {}
+    }
+    object.shift_remove("format");
+    if let Some(default) = object.shift_remove("default") {
+        let default = without_empty(default);
+        if !is_empty(&default) {
+            object.insert("default".to_owned(), default);
+        }
+    }
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+fn without_empty(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let map = map.into_iter().map(|(key, value)| (key, without_empty(value)));
+            Value::Object(map.filter(|(_, value)| !is_empty(value)).collect())
+        }
+        other => other,
+    }
+}
+
+/// Follows a reference, however often.
+pub(super) fn resolve(schema: &'static Value) -> &'static Value {
+    let mut schema = schema;
+    while let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        match reference.strip_prefix('#').and_then(|pointer| root().pointer(pointer)) {
+            Some(target) => schema = target,
+            None => break,
+        }
+    }
+    schema
+}
+
+/// The shapes that a value can have here: every leaf of `anyOf` and `oneOf`, references followed.
+pub(super) fn shapes(schema: &'static Value) -> Vec<&'static Value> {
+    let schema = resolve(schema);
+    let branches = ["anyOf", "oneOf"].iter().find_map(|keyword| schema.get(keyword).and_then(Value::as_array));
+    match branches {
+        Some(branches) => branches.iter().flat_map(shapes).collect(),
+        None => vec![schema],
+    }
+}
+
+/// The shapes of the whole document.
+pub(super) fn top() -> Vec<&'static Value> {
+    shapes(root())
+}
+
+/// True where a shape admits that JSON type.
+pub(super) fn admits(shape: &Value, kind: &str) -> bool {
+    match shape.get("type") {
+        Some(Value::String(one)) => one == kind,
+        Some(Value::Array(several)) => several.iter().any(|one| one == kind),
+        // An enumeration of constants says no type.
+        _ => shape.get("const").or_else(|| shape.get("enum").and_then(|options| options.get(0))).is_some_and(|value| {
+            match value {
+                Value::String(_) => kind == "string",
+                Value::Bool(_) => kind == "boolean",
+                Value::Number(_) => kind == "number" || kind == "integer",
+                _ => false,
+            }
+        }),
+    }
+}
+
+/// The shapes of the value of `key` in a map of these shapes; empty where the key is unknown.
+pub(super) fn property(map_shapes: &[&'static Value], key: &str) -> Vec<&'static Value> {
+    let named: Vec<_> =
+        map_shapes.iter().filter_map(|shape| shape.get("properties")?.get(key)).flat_map(shapes).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    map_shapes
+        .iter()
+        .filter_map(|shape| shape.get("additionalProperties"))
+        .filter(|schema| schema.is_object())
+        .flat_map(shapes)
+        .collect()
+}
+
+/// The shapes of an entry of a list of these shapes.
+pub(super) fn items(list_shapes: &[&'static Value]) -> Vec<&'static Value> {
+    list_shapes.iter().filter_map(|shape| shape.get("items")).flat_map(shapes).collect()
+}
+
+/// The keys that maps of these shapes know by name.
+pub(super) fn known_keys(map_shapes: &[&'static Value]) -> Vec<&'static str> {
+    let mut keys: Vec<&'static str> = Vec::new();
+    for properties in map_shapes.iter().filter_map(|shape| shape.get("properties")?.as_object()) {
+        for key in properties.keys() {
+            if !keys.contains(&key.as_str()) {
+                keys.push(key);
+            }
+        }
+    }
+    keys
+}
+
+/// True where maps of these shapes take keys of the author's own.
+pub(super) fn is_open(map_shapes: &[&'static Value]) -> bool {
+    map_shapes.iter().any(|shape| shape.get("additionalProperties").is_some_and(Value::is_object))
+}
+
+/// The default that stands beside `key` in the schema.
+pub(super) fn default_of(map_shapes: &[&'static Value], key: &str) -> Option<&'static Value> {
+    map_shapes.iter().find_map(|shape| shape.get("properties")?.get(key)?.get("default"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_description() {
+        fn check(path: &str, schema: &Value, missing: &mut Vec<String>) {
+            if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+                for (key, property) in properties {
+                    if property.get("description").is_none() {
+                        missing.push(format!("{path}/{key}"));
+                    }
+                }
+            }
+            match schema {
+                Value::Object(map) => {
+                    map.iter().for_each(|(key, value)| check(&format!("{path}/{key}"), value, missing))
+                }
+                Value::Array(values) => values.iter().for_each(|value| check(path, value, missing)),
+                _ => {}
+            }
+        }
+        let mut missing = Vec::new();
+        check("", root(), &mut missing);
+        assert_eq!(missing, Vec::<String>::new());
+    }
+
+    #[test]
+    fn nothing_admits_null() {
+        assert!(!schema_text().contains("null"));
+        assert!(!schema_text().contains("\"format\""));
+    }
+
+    #[test]
+    fn defaults_stand_in_the_schema() {
+        let default = |pointer: &str| root().pointer(pointer).unwrap().clone();
+        assert_eq!(default("/properties/runs/default"), 10);
+        assert_eq!(default("/properties/variants/default"), serde_json::json!(["fp32"]));
+        assert_eq!(default("/$defs/measure/properties/timeout/default"), "10m");
+        assert_eq!(default("/$defs/warmup/oneOf/0/properties/tolerance/default"), "2%");
+    }
+
+    #[test]
+    fn shapes_follow_references() {
+        let variants = property(&top(), "variants");
+        assert!(variants.iter().any(|shape| admits(shape, "array")));
+        let entry = items(&variants);
+        assert!(known_keys(&entry).contains(&"graph_optimization"));
+        let levels = property(&entry, "graph_optimization");
+        assert!(levels.iter().any(|shape| admits(shape, "string")));
+    }
+}

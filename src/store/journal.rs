@@ -1,0 +1,210 @@
+//! One file a run, written as soon as the run has an outcome and before the next one starts.
+//!
+//! Safe against the death of any process, not against loss of power: there is no fsync, which would disturb the next
+//! run's measurement.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{FORMAT, StoreError, read_versioned, write_whole};
+use crate::backend::{Failure, Placement};
+use crate::measure::Samples;
+use crate::measure::stop::StopReason;
+use crate::measure::warm::WarmupStatus;
+use crate::plan::CellId;
+
+/// A member of a group in one record (DESIGN 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// The rehearsal's run; never in statistics.
+    Pilot,
+    /// A cell.
+    Main,
+}
+
+impl Arm {
+    /// The stored name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arm::Pilot => "pilot",
+            Arm::Main => "main",
+        }
+    }
+}
+
+/// What became of a planned run. Every one has exactly one outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It ran to its end.
+    Completed,
+    /// It failed; see the failure.
+    Failed,
+    /// Its cell is skipped by the plan.
+    Skipped,
+    /// It was not started: earlier runs of the cell failed alike.
+    NotRun,
+}
+
+impl Outcome {
+    /// The stored name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::Skipped => "skipped",
+            Outcome::NotRun => "not_run",
+        }
+    }
+}
+
+/// One run as stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredRun {
+    /// Version of the record.
+    pub format: u32,
+    /// The cell.
+    pub cell: CellId,
+    /// Which member of the group.
+    pub arm: Arm,
+    /// Number of the run of this arm, from 0.
+    pub run: u32,
+    /// Number of the block, from 0; block k holds run k of every arm.
+    pub block: u32,
+    /// Place in the block.
+    pub position: u32,
+    /// Index into the manifest's sessions.
+    pub session: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// The end of the worker's log, if it failed.
+    pub log_tail: Option<String>,
+    /// Iterations of each sample.
+    pub iterations: u32,
+    /// How the warm-up ended.
+    pub warmup_status: Option<WarmupStatus>,
+    /// Why sampling ended.
+    pub stop_reason: Option<StopReason>,
+    /// Counted samples at the beginning that turned out to be warm-up still (MEASUREMENT 2.4).
+    pub late_warmup: u32,
+    /// Warning codes of MEASUREMENT 14.
+    pub warnings: Vec<String>,
+    /// Metrics by stored name.
+    pub metrics: BTreeMap<String, f64>,
+    /// What the backend says about itself.
+    pub placement: Option<Placement>,
+    /// Output shapes by name, where all input sets gave the same.
+    pub output_shapes: Option<BTreeMap<String, Vec<u64>>>,
+    /// Hash of the first outputs.
+    pub output_hash: Option<String>,
+    /// Hash of the outputs after the last sample.
+    pub output_hash_after: Option<String>,
+    /// Outputs with NaN or infinity.
+    pub non_finite: Vec<String>,
+    /// Samples before the counted ones.
+    pub warmup: Samples,
+    /// Counted samples, late warm-up included.
+    pub measured: Samples,
+}
+
+impl StoredRun {
+    /// A run without result, for those that were never started.
+    pub fn not_started(cell: CellId, arm: Arm, run: u32, session: u32, outcome: Outcome) -> Self {
+        StoredRun {
+            format: FORMAT,
+            cell,
+            arm,
+            run,
+            block: run,
+            position: 0,
+            session,
+            outcome,
+            failure: None,
+            log_tail: None,
+            iterations: 1,
+            warmup_status: None,
+            stop_reason: None,
+            late_warmup: 0,
+            warnings: Vec::new(),
+            metrics: BTreeMap::new(),
+            placement: None,
+            output_shapes: None,
+            output_hash: None,
+            output_hash_after: None,
+            non_finite: Vec::new(),
+            warmup: Samples::default(),
+            measured: Samples::default(),
+        }
+    }
+
+    /// Durations of the samples that statistics use, per iteration, in nanoseconds.
+    pub fn durations(&self) -> impl Iterator<Item = f64> + '_ {
+        let iterations = f64::from(self.iterations.max(1));
+        self.measured.duration_ns.iter().skip(self.late_warmup as usize).map(move |total| *total as f64 / iterations)
+    }
+
+    /// The name shared by the run's journal file and log.
+    pub fn stem(cell: CellId, arm: Arm, run: u32) -> String {
+        format!("{cell}-{}-{run}", arm.name())
+    }
+
+    /// Writes the run into the journal of a record.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn write(&self, record: &Path) -> Result<(), StoreError> {
+        let path = folder(record).join(format!("{}.json", Self::stem(self.cell, self.arm, self.run)));
+        let text = serde_json::to_vec(self).expect("a run has string keys only");
+        write_whole(&path, &text)
+    }
+}
+
+/// The journal of a record.
+pub fn folder(record: &Path) -> PathBuf {
+    record.join("journal")
+}
+
+/// Reads every whole run of a journal; files that were being written when a process died are not among them.
+///
+/// # Errors
+///
+/// When the folder or a file cannot be read, or a file is damaged.
+pub fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
+    let folder = folder(record);
+    let unreadable = |source| StoreError::Read { path: folder.clone(), source };
+    let mut runs = Vec::new();
+    if !folder.exists() {
+        return Ok(runs);
+    }
+    for entry in fs::read_dir(&folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            runs.push(read_versioned::<StoredRun>(&path)?);
+        }
+    }
+    sort(&mut runs);
+    Ok(runs)
+}
+
+/// Pilots first, then by block and place: the order in which they ran.
+pub(super) fn sort(runs: &mut [StoredRun]) {
+    runs.sort_by_key(|run| (run.arm, run.block, run.position, run.cell, run.run));
+}
+
+/// Removes the journal of a record whose Parquet files are written.
+pub(super) fn remove(record: &Path) -> Result<(), StoreError> {
+    let folder = folder(record);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Write { path: folder, source: error })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,167 @@
+//! What a record was made from and on: the first file written and the one that makes a folder a record.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FORMAT, StoreError, read_versioned, write_whole};
+use crate::host::Host;
+use crate::plan::Plan;
+use crate::revision::Revision;
+use crate::spec::model::Experiment;
+
+/// `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the record.
+    pub format: u32,
+    /// Version of perfrun that began it.
+    pub perfrun: String,
+    /// Name of the record's folder.
+    pub record: String,
+    /// The specification as written.
+    pub spec: SpecSource,
+    /// The specification as understood; model paths are relative to the root.
+    pub experiment: Experiment,
+    /// What narrows this record to less than the specification in its file: `--runs 3`, `--only ...`.
+    pub restrictions: Vec<String>,
+    /// Every cell, its group, and why it is skipped.
+    pub plan: Plan,
+    /// Definition of each cell, in plan order.
+    pub definitions: Vec<String>,
+    /// The commit at the beginning.
+    pub revision: Option<Revision>,
+    /// The machine.
+    pub host: Host,
+    /// The model files, in the order of the models axis; `None` with the mock backend.
+    pub models: Vec<Option<ModelFile>>,
+    /// The runtime library.
+    pub runtime: Option<RuntimeUsed>,
+    /// Threads of cells whose variant does not set them.
+    pub default_threads: u32,
+    /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
+    pub iterations: Vec<u32>,
+    /// Who else used the machine at the beginning of the record.
+    pub neighbours: Vec<String>,
+    /// Every invocation that added to this record.
+    pub sessions: Vec<Session>,
+    /// All runs have an outcome and the Parquet files are written.
+    pub complete: bool,
+}
+
+/// The specification's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecSource {
+    /// Path relative to the root.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+    /// SHA-256 of the parsed, canonical form, overrides applied, as hex.
+    pub sha256: String,
+    /// Values of `--set`.
+    pub overrides: Vec<String>,
+}
+
+/// One model file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFile {
+    /// Path relative to the root.
+    pub path: String,
+    /// SHA-256 as hex.
+    pub sha256: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// What wrote it, if it says so.
+    pub producer: Option<String>,
+    /// Elements of its float initialisers, if it could be read.
+    pub parameters: Option<u64>,
+    /// Items that one inference handles, by the index of the input point; `None` where unknown.
+    pub batch_sizes: Vec<Option<u64>>,
+}
+
+/// The runtime library that the workers opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeUsed {
+    /// Its version, from its own mouth where a worker ran, else from its file name.
+    pub version: Option<String>,
+    /// Its build description.
+    pub build: Option<String>,
+    /// Where it was found: `flag`, `environment`, `cache` ...
+    pub origin: String,
+    /// SHA-256 of the library as hex.
+    pub sha256: String,
+}
+
+/// One invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// When it began: UTC, RFC 3339, whole seconds.
+    pub started: String,
+    /// Hash of the boot: two sessions with the same one shared everything that a reboot changes.
+    pub boot: Option<String>,
+    /// The command line, paths relative to the root.
+    pub command: String,
+    /// Version of perfrun.
+    pub perfrun: String,
+}
+
+impl Manifest {
+    /// The file's name in a record's folder.
+    pub const FILE: &'static str = "manifest.json";
+
+    /// Reads the manifest of a record.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it is newer or damaged.
+    pub fn read(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(Self::FILE);
+        if !path.is_file() {
+            return Err(StoreError::NotARecord { path: folder.to_owned() });
+        }
+        let manifest: Manifest = read_versioned(&path)?;
+        manifest.check(&path)?;
+        Ok(manifest)
+    }
+
+    /// Writes the manifest of a record.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), StoreError> {
+        debug_assert_eq!(self.format, FORMAT, "only the current format is written");
+        let text = serde_json::to_vec_pretty(self).expect("a manifest has string keys only");
+        write_whole(&folder.join(Self::FILE), &text)
+    }
+
+    /// Indices must point where they say: a manifest may come from anywhere.
+    fn check(&self, path: &Path) -> Result<(), StoreError> {
+        let plan = &self.plan;
+        let fits = |index: u32, length: usize| (index as usize) < length;
+        let cells_fit = plan.cells.iter().all(|cell| {
+            fits(cell.model, plan.models.len())
+                && fits(cell.input, plan.inputs.len())
+                && fits(cell.variant, plan.variants.len())
+                && fits(cell.device, plan.devices.len())
+                && fits(cell.group, plan.groups.len())
+                && cell.skip.is_none_or(|skip| fits(skip, plan.skips.len()))
+        });
+        let groups_fit = plan
+            .groups
+            .iter()
+            .all(|group| !group.cells.is_empty() && group.cells.iter().all(|cell| fits(*cell, plan.cells.len())));
+        let axes_fit = plan.models.len() == self.experiment.models.len()
+            && plan.variants.len() == self.experiment.variants.len()
+            && plan.devices.len() == self.experiment.devices.len();
+        if cells_fit
+            && groups_fit
+            && axes_fit
+            && self.definitions.len() == plan.cells.len()
+            && !self.sessions.is_empty()
+        {
+            return Ok(());
+        }
+        Err(StoreError::Damaged { path: path.to_owned(), reason: "its plan does not fit together".to_owned() })
+    }
+}

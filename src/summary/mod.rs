@@ -1,0 +1,198 @@
+//! Record -> Summary: what each cell's runs say together (MEASUREMENT 4.3 and 5).
+//!
+//! A run gives one observation; every interval here is a t interval over runs. Percentiles of iterations are averaged
+//! over runs, and marked where the number of samples cannot support them.
+
+pub mod latency;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use latency::{Latency, Percentile, summarize_latency};
+
+use crate::backend::Failure;
+use crate::plan::{Cell, CellId};
+use crate::stats::interval::{Estimate, mean_interval};
+use crate::store::{Arm, Manifest, Outcome, StoredRun};
+
+/// Confidence of every interval (MEASUREMENT 11).
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Fewest runs whose interval is shown: below, it says more about luck than about the cell (MEASUREMENT 4.1).
+pub const LEAST_RUNS: usize = 5;
+
+/// What all cells of a record say, in plan order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// One entry a cell.
+    pub cells: Vec<CellSummary>,
+}
+
+/// What the runs of one cell say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellSummary {
+    /// The cell.
+    pub id: CellId,
+    /// Runs by outcome.
+    pub runs: RunCounts,
+    /// Metrics by stored name, over the completed runs that have them.
+    pub metrics: BTreeMap<String, MetricSummary>,
+    /// The distribution of latency, if any run completed.
+    pub latency: Option<Latency>,
+    /// Why runs failed: each distinct failure with its number of runs and the end of one log.
+    pub failures: Vec<FailureCount>,
+    /// Warning codes with the number of runs that carry them.
+    pub warnings: BTreeMap<String, u32>,
+    /// Hash of the outputs for the first input set, if all completed runs agree on it.
+    pub output_hash: Option<String>,
+    /// Iterations of each sample.
+    pub iterations: u32,
+    /// The runtime allocated outputs inside the timed region.
+    pub dynamic_outputs: bool,
+    /// Nodes by execution provider.
+    pub nodes: BTreeMap<String, u64>,
+}
+
+/// Runs by outcome; their sum is the number of planned runs once a record is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCounts {
+    /// Ran to the end.
+    pub completed: u32,
+    /// Failed.
+    pub failed: u32,
+    /// Never started, because earlier runs failed alike.
+    pub not_run: u32,
+    /// Of a skipped cell.
+    pub skipped: u32,
+}
+
+/// One metric over the runs of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricSummary {
+    /// Mean of the run-level values and its t interval.
+    pub estimate: Estimate,
+    /// The run-level values with the number of their block.
+    pub per_run: Vec<(u32, f64)>,
+}
+
+/// Runs that failed alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureCount {
+    /// Kind and message.
+    pub failure: Failure,
+    /// It failed in the rehearsal, so the cell was not run.
+    pub rehearsal: bool,
+    /// How many runs.
+    pub runs: u32,
+    /// The end of the first one's log.
+    pub log_tail: Option<String>,
+}
+
+/// Summarises a record, complete or not; pure.
+pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    let mut by_cell: BTreeMap<CellId, Vec<&StoredRun>> = BTreeMap::new();
+    for run in runs {
+        by_cell.entry(run.cell).or_default().push(run);
+    }
+    let cells = &manifest.plan.cells;
+    Summary {
+        cells: cells
+            .iter()
+            .map(|cell| summarize_cell(cell, by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice)))
+            .collect(),
+    }
+}
+
+fn summarize_cell(cell: &Cell, runs: &[&StoredRun]) -> CellSummary {
+    let mut completed: Vec<&StoredRun> =
+        runs.iter().copied().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed).collect();
+    completed.sort_by_key(|run| run.block);
+    let first = completed.first();
+    CellSummary {
+        id: cell.id,
+        runs: count(runs),
+        metrics: metrics(&completed),
+        latency: summarize_latency(&completed),
+        failures: failures(runs),
+        warnings: warnings(&completed),
+        output_hash: agreed_hash(&completed),
+        iterations: first.map_or(1, |run| run.iterations),
+        dynamic_outputs: first
+            .and_then(|run| run.placement.as_ref())
+            .is_some_and(|placement| placement.dynamic_outputs),
+        nodes: first
+            .and_then(|run| run.placement.as_ref())
+            .map(|placement| placement.nodes.clone())
+            .unwrap_or_default(),
+    }
+}
+
+fn count(runs: &[&StoredRun]) -> RunCounts {
+    let mut counts = RunCounts::default();
+    for run in runs.iter().filter(|run| run.arm == Arm::Main) {
+        match run.outcome {
+            Outcome::Completed => counts.completed += 1,
+            Outcome::Failed => counts.failed += 1,
+            Outcome::NotRun => counts.not_run += 1,
+            Outcome::Skipped => counts.skipped += 1,
+        }
+    }
+    counts
+}
+
+fn metrics(completed: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
+    let mut values: BTreeMap<&String, Vec<(u32, f64)>> = BTreeMap::new();
+    for run in completed {
+        for (name, value) in &run.metrics {
+            values.entry(name).or_default().push((run.block, *value));
+        }
+    }
+    let summarized = values.into_iter().filter_map(|(name, per_run)| {
+        let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+        Some((name.clone(), MetricSummary { estimate: mean_interval(&numbers, CONFIDENCE)?, per_run }))
+    });
+    summarized.collect()
+}
+
+fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
+    let mut counts: Vec<FailureCount> = Vec::new();
+    for run in runs {
+        let Some(failure) = &run.failure else { continue };
+        let rehearsal = run.arm == Arm::Pilot;
+        match counts.iter_mut().find(|known| known.failure == *failure && known.rehearsal == rehearsal) {
+            Some(known) => known.runs += 1,
+            None => {
+                let (failure, log_tail) = (failure.clone(), run.log_tail.clone());
+                counts.push(FailureCount { failure, rehearsal, runs: 1, log_tail });
+            }
+        }
+    }
+    counts
+}
+
+fn warnings(completed: &[&StoredRun]) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for code in completed.iter().flat_map(|run| &run.warnings) {
+        *counts.entry(code.clone()).or_insert(0) += 1;
+    }
+    counts
+}
+
+fn agreed_hash(completed: &[&StoredRun]) -> Option<String> {
+    let mut hashes = completed.iter().map(|run| run.output_hash.as_ref());
+    let first = hashes.next()??;
+    hashes.all(|hash| hash == Some(first)).then(|| first.clone())
+}
+
+impl CellSummary {
+    /// The estimate of a metric, by its stored name.
+    pub fn estimate(&self, metric: &crate::metric::Metric) -> Option<&Estimate> {
+        self.metrics.get(metric.name).map(|summary| &summary.estimate)
+    }
+
+    /// Whether the cell has enough runs for intervals and verdicts.
+    pub fn has_enough_runs(&self) -> bool {
+        self.runs.completed as usize >= LEAST_RUNS
+    }
+}

@@ -1,0 +1,171 @@
+//! What people see while an experiment runs: header, rehearsal, bar, table (UX 4.1).
+//!
+//! On a terminal the table is redrawn after every block, at most once a second; elsewhere there is one line a block.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::plan::product_line;
+use super::{LABEL_WIDTH, Ui, duration, table};
+use crate::compare::against_baseline;
+use crate::event::Event;
+use crate::metric::LATENCY;
+use crate::plan::Plan;
+use crate::spec::model::Backend;
+use crate::store::{Arm, Manifest, Outcome, StoredRun};
+use crate::summary::summarize;
+
+/// Listens to the runner.
+#[derive(Debug)]
+pub struct Live<'a> {
+    ui: &'a Ui,
+    bar: Option<ProgressBar>,
+    told_interrupt: bool,
+}
+
+impl<'a> Live<'a> {
+    /// A listener that writes through `ui`.
+    pub fn new(ui: &'a Ui) -> Self {
+        Live { ui, bar: None, told_interrupt: false }
+    }
+
+    /// Takes one event.
+    pub fn hear(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Started { manifest, already_done } => self.start(manifest, *already_done),
+            Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
+            Event::RehearsalEnded { plan, pilots, took, estimate } => self.rehearsal(plan, pilots, *took, *estimate),
+            Event::RunStarted { .. } => {}
+            Event::RunEnded { done, total, .. } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_length(*total as u64);
+                    bar.set_position(*done as u64);
+                }
+            }
+            Event::BlockEnded { manifest, runs, block } => self.block(manifest, runs, *block),
+            Event::Tick => {
+                if let Some(bar) = &self.bar {
+                    bar.tick();
+                }
+            }
+            Event::Interrupted => self.interrupted(),
+        }
+    }
+
+    /// Takes the bar away, so that what follows stands on lines of its own.
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn start(&mut self, manifest: &Manifest, already_done: usize) {
+        let ui = self.ui;
+        ui.labelled(&format!("{:<10} ", manifest.experiment.name), &product_line(&manifest.plan));
+        for (index, skip) in manifest.plan.skips.iter().enumerate() {
+            let count = manifest.plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
+            ui.labelled("skipped", &format!("{count}: {}", skip.reason));
+        }
+        ui.labelled("machine", &machine(manifest));
+        if !manifest.neighbours.is_empty() {
+            let text = format!(
+                "BUSY: {}; expect latencies and noise above those of a quiet machine (--wait 5m waits for quiet)",
+                manifest.neighbours.join(", ")
+            );
+            ui.labelled("", &text);
+        }
+        if already_done > 0 {
+            ui.labelled("resuming", &format!("{already_done} runs of an earlier session are kept"));
+        }
+    }
+
+    fn rehearsed(&mut self, done: usize, total: usize, _run: &StoredRun) {
+        let bar = self.bar(total as u64, "rehearsal");
+        bar.set_position(done as u64);
+    }
+
+    fn rehearsal(&mut self, plan: &Plan, pilots: &[StoredRun], took: Duration, estimate: Option<Duration>) {
+        self.finish();
+        let good = pilots.iter().filter(|run| run.outcome == Outcome::Completed).count();
+        let text = format!("{good} of {} cells load and run; {}", pilots.len(), duration(took));
+        self.ui.labelled("rehearsal", &text);
+        for pilot in pilots {
+            let Some(failure) = &pilot.failure else { continue };
+            let cell = plan.cells.iter().find(|cell| cell.id == pilot.cell).map(|cell| plan.path(cell));
+            let first_line = failure.message.lines().next().unwrap_or_default();
+            let text = format!("{}: {} ({})", cell.unwrap_or_default(), first_line, failure.kind.name());
+            self.ui.labelled("  failed", &text);
+        }
+        let time = estimate.map_or(String::new(), |estimate| format!(": about {}", duration(estimate)));
+        self.ui.labelled("time", &format!("{good} cells, {} runs each{time}", plan.runs));
+        if self.ui.is_terminal() && good > 0 {
+            let total = plan.runnable().count() as u64 * u64::from(plan.runs);
+            self.bar(total, "running");
+        }
+    }
+
+    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], block: u32) {
+        let main = runs.iter().filter(|run| run.arm == Arm::Main);
+        if self.ui.is_terminal() {
+            let summary = summarize(manifest, runs);
+            let comparisons = against_baseline(&manifest.plan, &summary, &LATENCY);
+            let table = table::render(&manifest.plan, &summary, &comparisons, self.ui.width());
+            if let Some(bar) = &self.bar {
+                bar.set_message(format!("\n{table}\n\n"));
+                bar.set_prefix(format!("block {} of {}", block + 1, manifest.plan.runs));
+            }
+            return;
+        }
+        let failed = main.clone().filter(|run| run.outcome == Outcome::Failed).count();
+        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+        let text = format!("block {} of {}   {} runs done{failed}", block + 1, manifest.plan.runs, main.count());
+        self.ui.labelled("running", &text);
+    }
+
+    fn interrupted(&mut self) {
+        if !self.told_interrupt {
+            self.told_interrupt = true;
+            let text = "interrupted: finishing the run, then a partial report; again to stop now";
+            match &self.bar {
+                Some(bar) => bar.println(text),
+                None => self.ui.note(text),
+            }
+        }
+    }
+
+    fn bar(&mut self, length: u64, label: &str) -> &ProgressBar {
+        let terminal = self.ui.is_terminal();
+        self.bar.get_or_insert_with(|| {
+            let target = if terminal { ProgressDrawTarget::stderr_with_hz(1) } else { ProgressDrawTarget::hidden() };
+            let bar = ProgressBar::with_draw_target(Some(length), target);
+            let template =
+                format!("{{msg}}{label:<LABEL_WIDTH$}{{prefix}}   {{pos}}/{{len}} runs   {{elapsed}}   {{bar:20}}");
+            if let Ok(style) = ProgressStyle::with_template(&template) {
+                bar.set_style(style);
+            }
+            bar
+        })
+    }
+}
+
+/// `AMD EPYC 7R13, 4 cores, 0.2 in use; ONNX Runtime 1.31.1, 4 threads; commit 3f2a91c, clean`.
+fn machine(manifest: &Manifest) -> String {
+    let host = &manifest.host;
+    let mut parts = vec![host.cpu.clone().unwrap_or_else(|| "unknown processor".to_owned())];
+    if let Some(cores) = host.allowed_cores {
+        parts[0].push_str(&format!(", {cores} {}", if cores == 1 { "core" } else { "cores" }));
+    }
+    if let (Backend::Onnxruntime, Some(runtime)) = (&manifest.experiment.backend, &manifest.runtime) {
+        let version = runtime.version.as_deref().unwrap_or("of unknown version");
+        let threads = manifest.default_threads;
+        parts.push(format!("ONNX Runtime {version}, {threads} {}", if threads == 1 { "thread" } else { "threads" }));
+    } else {
+        parts.push("mock backend: scripted latencies, nothing is measured".to_owned());
+    }
+    if let Some(revision) = &manifest.revision {
+        let state = if revision.dirty.is_empty() { "clean" } else { "with changes" };
+        parts.push(format!("commit {}, {state}", revision.short()));
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,147 @@
+//! The only place that prints. Data goes to standard output, progress and log to standard error.
+
+pub mod doctor;
+pub mod live;
+pub mod plan;
+pub mod table;
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::cli::Said;
+use crate::error::ExitCode;
+
+/// Where output goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Ui {
+    terminal: bool,
+    width: usize,
+}
+
+/// Width of text that is not shown on a terminal.
+const PLAIN_WIDTH: usize = 120;
+
+impl Ui {
+    /// Looks at the descriptors once.
+    pub fn detect() -> Self {
+        let terminal = io::stderr().is_terminal();
+        let columns = console_width().filter(|_| terminal || io::stdout().is_terminal());
+        Ui { terminal, width: columns.unwrap_or(PLAIN_WIDTH).max(40) }
+    }
+
+    /// Whether progress may be redrawn.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Whether messages are coloured (https://no-color.org).
+    pub fn is_coloured(&self) -> bool {
+        self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    }
+
+    /// Columns that a line may take.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Writes data to standard output. A closed pipe is the reader's choice and no error.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, a full disk for example.
+    pub fn data(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Writes one line about the work to standard error; there is nobody to tell if that fails.
+    pub fn note(&self, line: &str) {
+        let _unheard = writeln!(io::stderr().lock(), "{line}");
+    }
+
+    /// Shows what ended a command: the problem, its place, the hint.
+    pub fn error(&self, error: miette::Report) {
+        self.note(&self.render(error.as_ref()));
+    }
+
+    /// Shows what is worth knowing about a specification and stops nothing.
+    pub fn warnings(&self, warnings: &[crate::spec::Problem]) {
+        for warning in warnings {
+            self.note(&self.render(warning));
+        }
+    }
+
+    fn render(&self, diagnostic: &dyn miette::Diagnostic) -> String {
+        use miette::{GraphicalReportHandler, GraphicalTheme};
+        let theme = if self.is_coloured() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(self.width).with_links(false);
+        let mut text = String::new();
+        match handler.render_report(&mut text, diagnostic) {
+            Ok(()) => text.trim_end().to_owned(),
+            // The plain message is better than none.
+            Err(_) => diagnostic.to_string(),
+        }
+    }
+
+    /// Shows help and version on standard output, mistakes on standard error.
+    pub fn said(&self, said: &Said) -> ExitCode {
+        if said.is_mistake {
+            self.note(said.text.trim_end());
+            return ExitCode::Mendable;
+        }
+        match self.data(&said.text) {
+            Ok(()) => ExitCode::Done,
+            Err(_) => ExitCode::Mendable,
+        }
+    }
+
+    /// Writes one line with a label in the left margin, as in `machine    AMD EPYC`.
+    pub fn labelled(&self, label: &str, text: &str) {
+        self.note(self.labelled_text(label, text).trim_end_matches('\n'));
+    }
+
+    /// The text of [`Ui::labelled`], broken to the width, each line ended.
+    pub fn labelled_text(&self, label: &str, text: &str) -> String {
+        let room = self.width.saturating_sub(LABEL_WIDTH).max(20);
+        let mut lines = String::new();
+        for (index, line) in textwrap::wrap(text, room).iter().enumerate() {
+            let label = if index == 0 { label } else { "" };
+            lines.push_str(format!("{label:<LABEL_WIDTH$}{line}").trim_end());
+            lines.push('\n');
+        }
+        lines
+    }
+}
+
+/// Columns of the label in front of a line.
+pub const LABEL_WIDTH: usize = 11;
+
+fn console_width() -> Option<usize> {
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
+}
+
+/// A time as people say it: `0.4 s`, `21 s`, `8m 41s`, `1h 05m`.
+pub fn duration(time: std::time::Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_read_as_people_say_them() {
+        let texts = [400, 21_000, 521_000, 3_900_000].map(|millis| duration(Duration::from_millis(millis)));
+        assert_eq!(texts, ["0.4 s", "21 s", "8m 41s", "1h 05m"]);
+    }
+}

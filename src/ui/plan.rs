@@ -1,0 +1,136 @@
+//! A plan as text.
+
+use std::fmt::Write;
+
+use super::duration;
+use crate::plan::{Plan, block_order, estimate_before_measuring};
+use crate::run::Prepared;
+use crate::spec::model::Experiment;
+
+/// More cells than this are counted, not listed.
+const MOST_LISTED: usize = 200;
+
+/// Product, cells, skips, order and time of a prepared experiment.
+pub fn describe(experiment: &Experiment, prepared: &Prepared) -> String {
+    let plan = &prepared.plan;
+    let mut text = String::new();
+    // Writing into a String cannot fail.
+    let _ = product(&mut text, experiment, plan);
+    let _ = batch_dimensions(&mut text, prepared);
+    let _ = cells(&mut text, prepared);
+    let _ = skips(&mut text, plan);
+    let _ = order(&mut text, plan);
+    let _ = time(&mut text, experiment, plan);
+    text
+}
+
+/// `2 models x 2 inputs x 3 variants = 12 cells; 4 excluded`.
+pub fn product_line(plan: &Plan) -> String {
+    let product = &plan.product;
+    let mut line = format!("{} = {} cells", product, product.total);
+    if product.excluded > 0 {
+        let _ = write!(line, "; {} excluded", product.excluded);
+    }
+    if product.included > 0 {
+        let _ = write!(line, "; {} included", product.included);
+    }
+    let skipped = plan.cells.iter().filter(|cell| cell.skip.is_some()).count();
+    if skipped > 0 {
+        let _ = write!(line, "; {skipped} skipped");
+    }
+    line
+}
+
+fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {
+    writeln!(text, "{:<11}{}", experiment.name, product_line(plan))?;
+    for idle in &plan.product.idle_selectors {
+        writeln!(text, "{:<11}{idle} matches no cell", "warning")?;
+    }
+    match &plan.baseline {
+        Some(baseline) => {
+            writeln!(
+                text,
+                "{:<11}{} `{}`, the first of its axis",
+                "baseline",
+                baseline.axis.singular(),
+                baseline.name
+            )?;
+        }
+        None => writeln!(text, "{:<11}none: every axis has one entry", "baseline")?,
+    }
+    Ok(())
+}
+
+/// Which dimension `batch` means, for each model where it is not plain.
+fn batch_dimensions(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
+    let mut said = std::collections::BTreeSet::new();
+    for ((model, _), shapes) in &prepared.shapes {
+        let Some(choice) = &shapes.batch else { continue };
+        if said.insert(*model) {
+            writeln!(text, "{:<11}{}: {choice}", "batch", prepared.plan.models[*model as usize])?;
+        }
+    }
+    Ok(())
+}
+
+fn cells(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
+    let plan = &prepared.plan;
+    writeln!(text, "\ncells")?;
+    for (index, cell) in plan.cells.iter().enumerate().take(MOST_LISTED) {
+        let state = match plan.skip(cell) {
+            Some(skip) => format!("skipped: {}", skip.reason),
+            None if plan.is_baseline(cell) => "baseline".to_owned(),
+            None => String::new(),
+        };
+        writeln!(text, "{}", format!("  {index:>4}  {}  {}  {state}", cell.id, plan.path(cell)).trim_end())?;
+    }
+    if plan.cells.len() > MOST_LISTED {
+        writeln!(text, "  ... and {} more; --json lists all", plan.cells.len() - MOST_LISTED)?;
+    }
+    Ok(())
+}
+
+fn skips(text: &mut String, plan: &Plan) -> std::fmt::Result {
+    if plan.skips.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "\nskipped")?;
+    for (index, skip) in plan.skips.iter().enumerate() {
+        let count = plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
+        writeln!(text, "  {count:>4}  {}", skip.reason)?;
+        if let Some(remedy) = &skip.remedy {
+            writeln!(text, "        {remedy}")?;
+        }
+    }
+    Ok(())
+}
+
+fn order(text: &mut String, plan: &Plan) -> std::fmt::Result {
+    let groups = plan.groups.len();
+    writeln!(text, "\norder")?;
+    writeln!(
+        text,
+        "  {} blocks, each with one run of every cell in {groups} groups; shuffled with seed {}, odd blocks reversed",
+        plan.runs, plan.seed
+    )?;
+    if plan.cells.len() > MOST_LISTED {
+        return Ok(());
+    }
+    for block in 0..plan.runs.min(2) {
+        let indices: Vec<String> = block_order(plan, block).iter().map(usize::to_string).collect();
+        writeln!(text, "  block {block}: {}", indices.join(" "))?;
+    }
+    Ok(())
+}
+
+fn time(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {
+    let cells = plan.runnable().count();
+    let range = estimate_before_measuring(&experiment.measure, cells, plan.runs);
+    writeln!(
+        text,
+        "\ntime\n  {cells} cells x {} runs: {} to {}; the rehearsal at the beginning of a run measures it",
+        plan.runs,
+        duration(range.least.to_duration()),
+        duration(range.most.to_duration())
+    )
+}

@@ -1,0 +1,193 @@
+//! The table of a record as plain text: one line a cell, the compared axis innermost (UX 4.1).
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::compare::Comparison;
+use crate::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, THROUGHPUT, Unit};
+use crate::plan::{Cell, Plan};
+use crate::report::format::{self, Column};
+use crate::spec::model::Axis;
+use crate::summary::{CellSummary, Percentile, Summary};
+
+/// Rows of text columns; the first column is aligned left, the others right, the last left.
+#[derive(Clone, Debug, Default)]
+struct Columns {
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// The table, without a trailing newline; columns fall away from the right where `width` does not hold them, except
+/// for the last one, which is what people came for.
+pub fn render(plan: &Plan, summary: &Summary, comparisons: &[Comparison], width: usize) -> String {
+    let order = display_order(plan);
+    let shown: Vec<usize> = order.into_iter().filter(|index| plan.cells[*index].skip.is_none()).collect();
+    let formats = Formats::new(shown.iter().map(|index| &summary.cells[*index]));
+    let mut columns = Columns { heads: heads(plan, &formats), rows: Vec::new() };
+    for index in shown {
+        let cell = &plan.cells[index];
+        let comparison = comparisons.iter().find(|comparison| comparison.cell == index);
+        columns.rows.push(row(plan, cell, &summary.cells[index], comparison, &formats));
+    }
+    columns.drop_repeats();
+    // Peak memory goes first, then the rate, then the tail.
+    for column in [5, 4, 3] {
+        if columns.width() <= width {
+            break;
+        }
+        columns.remove(column);
+    }
+    columns.render()
+}
+
+/// Units and digits, one for each column.
+struct Formats {
+    latency: Column,
+    tail: Column,
+    rate_metric: Metric,
+    rate: Column,
+    memory: Column,
+}
+
+impl Formats {
+    fn new<'a>(cells: impl Iterator<Item = &'a CellSummary>) -> Self {
+        let cells: Vec<&CellSummary> = cells.collect();
+        let of = |metric: Metric| cells.iter().filter_map(move |cell| cell.estimate(&metric)).collect::<Vec<_>>();
+        let tails = cells.iter().filter_map(|cell| tail(cell)).map(|percentile| &percentile.estimate);
+        let rate_metric = if of(ITEMS).is_empty() { THROUGHPUT } else { ITEMS };
+        Formats {
+            latency: Column::fit(Unit::Nanoseconds, of(LATENCY)),
+            tail: Column::fit(Unit::Nanoseconds, tails),
+            rate_metric,
+            rate: Column::fit(Unit::PerSecond, of(rate_metric)),
+            memory: Column::fit(Unit::Bytes, of(PEAK_RSS)),
+        }
+    }
+}
+
+/// The 95th percentile: the highest that fewer than a hundred samples support.
+fn tail(cell: &CellSummary) -> Option<&Percentile> {
+    cell.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.probability == 0.95)
+}
+
+fn heads(plan: &Plan, formats: &Formats) -> Vec<String> {
+    let against = plan.baseline.as_ref().map_or(String::new(), |baseline| format!("against {}", baseline.name));
+    vec![
+        String::new(),
+        String::new(),
+        formats.latency.heading("median"),
+        formats.tail.heading("p95"),
+        formats.rate.heading(formats.rate_metric.title),
+        formats.memory.heading("peak memory"),
+        against,
+    ]
+}
+
+/// Cells by their group's coordinates, the compared axis innermost.
+fn display_order(plan: &Plan) -> Vec<usize> {
+    plan.groups.iter().flat_map(|group| group.cells.iter().map(|cell| *cell as usize)).collect()
+}
+
+fn row(
+    plan: &Plan,
+    cell: &Cell,
+    summary: &CellSummary,
+    comparison: Option<&Comparison>,
+    formats: &Formats,
+) -> Vec<String> {
+    let (group, entry) = labels(plan, cell);
+    let Some(latency) = summary.estimate(&LATENCY) else {
+        let state = state_without_result(summary);
+        return vec![group, entry, state, String::new(), String::new(), String::new(), String::new()];
+    };
+    let tail = match tail(summary) {
+        Some(percentile) if percentile.supported => formats.tail.plain(percentile.estimate.value),
+        Some(percentile) => format!(">= {}", formats.tail.plain(percentile.estimate.value)),
+        None => format!("batched x{}", summary.iterations),
+    };
+    let verdict = match comparison {
+        Some(comparison) => format::speedup(comparison),
+        None if plan.is_baseline(cell) && plan.baseline.is_some() => "-".to_owned(),
+        None => String::new(),
+    };
+    let plain = |metric: &Metric, column: &Column| {
+        summary.estimate(metric).map_or(String::new(), |estimate| column.plain(estimate.value))
+    };
+    let rate = plain(&formats.rate_metric, &formats.rate);
+    let peak = plain(&PEAK_RSS, &formats.memory);
+    vec![group, entry, formats.latency.value(latency), tail, rate, peak, verdict]
+}
+
+fn state_without_result(summary: &CellSummary) -> String {
+    match summary.failures.first() {
+        Some(failure) => format!("failed: {}", failure.failure.kind.name()),
+        None => "not run yet".to_owned(),
+    }
+}
+
+/// What the rows of a group share, and what tells this cell from the others.
+fn labels(plan: &Plan, cell: &Cell) -> (String, String) {
+    let c = plan.coordinates(cell);
+    let compared = plan.baseline.as_ref().map(|baseline| baseline.axis);
+    let parts = [
+        (Axis::Models, c.model, plan.models.len()),
+        (Axis::Inputs, c.input, plan.inputs.len()),
+        (Axis::Variants, c.variant, plan.variants.len()),
+        (Axis::Devices, c.device, plan.devices.len()),
+    ];
+    let shared: Vec<&str> = parts
+        .iter()
+        .filter(|(axis, _, length)| Some(*axis) != compared && (*length > 1 || *axis == Axis::Models))
+        .map(|(_, name, _)| *name)
+        .collect();
+    let own = parts.iter().find(|(axis, ..)| Some(*axis) == compared).map_or("", |(_, name, _)| *name);
+    (shared.join("/"), own.to_owned())
+}
+
+impl Columns {
+    /// Names a group once.
+    fn drop_repeats(&mut self) {
+        for index in (1..self.rows.len()).rev() {
+            if self.rows[index][0] == self.rows[index - 1][0] {
+                self.rows[index][0].clear();
+            }
+        }
+    }
+
+    fn remove(&mut self, column: usize) {
+        self.heads.remove(column);
+        for row in &mut self.rows {
+            row.remove(column);
+        }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let rows = self.rows.iter().chain(std::iter::once(&self.heads));
+        rows.fold(vec![0; self.heads.len()], |mut widths, row| {
+            for (width, text) in widths.iter_mut().zip(row) {
+                *width = (*width).max(text.width());
+            }
+            widths
+        })
+    }
+
+    fn width(&self) -> usize {
+        self.widths().iter().map(|width| width + 2).sum()
+    }
+
+    fn render(&self) -> String {
+        let widths = self.widths();
+        let last = widths.len() - 1;
+        let line = |row: &Vec<String>| {
+            let mut line = String::new();
+            for (index, (text, width)) in row.iter().zip(&widths).enumerate() {
+                let gap = " ".repeat(width.saturating_sub(text.width()));
+                let left = index < 2 || index == last;
+                line.push_str(&if left { format!("{text}{gap}") } else { format!("{gap}{text}") });
+                line.push_str("  ");
+            }
+            line.trim_end().to_owned()
+        };
+        let lines: Vec<String> = std::iter::once(&self.heads).chain(&self.rows).map(line).collect();
+        lines.join("\n")
+    }
+}

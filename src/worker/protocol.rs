@@ -1,0 +1,162 @@
+//! Protocol 1: commands and answers, one JSON object a line (schema: `schemas/worker.schema.json`).
+//!
+//! Unknown fields are ignored, unknown types are an error. Every command is answered by any number of messages and ends
+//! with `done`, `ready`, `hello` or `failed`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{CellRequest, Failure, Placement};
+use crate::measure::Samples;
+use crate::measure::stop::StopReason;
+use crate::measure::warm::WarmupStatus;
+use crate::quantity::Nanos;
+use crate::spec::model::{Stop, Warmup};
+
+/// The version that both sides must speak.
+pub const PROTOCOL: u32 = 1;
+
+/// What the parent asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Command {
+    /// Who speaks.
+    Hello {
+        /// Version of the protocol.
+        protocol: u32,
+    },
+    /// Load a cell and run it once.
+    Prepare {
+        /// The cell.
+        cell: Box<CellRequest>,
+    },
+    /// Run until steady.
+    Warm {
+        /// The rule.
+        rule: Warmup,
+        /// At least this long, in nanoseconds.
+        at_least: Nanos,
+        /// Iterations of each sample.
+        iterations: u32,
+    },
+    /// Take the counted samples.
+    Measure {
+        /// The rule.
+        rule: Stop,
+        /// Iterations of each sample.
+        iterations: u32,
+    },
+    /// Write the outputs for the first input set as `.npy` files, named by index and output.
+    Outputs {
+        /// The folder, which exists.
+        path: String,
+    },
+    /// Report usage and end.
+    Finish,
+}
+
+/// What the worker answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    /// Who speaks; ends `hello`.
+    Hello {
+        /// Version of the protocol.
+        protocol: u32,
+        /// Name and version of the worker.
+        worker: String,
+        /// Commands beyond `hello` and `finish` that it understands.
+        capabilities: Vec<String>,
+    },
+    /// A step begins; for people who watch.
+    Phase {
+        /// `load`, `warm`, `measure`.
+        name: String,
+    },
+    /// The cell is loaded and has run once; ends `prepare`.
+    Ready {
+        /// What the backend says about itself.
+        placement: Placement,
+        /// Shapes of the outputs by name, from all input sets; only those that are equal for all.
+        output_shapes: Option<BTreeMap<String, Vec<u64>>>,
+        /// Hash of the outputs for the first input set.
+        output_hash: String,
+        /// Outputs that hold NaN or infinity, by name.
+        non_finite: Vec<String>,
+    },
+    /// Raw samples of the step.
+    Samples {
+        /// `warmup` or `measure`.
+        phase: String,
+        /// The columns.
+        columns: Samples,
+    },
+    /// Metrics by stored name.
+    Metrics {
+        /// Value by name.
+        values: BTreeMap<String, f64>,
+    },
+    /// The step failed; the worker ends.
+    Failed {
+        /// Kind and message.
+        failure: Failure,
+    },
+    /// The step is done; ends `warm`, `measure`, `outputs` and `finish`.
+    Done {
+        /// How the warm-up ended.
+        #[serde(default)]
+        warmup: Option<WarmupStatus>,
+        /// Why sampling ended.
+        #[serde(default)]
+        stop: Option<StopReason>,
+        /// Hash of the outputs for the first input set after the last sample.
+        #[serde(default)]
+        output_hash: Option<String>,
+    },
+}
+
+impl Answer {
+    /// A `done` that says nothing more.
+    pub fn done() -> Self {
+        Answer::Done { warmup: None, stop: None, output_hash: None }
+    }
+}
+
+/// Both halves of the protocol, for the schema.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// From the parent.
+    Command(Command),
+    /// From the worker.
+    Answer(Answer),
+}
+
+/// The JSON Schema of both halves, as committed in `schemas/worker.schema.json`.
+pub fn schema_text() -> String {
+    let schema = schemars::schema_for!(Message);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_tagged_and_unknown_fields_are_ignored() {
+        let command = Command::Hello { protocol: 1 };
+        let text = serde_json::to_string(&command).expect("plain JSON");
+        assert_eq!(text, r#"{"type":"hello","protocol":1}"#);
+        let newer = r#"{"type":"hello","protocol":1,"colour":"green"}"#;
+        assert_eq!(serde_json::from_str::<Command>(newer).expect("a hello"), command);
+    }
+
+    #[test]
+    fn unknown_types_are_errors() {
+        assert!(serde_json::from_str::<Answer>(r#"{"type":"surprise"}"#).is_err());
+    }
+}

@@ -1,0 +1,195 @@
+//! Whole interactions: status, standard output, standard error; bad input above all.
+
+use perfrun::store::FORMAT;
+
+use crate::support::Workplace;
+
+const SMALL: &str = "backend: mock\nmodels: [m]\nruns: 2\nmeasure: { stop: { mode: samples, count: 20 } }\n";
+
+/// One command in a folder with `x.yaml`: its code, and a text that standard error must hold.
+#[track_caller]
+fn check(spec: &str, arguments: &[&str], code: i32, says: &str) {
+    let done = Workplace::with_spec(spec).run(arguments).expect_code(code);
+    assert!(done.stderr.contains(says), "`{says}` is not in:\n{}", done.stderr);
+}
+
+#[test]
+fn help_and_version_are_data() {
+    let place = Workplace::new();
+    let version = place.run(&["--version"]).expect_code(0);
+    assert_eq!(version.stdout, format!("perfrun {}\n", env!("CARGO_PKG_VERSION")));
+    let help = place.run(&["--help"]).expect_code(0);
+    insta::assert_snapshot!("cli_help", help.stdout);
+    let help = place.run(&["run", "--help"]).expect_code(0);
+    insta::assert_snapshot!("cli_help_run", help.stdout);
+}
+
+#[test]
+fn no_words_are_a_mistake() {
+    let done = Workplace::new().run(&[]).expect_code(2);
+    assert!(done.stderr.contains("Usage:"), "{}", done.stderr);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    check(SMALL, &["nothing.yaml"], 2, "nothing.yaml");
+}
+
+#[test]
+fn a_folder_without_specifications_is_refused() {
+    let place = Workplace::new();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    let done = place.run(&["empty"]).expect_code(2);
+    assert!(done.stderr.contains("no specification below empty"), "{}", done.stderr);
+}
+
+#[test]
+fn a_folder_stands_for_every_specification_below_it() {
+    let place = Workplace::new();
+    place.write("all/one.yaml", SMALL);
+    place.write("all/deep/two.yaml", SMALL);
+    place.write("all/other.yaml", "key: value\n");
+    let done = place.run(&["validate", "all"]).expect_code(0);
+    assert_eq!(done.stderr.lines().count(), 2, "{}", done.stderr);
+    place.run(&["all"]).expect_code(0);
+    assert!(place.path("reports/one/report.md").is_file() && place.path("reports/two/report.md").is_file());
+}
+
+#[test]
+fn a_spec_that_is_not_utf8_is_refused() {
+    let place = Workplace::new();
+    std::fs::write(place.path("x.yaml"), b"models: [\xff]\n").unwrap();
+    place.run(&["x.yaml"]).expect_code(2);
+}
+
+#[test]
+fn a_huge_spec_is_refused_without_reading_it() {
+    let place = Workplace::new();
+    std::fs::File::create(place.path("x.yaml")).unwrap().set_len(2 << 30).unwrap();
+    let done = place.run(&["x.yaml"]).expect_code(2);
+    assert!(done.stderr.contains("16 MiB"), "{}", done.stderr);
+}
+
+#[test]
+fn ten_million_cells_are_refused() {
+    let names: Vec<String> = (0..3163).map(|n| format!("m{n}")).collect();
+    let variants: Vec<String> = (0..3163).map(|n| format!("v{n}")).collect();
+    let spec = format!("backend: mock\nmodels: [{}]\nvariants: [{}]\n", names.join(", "), variants.join(", "));
+    check(&spec, &["plan", "x.yaml"], 2, "10,004,569");
+}
+
+#[test]
+fn an_unknown_key_of_set_is_refused() {
+    check(SMALL, &["x.yaml", "--set", "measure.warmups.min_time=1s"], 2, "did you mean `warmup`");
+    check(SMALL, &["x.yaml", "--set", "variants.none.threads=1"], 2, "--set");
+}
+
+#[test]
+fn a_selector_of_nothing_is_refused() {
+    check(SMALL, &["x.yaml", "--only", "model=n"], 2, "no model is named `n`");
+    check(SMALL, &["x.yaml", "--only", "model=n*"], 2, "matches no cell");
+    check(SMALL, &["x.yaml", "--only", "colour=red"], 2, "unknown key `colour`");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_written_is_refused_before_anything_runs() {
+    let place = Workplace::with_spec(SMALL);
+    place.write("file", "");
+    let done = place.run(&["x.yaml", "--output", "file/below"]).expect_code(2);
+    assert!(done.stderr.contains("cannot write file/below"), "{}", done.stderr);
+    assert!(!place.path(".perfrun/records").exists());
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_refused() {
+    let place = Workplace::with_spec(SMALL);
+    std::fs::remove_dir(place.path(".perfrun")).unwrap();
+    place.write(".git/HEAD", "");
+    place.write(".perfrun", "");
+    let done = place.run(&["x.yaml"]).expect_code(2);
+    assert!(done.stderr.contains("cannot write"), "{}", done.stderr);
+}
+
+#[test]
+fn a_newer_record_is_refused_and_a_damaged_one_named() {
+    let place = Workplace::with_spec(SMALL);
+    place.run(&["x.yaml"]).expect_code(0);
+    let folder = place.record_folder("x");
+    let path = folder.join("manifest.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen(&format!("\"format\": {FORMAT}"), "\"format\": 99", 1)).unwrap();
+    let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);
+    assert!(done.stderr.contains("has format 99"), "{}", done.stderr);
+    std::fs::write(&path, "{ \"format\": 1 }").unwrap();
+    let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);
+    assert!(done.stderr.contains("is damaged"), "{}", done.stderr);
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(folder.join("samples.parquet"), "not parquet").unwrap();
+    let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);
+    assert!(done.stderr.contains("samples.parquet is damaged"), "{}", done.stderr);
+}
+
+#[test]
+fn a_folder_that_is_no_record_is_named() {
+    check(SMALL, &["report", "."], 2, "is not a record");
+    check(SMALL, &["run", "--resume", "."], 2, "is not a record");
+    check(SMALL, &["x.yaml", "--resume"], 2, "no unfinished record of `x`");
+}
+
+#[test]
+fn absent_devices_are_skipped_or_required() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\ndevices: [cpu, openvino]\n");
+    let place = Workplace::with_spec(&spec);
+    let plan = place.run(&["plan", "x.yaml"]).expect_code(0);
+    assert!(plan.stdout.contains("1 skipped"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("openvino"), "{}", plan.stdout);
+    let done = place.run(&["x.yaml", "--require-devices"]).expect_code(2);
+    assert!(done.stderr.contains("--require-devices"), "{}", done.stderr);
+}
+
+#[test]
+fn free_dimensions_are_named() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    check(&format!("models: {model}\n"), &["x.yaml"], 2, "batch");
+}
+
+#[test]
+fn init_writes_a_specification_that_is_valid_and_never_overwrites() {
+    let place = Workplace::new();
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models");
+    place.run(&["init", models]).expect_code(0);
+    place.run(&["validate", "experiments/models.yaml"]).expect_code(0);
+    let text = place.read("experiments/models.yaml");
+    place.run(&["init", models]).expect_code(2);
+    assert_eq!(text, place.read("experiments/models.yaml"));
+    let printed = place.run(&["init", models, "-o", "-"]).expect_code(0);
+    assert!(printed.stdout.contains("path: /"), "{}", printed.stdout);
+}
+
+#[test]
+fn inspect_says_what_a_model_wants_and_what_is_wrong_with_a_file() {
+    let place = Workplace::new();
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models");
+    let done = place.run(&["inspect", models]).expect_code(0);
+    assert!(done.stdout.contains("image: float32 [batch, 1, 8, 8]"), "{}", done.stdout);
+    place.write("broken.onnx", "this is no model");
+    let done = place.run(&["inspect", "broken.onnx"]).expect_code(2);
+    assert!(done.stderr.contains("broken.onnx"), "{}", done.stderr);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let place = Workplace::new();
+    let mut child = place.command(&["schema"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_dry_run_measures_nothing() {
+    let place = Workplace::with_spec(SMALL);
+    let done = place.run(&["x.yaml", "--dry-run"]).expect_code(0);
+    assert!(done.stdout.contains("1 cells") || done.stdout.contains("= 1 cell"), "{}", done.stdout);
+    assert!(!place.path(".perfrun/records").exists());
+}

@@ -1,0 +1,17 @@
+//! perfrun from the outside, in one binary: linking polars once is enough.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    unreachable_pub,
+    missing_docs,
+    reason = "tests may panic and print"
+)]
+
+mod cli;
+mod docs;
+mod onnxruntime;
+mod pipeline;
+mod report;
+mod spec;
+mod support;
+mod tidy;

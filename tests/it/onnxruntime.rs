@@ -1,0 +1,223 @@
+//! Real models through ONNX Runtime on the CPU. The library is found or fetched as a user's first run does.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use assert_cmd::cargo::CommandCargoExt;
+use perfrun::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
+use perfrun::onnx::ElementType;
+use perfrun::quantity::Nanos;
+use perfrun::runtime;
+use perfrun::spec::model::{GraphOptimization, Stop, Values, Warmup};
+use perfrun::store::{Arm, Outcome};
+use perfrun::worker::{Interrupts, Launch, RunPlan, WorkerRun, run};
+
+use crate::support::Workplace;
+
+/// The library, or why there is none; looked for once.
+fn library() -> &'static Result<PathBuf, String> {
+    static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let found = runtime::find_or_install(None, &runtime::cache_folder(), &mut |_| {});
+        let found = found.map(|library| library.path).map_err(|error| error.to_string());
+        match &found {
+            Ok(path) => println!("onnxruntime tests: run with {}", path.display()),
+            Err(reason) => println!("onnxruntime tests: NOT RUN: {reason}"),
+        }
+        found
+    })
+}
+
+fn model(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn tensor(name: &str, element: ElementType, shape: &[u64], values: Values) -> TensorRequest {
+    TensorRequest { name: name.to_owned(), element, shape: shape.to_vec(), values, seeds: (0..8).collect() }
+}
+
+/// One run of a model with outputs written; `None` where there is no library.
+fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tempfile::TempDir)> {
+    let library = library().as_ref().ok()?;
+    let folder = tempfile::tempdir().unwrap();
+    let request = CellRequest {
+        cell: "test".to_owned(),
+        backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
+            library: library.clone(),
+            model: file.to_owned(),
+            provider: "cpu".to_owned(),
+            intra_threads: 1,
+            inter_threads: 1,
+            graph_optimization: GraphOptimization::All,
+            session: Default::default(),
+        }),
+        tensors,
+        input_sets: 8,
+        outputs: None,
+    };
+    let plan = RunPlan {
+        request,
+        warmup: Warmup::Samples { count: 3 },
+        at_least: Nanos(0),
+        iterations: 1,
+        stop: Some(Stop::Samples { count: 20, max_time: Nanos::from_secs(10) }),
+        outputs: Some(folder.path().to_owned()),
+    };
+    let launch = Launch {
+        executable: Command::cargo_bin("perfrun").unwrap().get_program().into(),
+        wrap: Vec::new(),
+        env: Default::default(),
+        padding: 0,
+        log: folder.path().join("log"),
+        timeout: Nanos::from_secs(120),
+    };
+    let done = run(&launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap();
+    Some((done, folder))
+}
+
+/// The floats of an output file: NumPy's format 1.0 has its header length at byte 8.
+fn floats(folder: &Path, index: usize) -> Vec<f32> {
+    let bytes = std::fs::read(folder.join(format!("{index}.npy"))).unwrap();
+    let header = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    bytes[10 + header..].as_chunks::<4>().0.iter().map(|value| f32::from_le_bytes(*value)).collect()
+}
+
+/// Logits that ONNX Runtime's Python API (1.31.1) gives for an image of ones.
+const PYTHON: [(&str, [f32; 10]); 2] = [
+    (
+        "experiments/models/digits-mlp.onnx",
+        [
+            -0.725_331,
+            -1.683_757,
+            0.332_486_63,
+            -0.652_177_93,
+            2.833_179,
+            -0.883_737_86,
+            -0.511_019,
+            1.431_212_4,
+            -0.472_724_47,
+            -0.833_661_1,
+        ],
+    ),
+    (
+        "experiments/models/digits-cnn.onnx",
+        [
+            -1.067_297_2,
+            2.195_948_1,
+            0.017_673_718,
+            -0.563_083_6,
+            -0.893_612_5,
+            -0.194_078_76,
+            -0.353_146_02,
+            0.056_317_046,
+            1.185_268_5,
+            -0.221_761_23,
+        ],
+    ),
+];
+
+#[test]
+fn outputs_equal_those_of_the_python_api() {
+    for (file, expected) in PYTHON {
+        let image = tensor("image", ElementType::Float32, &[1, 1, 8, 8], Values::Ones);
+        let Some((done, folder)) = run_model(&model(file), vec![image]) else { return };
+        assert_eq!(done.failure, None);
+        for (found, expected) in floats(folder.path(), 0).into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{file}: {found} is not {expected}");
+        }
+        assert_eq!(done.measured.len(), 20);
+        assert_eq!(done.output_hash, done.output_hash_after);
+        let placement = done.placement.unwrap();
+        assert_eq!(placement.nodes.keys().collect::<Vec<_>>(), ["CPUExecutionProvider"]);
+        assert!(placement.runtime_version.unwrap().starts_with("1."));
+        assert!(done.metrics["peak_rss_bytes"] > 1e6 && done.metrics["load_ns"] > 0.0);
+        assert_eq!(done.output_shapes.unwrap()["logits"], [1, 10]);
+    }
+}
+
+#[test]
+fn every_type_of_input_is_fed() {
+    let n = 1000;
+    let tensors = vec![
+        tensor("x", ElementType::Float32, &[n], Values::Random),
+        tensor("half", ElementType::Float16, &[n], Values::Random),
+        tensor("number", ElementType::Int64, &[n], Values::Random),
+        tensor("flag", ElementType::Bool, &[n], Values::Random),
+    ];
+    let Some((done, folder)) = run_model(&model("tests/fixtures/models/input_types.onnx"), tensors) else { return };
+    assert_eq!(done.failure, None);
+    let values = floats(folder.path(), 0);
+    assert!(values.iter().all(|value| value.is_finite()));
+    let distinct: std::collections::BTreeSet<u32> = values.iter().map(|value| value.to_bits()).collect();
+    assert!(distinct.len() > 900, "inputs are random, found {} values", distinct.len());
+}
+
+#[test]
+fn outputs_whose_shape_varies_are_allocated_by_the_runtime_and_said_to_be() {
+    let x = tensor("x", ElementType::Float32, &[64], Values::Random);
+    let Some((done, _folder)) = run_model(&model("tests/fixtures/models/dynamic_output.onnx"), vec![x]) else { return };
+    assert_eq!(done.failure, None);
+    assert_eq!(done.output_shapes, None);
+    assert!(done.placement.unwrap().dynamic_outputs);
+    assert_eq!(done.output_hash, done.output_hash_after);
+}
+
+#[test]
+fn failures_carry_the_runtimes_own_message() {
+    let float = |values| tensor("x", ElementType::Float32, &[1], values);
+    let cases = [
+        ("unknown_operator", float(Values::Ones), FailureKind::Operator, "Frobnicate"),
+        ("fails_when_run", tensor("index", ElementType::Int64, &[4], Values::Ones), FailureKind::Operator, "indices"),
+        ("one_node", tensor("x", ElementType::Float32, &[7], Values::Ones), FailureKind::Shape, "Got: 7 Expected: 1"),
+        ("one_node", tensor("y", ElementType::Float32, &[1], Values::Ones), FailureKind::Shape, "`x`"),
+    ];
+    for (name, input, kind, says) in cases {
+        let file = model(&format!("tests/fixtures/models/{name}.onnx"));
+        let Some((done, _folder)) = run_model(&file, vec![input]) else { return };
+        let failure = done.failure.unwrap();
+        assert!(failure.message.contains(says), "{name}: `{says}` is not in: {}", failure.message);
+        assert_eq!(failure.kind, kind, "{name}: {}", failure.message);
+    }
+}
+
+#[test]
+fn outputs_that_are_no_numbers_are_named() {
+    let x = tensor("x", ElementType::Float32, &[4], Values::Random);
+    let Some((done, _folder)) = run_model(&model("tests/fixtures/models/not_a_number.onnx"), vec![x]) else { return };
+    assert_eq!(done.non_finite, ["y"]);
+}
+
+#[test]
+fn a_damaged_model_is_a_failed_cell_and_the_others_go_on() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    let whole = std::fs::read(model("experiments/models/digits-mlp.onnx")).unwrap();
+    std::fs::write(place.path("whole.onnx"), &whole).unwrap();
+    std::fs::write(place.path("cut.onnx"), &whole[..whole.len() / 2]).unwrap();
+    place.write(
+        "x.yaml",
+        "models: [whole.onnx, cut.onnx]\ninputs: { batch: 1 }\nruns: 2\nvariants: [{ name: one, threads: 1 }]\n\
+         measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    let record = place.record("x");
+    let failed = record.runs.iter().find(|run| run.outcome == Outcome::Failed).unwrap();
+    assert_eq!(failed.failure.as_ref().unwrap().kind, FailureKind::Model, "{}", done.stderr);
+    let completed = record.runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed).count();
+    assert_eq!(completed, 2);
+    assert!(place.read("reports/x/report.md").contains("cut"));
+}
+
+#[test]
+fn a_library_that_is_none_fails_every_cell_with_a_reason() {
+    let place = Workplace::with_spec(&format!(
+        "models: {}\ninputs: {{ batch: 1 }}\nruns: 1\n",
+        model("experiments/models/digits-mlp.onnx").display()
+    ));
+    place.write("libonnxruntime.so.1.31.1", "not a library");
+    let done = place.run(&["x.yaml", "--runtime", "libonnxruntime.so.1.31.1"]).expect_code(2);
+    assert!(done.stderr.contains("libonnxruntime.so.1.31.1"), "{}", done.stderr);
+}

@@ -1,0 +1,291 @@
+//! From YAML to verdict on scripted latencies, and what becomes of workers that fail, parents that die, and Ctrl-C.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use perfrun::compare::{Comparison, against_baseline};
+use perfrun::metric::LATENCY;
+use perfrun::stats::paired::Verdict;
+use perfrun::store::{Arm, Outcome, Record};
+use perfrun::summary::summarize;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::Workplace;
+
+/// A base and one variant whose scripts differ as given.
+fn two(noise: &str, scale: f64) -> String {
+    format!(
+        "backend: {{ mock: {{ median: 1ms, run_sd: {noise}, noise: 1% }} }}\nmodels: [m]\n\
+         variants: [base, {{ name: other, mock: {{ scale: {scale} }} }}]\nruns: 10\n\
+         measure: {{ stop: {{ mode: samples, count: 60 }} }}\n"
+    )
+}
+
+fn comparison(spec: &str) -> Comparison {
+    let place = Workplace::with_spec(spec);
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    let summary = summarize(&record.manifest, &record.runs);
+    against_baseline(&record.manifest.plan, &summary, &LATENCY).into_iter().next().unwrap()
+}
+
+#[test]
+fn ten_percent_more_is_worse() {
+    let found = comparison(&two("0.5%", 1.10));
+    assert_eq!(found.verdict, Verdict::Worse);
+    assert!(found.interval.unwrap().contains(1.0 / 1.10), "{found:?}");
+}
+
+#[test]
+fn ten_percent_less_is_better() {
+    assert_eq!(comparison(&two("0.5%", 0.90)).verdict, Verdict::Better);
+}
+
+#[test]
+fn the_same_script_is_equivalent() {
+    assert_eq!(comparison(&two("0.3%", 1.0)).verdict, Verdict::Equivalent);
+}
+
+#[test]
+fn noise_that_hides_the_difference_is_inconclusive() {
+    assert_eq!(comparison(&two("15%", 1.03)).verdict, Verdict::Inconclusive);
+}
+
+/// Runs a cell that fails beside one that does not.
+fn failing(failure: &str, more: &str) -> (Workplace, Record) {
+    let place = Workplace::with_spec(&format!(
+        "backend: mock\nmodels: [m]\nruns: 6\nvariants: [good, {{ name: bad, {more} mock: {{ fail: {failure} }} }}]\n\
+         measure: {{ timeout: 2s, warmup: {{ mode: samples, count: 5 }}, stop: {{ mode: samples, count: 60 }} }}\n"
+    ));
+    place.run(&["x.yaml"]).expect_code(3);
+    let record = place.record("x");
+    (place, record)
+}
+
+fn outcomes(record: &Record, variant: usize) -> Vec<Outcome> {
+    let cell = record.manifest.plan.cells[variant].id;
+    let mut runs: Vec<_> = record.runs.iter().filter(|run| run.arm == Arm::Main && run.cell == cell).collect();
+    runs.sort_by_key(|run| run.run);
+    runs.iter().map(|run| run.outcome).collect()
+}
+
+fn kind(record: &Record) -> (String, String) {
+    let failure = record.runs.iter().find_map(|run| run.failure.clone()).unwrap();
+    (failure.kind.name().to_owned(), failure.message)
+}
+
+#[test]
+fn a_crash_is_one_failed_run_and_two_are_enough() {
+    let (_place, record) = failing("{ kind: crash, at: measure, runs: [1, 3, 5] }", "");
+    use Outcome::{Completed, Failed, NotRun};
+    assert_eq!(outcomes(&record, 0), [Completed; 6]);
+    assert_eq!(outcomes(&record, 1), [Completed, Failed, Completed, Failed, NotRun, NotRun]);
+    assert_eq!(kind(&record), ("killed".into(), "the worker was killed by signal 6 (SIGABRT)".into()));
+}
+
+#[test]
+fn what_fails_in_the_rehearsal_is_not_run_again() {
+    let (_place, record) = failing("{ kind: error, at: load }", "");
+    assert_eq!(outcomes(&record, 0), [Outcome::Completed; 6]);
+    assert_eq!(outcomes(&record, 1), [Outcome::NotRun; 6]);
+    assert_eq!(kind(&record), ("operator".into(), "scripted failure while it should load".into()));
+}
+
+#[test]
+fn garbage_is_a_protocol_failure() {
+    let (_place, record) = failing("{ kind: garbage, at: warmup, runs: [0, 1] }", "");
+    let (kind, message) = kind(&record);
+    assert_eq!(kind, "protocol");
+    assert!(message.starts_with("the worker wrote `this is not the protocol`"), "{message}");
+}
+
+#[test]
+fn a_hang_meets_its_deadline_and_the_worker_is_gone() {
+    let place = Workplace::with_spec(&format!(
+        "backend: mock\nmodels: [m]\nruns: 1\nvariants:\n  - {{ name: bad, wrap: {}, mock: {{ fail: {{ kind: hang, at: measure, runs: [0] }} }} }}\n\
+         measure: {{ timeout: 1s, stop: {{ mode: samples, count: 60 }} }}\n",
+        REMEMBER_PID
+    ));
+    place.run(&["x.yaml"]).expect_code(3);
+    assert_eq!(kind(&place.record("x")), ("timeout".into(), "the run did not end within 1s".into()));
+    assert_all_gone(&place.path("pids"));
+}
+
+#[test]
+fn a_wrapper_that_is_not_there_is_named() {
+    let (_place, record) = failing("{ kind: error, at: measure, runs: [77] }", "wrap: [no-such-wrapper],");
+    let (kind, message) = kind(&record);
+    assert_eq!(kind, "internal");
+    assert!(message.starts_with("cannot start `no-such-wrapper`"), "{message}");
+}
+
+/// A wrapper that writes down which process becomes the worker.
+const REMEMBER_PID: &str = r#"[sh, -c, 'echo $$ >> pids; exec "$@"', sh]"#;
+
+/// Waits for processes to vanish; they do, or the test hangs and is ended from outside.
+fn assert_all_gone(pids: &Path) {
+    let text = std::fs::read_to_string(pids).unwrap();
+    assert!(!text.is_empty());
+    for pid in text.lines() {
+        let status = format!("/proc/{pid}/status");
+        // A zombie is not running; whoever inherited it will take it away.
+        while std::fs::read_to_string(&status).is_ok_and(|text| !text.contains("State:\tZ")) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Twelve runs of which the one in block 2 never ends.
+fn hanging() -> Workplace {
+    Workplace::with_spec(&format!(
+        "backend: mock\nmodels: [m]\nruns: 4\nmeasure: {{ timeout: 1h, stop: {{ mode: samples, count: 60 }} }}\nvariants:\n\
+         \x20 - {{ name: a, wrap: {REMEMBER_PID} }}\n\
+         \x20 - {{ name: b, wrap: {REMEMBER_PID} }}\n\
+         \x20 - {{ name: c, wrap: {REMEMBER_PID}, mock: {{ fail: {{ kind: hang, at: measure, runs: [2] }} }} }}\n"
+    ))
+}
+
+/// Starts perfrun and returns when it says that block 2 is done, so that the third is under way or about to be.
+fn start_until_third_block(place: &Workplace) -> (Child, BufReader<std::process::ChildStderr>) {
+    let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    read_until(&mut stderr, "block 2 of 4");
+    (child, stderr)
+}
+
+fn read_until(stderr: &mut impl BufRead, text: &str) {
+    let mut line = String::new();
+    while stderr.read_line(&mut line).unwrap() > 0 {
+        if line.contains(text) {
+            return;
+        }
+        line.clear();
+    }
+    panic!("perfrun ended before it said {text}");
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// No run has two outcomes, and those of complete records have one each.
+fn assert_one_outcome_each(record: &Record) {
+    let keys: BTreeSet<_> = record.runs.iter().map(|run| (run.cell, run.arm, run.run)).collect();
+    assert_eq!(keys.len(), record.runs.len());
+    if record.manifest.complete {
+        let main = record.runs.iter().filter(|run| run.arm == Arm::Main).count();
+        assert_eq!(main, record.manifest.plan.cells.len() * record.manifest.plan.runs as usize);
+    }
+}
+
+#[test]
+fn killing_the_parent_leaves_a_readable_record_and_no_orphan_and_resuming_finishes_it() {
+    let place = hanging();
+    let (mut child, _stderr) = start_until_third_block(&place);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    assert_all_gone(&place.path("pids"));
+    let record = place.record("x");
+    assert!(!record.manifest.complete);
+    assert!(record.runs.iter().filter(|run| run.arm == Arm::Main).count() >= 6);
+    assert_one_outcome_each(&record);
+
+    // The hang would come again, so the script is taken out of the manifest, as a user's own fix would be.
+    let manifest = place.record_folder("x").join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"hang\"", "\"error\"")).unwrap();
+    place.run(&["run", "--resume", place.record_folder("x").to_str().unwrap()]).expect_code(3);
+    let record = place.record("x");
+    assert!(record.manifest.complete);
+    assert_eq!(record.manifest.sessions.len(), 2);
+    assert_one_outcome_each(&record);
+}
+
+#[test]
+fn the_second_interrupt_stops_at_once_and_keeps_everything_finished() {
+    let place = hanging();
+    let (mut child, mut stderr) = start_until_third_block(&place);
+    signal(&child, Signal::INT);
+    // Either the hanging run is in flight and the first interrupt is acknowledged, or it never starts.
+    let mut line = String::new();
+    while stderr.read_line(&mut line).unwrap() > 0 && !line.contains("again to stop now") && !line.contains("is kept") {
+        line.clear();
+    }
+    if child.try_wait().unwrap().is_none() {
+        signal(&child, Signal::INT);
+    }
+    std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_all_gone(&place.path("pids"));
+    let folder = place.record_folder("x");
+    assert!(folder.join("report.md").is_file(), "a partial report is in the record's folder");
+    assert!(!place.path("reports/x").join("report.md").exists(), "a partial report is not committed");
+    assert_one_outcome_each(&place.record("x"));
+}
+
+#[test]
+fn a_record_reads_the_same_from_its_journal_and_from_parquet() {
+    let place = Workplace::with_spec(&two("1%", 1.0).replace("runs: 10", "runs: 3"));
+    place.run(&["x.yaml"]).expect_code(0);
+    let parquet = place.record("x");
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::create_dir(copy.path().join("journal")).unwrap();
+    let mut manifest = parquet.manifest.clone();
+    manifest.complete = false;
+    manifest.write(copy.path()).unwrap();
+    for run in &parquet.runs {
+        run.write(copy.path()).unwrap();
+    }
+    let journal = Record::open(copy.path()).unwrap();
+    assert_eq!(journal.runs, parquet.runs);
+    assert!(parquet.runs.iter().any(|run| !run.measured.is_empty()));
+}
+
+#[test]
+fn rendering_again_gives_the_same_bytes() {
+    let place = Workplace::with_spec(&two("1%", 1.02));
+    place.run(&["x.yaml"]).expect_code(0);
+    let folder = place.record_folder("x");
+    let folder = folder.to_str().unwrap();
+    place.run(&["report", folder, "--output", "again"]).expect_code(0);
+    for file in ["report.md", "report.html", "results.json"] {
+        assert_eq!(place.read(&format!("reports/x/{file}")), place.read(&format!("again/{file}")), "{file}");
+    }
+}
+
+#[test]
+fn the_same_specification_gives_the_same_plan_and_the_same_scripted_samples() {
+    let spec = two("1%", 1.0);
+    let (one, other) = (Workplace::with_spec(&spec), Workplace::with_spec(&spec));
+    assert_eq!(one.run(&["plan", "x.yaml", "--json"]).stdout, other.run(&["plan", "x.yaml", "--json"]).stdout);
+    one.run(&["x.yaml"]).expect_code(0);
+    other.run(&["x.yaml"]).expect_code(0);
+    let samples = |place: &Workplace| place.record("x").runs.into_iter().map(|run| run.measured).collect::<Vec<_>>();
+    assert_eq!(samples(&one), samples(&other));
+}
+
+#[test]
+fn less_than_the_whole_specification_is_not_committed() {
+    let place = Workplace::with_spec(&two("1%", 1.0));
+    for flags in [&["--runs", "3"][..], &["--only", "variant=base"], &["--set", "seed=7"]] {
+        let arguments: Vec<&str> = ["x.yaml"].iter().chain(flags).copied().collect();
+        place.run(&arguments).expect_code(0);
+    }
+    assert!(!place.path("reports/x/report.md").exists());
+}
+
+#[test]
+fn a_report_of_another_machine_is_not_overwritten() {
+    let place = Workplace::with_spec(&two("1%", 1.0).replace("runs: 10", "runs: 2"));
+    place.run(&["x.yaml"]).expect_code(0);
+    let results = place.read("reports/x/results.json");
+    let machine = place.record("x").manifest.host.machine;
+    place.write("reports/x/results.json", &results.replace(&machine, "ffffffff"));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("was measured on another machine and stays"), "{}", done.stderr);
+    assert!(place.path(&format!("reports/x@{machine}/report.md")).is_file());
+    place.run(&["x.yaml", "--replace"]).expect_code(0);
+    assert!(place.read("reports/x/results.json").contains(&machine));
+}

@@ -1,0 +1,389 @@
+//! Records made up in memory: seeded latencies on a plan, so that no large file is committed.
+
+use std::collections::BTreeMap;
+
+use perfrun::backend::{Failure, FailureKind, Placement};
+use perfrun::compare::{Comparison, against_baseline};
+use perfrun::host::Host;
+use perfrun::measure::Samples;
+use perfrun::measure::stop::StopReason;
+use perfrun::measure::warm::WarmupStatus;
+use perfrun::metric;
+use perfrun::plan::{self, Plan, Skip};
+use perfrun::report::{Input, Rendered, render};
+use perfrun::revision::Revision;
+use perfrun::spec::model::{
+    Backend, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Threads, Values, Variant,
+};
+use perfrun::stats::quantile::median;
+use perfrun::stats::random::{Xoshiro256PlusPlus, key_seed};
+use perfrun::store::{Arm, FORMAT, Manifest, ModelFile, Outcome, RuntimeUsed, Session, SpecSource, StoredRun};
+use perfrun::summary::{Summary, summarize};
+
+/// A record in memory, with what is derived from it.
+pub(super) struct Fixture {
+    pub(super) manifest: Manifest,
+    pub(super) runs: Vec<StoredRun>,
+    pub(super) summary: Summary,
+    pub(super) comparisons: Vec<Comparison>,
+}
+
+/// How a cell behaves.
+#[derive(Clone, Copy)]
+pub(super) struct Behaviour {
+    /// Typical duration of an iteration in nanoseconds.
+    pub(super) median: f64,
+    /// Standard deviation of the log of a run's own level.
+    pub(super) run_sd: f64,
+    /// Counted samples of a run.
+    pub(super) samples: usize,
+    /// Iterations of a sample.
+    pub(super) iterations: u32,
+}
+
+/// The axes of an experiment, everything else as usual.
+pub(super) struct Axes<'a> {
+    pub(super) models: &'a [&'a str],
+    pub(super) batches: &'a [u64],
+    pub(super) variants: &'a [&'a str],
+    pub(super) devices: &'a [&'a str],
+    pub(super) runs: u32,
+}
+
+impl Fixture {
+    /// Two models, two batch sizes, three variants on a CPU and on a device that is not there: one cell fails in the
+    /// rehearsal, one in some runs, one has too few samples for its percentiles, one comparison stays open.
+    pub(super) fn choose() -> Self {
+        let axes = Axes {
+            models: &["resnet50", "mobilenetv2"],
+            batches: &[1, 16],
+            variants: &["fp32", "int8", "fp16"],
+            devices: &["cpu", "cuda:0"],
+            runs: 10,
+        };
+        let mut fixture = Fixture::new("choose", &axes, |path| match path {
+            "resnet50/b1/fp32/cpu" => usual(18.42e6, 300),
+            "resnet50/b1/int8/cpu" => usual(7.93e6, 600),
+            "resnet50/b1/fp16/cpu" => usual(27.9e6, 200),
+            "resnet50/b16/fp32/cpu" => usual(271.0e6, 30),
+            "resnet50/b16/int8/cpu" => usual(109.0e6, 60),
+            "mobilenetv2/b1/fp32/cpu" => usual(3.12e6, 800),
+            "mobilenetv2/b1/int8/cpu" => Behaviour { run_sd: 0.04, ..usual(3.05e6, 800) },
+            "mobilenetv2/b1/fp16/cpu" => usual(4.41e6, 700),
+            "mobilenetv2/b16/fp32/cpu" => usual(44.1e6, 100),
+            "mobilenetv2/b16/int8/cpu" => Behaviour { run_sd: 0.002, ..usual(44.2e6, 100) },
+            _ => usual(61.0e6, 100),
+        });
+        fixture.skip_device("cuda:0", "cuda:0: no NVIDIA driver here", "run this on a machine with an NVIDIA GPU");
+        let message = "Could not find an implementation for Conv(22) node with name '/conv1/Conv'";
+        let log = "2026-11-20 10:14:02 [E:onnxruntime] failed to load /home/alice/work/resnet50.onnx\nsession.cc:2117 Initialize: NOT_IMPLEMENTED : Conv(22) <float16>";
+        fixture.fail_rehearsal("resnet50/b16/fp16/cpu", FailureKind::Operator, message, Some(log));
+        fixture.fail_runs("mobilenetv2/b16/fp16/cpu", &[3], FailureKind::Timeout, "the run took longer than 10m");
+        fixture.warn("mobilenetv2/b1/int8/cpu", "W_DRIFT", 3);
+        fixture.warn("resnet50/b16/fp32/cpu", "W_PRECISION_NOT_REACHED", 10);
+        fixture.warn("resnet50/b16/int8/cpu", "W_PRECISION_NOT_REACHED", 2);
+        fixture.summarized()
+    }
+
+    /// One tiny model alone: nothing to compare, iterations share samples.
+    pub(super) fn alone() -> Self {
+        let axes = Axes { models: &["mlp"], batches: &[1, 8], variants: &["fp32"], devices: &["cpu"], runs: 10 };
+        let tiny = |median| Behaviour { iterations: 32, ..usual(median, 400) };
+        Fixture::new("alone", &axes, |path| if path.contains("/b1/") { tiny(3.2e3) } else { tiny(5.9e3) }).summarized()
+    }
+
+    /// Seven variants of one model, one of them bimodal by chance of its seeds.
+    pub(super) fn many_variants() -> Self {
+        let names =
+            ["base", "t1", "t2", "t4", "t8", "basic", "extended", "disabled", "no-spin", "arena", "prepack", "tuned"];
+        let axes = Axes { models: &["bert"], batches: &[1], variants: &names, devices: &["cpu"], runs: 10 };
+        let scales = [1.0, 2.9, 1.6, 1.02, 0.97, 1.1, 1.01, 1.4, 0.99, 1.0, 0.995, 0.82];
+        let fixture = Fixture::new("threads", &axes, |path| {
+            let variant = path.split('/').nth(2).unwrap_or_default();
+            let index = names.iter().position(|name| *name == variant).unwrap_or_default();
+            usual(12.5e6 * scales[index], 250)
+        });
+        fixture.summarized()
+    }
+
+    /// Three runs of each cell, interrupted, restricted: nothing may be judged.
+    pub(super) fn interrupted() -> Self {
+        let axes = Axes { models: &["cnn"], batches: &[1], variants: &["fp32", "tuned"], devices: &["cpu"], runs: 10 };
+        let mut fixture =
+            Fixture::new("quick", &axes, |path| usual(if path.contains("tuned") { 39.9e3 } else { 77.0e3 }, 400));
+        fixture.runs.retain(|run| run.run < 3);
+        fixture.manifest.complete = false;
+        fixture.manifest.restrictions = vec!["--only variant=fp32|tuned".to_owned()];
+        fixture.summarized()
+    }
+
+    /// Texts from elsewhere that would be markup.
+    pub(super) fn hostile() -> Self {
+        let axes = Axes { models: &["a.b_c-d"], batches: &[1], variants: &["fp32", "x"], devices: &["cpu"], runs: 5 };
+        let mut fixture = Fixture::new("hostile", &axes, |_| usual(1.0e6, 100));
+        let evil = "</script><script>alert(1)</script> | **x** `y` [z](http://example.org) & \"q\"";
+        fixture.manifest.experiment.description = Some(format!("# {evil}"));
+        fixture.manifest.spec.text = format!("name: hostile\n# ``` {evil}\n");
+        fixture.fail_runs("a.b_c-d/b1/x/cpu", &[1], FailureKind::Internal, evil);
+        fixture.manifest.neighbours = vec![evil.to_owned()];
+        fixture.summarized()
+    }
+
+    /// A complete record in which every cell completes every run.
+    pub(super) fn new(name: &str, axes: &Axes<'_>, behaviour: impl Fn(&str) -> Behaviour) -> Self {
+        let experiment = experiment(name, axes);
+        let plan = plan::expand(&experiment).expect("a plan");
+        let runs = runs(&plan, behaviour);
+        let manifest = manifest(experiment, plan);
+        let summary = Summary { cells: Vec::new() };
+        Fixture { manifest, runs, summary, comparisons: Vec::new() }
+    }
+
+    /// Derives summary and comparisons from the runs as they are now.
+    pub(super) fn summarized(mut self) -> Self {
+        self.runs.sort_by_key(|run| (run.arm, run.block, run.cell));
+        self.summary = summarize(&self.manifest, &self.runs);
+        self.comparisons = against_baseline(&self.manifest.plan, &self.summary, &metric::LATENCY);
+        self
+    }
+
+    pub(super) fn input(&self) -> Input<'_> {
+        Input { manifest: &self.manifest, runs: &self.runs, summary: &self.summary, comparisons: &self.comparisons }
+    }
+
+    pub(super) fn render(&self) -> Rendered {
+        render(&self.input()).expect("a report")
+    }
+
+    fn cell(&self, path: &str) -> usize {
+        let plan = &self.manifest.plan;
+        plan.cells.iter().position(|cell| plan.path(cell) == path).expect("a cell of the plan")
+    }
+
+    fn skip_device(&mut self, device: &str, reason: &str, remedy: &str) {
+        for index in 0..self.manifest.plan.cells.len() {
+            let cell = self.manifest.plan.cells[index];
+            if self.manifest.plan.coordinates(&cell).device == device {
+                let skip = Skip { reason: reason.to_owned(), remedy: Some(remedy.to_owned()) };
+                self.manifest.plan.mark_skipped(index, skip);
+                for run in self.runs.iter_mut().filter(|run| run.cell == cell.id) {
+                    *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Skipped);
+                }
+            }
+        }
+    }
+
+    fn fail_rehearsal(&mut self, path: &str, kind: FailureKind, message: &str, log: Option<&str>) {
+        let id = self.manifest.plan.cells[self.cell(path)].id;
+        for run in self.runs.iter_mut().filter(|run| run.cell == id) {
+            *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::NotRun);
+        }
+        let mut pilot = StoredRun::not_started(id, Arm::Pilot, 0, 0, Outcome::Failed);
+        pilot.failure = Some(Failure::new(kind, message));
+        pilot.log_tail = log.map(str::to_owned);
+        self.runs.push(pilot);
+    }
+
+    fn fail_runs(&mut self, path: &str, numbers: &[u32], kind: FailureKind, message: &str) {
+        let id = self.manifest.plan.cells[self.cell(path)].id;
+        for run in self.runs.iter_mut().filter(|run| run.cell == id && numbers.contains(&run.run)) {
+            *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Failed);
+            run.failure = Some(Failure::new(kind, message));
+        }
+    }
+
+    fn warn(&mut self, path: &str, code: &str, runs: u32) {
+        let id = self.manifest.plan.cells[self.cell(path)].id;
+        for run in self.runs.iter_mut().filter(|run| run.cell == id && run.run < runs) {
+            run.warnings.push(code.to_owned());
+        }
+    }
+}
+
+/// A quiet machine: runs differ by 0.6 %.
+pub(super) fn usual(median: f64, samples: usize) -> Behaviour {
+    Behaviour { median, run_sd: 0.006, samples, iterations: 1 }
+}
+
+fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
+    let input = |batch: &u64| InputPoint {
+        name: format!("b{batch}"),
+        dimensions: BTreeMap::from([("batch".to_owned(), *batch)]),
+        shapes: BTreeMap::new(),
+        values: Values::Random,
+    };
+    let device = |label: &&str| match label.split_once(':') {
+        Some((provider, index)) => Device { provider: provider.to_owned(), index: index.parse().ok() },
+        None => Device { provider: (*label).to_owned(), index: None },
+    };
+    let model = |name: &&str| Model {
+        name: (*name).to_owned(),
+        path: Some(format!("models/{name}.onnx").into()),
+        sha256: None,
+        inputs: None,
+    };
+    let variant = |name: &&str| Variant {
+        name: (*name).to_owned(),
+        precision: Precision::Fp32,
+        threads: Threads { intra: name.strip_prefix('t').and_then(|number| number.parse().ok()), inter: None },
+        ..Variant::default()
+    };
+    Experiment {
+        name: name.to_owned(),
+        description: Some("Which precision and batch on this machine?".to_owned()),
+        models: axes.models.iter().map(model).collect(),
+        inputs: axes.batches.iter().map(input).collect(),
+        variants: axes.variants.iter().map(variant).collect(),
+        devices: axes.devices.iter().map(device).collect(),
+        runs: axes.runs,
+        seed: 42,
+        matrix: Matrix::default(),
+        measure: Measure::default(),
+        backend: Backend::Onnxruntime,
+    }
+}
+
+fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
+    let hash = |text: &str| format!("{:016x}", key_seed(1, text)).repeat(4);
+    let model = |name: &String| {
+        Some(ModelFile {
+            path: format!("models/{name}.onnx"),
+            sha256: hash(name),
+            bytes: 102_146_113,
+            producer: Some("pytorch 2.9.0".to_owned()),
+            parameters: Some(25_530_472),
+            batch_sizes: plan.inputs.iter().map(|input| input.dimensions.get("batch").copied()).collect(),
+        })
+    };
+    let text = format!(
+        "name: {}\nmodels: models/*.onnx\ninputs: {{ batch: [1, 16] }}\nvariants: [fp32, int8, fp16]\n",
+        experiment.name
+    );
+    Manifest {
+        format: FORMAT,
+        perfrun: "0.1.0".to_owned(),
+        record: "20261120T101112Z-0a1b2c3d".to_owned(),
+        spec: SpecSource {
+            path: format!("experiments/{}.yaml", experiment.name),
+            sha256: hash(&text),
+            text,
+            overrides: Vec::new(),
+        },
+        restrictions: Vec::new(),
+        definitions: plan.cells.iter().map(|cell| hash(&plan.path(cell))).collect(),
+        revision: Some(Revision {
+            commit: "3f2a91c05d7e8b6a4c1f0e9d8c7b6a5f4e3d2c1b".to_owned(),
+            dirty: vec![format!("experiments/{}.yaml", experiment.name)],
+        }),
+        host: host(),
+        models: plan.models.iter().map(model).collect(),
+        runtime: Some(RuntimeUsed {
+            version: Some("1.31.1".to_owned()),
+            build: Some("ORT Build Info: git-branch=rel-1.31.1, build type=Release".to_owned()),
+            origin: "the cache".to_owned(),
+            sha256: hash("library"),
+        }),
+        default_threads: 4,
+        iterations: vec![1; plan.groups.len()],
+        neighbours: Vec::new(),
+        sessions: vec![Session {
+            started: "2026-11-20T10:11:12Z".to_owned(),
+            boot: Some("5ad0c0de".to_owned()),
+            command: format!("perfrun experiments/{}.yaml", experiment.name),
+            perfrun: "0.1.0".to_owned(),
+        }],
+        complete: true,
+        experiment,
+        plan,
+    }
+}
+
+fn host() -> Host {
+    Host {
+        machine: "b1946ac92492d234".to_owned(),
+        cpu: Some("AMD EPYC 7R13 Processor".to_owned()),
+        logical_cpus: Some(8),
+        allowed_cpus: Some("0-7".to_owned()),
+        allowed_cores: Some(4),
+        cpu_quota: None,
+        smt: Some(true),
+        governor: None,
+        turbo: Some(true),
+        virtual_machine: Some(true),
+        memory_bytes: Some(33_285_996_544),
+        system: "linux x86_64".to_owned(),
+        kernel: Some("6.8.0-1021".to_owned()),
+        clock_source: Some("tsc".to_owned()),
+        aslr: Some(2),
+    }
+}
+
+fn runs(plan: &Plan, behaviour: impl Fn(&str) -> Behaviour) -> Vec<StoredRun> {
+    let mut runs = Vec::new();
+    for cell in &plan.cells {
+        let path = plan.path(cell);
+        let behaviour = behaviour(&path);
+        let batch = plan.inputs[cell.input as usize].dimensions.get("batch").copied().unwrap_or(1);
+        for run in 0..plan.runs {
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(7, &format!("{path}/{run}")));
+            runs.push(completed(
+                StoredRun::not_started(cell.id, Arm::Main, run, 0, Outcome::Completed),
+                behaviour,
+                batch,
+                &mut random,
+            ));
+        }
+    }
+    runs
+}
+
+fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut Xoshiro256PlusPlus) -> StoredRun {
+    // The machine drifts from block to block, alike for every cell; a run has a level of its own.
+    let drift = 1.0 + 0.01 * (f64::from(run.block) * 0.7).sin();
+    let level = behaviour.median * drift * (behaviour.run_sd * random.normal()).exp();
+    let mut samples = Samples::default();
+    let mut start = 900_000_000;
+    for _ in 0..behaviour.samples {
+        let burst = if random.unit() < 0.02 { 1.0 + 0.3 * random.unit() } else { 1.0 };
+        let noise = (0.015 * random.normal()).exp() * burst;
+        let duration = (level * noise * f64::from(behaviour.iterations)) as u64;
+        samples.start_ns.push(start);
+        samples.duration_ns.push(duration);
+        samples.input.push(0);
+        start += duration + 90;
+    }
+    run.iterations = behaviour.iterations;
+    run.warmup_status = Some(WarmupStatus::Converged);
+    run.stop_reason = Some(StopReason::Precision);
+    run.measured = samples;
+    run.output_hash = Some("00f1e2d3c4b5a697".to_owned());
+    run.placement = Some(Placement {
+        runtime_version: Some("1.31.1".to_owned()),
+        build: None,
+        nodes: BTreeMap::from([("CPUExecutionProvider".to_owned(), 122)]),
+        input_pool_bytes: 4_816_896,
+        dynamic_outputs: false,
+    });
+    let durations: Vec<f64> = run.durations().collect();
+    let typical = median(&durations).unwrap_or_default();
+    let vary = |random: &mut Xoshiro256PlusPlus, value: f64, share: f64| value * (share * random.normal()).exp();
+    let rate = 1e9 / (typical * 1.004);
+    let values = [
+        (metric::LATENCY, typical),
+        (metric::THROUGHPUT, rate),
+        (metric::ITEMS, rate * batch as f64),
+        (metric::SPAWN, vary(random, 9.1e6, 0.05)),
+        (metric::LOAD, vary(random, 182.0e6, 0.03)),
+        (metric::FIRST_INFERENCE, vary(random, typical * 3.1, 0.08)),
+        (metric::TIME_TO_STEADY, vary(random, 512.0e6, 0.1)),
+        (metric::PEAK_RSS, vary(random, 214.0 * 1_048_576.0, 0.004).round()),
+        (metric::CPU_TIME, vary(random, typical * 3.8, 0.01)),
+        (metric::CPU_UTILISATION, vary(random, 3.8, 0.004)),
+        (metric::CLOCK_OVERHEAD, 20.0),
+        (metric::CLOCK_RESOLUTION, 10.0),
+        (metric::WARMUP_SAMPLES, 48.0),
+        (metric::INPUT_POOL, 4_816_896.0),
+    ];
+    run.metrics = values.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
+    run
+}

@@ -1,0 +1,98 @@
+//! A folder of its own for each test, and perfrun in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use assert_cmd::cargo::CommandCargoExt;
+use perfrun::store::Record;
+use tempfile::TempDir;
+
+/// A temporary folder that is a root of its own.
+pub struct Workplace {
+    folder: TempDir,
+}
+
+/// What a command did.
+pub struct Done {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Workplace {
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join(".perfrun")).unwrap();
+        Workplace { folder }
+    }
+
+    /// A workplace with `x.yaml`.
+    pub fn with_spec(text: &str) -> Self {
+        let place = Workplace::new();
+        place.write("x.yaml", text);
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// perfrun in this folder, with nothing of this machine's settings.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::cargo_bin("perfrun").unwrap();
+        command.args(arguments).current_dir(self.root()).env_remove("ORT_DYLIB_PATH").env("NO_COLOR", "1");
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Done {
+        Done::from(self.command(arguments).output().unwrap())
+    }
+
+    /// The only record of the experiment.
+    pub fn record_folder(&self, experiment: &str) -> PathBuf {
+        let records: Vec<PathBuf> = fs::read_dir(self.path(&format!(".perfrun/records/{experiment}")))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(records.len(), 1, "one record is expected: {records:?}");
+        records[0].clone()
+    }
+
+    pub fn record(&self, experiment: &str) -> Record {
+        Record::open(&self.record_folder(experiment)).unwrap()
+    }
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Done {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Done {
+    /// Fails with everything that was printed unless the code is as expected.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}

@@ -1,0 +1,96 @@
+//! Rules about the code itself.
+
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = WalkDir::new(&root).sort_by_file_name().into_iter().map(|entry| entry.unwrap().into_path());
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| (path.strip_prefix(&root).unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+/// Modules in the order of lib.rs.
+fn modules() -> Vec<String> {
+    let lib = sources().into_iter().find(|(path, _)| path == Path::new("lib.rs")).unwrap().1;
+    let names = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';').map(str::to_owned));
+    names.collect()
+}
+
+/// The code without its tests, which may use anything.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+#[test]
+fn a_module_uses_only_those_above_it() {
+    let modules = modules();
+    let place = |name: &str| modules.iter().position(|module| module == name);
+    assert!(modules.len() > 10);
+    for (path, text) in sources() {
+        let first = path.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let Some(own) = place(first.trim_end_matches(".rs")) else { continue };
+        for used in without_tests(&text).split("crate::").skip(1) {
+            let name: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            if let Some(other) = place(&name) {
+                assert!(other <= own, "{} uses `{name}`, which lib.rs has below it", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn crates_are_named_where_they_belong() {
+    let rules: [(&str, &[&str]); 4] = [
+        ("ort::", &["backend/onnxruntime.rs"]),
+        ("polars::", &["store/"]),
+        ("clap::", &["cli.rs"]),
+        ("plotters::", &["report/"]),
+    ];
+    for (path, text) in sources() {
+        let shown = path.to_string_lossy().replace('\\', "/");
+        for (name, places) in rules {
+            let named = text.lines().any(|line| {
+                let code = line.trim_start();
+                !code.starts_with("//")
+                    && (code.starts_with(&format!("use {name}")) || code.contains(&format!(" {name}")))
+            });
+            assert!(!named || places.iter().any(|place| shown.starts_with(place)), "{shown} names {name}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stays_in_the_backend_and_says_why() {
+    for (path, text) in sources() {
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            if !line.contains("unsafe {") || line.trim_start().starts_with("//") {
+                continue;
+            }
+            assert!(path.starts_with("backend") || path.starts_with("device"), "{} has unsafe code", path.display());
+            let before = &lines[index.saturating_sub(4)..index];
+            assert!(
+                before.iter().any(|line| line.contains("SAFETY:")),
+                "{}:{} has no SAFETY",
+                path.display(),
+                index + 1
+            );
+        }
+    }
+}
+
+#[test]
+fn files_stay_short() {
+    for (path, text) in sources() {
+        // Generated from a schema of the ONNX project's making.
+        if path.ends_with("generated.rs") {
+            continue;
+        }
+        let lines = text.lines().count();
+        assert!(lines <= 460, "{} has {lines} lines; is it still one idea?", path.display());
+    }
+}

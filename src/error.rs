@@ -31,6 +31,7 @@ pub enum Error {
     Plan(#[from] PlanError),
     /// The facts of host and files.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Prepare(#[from] PrepareError),
     /// The runtime library.
     #[error(transparent)]
@@ -44,6 +45,7 @@ pub enum Error {
     Report(#[from] ReportError),
     /// A model file.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Onnx(#[from] OnnxError),
     /// The machine's lock.
     #[error(transparent)]

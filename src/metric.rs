@@ -82,7 +82,7 @@ pub const THROUGHPUT: Metric = metric(
 /// Items per second of one stream.
 pub const ITEMS: Metric =
     metric("items_per_s", "items/s", PerSecond, HigherIsBetter, "throughput times the batch size, one stream");
-/// From starting the worker process to its main function.
+/// From starting the worker process to its first answer.
 pub const SPAWN: Metric =
     metric("spawn_ns", "spawn", Nanoseconds, LowerIsBetter, "from starting the worker process to its first answer");
 /// Session creation.

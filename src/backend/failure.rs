@@ -19,7 +19,7 @@ impl Failure {
     }
 }
 
-/// The kinds of failure that a record knows (DESIGN 6).
+/// The kinds of failure that a record knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {

@@ -107,26 +107,21 @@ pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui
         let label = if index == 0 { "answer" } else { "" };
         text.push_str(&ui.labelled_text(label, &format!("{} {}", sentence.lead, sentence.text)));
     }
-    let place = Place::of(&std::path::absolute(&record.folder).map_err(|source| Error::io(&record.folder, source))?)?;
-    let names: Vec<String> = written
-        .iter()
-        .filter(|path| path.extension().is_none_or(|extension| extension != "svg"))
-        .map(|path| shown(path, &place))
-        .collect();
-    text.push_str(&ui.labelled_text("wrote", &names.join("  ")));
+    text.push_str(&ui.labelled_text("wrote", &shown(folder, &written)));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     Ok(written)
 }
 
-/// A path as the user would type it.
-fn shown(path: &Path, place: &Place) -> String {
+/// The folder as the user would type it, then the files in it: `reports/x/report.md  report.html  results.json`.
+fn shown(folder: &Path, written: &[PathBuf]) -> String {
     let current = std::env::current_dir().unwrap_or_default();
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match absolute.strip_prefix(&current) {
-        Ok(below) => below.display().to_string(),
-        Err(_) if absolute.starts_with(&place.root) => absolute.display().to_string(),
-        Err(_) => path.display().to_string(),
-    }
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = absolute.strip_prefix(&current).unwrap_or(&absolute);
+    let is_text = |path: &&PathBuf| path.extension().is_none_or(|extension| extension != "svg");
+    let names = written.iter().filter(is_text).filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
+    let names: Vec<_> = names.collect();
+    // A break inside a path could not be copied, so the names are separated by spaces alone.
+    format!("{}/{}", folder.display(), names.join("  "))
 }
 
 /// Opens the HTML file with what the desktop uses for it.

@@ -8,8 +8,7 @@ use crate::cli::RunArgs;
 use crate::error::{Error, ExitCode};
 use crate::event::Event;
 use crate::host::{self, Neighbour};
-use crate::run::prepare::{self, Provenance};
-use crate::run::{Ended, Job, Prepared};
+use crate::run::{self, Ended, Job, Prepared, Provenance};
 use crate::runtime::{self, Library};
 use crate::spec::Loaded;
 use crate::spec::model::Backend;
@@ -59,18 +58,21 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         })?;
         return resume(&folder, arguments, interrupts, ui);
     }
-    let mut prepared = prepare::prepare(&loaded.experiment)?;
+    let mut prepared = run::prepare(&loaded.experiment)?;
+    specs::select(&mut prepared.plan, loaded, arguments.overrides.only.as_deref())?;
     if arguments.require_devices {
         require_devices(&prepared)?;
     }
-    specs::select(&mut prepared.plan, loaded, arguments.overrides.only.as_deref())?;
     if arguments.dry_run {
         return super::print(ui, &listing::describe(&loaded.experiment, &prepared));
     }
     let target = super::report::target(&place, loaded, arguments)?;
     let library = library(&loaded.experiment.backend, arguments, ui)?;
     let real = library.is_some();
-    let _lock = if real { Some(lock(&loaded.experiment.name, arguments, interrupts, ui)?) } else { None };
+    let _lock = if real { lock(&loaded.experiment.name, arguments, interrupts, ui)? } else { None };
+    if interrupts.count() > 0 {
+        return Ok(ExitCode::Interrupted);
+    }
     let neighbours = if real { quiet(arguments.wait, interrupts, ui) } else { Vec::new() };
     let provenance = Provenance {
         spec: loaded,
@@ -78,12 +80,13 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         overrides: &arguments.overrides.set,
         restrictions: specs::restrictions(&arguments.overrides),
         host: host::describe(),
-        neighbours: neighbours.iter().map(|n| format!("{} uses {:.1} processors", n.name, n.cpus)).collect(),
+        others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum(),
         library: library.as_ref(),
         command: command_line(&place),
         executable: executable()?,
     };
-    let job = prepare::create(prepared, &place, provenance)?;
+    let job = run::create(prepared, &place, provenance)?;
+    tell_neighbours(&neighbours, ui);
     execute(job, &place, target, arguments, interrupts, ui)
 }
 
@@ -98,11 +101,17 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     let experiment = record.manifest.experiment.clone();
     let library = library(&experiment.backend, arguments, ui)?;
     let _lock = match library {
-        Some(_) => Some(lock(&experiment.name, arguments, interrupts, ui)?),
+        Some(_) => lock(&experiment.name, arguments, interrupts, ui)?,
         None => None,
     };
+    if interrupts.count() > 0 {
+        return Ok(ExitCode::Interrupted);
+    }
+    if library.is_some() {
+        tell_neighbours(&quiet(arguments.wait, interrupts, ui), ui);
+    }
     let target = super::report::target_of_record(&place, &record, arguments);
-    let job = prepare::resume(record, &place, library.as_ref(), command_line(&place), executable()?)?;
+    let job = run::resume(record, library.as_ref(), command_line(&place), executable()?)?;
     execute(job, &place, target, arguments, interrupts, ui)
 }
 
@@ -118,7 +127,7 @@ fn execute(
         ui.note(note);
     }
     let mut live = Live::new(ui);
-    let ended = crate::run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
     live.finish();
     let ended = ended?;
     let folder = match ended {
@@ -126,7 +135,10 @@ fn execute(
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
-    let written = super::report::write(&job.record, &folder, &arguments.format, ui)?;
+    let written = super::report::write(&job.record, &folder, &arguments.format, ui).inspect_err(|_| {
+        let record = place.relative(&job.record.folder);
+        ui.note(&format!("the record is whole; once there is room, render it with: perfrun report {record}"));
+    })?;
     if ended == Ended::Interrupted {
         let record = place.relative(&job.record.folder);
         ui.note(&format!("everything finished so far is kept; go on with: perfrun run --resume {record}"));
@@ -147,7 +159,7 @@ fn outcome(record: &Record) -> ExitCode {
 }
 
 fn require_devices(prepared: &Prepared) -> Result<(), Error> {
-    let absent: Vec<&str> = prepared.plan.skips.iter().map(|skip| skip.reason.as_str()).collect();
+    let absent: Vec<&str> = prepared.absent_devices().map(|skip| skip.reason.as_str()).collect();
     if absent.is_empty() {
         return Ok(());
     }
@@ -166,15 +178,16 @@ fn library(backend: &Backend, arguments: &RunArgs, ui: &Ui) -> Result<Option<Lib
     Ok(Some(found))
 }
 
-/// Waits for its turn on this machine, saying for whom.
-fn lock(name: &str, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<MachineLock, Error> {
+/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
+fn lock(name: &str, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
     let path = lock::default_path();
     let mut told = false;
     loop {
         match MachineLock::try_take(&path, &holder) {
-            Ok(lock) => return Ok(lock),
-            Err(LockError::Held { holder }) if !arguments.no_wait && interrupts.count() == 0 => {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(LockError::Held { .. }) if interrupts.count() > 0 => return Ok(None),
+            Err(LockError::Held { holder }) if !arguments.no_wait => {
                 if !told {
                     told = true;
                     ui.labelled("waiting", &format!("another perfrun measures on this machine: {holder}"));
@@ -202,6 +215,20 @@ fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui)
         }
         std::thread::sleep(Duration::from_secs(2));
     }
+}
+
+/// Says who else uses the machine, before anything is measured.
+fn tell_neighbours(neighbours: &[Neighbour], ui: &Ui) {
+    if neighbours.is_empty() {
+        return;
+    }
+    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
+    let names: Vec<&str> = neighbours.iter().take(4).map(|neighbour| neighbour.name.as_str()).collect();
+    let text = format!(
+        "BUSY: {} use {used:.1} processors; expect higher latencies and more noise (--wait 5m waits for quiet)",
+        names.join(", ")
+    );
+    ui.labelled("machine", &text);
 }
 
 /// The command as it was typed, without the folders of this user.

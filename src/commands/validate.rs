@@ -11,7 +11,9 @@ pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> 
     let mut code = ExitCode::Done;
     for path in specs::find(&arguments.specs)? {
         match check(&path, &overrides, ui) {
-            Ok(line) => ui.note(&line),
+            Ok(line) => {
+                super::print(ui, &line)?;
+            }
             Err(error) => {
                 code = code.worst(error.exit_code());
                 ui.error(error.into());
@@ -28,5 +30,5 @@ fn check(path: &std::path::Path, overrides: &Overrides, ui: &Ui) -> Result<Strin
     for idle in &plan.product.idle_selectors {
         ui.note(&format!("warning: {idle} matches no cell"));
     }
-    Ok(format!("{}: valid, {} = {} cells", path.display(), plan.product, plan.cells.len()))
+    Ok(format!("{}: valid, {} = {} cells\n", path.display(), plan.product, plan.cells.len()))
 }

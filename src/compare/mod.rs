@@ -34,6 +34,31 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// Why not more, where the verdict is inconclusive.
     pub hint: Option<Hint>,
+    /// Why there is no verdict whatever the interval says; the verdict is then inconclusive.
+    pub withheld: Option<Withheld>,
+}
+
+/// What forbids a verdict (MEASUREMENT 12.3 and 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// Outputs with NaN or infinity: what was timed is not the model's work.
+    NotFinite,
+    /// More than a fifth of the runs failed or were given up.
+    ManyFailures,
+    /// More than half of the runs never became steady.
+    NotSteady,
+}
+
+impl Withheld {
+    /// The reason as a fragment.
+    pub fn words(self) -> &'static str {
+        match self {
+            Withheld::NotFinite => "outputs with NaN or infinity",
+            Withheld::ManyFailures => "more than a fifth of the runs failed",
+            Withheld::NotSteady => "most runs never became steady",
+        }
+    }
 }
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.
@@ -52,6 +77,7 @@ pub fn against_baseline(plan: &Plan, summary: &Summary, metric: &Metric) -> Vec<
 fn compare(summary: &Summary, baseline: usize, cell: usize, metric: &Metric) -> Option<Comparison> {
     let ratios = log_ratios(&summary.cells[baseline], &summary.cells[cell], metric);
     let paired = compare_paired(&ratios, MARGIN, CONFIDENCE)?;
+    let withheld = [baseline, cell].into_iter().find_map(|index| withheld(&summary.cells[index]));
     // Theta above 0 is worse, so the speedup is its negative exponential and the ends of the interval swap.
     let speedup = |theta: f64| (-theta).exp();
     Some(Comparison {
@@ -62,9 +88,26 @@ fn compare(summary: &Summary, baseline: usize, cell: usize, metric: &Metric) -> 
         interval: paired.interval.map(|interval| Interval { low: speedup(interval.high), high: speedup(interval.low) }),
         blocks: paired.blocks,
         margin: MARGIN,
-        verdict: paired.verdict,
-        hint: paired.hint,
+        verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
+        hint: paired.hint.filter(|_| withheld.is_none()),
+        withheld,
     })
+}
+
+/// What of a cell forbids verdicts about it.
+fn withheld(cell: &CellSummary) -> Option<Withheld> {
+    let runs = cell.runs;
+    let with = |code: &str| cell.warnings.get(code).copied().unwrap_or(0);
+    let lost = runs.failed + runs.not_run;
+    if with("W_OUTPUT_NONFINITE") > 0 {
+        Some(Withheld::NotFinite)
+    } else if lost * 5 > lost + runs.completed {
+        Some(Withheld::ManyFailures)
+    } else if with("W_NO_STEADY_STATE") * 2 > runs.completed {
+        Some(Withheld::NotSteady)
+    } else {
+        None
+    }
 }
 
 /// Log of candidate over baseline in each block that both completed; positive is worse.
@@ -78,4 +121,75 @@ fn log_ratios(baseline: &CellSummary, candidate: &CellSummary, metric: &Metric) 
         (*value > 0.0 && *base > 0.0).then(|| sign * (value.ln() - base.ln()))
     };
     to.per_run.iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::{ITEMS, LATENCY};
+    use crate::stats::interval::mean_interval;
+    use crate::summary::{MetricSummary, RunCounts};
+    use std::collections::BTreeMap;
+
+    fn cell(values: &[f64], metric: &Metric) -> CellSummary {
+        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
+        let estimate = mean_interval(values, CONFIDENCE).expect("values");
+        CellSummary {
+            id: "0123456789abcdef".parse().expect("an id"),
+            runs: RunCounts { completed: values.len() as u32, ..RunCounts::default() },
+            metrics: BTreeMap::from([(metric.name.to_owned(), MetricSummary { estimate, per_run })]),
+            latency: None,
+            failures: Vec::new(),
+            warnings: BTreeMap::new(),
+            output_hash: None,
+            iterations: 1,
+            dynamic_outputs: false,
+            nodes: BTreeMap::new(),
+        }
+    }
+
+    fn compared(base: CellSummary, other: CellSummary, metric: &Metric) -> Comparison {
+        compare(&Summary { cells: vec![base, other] }, 0, 1, metric).expect("common blocks")
+    }
+
+    const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0];
+
+    #[test]
+    fn more_time_is_worse_and_a_higher_rate_is_better() {
+        let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
+        let time = compared(cell(&BASE, &LATENCY), cell(&higher, &LATENCY), &LATENCY);
+        assert_eq!(time.verdict, Verdict::Worse);
+        assert!((time.speedup - 1.0 / 1.1).abs() < 1e-9);
+        let rate = compared(cell(&BASE, &ITEMS), cell(&higher, &ITEMS), &ITEMS);
+        assert_eq!(rate.verdict, Verdict::Better);
+        assert!((rate.speedup - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pairs_are_made_by_block_and_lost_blocks_are_dropped() {
+        let mut other = cell(&BASE, &LATENCY);
+        let per_run = &mut other.metrics.get_mut(LATENCY.name).expect("latency").per_run;
+        per_run.remove(2);
+        assert_eq!(compared(cell(&BASE, &LATENCY), other, &LATENCY).blocks, 5);
+    }
+
+    #[test]
+    fn no_verdict_on_wrong_outputs_many_failures_or_unsteady_runs() {
+        let faster: Vec<f64> = BASE.iter().map(|value| value * 0.5).collect();
+        let verdict = |change: &dyn Fn(&mut CellSummary)| {
+            let mut other = cell(&faster, &LATENCY);
+            change(&mut other);
+            let found = compared(cell(&BASE, &LATENCY), other, &LATENCY);
+            (found.verdict, found.withheld)
+        };
+        assert_eq!(verdict(&|_| {}), (Verdict::Better, None));
+        let withheld = |reason| (Verdict::Inconclusive, Some(reason));
+        let warn = |code: &'static str, runs: u32| {
+            move |cell: &mut CellSummary| cell.warnings = BTreeMap::from([(code.to_owned(), runs)])
+        };
+        assert_eq!(verdict(&warn("W_OUTPUT_NONFINITE", 1)), withheld(Withheld::NotFinite));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 3)), (Verdict::Better, None));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 4)), withheld(Withheld::NotSteady));
+        assert_eq!(verdict(&|cell| cell.runs.failed = 2), withheld(Withheld::ManyFailures));
+    }
 }

@@ -48,6 +48,9 @@ pub struct Measured {
 /// `max_time` beats every minimum, but this many samples are always taken (DESIGN 5).
 const LEAST_SAMPLES: usize = 5;
 
+/// Room that is reserved beforehand; beyond it, columns grow between samples, outside the timed region.
+const MOST_RESERVED: usize = 1 << 20;
+
 /// Samples until `rule` is satisfied.
 ///
 /// # Errors
@@ -59,7 +62,7 @@ pub fn measure<B: Backend + ?Sized, C: Clock + ?Sized>(
     iterations: u32,
 ) -> Result<Measured, Failure> {
     let mut stopping = Stopping::new(rule);
-    let mut samples = Samples::with_capacity(stopping.most_samples());
+    let mut samples = Samples::with_capacity(stopping.most_samples().min(MOST_RESERVED));
     let started = sampler.elapsed();
     loop {
         sampler.take(iterations, &mut samples)?;

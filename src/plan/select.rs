@@ -1,10 +1,7 @@
 //! Selectors against a plan: each becomes one truth table an axis, so that a million cells are matched by lookups.
 
-use std::collections::BTreeMap;
-
-use globset::{Glob, GlobMatcher};
-
 use super::{Cell, Plan};
+use crate::spec::Matcher;
 use crate::spec::model::{InputPoint, Selector};
 
 /// A selector ready to be asked about the cells of one plan.
@@ -25,20 +22,13 @@ impl CompiledSelector {
         variants: &[String],
         devices: &[String],
     ) -> Self {
-        let names = |key: &str, entries: &[String]| -> Vec<bool> {
-            match selector.0.get(key) {
-                Some(patterns) => {
-                    let patterns = Patterns::new(patterns);
-                    entries.iter().map(|entry| patterns.matches(entry)).collect()
-                }
-                None => vec![true; entries.len()],
-            }
-        };
+        let matcher = selector.matcher();
+        let table = |key: &str, names: &[String]| names.iter().map(|name| matcher.allows(key, name)).collect();
         CompiledSelector {
-            models: names("model", models),
-            inputs: input_table(&selector.0, inputs),
-            variants: names("variant", variants),
-            devices: names("device", devices),
+            models: table("model", models),
+            inputs: inputs.iter().map(|input| allows_input(&matcher, input)).collect(),
+            variants: table("variant", variants),
+            devices: table("device", devices),
         }
     }
 
@@ -61,57 +51,8 @@ impl CompiledSelector {
     }
 }
 
-fn input_table(keys: &BTreeMap<String, Vec<String>>, inputs: &[InputPoint]) -> Vec<bool> {
-    let mut table = vec![true; inputs.len()];
-    for (key, patterns) in keys {
-        if ["model", "variant", "device", "runtime"].contains(&key.as_str()) {
-            continue;
-        }
-        let patterns = Patterns::new(patterns);
-        for (matched, point) in table.iter_mut().zip(inputs) {
-            let hit = if key == "input" {
-                patterns.matches(&point.name)
-            } else {
-                point.dimensions.get(key).is_some_and(|value| patterns.matches(&value.to_string()))
-            };
-            *matched &= hit;
-        }
-    }
-    table
-}
-
-/// The alternatives for one key.
-struct Patterns {
-    texts: Vec<String>,
-    globs: Vec<GlobMatcher>,
-}
-
-impl Patterns {
-    fn new(patterns: &[String]) -> Self {
-        // A text that is no valid glob can still be equal to a name.
-        let globs =
-            patterns.iter().filter_map(|text| Glob::new(text).ok()).map(|glob| glob.compile_matcher()).collect();
-        Patterns { texts: patterns.to_vec(), globs }
-    }
-
-    /// Equal, a glob that matches, or a device without its number: `cuda` for `cuda:1`.
-    fn matches(&self, name: &str) -> bool {
-        let kind = name.split_once(':').map(|(kind, _)| kind);
-        self.texts.iter().any(|text| text == name || Some(text.as_str()) == kind)
-            || self.globs.iter().any(|glob| glob.is_match(name))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_globs_and_kinds_match() {
-        let patterns = Patterns::new(&["res*".to_owned(), "cuda".to_owned(), "[".to_owned()]);
-        assert!(patterns.matches("resnet50"));
-        assert!(patterns.matches("cuda:1"));
-        assert!(patterns.matches("["));
-        assert!(!patterns.matches("cpu"));
-    }
+/// An input matches by its name and by every dimension that is asked about; one that it does not set is no match.
+fn allows_input(matcher: &Matcher, input: &InputPoint) -> bool {
+    let has = |key: &str| input.dimensions.get(key).is_some_and(|size| matcher.allows(key, &size.to_string()));
+    matcher.allows("input", &input.name) && matcher.dimensions().all(has)
 }

@@ -131,7 +131,10 @@ impl Column {
             Some(choice) => {
                 let decimals = self.decimals.filter(|decimals| choice.allows(*decimals)).unwrap_or(choice.preferred);
                 let half_width = shown_interval(estimate).map(|interval| interval.half_width() / self.scale.factor);
-                (fixed(scaled, decimals), half_width.map(|half_width| fixed(half_width, decimals)))
+                // Runs that all gave the same value have an interval of no width, which no digit should blur.
+                let text =
+                    |half_width: f64| if half_width == 0.0 { "0".to_owned() } else { fixed(half_width, decimals) };
+                (fixed(scaled, decimals), half_width.map(text))
             }
         }
     }
@@ -205,20 +208,25 @@ pub fn ratio(value: f64, interval: Option<Interval>) -> String {
         _ => 2,
     };
     let Some(interval) = interval else { return format!("{}x", fixed(value, decimals)) };
-    if fixed(interval.low, decimals) == fixed(interval.high, decimals) {
+    if interval.low < interval.high && fixed(interval.low, decimals) == fixed(interval.high, decimals) {
         decimals += 1;
     }
     let [value, low, high] = [value, interval.low, interval.high].map(|number| fixed(number, decimals));
     format!("{value}x [{low}, {high}]")
 }
 
-/// `2.67x [2.64, 2.70] faster`, or `1.93x (3 runs, not judged)` below five common blocks.
+/// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `not judged` where a verdict is
+/// withheld.
 pub fn speedup(comparison: &Comparison) -> String {
     let ratio = ratio(comparison.speedup, comparison.interval);
+    if let Some(withheld) = comparison.withheld {
+        return format!("{ratio} (not judged: {})", withheld.words());
+    }
     if comparison.interval.is_none() {
         return format!("{ratio} ({}, not judged)", count(comparison.blocks as u64, "run"));
     }
-    format!("{ratio} {}", verdict_word(&comparison.metric, comparison.verdict))
+    let word = verdict_word(&comparison.metric, comparison.verdict);
+    format!("{ratio} {}", if comparison.withheld.is_some() { "not judged" } else { word })
 }
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
@@ -301,7 +309,7 @@ mod tests {
         assert_eq!(column(&[estimate(39_912.0, 210.0)]), ["39.9 us ± 0.2"]);
         assert_eq!(column(&[estimate(18_420_000.0, 110_000.0)]), ["18.42 ms ± 0.11"]);
         assert_eq!(column(&[estimate(271_234_000.0, 2_100_000.0)]), ["271 ms ± 2"]);
-        assert_eq!(column(&[estimate(39_912.0, 0.0)]), ["39.91 us ± 0.00"]);
+        assert_eq!(column(&[estimate(39_912.0, 0.0)]), ["39.91 us ± 0"]);
         assert_eq!(column(&[estimate(39_912.0, 97.0)]), ["39.91 us ± 0.10"]);
     }
 
@@ -325,11 +333,18 @@ mod tests {
 
     #[test]
     fn large_numbers_are_rounded_to_what_is_known() {
-        let estimate = estimate(54_321.0, 1_300.0);
-        let column = Column::fit(Unit::PerSecond, [&estimate]);
-        assert_eq!(column.value(&estimate), "54.3 ± 1.3");
-        assert_eq!(column.heading("items/s"), "items/s, thousands");
-        assert_eq!(fixed(54_321.0, -2), "54300");
+        let thousands = estimate(54_321.0, 1_300.0);
+        let column = Column::fit(Unit::PerSecond, [&thousands]);
+        assert_eq!(
+            (column.value(&thousands), column.heading("items/s")),
+            ("54300 ± 1300".to_owned(), "items/s".to_owned())
+        );
+        let more = estimate(543_210.0, 13_000.0);
+        let column = Column::fit(Unit::PerSecond, [&more]);
+        assert_eq!(
+            (column.value(&more), column.heading("items/s")),
+            ("543 ± 13".to_owned(), "items/s, thousands".to_owned())
+        );
     }
 
     #[test]
@@ -348,6 +363,7 @@ mod tests {
         assert_eq!(ratio(2.671, interval(2.64, 2.7)), "2.67x [2.64, 2.70]");
         assert_eq!(ratio(12.34, interval(12.0, 12.7)), "12.3x [12.0, 12.7]");
         assert_eq!(ratio(1.0004, interval(0.9998, 1.0011)), "1.000x [1.000, 1.001]");
+        assert_eq!(ratio(1.0, interval(1.0, 1.0)), "1.00x [1.00, 1.00]");
         assert_eq!(ratio(0.66, None), "0.66x");
     }
 

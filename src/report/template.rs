@@ -3,7 +3,7 @@
 //! Escaping follows the template's file name: `report.html.j2` as HTML, `report.md.j2` as Markdown, so that a template
 //! cannot forget it.
 
-mod markdown;
+mod escape;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -46,13 +46,17 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
         .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);
     environment.set_auto_escape_callback(escaping);
     environment.set_formatter(write_value);
-    environment.add_filter("block", |text: &str| Value::from_safe_string(markdown::block(text)));
-    environment.add_filter("code", |text: &str| Value::from_safe_string(markdown::code(text)));
+    environment.add_filter("block", |text: &str| Value::from_safe_string(escape::block(text)));
+    environment.add_filter("code", |text: &str| Value::from_safe_string(escape::code(text)));
     environment
-        .add_filter("fenced", |text: &str, language: &str| Value::from_safe_string(markdown::fenced(text, language)));
-    environment.add_filter("prose", |text: &str| Value::from_safe_string(markdown::prose(text)));
-    environment.add_filter("prose_html", |text: &str| Value::from_safe_string(markdown::prose_html(text)));
-    environment.add_filter("html", |text: &str| Value::from_safe_string(markdown::html(text)));
+        .add_filter("fenced", |text: &str, language: &str| Value::from_safe_string(escape::fenced(text, language)));
+    environment.add_filter("prose", |text: &str| Value::from_safe_string(escape::prose(text)));
+    environment.add_filter("prose_html", |text: &str| Value::from_safe_string(escape::prose_html(text)));
+    environment.add_filter("path_html", |text: &str| Value::from_safe_string(escape::path_html(text)));
+    environment.add_filter("html", |text: &str| {
+        // A line break would end the element's line, and with it what Markdown takes for HTML.
+        Value::from_safe_string(escape::html(&text.replace(['\n', '\r'], " ")))
+    });
     for (name, source) in TEMPLATES {
         environment.add_template(name, source)?;
     }
@@ -68,11 +72,13 @@ fn escaping(name: &str) -> AutoEscape {
 }
 
 fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
-    if !matches!(state.auto_escape(), AutoEscape::Custom(_)) {
-        return minijinja::escape_formatter(output, state, value);
-    }
     let text = value.to_string();
-    let escaped = if value.is_safe() { text } else { markdown::inline(&text) };
+    let escaped = match state.auto_escape() {
+        _ if value.is_safe() => text,
+        AutoEscape::Html => escape::html(&text),
+        AutoEscape::Custom(_) => escape::inline(&text),
+        _ => text,
+    };
     output.write_str(&escaped).map_err(minijinja::Error::from)
 }
 
@@ -89,7 +95,7 @@ mod tests {
         let context = minijinja::context! { name => "<b>|*" };
         let render = |name: &str| environment.get_template(name).unwrap().render(&context).unwrap();
         assert_eq!(render("x.html.j2"), "&lt;b&gt;|*");
-        assert_eq!(render("x.md.j2"), r"\<b>\|\* `<b>\|*`");
+        assert_eq!(render("x.md.j2"), r"\<b>\|\* `<b>|*`");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Severity {
         match self {
             Severity::Info => "info",
             Severity::Warn => "warning",
-            Severity::Block => "blocks verdicts",
+            Severity::Block => "grave",
             Severity::Invalid => "invalid",
         }
     }

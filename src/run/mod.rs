@@ -4,11 +4,14 @@
 //! journal before the next one starts. Printing is the listener's business.
 
 pub mod blocks;
+pub mod create;
 pub mod finish;
 pub mod job;
 pub mod prepare;
+mod provenance;
 pub mod rehearsal;
 
+pub use create::{Provenance, create, resume};
 pub use job::Job;
 pub use prepare::{Prepared, prepare};
 

@@ -39,6 +39,7 @@ pub fn rehearse(
     let total = cells.len();
     for (done, index) in cells.into_iter().enumerate() {
         if interrupts.count() > 0 {
+            events(&Event::Interrupted);
             return Ok(Ended::Interrupted);
         }
         let cell = job.record.manifest.plan.cells[index];

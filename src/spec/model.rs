@@ -68,7 +68,7 @@ pub struct InputPoint {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "values")]
 pub enum Values {
-    /// Seeded: N(0,1) for floats, uniform integers and booleans.
+    /// Seeded: N(0,1) for floats, 0 or 1 for integers and booleans.
     #[default]
     Random,
     /// All zeros (fast on power-limited devices, so never the default; MEASUREMENT 1.7).
@@ -230,11 +230,11 @@ impl Default for Measure {
     }
 }
 
-/// How a run warms up (MEASUREMENT 2.2). `max_time` beats every minimum, but never fewer than 3 samples.
+/// How a run warms up. `max_time` beats every minimum, but never fewer than 3 samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Warmup {
-    /// Doubling equivalence (MEASUREMENT 2.3).
+    /// Until the second quarter and the last half of everything seen agree.
     Adaptive {
         /// Never less.
         min_time: Nanos,
@@ -257,7 +257,7 @@ pub enum Warmup {
     },
 }
 
-/// When a run stops sampling (MEASUREMENT 3.1). `max_time` beats every minimum, but never fewer than 5 samples.
+/// When a run stops sampling. `max_time` beats every minimum, but never fewer than 5 samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 pub enum Stop {

@@ -223,6 +223,17 @@ impl Matcher {
             coordinate(key).is_some_and(|value| patterns.iter().any(|pattern| pattern.matches(key, &value)))
         })
     }
+
+    /// True where the selector says nothing about `key`, or one of its patterns for it matches `value`.
+    pub fn allows(&self, key: &str, value: &str) -> bool {
+        let mut said = self.keys.iter().filter(|(name, _)| name == key);
+        said.all(|(_, patterns)| patterns.iter().any(|pattern| pattern.matches(key, value)))
+    }
+
+    /// The dimensions that the selector asks about.
+    pub fn dimensions(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(|(key, _)| key.as_str()).filter(|key| !AXES.contains(key))
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -41,8 +41,8 @@ pub struct Manifest {
     pub default_threads: u32,
     /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
     pub iterations: Vec<u32>,
-    /// Who else used the machine at the beginning of the record.
-    pub neighbours: Vec<String>,
+    /// Processors' worth of time that other processes used just before the record began.
+    pub others_cpus: f64,
     /// Every invocation that added to this record.
     pub sessions: Vec<Session>,
     /// All runs have an outcome and the Parquet files are written.
@@ -86,7 +86,7 @@ pub struct RuntimeUsed {
     pub version: Option<String>,
     /// Its build description.
     pub build: Option<String>,
-    /// Where it was found: `flag`, `environment`, `cache` ...
+    /// Where it was found, in words: `the cache`, `--runtime` ...
     pub origin: String,
     /// SHA-256 of the library as hex.
     pub sha256: String,

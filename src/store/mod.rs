@@ -5,6 +5,7 @@
 
 pub mod columns;
 pub mod journal;
+pub mod local;
 pub mod manifest;
 pub mod place;
 pub mod samples;
@@ -13,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use journal::{Arm, Outcome, StoredRun};
+pub use local::LocalPaths;
 pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 pub use place::Place;
 

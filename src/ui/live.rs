@@ -65,16 +65,10 @@ impl<'a> Live<'a> {
         ui.labelled(&format!("{:<10} ", manifest.experiment.name), &product_line(&manifest.plan));
         for (index, skip) in manifest.plan.skips.iter().enumerate() {
             let count = manifest.plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
-            ui.labelled("skipped", &format!("{count}: {}", skip.reason));
+            let remedy = skip.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
+            ui.labelled("skipped", &format!("{count}: {}{remedy}", skip.reason));
         }
         ui.labelled("machine", &machine(manifest));
-        if !manifest.neighbours.is_empty() {
-            let text = format!(
-                "BUSY: {}; expect latencies and noise above those of a quiet machine (--wait 5m waits for quiet)",
-                manifest.neighbours.join(", ")
-            );
-            ui.labelled("", &text);
-        }
         if already_done > 0 {
             ui.labelled("resuming", &format!("{already_done} runs of an earlier session are kept"));
         }

@@ -42,7 +42,7 @@ pub fn product_line(plan: &Plan) -> String {
 }
 
 fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {
-    writeln!(text, "{:<11}{}", experiment.name, product_line(plan))?;
+    writeln!(text, "{:<10} {}", experiment.name, product_line(plan))?;
     for idle in &plan.product.idle_selectors {
         writeln!(text, "{:<11}{idle} matches no cell", "warning")?;
     }
@@ -125,6 +125,9 @@ fn order(text: &mut String, plan: &Plan) -> std::fmt::Result {
 
 fn time(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {
     let cells = plan.runnable().count();
+    if cells == 0 {
+        return writeln!(text, "\ntime\n  every cell is skipped; there is nothing to measure");
+    }
     let range = estimate_before_measuring(&experiment.measure, cells, plan.runs);
     writeln!(
         text,

@@ -1,19 +1,15 @@
-//! The report of records that are made up in memory: goldens, and what must hold for every report.
+//! The report of records that are made up in memory: goldens of the whole text, and what must hold for every report.
 
 mod fixture;
 
-use fixture::Fixture;
+use std::collections::BTreeSet;
+use std::path::Path;
 
-#[test]
-fn dump() {
-    let Ok(out) = std::env::var("DUMP") else { return };
-    for (name, fixture) in all() {
-        let folder = std::path::Path::new(&out).join(name);
-        let rendered = fixture.render();
-        use perfrun::report::Format::*;
-        perfrun::report::write(&rendered, &folder, &[Markdown, Html, Json]).expect("a report");
-    }
-}
+use perfrun::metric;
+use perfrun::report::{Format, Rendered, Results, plots, render, write};
+use serde_json::Value;
+
+use fixture::{Axes, Behaviour, Fixture, usual};
 
 fn all() -> Vec<(&'static str, Fixture)> {
     vec![
@@ -22,5 +18,277 @@ fn all() -> Vec<(&'static str, Fixture)> {
         ("many-variants", Fixture::many_variants()),
         ("interrupted", Fixture::interrupted()),
         ("hostile", Fixture::hostile()),
+        ("devices", Fixture::devices()),
     ]
+}
+
+/// Compares a text with `tests/snapshots/report_<name>.snap`.
+fn check(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(format!("report_{name}"), text));
+}
+
+#[test]
+fn markdown_reads_as_intended() {
+    for (name, fixture) in all() {
+        check(&format!("{name}.md"), &fixture.render().markdown);
+    }
+}
+
+#[test]
+fn html_reads_as_intended() {
+    // Style, script and figures are looked at, not diffed; the golden holds what a reader reads.
+    let html = Fixture::choose().render().html;
+    let without = |text: String, open: &str, close: &str| {
+        let mut rest = text.as_str();
+        let mut kept = String::new();
+        while let Some((before, after)) = rest.split_once(open) {
+            kept.push_str(before);
+            rest = after.split_once(close).map_or("", |(_, rest)| rest);
+        }
+        kept + rest
+    };
+    let text = without(without(without(html, "<style>", "</style>"), "<script>", "</script>"), "<svg", "</svg>");
+    check("choose.html", &text);
+}
+
+#[test]
+fn the_same_record_gives_the_same_bytes() {
+    let first = Fixture::choose().render();
+    let second = std::thread::spawn(|| Fixture::choose().render()).join().unwrap();
+    assert_eq!(first, second);
+}
+
+#[test]
+fn results_read_back_and_are_format_1() {
+    for (name, fixture) in all() {
+        let rendered = fixture.render();
+        let results: Results = serde_json::from_str(&rendered.json).unwrap();
+        assert_eq!(results, Results::new(&fixture.input()), "{name}");
+        assert_eq!(results.to_json(), rendered.json, "{name}");
+        let value: Value = serde_json::from_str(&rendered.json).unwrap();
+        let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["format", "manifest", "summary", "comparisons"], "{name}");
+        assert_eq!(value["format"], 1, "{name}");
+        assert_eq!(value["manifest"]["spec"]["text"].as_str().map(str::is_empty), Some(false), "{name}");
+    }
+}
+
+#[test]
+fn results_are_enough_to_judge_again() {
+    let fixture = Fixture::choose();
+    let results: Results = serde_json::from_str(&fixture.render().json).unwrap();
+    let again = perfrun::compare::against_baseline(&results.manifest.plan, &results.summary, &metric::LATENCY);
+    assert_eq!(again, fixture.comparisons);
+}
+
+#[test]
+fn a_report_can_be_made_again_from_its_results_and_samples() {
+    let fixture = Fixture::choose();
+    let rendered = fixture.render();
+    let results: Results = serde_json::from_str(&rendered.json).unwrap();
+    let input = perfrun::report::Input {
+        manifest: &results.manifest,
+        runs: &fixture.runs,
+        summary: &results.summary,
+        comparisons: &results.comparisons,
+    };
+    assert_eq!(render(&input).unwrap(), rendered);
+}
+
+/// Every figure, with the name of its report.
+fn figures() -> Vec<(String, String)> {
+    let named = |(name, fixture): (&str, Fixture)| {
+        let plots = fixture.render().plots;
+        plots.into_iter().map(|(file, svg)| (format!("{name}/{file}"), svg)).collect::<Vec<_>>()
+    };
+    all().into_iter().flat_map(named).collect()
+}
+
+#[test]
+fn figures_are_small_named_and_have_a_background() {
+    let figures = figures();
+    assert!(figures.len() > 8);
+    for (file, svg) in figures {
+        assert!(svg.len() < 60_000, "{file} has {} bytes", svg.len());
+        assert!(plots::is_ours(&svg), "{file}");
+        assert!(svg.contains("role=\"img\"") && svg.contains("<title>"), "{file}");
+        assert!(svg.contains("fill=\"#FFFFFF\""), "{file} has no background");
+        for points in svg.split("points=\"").skip(1) {
+            let number = points.split('"').next().unwrap_or_default().split_whitespace().count();
+            assert!(number <= 200, "{file} has a curve of {number} points");
+        }
+    }
+}
+
+#[test]
+fn no_text_of_a_figure_leaves_the_sheet() {
+    // A letter is at most this share of the text size wide on average in usual sans-serif fonts.
+    const LETTER: f64 = 0.6;
+    for (file, svg) in figures() {
+        let number = |tag: &str, name: &str| -> f64 {
+            let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+            value.and_then(|value| value.parse().ok()).unwrap_or_default()
+        };
+        let view: Vec<f64> = svg
+            .split("viewBox=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .unwrap_or_default()
+            .split_whitespace()
+            .filter_map(|number| number.parse().ok())
+            .collect();
+        for text in svg.split("<text").skip(1) {
+            let (tag, rest) = text.split_once('>').unwrap();
+            let letters = rest.split("</text>").next().unwrap_or_default().trim();
+            let width = letters.chars().count() as f64 * number(tag, "font-size") * LETTER;
+            let x = number(tag, "x");
+            let (from, to) = match tag {
+                tag if tag.contains("\"end\"") => (x - width, x),
+                tag if tag.contains("\"middle\"") => (x - width / 2.0, x + width / 2.0),
+                _ => (x, x + width),
+            };
+            assert!(from >= 0.0 && to <= view[2], "{file}: `{letters}` reaches from {from} to {to} of {}", view[2]);
+        }
+    }
+}
+
+#[test]
+fn a_report_of_twelve_cells_stays_small() {
+    let Rendered { markdown, html, json, plots } = Fixture::choose().render();
+    let total = markdown.len() + html.len() + json.len() + plots.iter().map(|(_, svg)| svg.len()).sum::<usize>();
+    assert!(total < 500_000, "{total} bytes");
+}
+
+#[test]
+fn names_and_messages_are_no_markup() {
+    let rendered = Fixture::hostile().render();
+    assert_eq!(rendered.html.matches("<script>").count(), 1, "only the report's own script");
+    assert_eq!(rendered.html.matches("</script>").count(), 1);
+    // The failure's message and the specification are code, where nothing is markup; everywhere else it is escaped.
+    let before_spec = rendered.markdown.split("<details><summary>Specification").next().unwrap();
+    let prose = before_spec.lines().filter(|line| !line.contains("**Failed"));
+    for line in prose {
+        for markup in ["<script>", "](http", "**x**", "| **"] {
+            let is_escaped = line.match_indices(markup).all(|(at, _)| line[..at].ends_with('\\'));
+            assert!(is_escaped, "{markup} in {line}");
+        }
+    }
+    assert!(rendered.markdown.contains("````yaml\n"), "a fence that the specification cannot close");
+}
+
+#[test]
+fn tables_of_markdown_have_as_many_cells_as_headings() {
+    for (name, fixture) in all() {
+        let markdown = fixture.render().markdown;
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let lines: Vec<&str> = markdown.lines().collect();
+        for (index, pair) in lines.windows(2).enumerate() {
+            if pair.iter().all(|line| line.starts_with('|') && line.ends_with('|')) {
+                assert_eq!(cells(pair[0]), cells(pair[1]), "{name}, line {}: {}", index + 2, pair[1]);
+            }
+        }
+    }
+}
+
+#[test]
+fn markdown_has_no_gaps() {
+    for (name, fixture) in all() {
+        let markdown = fixture.render().markdown;
+        assert!(!markdown.contains("\n\n\n"), "{name}: {:?}", markdown.split("\n\n\n").nth(1).map(|rest| &rest[..40]));
+        assert!(markdown.ends_with('\n') && !markdown.ends_with("\n\n"), "{name}");
+        assert!(markdown.lines().all(|line| !line.ends_with(' ')), "{name} has spaces at the end of a line");
+    }
+}
+
+#[test]
+fn nothing_names_the_user() {
+    let rendered = Fixture::choose().render();
+    for text in [&rendered.markdown, &rendered.html, &rendered.json] {
+        assert!(!text.contains("alice") && !text.contains("/home/"));
+    }
+}
+
+#[test]
+fn html_needs_no_network_and_has_unique_anchors() {
+    for (name, fixture) in all() {
+        let html = fixture.render().html;
+        for outside in ["src=\"http", "href=\"http", "@import", "url(", "<link"] {
+            assert!(!html.contains(outside), "{name} has {outside}");
+        }
+        let mut ids = BTreeSet::new();
+        for id in html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(ids.insert(id), "{name} has `{id}` twice");
+        }
+        for target in html.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(ids.contains(target), "{name} points to `{target}`, which is not there");
+        }
+    }
+}
+
+#[test]
+fn every_cell_that_was_to_run_has_an_anchor() {
+    let fixture = Fixture::choose();
+    let html = fixture.render().html.replace("&#x2f;", "/");
+    let plan = &fixture.manifest.plan;
+    for (_, cell) in plan.runnable() {
+        assert!(html.contains(&format!("id=\"{}\"", plan.path(cell))), "{}", plan.path(cell));
+    }
+}
+
+#[test]
+fn tail_percentiles_are_bounds_where_samples_are_too_few_and_absent_where_they_are_means() {
+    let markdown = Fixture::choose().render().markdown;
+    let row = |path: &str| markdown.lines().find(|line| line.starts_with(&format!("| {path} |"))).unwrap().to_owned();
+    assert!(row("resnet50/b16/fp32/cpu").contains(">="));
+    assert!(!row("mobilenetv2/b1/fp32/cpu").contains(">="));
+    let alone = Fixture::alone().render().markdown;
+    assert!(!alone.contains("p95, ") && alone.contains("percentiles of iterations and the best case do not exist"));
+    let axes = Axes { models: &["m"], batches: &[1, 64], variants: &["fp32"], devices: &["cpu"], runs: 6 };
+    let mixed = Fixture::new("mixed", &axes, |path| match path.contains("/b1/") {
+        true => Behaviour { iterations: 32, ..usual(3e3, 400) },
+        false => usual(90e3, 400),
+    });
+    assert!(mixed.summarized().render().markdown.contains("n/a (batched x32)"));
+}
+
+#[test]
+fn many_rows_bound_the_number_of_figures() {
+    let batches: Vec<u64> = (1..=20).collect();
+    let axes = Axes { models: &["m"], batches: &batches, variants: &["a", "b", "c"], devices: &["cpu"], runs: 5 };
+    let rendered = Fixture::new("many", &axes, |_| usual(1e6, 40)).summarized().render();
+    assert_eq!(rendered.plots.len(), 9);
+    assert!(rendered.markdown.contains("The distributions of 12 more rows of the table are not drawn"));
+    assert!(rendered.markdown.contains("4 more comparisons not drawn"));
+}
+
+#[test]
+fn outputs_that_are_not_finite_have_no_number() {
+    let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
+    let mut fixture = Fixture::new("nan", &axes, |path| usual(if path.contains("/b/") { 5e5 } else { 1e6 }, 80));
+    fixture.warn("m/b1/b/cpu", "W_OUTPUT_NONFINITE", 8);
+    let markdown = fixture.summarized().render().markdown;
+    assert!(markdown.contains("*withheld: outputs with NaN or infinity*"));
+    assert!(!markdown.contains("] faster"), "{markdown}");
+    assert!(markdown.contains("<details open>"));
+}
+
+#[test]
+fn a_report_is_written_whole_and_replaces_an_earlier_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let formats = [Format::Markdown, Format::Html, Format::Json];
+    write(&Fixture::choose().render(), folder.path(), &formats).unwrap();
+    let rendered = Fixture::alone().render();
+    let written = write(&rendered, folder.path(), &formats).unwrap();
+    let mut names: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["latency-mlp-b1.svg", "latency-mlp-b8.svg", "report.html", "report.md", "results.json"]);
+    assert_eq!(written[0], folder.path().join("report.md"));
+    assert_eq!(std::fs::read_to_string(&written[2]).unwrap(), rendered.json);
 }

@@ -5,6 +5,9 @@
 //! would take. Deliberately absent: p values, and any ranking of cells that were not compared.
 
 mod standing;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 mod words;
 
 use std::fmt;
@@ -52,8 +55,7 @@ pub fn answer(plan: &Plan, summary: &Summary, comparisons: &[Comparison]) -> Vec
         return vec![too_few(comparisons)];
     }
     let subjects = subjects(plan, summary, comparisons);
-    let run = subjects.iter().filter(|subject| subject.was_run());
-    run.map(|subject| sentence(subject, &baseline.name)).collect()
+    subjects.iter().map(|subject| sentence(subject, &baseline.name)).collect()
 }
 
 /// There is no axis with more than one entry to compare.
@@ -81,12 +83,14 @@ fn alone(plan: &Plan, summary: &Summary) -> Sentence {
 
 fn too_few(comparisons: &[Comparison]) -> Sentence {
     let most = comparisons.iter().map(|comparison| comparison.blocks).max().unwrap_or(0);
-    let have = format::count(most as u64, "run");
     let text = format!(
-        "A verdict needs {LEAST_RUNS} runs that a cell and its baseline have in common; here there is at most {have}."
+        "A verdict needs {LEAST_RUNS} runs that a cell and its baseline have in common; here there are at most {most}."
     );
     Sentence::new("Nothing is judged yet.", text)
 }
+
+/// More rivals than these are counted.
+const MOST_NAMED: usize = 4;
 
 /// What a subject comes down to.
 enum Lead {
@@ -124,10 +128,12 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
     if judged.iter().any(|entry| has(entry, Verdict::Better)) {
         return Lead::Open("it depends on the input".to_owned());
     }
-    let open = judged.iter().filter(|entry| has(entry, Verdict::Inconclusive)).map(|entry| entry.name);
+    let open = subject.entries.iter().filter(|entry| entry.is_open()).map(|entry| entry.name);
     let undecided: Vec<&str> = std::iter::once(baseline).chain(open).collect();
-    if undecided.len() > 1 {
-        return Lead::Open(format!("undecided between {}", format::list(&undecided)));
+    match undecided.len() {
+        0 | 1 => {}
+        2..=MOST_NAMED => return Lead::Open(format!("undecided between {}", format::list(&undecided))),
+        more => return Lead::Open(format!("undecided between {baseline} and {} others", more - 1)),
     }
     if judged.iter().all(|entry| !has(entry, Verdict::Worse)) {
         return Lead::Open("no difference".to_owned());

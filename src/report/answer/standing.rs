@@ -1,6 +1,6 @@
 //! Who is compared with whom, and how each stands: the evidence of a sentence before it has words.
 
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Withheld};
 use crate::plan::{Cell, Plan};
 use crate::report::{comparison_of, has_several};
 use crate::spec::model::Axis;
@@ -12,7 +12,7 @@ use crate::summary::{CellSummary, Summary};
 pub(super) struct Subject<'a> {
     /// `resnet50`, `resnet50 on cuda:0`; empty where only inputs differ.
     pub label: String,
-    /// Number of groups in which something ran.
+    /// Number of its groups.
     pub groups: usize,
     /// The candidates, in plan order.
     pub entries: Vec<Entry<'a>>,
@@ -25,8 +25,12 @@ pub(super) struct Subject<'a> {
 pub(super) struct Entry<'a> {
     /// Its name on the compared axis.
     pub name: &'a str,
-    /// Input and comparison, in plan order; those that cannot be judged have no interval.
+    /// Input and comparison, in plan order.
     pub judged: Vec<(&'a str, &'a Comparison)>,
+    /// As `judged`, without verdict: too few common runs, or what withholds it.
+    pub unjudged: Vec<(&'a str, &'a Comparison)>,
+    /// Why runs of it failed, where it is not judged for that.
+    pub failure: Option<&'static str>,
     /// Inputs at which it has no completed run, with the reason.
     pub missing: Vec<(&'a str, Missing)>,
 }
@@ -46,16 +50,17 @@ pub(super) enum Missing {
 pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, comparisons: &'a [Comparison]) -> Vec<Subject<'a>> {
     let mut subjects: Vec<Subject<'a>> = Vec::new();
     for group in &plan.groups {
-        let Some(first) = group.cells.first() else { continue };
+        // A group of which nothing runs is a notice, not a part of the answer.
+        let is_run = group.cells.iter().any(|index| plan.cells[*index as usize].skip.is_none());
+        let Some(first) = group.cells.first().filter(|_| is_run) else { continue };
         let label = label(plan, &plan.cells[*first as usize]);
         let position = subjects.iter().position(|subject| subject.label == label).unwrap_or_else(|| {
             subjects.push(Subject { label, groups: 0, entries: Vec::new(), baseline_missing: Vec::new() });
             subjects.len() - 1
         });
         let subject = &mut subjects[position];
-        let cells = || group.cells.iter().map(|index| *index as usize);
-        subject.groups += usize::from(cells().any(|index| plan.cells[index].skip.is_none()));
-        for index in cells() {
+        subject.groups += 1;
+        for index in group.cells.iter().map(|index| *index as usize) {
             subject.add(plan, index, &summary.cells[index], comparisons);
         }
     }
@@ -73,27 +78,46 @@ impl<'a> Subject<'a> {
         }
         let name = compared_name(plan, cell);
         let position = self.entries.iter().position(|entry| entry.name == name).unwrap_or_else(|| {
-            self.entries.push(Entry { name, judged: Vec::new(), missing: Vec::new() });
+            self.entries.push(Entry {
+                name,
+                judged: Vec::new(),
+                unjudged: Vec::new(),
+                failure: None,
+                missing: Vec::new(),
+            });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
         entry.missing.extend(missing.map(|missing| (input, missing)));
-        let comparison = comparison_of(comparisons, index);
-        entry.judged.extend(comparison.map(|comparison| (input, comparison)));
+        match comparison_of(comparisons, index) {
+            Some(comparison) if comparison.interval.is_some() && comparison.withheld.is_none() => {
+                entry.judged.push((input, comparison));
+            }
+            Some(comparison) => {
+                entry.unjudged.push((input, comparison));
+                let first = summary.failures.first().map(|failure| failure.failure.kind.name());
+                entry.failure = entry.failure.or(first);
+            }
+            None => {}
+        }
     }
 
-    /// Whether any of its cells was to be run.
-    pub(super) fn was_run(&self) -> bool {
-        self.groups > 0
-    }
-
-    /// Whether the candidate is better in every group in which something ran.
+    /// Whether the candidate is better in every group.
     pub(super) fn wins_everywhere(&self, entry: &Entry<'_>) -> bool {
         entry.judged.len() == self.groups && entry.judged.iter().all(|(_, judged)| judged.verdict == Verdict::Better)
     }
 }
 
 impl Entry<'_> {
+    /// Whether it may be better for all that is known: a candidate that fails or computes nonsense is no rival.
+    pub(super) fn is_open(&self) -> bool {
+        let no_rival =
+            |comparison: &Comparison| matches!(comparison.withheld, Some(Withheld::NotFinite | Withheld::ManyFailures));
+        let inconclusive = |(_, judged): &(&str, &Comparison)| judged.verdict == Verdict::Inconclusive;
+        self.judged.iter().any(inconclusive)
+            || self.failure.is_none() && self.unjudged.iter().any(|(_, comparison)| !no_rival(comparison))
+    }
+
     /// Whether this candidate's interval lies wholly above the other's at every input: then it is the faster one, since
     /// both are judged against the same baseline and disjoint intervals are stricter than a test.
     pub(super) fn clearly_beats(&self, other: &Entry<'_>) -> bool {
@@ -141,9 +165,10 @@ pub(in crate::report) fn compared_name<'a>(plan: &'a Plan, cell: &Cell) -> &'a s
 fn label(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
     let axis = plan.baseline.as_ref().map(|baseline| baseline.axis);
-    let mut label = if axis == Some(Axis::Models) { String::new() } else { coordinates.model.to_owned() };
-    if has_several(plan, Axis::Devices) && axis != Some(Axis::Devices) {
-        label = format!("{label} on {}", coordinates.device).trim().to_owned();
+    let model = (axis != Some(Axis::Models)).then_some(coordinates.model);
+    let device = (has_several(plan, Axis::Devices) && axis != Some(Axis::Devices)).then_some(coordinates.device);
+    match (model, device) {
+        (Some(model), Some(device)) => format!("{model} on {device}"),
+        (model, device) => model.or(device).unwrap_or_default().to_owned(),
     }
-    label
 }

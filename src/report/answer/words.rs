@@ -4,6 +4,7 @@ use super::standing::{Entry, Missing, Subject};
 use crate::compare::Comparison;
 use crate::report::format::{self, percent, ratio, verdict_word};
 use crate::stats::paired::{Hint, Verdict};
+use crate::summary::LEAST_RUNS;
 
 /// More candidates than this are counted, and only the fastest are named.
 const MOST_NAMED: usize = 4;
@@ -24,6 +25,7 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
             clauses.extend(about(entry, than, several_inputs));
         }
     }
+    clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, several_inputs)));
     clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, several_inputs)));
     clauses.extend(without_baseline(subject, baseline));
     clauses
@@ -59,22 +61,22 @@ fn relation(comparison: &Comparison, baseline: Option<&str>) -> String {
 }
 
 fn evidence(alike: &[(&str, &Comparison)], several_inputs: bool) -> String {
-    let mut text = if alike.len() > MOST_INPUTS {
+    if alike.len() > MOST_INPUTS {
         let speedups = || alike.iter().map(|(_, comparison)| comparison.speedup);
         let (low, high) = (speedups().fold(f64::INFINITY, f64::min), speedups().fold(0.0, f64::max));
         format!("{} to {} over {} inputs", ratio(low, None), ratio(high, None), alike.len())
     } else {
         let each = alike.iter().map(|(input, comparison)| {
             let ratio = ratio(comparison.speedup, comparison.interval);
-            if several_inputs { format!("{ratio} at {input}") } else { ratio }
+            let place = if several_inputs { format!(" at {input}") } else { String::new() };
+            let withheld = comparison.withheld.map(|withheld| withheld.words().to_owned());
+            let reason = withheld.or_else(|| Some(hint_words(comparison.hint?, comparison.margin)));
+            let reason = reason.map(|reason| format!(": {reason}"));
+            format!("{ratio}{place}{}", reason.unwrap_or_default())
         });
-        each.collect::<Vec<_>>().join(", ")
-    };
-    if let Some(hint) = alike.iter().find_map(|(_, comparison)| comparison.hint) {
-        let margin = alike.first().map_or(0.0, |(_, comparison)| comparison.margin);
-        text = format!("{text}: {}", hint_words(hint, margin));
+        let separator = if alike.iter().any(|(_, comparison)| comparison.hint.is_some()) { "; " } else { ", " };
+        each.collect::<Vec<_>>().join(separator)
     }
-    text
 }
 
 /// What would turn an inconclusive comparison into a verdict.
@@ -82,15 +84,12 @@ pub(in crate::report) fn hint_words(hint: Hint, margin: f64) -> String {
     match hint {
         Hint::TooFewBlocks { needed } => format!("a verdict needs {needed} common runs"),
         Hint::SizeNotEstablished => {
-            format!("there is a difference, but whether it exceeds {} is open", percent(margin))
+            format!("different, but perhaps by less than {}", percent(margin))
         }
-        Hint::NotEnoughData { minimum_detectable_effect, more_blocks } => {
-            let sees = format!("these runs see differences from {} on", percent(minimum_detectable_effect));
-            match more_blocks {
-                Some(more) => format!("{sees}, about {} would decide", format::count(more as u64, "more run")),
-                None => format!("{sees}, more runs would not decide"),
-            }
-        }
+        Hint::NotEnoughData { minimum_detectable_effect, more_blocks } => match more_blocks {
+            Some(more) => format!("about {} would decide", format::count(more as u64, "more run")),
+            None => format!("more runs would not decide, these see {} and more", percent(minimum_detectable_effect)),
+        },
     }
 }
 
@@ -113,7 +112,7 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     if entries.len() > uniform {
         counts.push(format!("{} different from input to input", entries.len() - uniform));
     }
-    let mut clauses = vec![format!("of {} compared with {baseline}: {}", entries.len(), counts.join(", "))];
+    let mut clauses = vec![format!("Of {} compared with {baseline}: {}", entries.len(), counts.join(", "))];
     let winners = entries.iter().filter(|entry| subject.wins_everywhere(entry));
     let lowest =
         |entry: &Entry<'_>| entry.judged.iter().map(|(_, judged)| judged.speedup).fold(f64::INFINITY, f64::min);
@@ -123,17 +122,30 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     clauses
 }
 
-/// Where a candidate has no completed run.
+/// Where a candidate has no verdict, and why.
+fn unjudged(entry: &Entry<'_>, several_inputs: bool) -> Option<String> {
+    let (_, first) = entry.unjudged.first()?;
+    let inputs: Vec<&str> = entry.unjudged.iter().map(|(input, _)| *input).collect();
+    let at = if several_inputs { format!(" at {}", format::list(&inputs)) } else { String::new() };
+    let why = match first.withheld {
+        Some(withheld) => withheld.words().to_owned(),
+        None => {
+            let common = format::count(first.blocks as u64, "common run");
+            let failed = entry.failure.map(|kind| format!(", since runs failed ({})", kind.replace('_', " ")));
+            format!("{common} of the {LEAST_RUNS} that a verdict needs{}", failed.unwrap_or_default())
+        }
+    };
+    Some(format!("{} is not judged{at}: {why}", entry.name))
+}
+
+/// Where a candidate has no completed run, and why; what the plan skips is a notice.
 fn absent(entry: &Entry<'_>, several_inputs: bool) -> Option<String> {
-    let (_, first) = entry.missing.first()?;
+    let missing: Vec<&(&str, Missing)> = entry.missing.iter().filter(|(_, why)| *why != Missing::Skipped).collect();
+    let (_, first) = missing.first()?;
     let words = first.words();
-    let alike: Vec<&str> =
-        entry.missing.iter().filter(|(_, missing)| missing == first).map(|(input, _)| *input).collect();
-    if *first == Missing::Skipped {
-        return None;
-    }
     if several_inputs && !entry.judged.is_empty() {
-        return Some(format!("{} {words} at {}", entry.name, format::list(&alike)));
+        let inputs: Vec<&str> = missing.iter().filter(|(_, why)| why == first).map(|(input, _)| *input).collect();
+        return Some(format!("{} {words} at {}", entry.name, format::list(&inputs)));
     }
     Some(format!("{} {words}", entry.name))
 }

@@ -37,7 +37,7 @@ const FINE: f64 = 4.0;
 pub(super) const TEXT: f64 = 13.0;
 
 /// Average width of a letter in text sizes: generous, since nobody knows the reader's font.
-const LETTER: f64 = 0.56;
+const LETTER: f64 = 0.6;
 
 /// Where a text stands relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,7 @@ pub(super) struct Canvas {
     width: f64,
     height: f64,
     title: String,
+    description: String,
     shapes: Vec<Shape>,
 }
 
@@ -92,8 +93,9 @@ enum Weight {
 }
 
 impl Canvas {
-    pub(super) fn new(title: &str, width: f64, height: f64) -> Self {
-        Canvas { width, height, title: title.to_owned(), shapes: Vec::new() }
+    /// An empty sheet; the description tells what is drawn to readers that cannot see it.
+    pub(super) fn new(title: &str, description: &str, width: f64, height: f64) -> Self {
+        Canvas { width, height, title: title.to_owned(), description: description.to_owned(), shapes: Vec::new() }
     }
 
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: Color, width: f64) {
@@ -161,9 +163,9 @@ impl Canvas {
         // The library's first line is the opening tag; ours scales the drawing units back to points and names the figure.
         let body = svg.split_once('\n').map_or("", |(_, body)| body);
         let (width, height) = (self.width.round(), self.height.round());
-        let title = escape(&self.title);
+        let (title, description) = (escape(&self.title), escape(&self.description));
         Ok(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" {MARK} width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{title}\">\n<title>{title}</title>\n{body}",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" {MARK} width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{title}: {description}\">\n<title>{title}</title>\n{body}",
             width * FINE,
             height * FINE
         ))
@@ -248,11 +250,11 @@ mod tests {
 
     #[test]
     fn a_figure_is_named_escaped_and_has_a_background() {
-        let mut canvas = Canvas::new("a <b> & \"c\"", 100.0, 50.0);
+        let mut canvas = Canvas::new("a <b> & \"c\"", "d", 100.0, 50.0);
         canvas.text("<script>", (10.0, 10.0), Anchor::Start, INK);
         let svg = canvas.finish("x.svg").unwrap();
         assert!(svg.starts_with("<svg xmlns=") && svg.trim_end().ends_with("</svg>"));
-        assert!(svg.contains("aria-label=\"a &lt;b&gt; &amp; &quot;c&quot;\""));
+        assert!(svg.contains("aria-label=\"a &lt;b&gt; &amp; &quot;c&quot;: d\""));
         assert!(!svg.contains("<script>"));
         assert!(svg.contains("fill=\"#FFFFFF\""));
     }

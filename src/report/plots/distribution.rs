@@ -4,6 +4,7 @@
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
+use super::simplify::simplified;
 use crate::metric;
 use crate::plan::Plan;
 use crate::report::answer::compared_name;
@@ -25,8 +26,11 @@ const BOTTOM: f64 = 48.0;
 /// More cells than these are not drawn in one figure.
 const MOST_CELLS: usize = 12;
 
-/// Points of a density curve.
-const CURVE_POINTS: usize = 100;
+/// Points at which a density is computed: enough for a narrow peak on a wide axis.
+const GRID: usize = 600;
+
+/// Points of its curve that are drawn.
+const CURVE_POINTS: usize = 90;
 
 /// Each run counts alike, whatever the number of its samples.
 const SAMPLES_OF_A_RUN: usize = 200;
@@ -63,8 +67,8 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
     let (spread, low, high) = range(&rows);
     let axis = Axis::new(spread, low / scale.factor, high / scale.factor, left, right);
     let height = TOP + ROW * rows.len() as f64 + BOTTOM;
-    let mut canvas = Canvas::new(&format!("{title}: {}", described(&rows, scale)), WIDTH, height);
-    canvas.heading(&shortened(&title, 90), (14.0, 20.0));
+    let mut canvas = Canvas::new(&title, &described(&rows, scale), WIDTH, height);
+    canvas.heading(&shortened(&title, 80), (14.0, 20.0));
     let unit = if spread == Spread::Logarithmic {
         format!("latency, {} (logarithmic)", scale.unit)
     } else {
@@ -134,10 +138,10 @@ fn color_of(plan: &Plan, cell: usize, is_baseline: bool) -> Color {
     PALETTE[others.len().saturating_sub(1) % PALETTE.len()]
 }
 
-/// From the smallest half percent to the largest 99th percentile, medians included; tails would squeeze all the rest.
+/// From the smallest half percent to the largest 95th percentile, medians included; tails would squeeze all the rest.
 fn range(rows: &[Row<'_>]) -> (Spread, f64, f64) {
     let lows = rows.iter().filter_map(|row| quantile_sorted(&row.samples, 0.005));
-    let highs = rows.iter().filter_map(|row| quantile_sorted(&row.samples, 0.99));
+    let highs = rows.iter().filter_map(|row| quantile_sorted(&row.samples, 0.95));
     let medians = || rows.iter().flat_map(|row| row.medians.iter().copied());
     let low = lows.chain(medians()).fold(f64::INFINITY, f64::min);
     let high = highs.chain(medians()).fold(0.0, f64::max);
@@ -183,7 +187,7 @@ impl Row<'_> {
     fn draw_density(&self, canvas: &mut Canvas, axis: &Axis, scale: Scale, base: f64) {
         let on_axis = self.samples.iter().map(|sample| sample / scale.factor).filter(|sample| axis.holds(*sample));
         let even: Vec<f64> = on_axis.map(|sample| axis.even(sample)).collect();
-        let curve = density(&even, CURVE_POINTS);
+        let curve = density(&even, GRID);
         let peak = curve.iter().map(|(_, height)| *height).fold(0.0, f64::max);
         if peak <= 0.0 {
             // Without spread there is no density; the value stands alone.
@@ -198,6 +202,7 @@ impl Row<'_> {
             .iter()
             .map(|(value, height)| (inside(axis.place_even(*value)), base - height / peak * HILL))
             .collect();
+        let points = simplified(&points, CURVE_POINTS);
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
         let mut area = vec![(first.0, base)];
         area.extend(&points);
@@ -223,7 +228,7 @@ fn caption(rows: &[Row<'_>], cells: usize) -> String {
     let what =
         if batched > 1 { format!("samples (means of up to {batched} iterations)") } else { "iterations".to_owned() };
     let mut text = format!(
-        "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 1 % of a cell's samples lie beyond the right edge. Dots: process medians. Bar: their mean with its 95 % interval."
+        "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Dots: process medians. Bar: their mean with its 95 % interval."
     );
     if rows.len() > 1 && rows.iter().any(|row| row.is_baseline) {
         text += " Dashed: the baseline's mean.";

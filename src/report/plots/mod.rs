@@ -6,6 +6,7 @@
 mod axis;
 mod canvas;
 mod distribution;
+mod simplify;
 mod speedup;
 
 use crate::plan::{Cell, Plan};

@@ -2,7 +2,6 @@
 
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
 use crate::compare::MARGIN;
-use crate::host::Host;
 use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
@@ -17,12 +16,13 @@ pub(super) fn provenance(input: &Input<'_>) -> Vec<Fact> {
     let manifest = input.manifest;
     let plan = &manifest.plan;
     let day = manifest.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
-    let run = plan.runnable().count() as u64;
-    let cells = format!(
-        "{} x {}",
-        count(run, "cell"),
-        if plan.runs == 1 { "1 process".to_owned() } else { format!("{} processes", plan.runs) }
-    );
+    let completed = input.summary.cells.iter().map(|cell| cell.runs.completed).max().unwrap_or(0);
+    let processes = match (completed, plan.runs) {
+        (_, 1) => "1 process".to_owned(),
+        (completed, planned) if completed < planned => format!("{completed} of {planned} processes"),
+        (_, planned) => format!("{planned} processes"),
+    };
+    let cells = format!("{} x {processes}", count(plan.runnable().count() as u64, "cell"));
     let measured = [day.to_owned(), commit(manifest).unwrap_or_else(|| "no commit".to_owned()), cells].join(", ");
     let host = &manifest.host;
     let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
@@ -69,20 +69,31 @@ fn threads(manifest: &Manifest) -> String {
     let default = count(u64::from(manifest.default_threads), "thread");
     let own =
         manifest.experiment.variants.iter().filter_map(|variant| Some((variant.name.as_str(), variant.threads.intra?)));
-    let own: Vec<String> = own.map(|(name, threads)| format!("{name}: {threads}")).collect();
-    if own.is_empty() { default } else { format!("{default} ({})", own.join(", ")) }
+    let own: Vec<(&str, u32)> = own.collect();
+    let all_set = own.len() == manifest.experiment.variants.len();
+    match own.first() {
+        None => default,
+        Some((_, first)) if all_set && own.iter().all(|(_, threads)| threads == first) => {
+            count(u64::from(*first), "thread")
+        }
+        Some(_) => {
+            let named: Vec<String> = own.iter().map(|(name, threads)| format!("{name}: {threads}")).collect();
+            if all_set { format!("threads {}", named.join(", ")) } else { format!("{default} ({})", named.join(", ")) }
+        }
+    }
 }
 
 /// Machine, runtime, origin.
 pub(super) fn environment(input: &Input<'_>) -> Vec<FactGroup> {
     let manifest = input.manifest;
-    let mut groups = vec![FactGroup { title: "Machine".to_owned(), facts: machine(&manifest.host) }];
+    let mut groups = vec![FactGroup { title: "Machine".to_owned(), facts: machine(manifest) }];
     groups.push(FactGroup { title: "Runtime".to_owned(), facts: runtime(input) });
     groups.push(FactGroup { title: "Origin".to_owned(), facts: origin(manifest) });
     groups
 }
 
-fn machine(host: &Host) -> Vec<Fact> {
+fn machine(manifest: &Manifest) -> Vec<Fact> {
+    let host = &manifest.host;
     let unknown = || "unknown".to_owned();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
     let yes_no = |value: Option<bool>, yes: &str, no: &str| {
@@ -110,6 +121,7 @@ fn machine(host: &Host) -> Vec<Fact> {
             "address randomisation",
             host.aslr.map_or_else(unknown, |level| if level == 0 { "off".to_owned() } else { format!("on ({level})") }),
         ),
+        Fact::new("used by others before", format!("{:.1} processors", manifest.others_cpus)),
         Fact::new("machine id (hash)", host.machine.clone()),
     ]
 }

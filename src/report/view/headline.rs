@@ -77,19 +77,18 @@ impl Numbers<'_> {
         let plan = &self.input.manifest.plan;
         let axes = naming_axes(plan, None);
         let mut columns = vec![HeadlineColumn { title: "latency".to_owned(), is_baseline: false }];
-        if let Some(baseline) = &plan.baseline {
-            columns.push(HeadlineColumn { title: format!("against {}", baseline.name), is_baseline: false });
-        }
+        let title = plan.baseline.as_ref().map(|baseline| format!("against {}", baseline.name));
+        columns.extend(title.map(|title| HeadlineColumn { title, is_baseline: false }));
         let best: Vec<usize> = plan.groups.iter().flat_map(|group| self.best_of(group)).collect();
         let row = |index: usize| {
             let mut cell = self.cell(index, best.contains(&index));
-            let mut cells = Vec::new();
-            if plan.baseline.is_some() {
-                let text = cell.versus.take().unwrap_or_else(|| "-".to_owned());
-                cells.push(Some(HeadlineCell { text, versus: None, path: None, note: None, ..cell.clone() }));
+            let versus = cell.versus.take().unwrap_or_else(|| "-".to_owned());
+            let against = HeadlineCell { text: versus, path: None, note: None, ..cell.clone() };
+            let cells = [Some(cell), plan.baseline.as_ref().map(|_| against)];
+            HeadlineRow {
+                names: names(plan, &plan.cells[index], &axes),
+                cells: cells.into_iter().flatten().map(Some).collect(),
             }
-            cells.insert(0, Some(cell));
-            HeadlineRow { names: names(plan, &plan.cells[index], &axes), cells }
         };
         let rows = plan.runnable().map(|(index, _)| row(index)).collect();
         (axes.iter().map(|axis| axis.singular().to_owned()).collect(), columns, rows)
@@ -125,25 +124,48 @@ impl Numbers<'_> {
             let text = why_absent(&plan.cells[index], summary);
             return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
         };
+        if is_invalid(summary) {
+            let text = "withheld: outputs with NaN or infinity".to_owned();
+            return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
+        }
         let comparison = self.comparison(index);
-        let tone =
-            match comparison.filter(|comparison| comparison.interval.is_some()).map(|comparison| comparison.verdict) {
-                Some(Verdict::Better) => "better",
-                Some(Verdict::Worse) => "worse",
-                Some(Verdict::Equivalent) => "equivalent",
-                Some(Verdict::Inconclusive) => "inconclusive",
-                None => "unjudged",
-            };
-        let note = note(plan.runs, summary);
+        let note = note(self.input, summary);
         let versus = comparison.map(format::speedup);
-        HeadlineCell { text: self.column.value_with_unit(estimate), versus, is_best, tone, path, note }
+        HeadlineCell {
+            text: self.column.value_with_unit(estimate),
+            versus,
+            is_best,
+            tone: tone(comparison),
+            path,
+            note,
+        }
     }
 }
 
+/// What a verdict looks like; without one a cell looks like any other.
+fn tone(comparison: Option<&Comparison>) -> &'static str {
+    let judged = comparison.filter(|comparison| comparison.interval.is_some() && comparison.withheld.is_none());
+    match judged.map(|comparison| comparison.verdict) {
+        Some(Verdict::Better) => "better",
+        Some(Verdict::Worse) => "worse",
+        Some(Verdict::Equivalent) => "equivalent",
+        Some(Verdict::Inconclusive) => "inconclusive",
+        None => "unjudged",
+    }
+}
+
+/// Whether a warning says that the value is not to be used (MEASUREMENT 14).
+fn is_invalid(summary: &CellSummary) -> bool {
+    let invalid = |code: &String| warning_text(code).is_some_and(|text| text.severity == Severity::Invalid);
+    summary.warnings.keys().any(invalid)
+}
+
 /// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
-fn note(planned: u32, summary: &CellSummary) -> Option<String> {
-    let completed = summary.runs.completed;
-    let runs = (completed < planned).then(|| format!("{completed} of {planned} runs"));
+fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
+    let (completed, planned) = (summary.runs.completed, input.manifest.plan.runs);
+    // Before the record is complete runs are missing everywhere, and a notice says so.
+    let lacks_runs = input.manifest.complete && completed < planned;
+    let runs = lacks_runs.then(|| format!("{completed} of {planned} runs"));
     let is_grave = |code: &String| warning_text(code).is_none_or(|text| text.severity >= Severity::Warn);
     let grave = summary.warnings.keys().filter(|code| is_grave(code)).count();
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
@@ -184,6 +206,7 @@ fn caption(input: &Input<'_>) -> String {
     let completed = || input.summary.cells.iter().map(|cell| cell.runs.completed).filter(|completed| *completed > 0);
     let (fewest, most) = (completed().min().unwrap_or(0), completed().max().unwrap_or(0));
     let medians = match (fewest, most) {
+        (_, 0) => return "No process has completed.".to_owned(),
         (1, 1) => "Median of one process".to_owned(),
         (fewest, most) if fewest == most => format!("Mean of {most} process medians"),
         (fewest, most) => format!("Mean of {fewest} to {most} process medians"),
@@ -194,7 +217,9 @@ fn caption(input: &Input<'_>) -> String {
         format!(", without interval below {} processes", crate::summary::LEAST_RUNS)
     };
     let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), one stream.")];
-    if let (Some(baseline), Some(sample)) = (&plan.baseline, input.comparisons.first()) {
+    let is_judged = |comparison: &&Comparison| comparison.interval.is_some() && comparison.withheld.is_none();
+    let sample = input.comparisons.iter().find(is_judged);
+    if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {
         sentences.push(format!(
             "With it the speed-up against {} with its interval, and the verdict at a margin of {}; bold: judged faster than {}.",
             baseline.name,

@@ -3,8 +3,8 @@
 use crate::compare::MARGIN;
 use crate::metric;
 use crate::report::Input;
-use crate::report::format::{self, count, percent};
-use crate::spec::model::{Backend, Stop, StopStatistic, Warmup};
+use crate::report::format::{count, percent};
+use crate::spec::model::{Backend, Stop, StopStatistic, Values, Warmup};
 use crate::store::Manifest;
 use crate::summary::{CONFIDENCE, LEAST_RUNS};
 
@@ -17,8 +17,9 @@ fn design(manifest: &Manifest) -> String {
     let plan = &manifest.plan;
     let cells = count(plan.runnable().count() as u64, "cell");
     let processes = count(u64::from(plan.runs), "time");
+    let was = if manifest.complete { "was" } else { "was to be" };
     let mut text = format!(
-        "Each of {cells} (model x input x variant x device) was run {processes}, each time in a fresh process; the process is the unit of replication, and n counts processes. Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other stand next to each other, and their order was shuffled with seed {} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks.",
+        "Each of {cells} (model x input x variant x device) {was} run {processes}, each time in a fresh process; the process is the unit of replication, and n counts processes. Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other stand next to each other, and their order was shuffled with seed {} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks.",
         plan.seed
     );
     if manifest.sessions.len() > 1 {
@@ -39,12 +40,29 @@ fn run(input: &Input<'_>) -> String {
         sentences.push("No model was executed: durations came from a script, on a clock of its own.".to_owned());
     } else {
         sentences.push(format!(
-            "Up to {} of seeded pseudo-random data, equal for all variants and devices, were used in turn, bound before the clock was read.",
-            count(u64::from(measure.inputs), "input set")
+            "Up to {} of {}, equal for all variants and devices, were used in turn, bound before the clock was read.",
+            count(u64::from(measure.inputs), "input set"),
+            values(input.manifest)
         ));
     }
     sentences.push(clock(input));
     sentences.join(" ")
+}
+
+/// What filled the inputs, in the order of the specification.
+fn values(manifest: &Manifest) -> String {
+    let mut kinds: Vec<&str> = Vec::new();
+    for input in &manifest.plan.inputs {
+        let kind = match input.values {
+            Values::Random => "seeded pseudo-random data",
+            Values::Zeros => "zeros",
+            Values::Ones => "ones",
+        };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds.join(" or ")
 }
 
 fn warmup(rule: &Warmup) -> String {
@@ -112,7 +130,7 @@ fn statistics(input: &Input<'_>) -> String {
     }
     if let Some(baseline) = &input.manifest.plan.baseline {
         text += &format!(
-            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise. Intervals are not adjusted for the number of comparisons ({}).",
+            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, or outputs held NaN or infinity. Intervals are not adjusted for the number of comparisons ({}).",
             baseline.name,
             percent(MARGIN),
             input.comparisons.len()
@@ -128,7 +146,7 @@ fn versions(manifest: &Manifest) -> String {
     });
     let commit = manifest.revision.as_ref().map(|revision| format!(", commit {}", revision.commit));
     format!(
-        "Measured with perfrun {}{}{}; specification {} (SHA-256 {}), seed {}; on {}, {}.",
+        "Measured with perfrun {}{}{}; specification {} (SHA-256 {}), seed {}; on {}, {}, kernel {}.",
         manifest.perfrun,
         runtime.unwrap_or_default(),
         commit.unwrap_or_default(),
@@ -136,6 +154,7 @@ fn versions(manifest: &Manifest) -> String {
         manifest.spec.sha256.get(..16).unwrap_or(&manifest.spec.sha256),
         manifest.plan.seed,
         manifest.host.cpu.as_deref().unwrap_or("an unknown processor"),
-        format::list(&[manifest.host.system.as_str(), manifest.host.kernel.as_deref().unwrap_or("unknown kernel")]),
+        manifest.host.system,
+        manifest.host.kernel.as_deref().unwrap_or("unknown"),
     )
 }

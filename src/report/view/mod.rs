@@ -3,6 +3,7 @@
 //! Input: what a report is made from, and its plots. Output: plain serialisable values in the order of the report.
 //! Deliberately absent: markup, escaping, and arithmetic beyond choosing what to show.
 
+mod check;
 mod environment;
 mod headline;
 mod methods;
@@ -49,6 +50,8 @@ pub struct Report {
     pub models: Option<Table>,
     /// Paragraphs to paste into a paper.
     pub methods: Vec<String>,
+    /// How to get a number again from the samples; `None` where there is none yet.
+    pub check: Option<CheckView>,
     /// The specification as written.
     pub spec: SpecView,
     /// Version of perfrun that began the record.
@@ -96,6 +99,8 @@ pub struct Notices {
     pub not_run: Option<String>,
     /// Warnings by code, the gravest first.
     pub warnings: Vec<WarningView>,
+    /// A warning says that a value must not be used.
+    pub is_grave: bool,
     /// What else to know: sentences.
     pub remarks: Vec<String>,
 }
@@ -261,6 +266,15 @@ pub struct PlotView {
     pub svg: String,
 }
 
+/// A query that anybody can repeat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckView {
+    /// What it gives, and where.
+    pub intro: String,
+    /// SQL.
+    pub query: String,
+}
+
 /// The specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpecView {
@@ -289,6 +303,7 @@ impl Report {
             environment: environment::environment(input),
             models: environment::models(manifest),
             methods: methods::methods(input),
+            check: check::check(input),
             spec: SpecView { path: manifest.spec.path.clone(), text: without_home(&manifest.spec.text) },
             perfrun: manifest.perfrun.clone(),
             record: manifest.record.clone(),

@@ -5,25 +5,28 @@ use crate::plan::Skip;
 use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
-use crate::report::warnings::{WARNINGS, warning_text};
+use crate::report::warnings::{Severity, WARNINGS, warning_text};
 use crate::summary::FailureCount;
 
 /// More cells than these are counted instead of named.
 const MOST_NAMED: usize = 6;
 
+/// From this share of the processors on, the work of others is told (MEASUREMENT 8.1).
+const LOAD: f64 = 0.1;
+
 /// All notices of a record.
 pub(super) fn notices(input: &Input<'_>) -> Notices {
-    let skipped = skipped(input);
-    let failures = failures(input);
     let warnings = warnings(input);
+    let invalid = Severity::Invalid.name();
     Notices {
         partial: partial(input),
         counts: counts(input, warnings.len()),
+        skipped: skipped(input),
+        failures: failures(input),
         not_run: not_run(input),
-        remarks: remarks(input),
-        skipped,
-        failures,
+        is_grave: warnings.iter().any(|warning| warning.severity == invalid),
         warnings,
+        remarks: remarks(input),
     }
 }
 
@@ -61,15 +64,16 @@ fn counts(input: &Input<'_>, warnings: usize) -> String {
     if skipped > 0 {
         parts.push(format!("{skipped} of {} skipped", count(cells.len() as u64, "cell")));
     }
-    parts.push(if failed == 0 {
-        "no cell failed".to_owned()
-    } else {
-        format!("{} failed", count(failed as u64, "cell"))
-    });
     let some: u64 =
         input.summary.cells.iter().filter(|cell| cell.runs.completed > 0).map(|cell| u64::from(cell.runs.failed)).sum();
+    if failed > 0 {
+        parts.push(format!("{} failed", count(failed as u64, "cell")));
+    } else if some == 0 {
+        parts.push("none failed".to_owned());
+    }
     if some > 0 {
-        parts.push(format!("{} of other cells failed", count(some, "run")));
+        let others = if failed == 0 { "" } else { " of other cells" };
+        parts.push(format!("{}{others} failed", count(some, "run")));
     }
     parts.push(if warnings == 0 { "no warnings".to_owned() } else { count(warnings as u64, "kind") + " of warning" });
     let text = parts.join(", ");
@@ -159,11 +163,10 @@ fn warnings(input: &Input<'_>) -> Vec<WarningView> {
 fn remarks(input: &Input<'_>) -> Vec<String> {
     let manifest = input.manifest;
     let mut remarks = Vec::new();
-    if !manifest.neighbours.is_empty() {
-        remarks.push(format!(
-            "Other processes used the processor when the record began: {}.",
-            manifest.neighbours.join(", ")
-        ));
+    let cpus = manifest.host.logical_cpus.map_or(1.0, f64::from);
+    if manifest.others_cpus >= LOAD * cpus {
+        let used = format!("{:.1} of {cpus} processors", manifest.others_cpus);
+        remarks.push(format!("Other processes used {used} just before the record began: times are larger and noisier than on a quiet machine."));
     }
     for selector in &manifest.plan.product.idle_selectors {
         remarks.push(format!("`matrix`: {selector} matched nothing."));

@@ -19,12 +19,11 @@ pub(super) fn details(input: &Input<'_>) -> Table {
     let cells = &input.summary.cells;
     let medians = cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY)).map(|estimate| estimate.value);
     let scale = format::scale(metric::LATENCY.unit, medians);
-    let mut columns = vec![of_estimates(cells, "median", Some(metric::LATENCY.meaning), scale, |cell| {
-        cell.estimate(&metric::LATENCY).copied()
-    })];
-    columns.push(of_estimates(cells, "mean", Some("mean of the run means"), scale, |cell| {
-        Some(cell.latency.as_ref()?.mean)
-    }));
+    let median = |cell: &CellSummary| cell.estimate(&metric::LATENCY).copied();
+    let mean = |cell: &CellSummary| Some(cell.latency.as_ref()?.mean);
+    let mut columns: Vec<Filled> = Vec::new();
+    columns.extend(of_estimates(cells, "median", metric::LATENCY.meaning, scale, median));
+    columns.extend(of_estimates(cells, "mean", "mean of the run means", scale, mean));
     let percentiles = [(0.95, "p95"), (0.99, "p99")];
     let shown = |(probability, title): (f64, &str)| of_percentiles(cells, probability, title, scale);
     columns.extend(percentiles.into_iter().filter_map(shown));
@@ -33,7 +32,7 @@ pub(super) fn details(input: &Input<'_>) -> Table {
         columns.extend(of_metric(cells, &metric));
     }
     columns.push(number("samples", "counted samples of all runs", cells, |cell| Some(cell.latency.as_ref()?.samples)));
-    columns.push(number("per sample", "iterations that one sample is the mean of", cells, |cell| {
+    columns.push(number("iterations per sample", "a sample is the mean of so many iterations", cells, |cell| {
         cell.latency.as_ref().map(|_| u64::from(cell.iterations))
     }));
     columns.push(runs(cells));
@@ -85,28 +84,29 @@ fn name_of(cell: &Cell, summary: &CellSummary, path: &str) -> String {
     format!("{path}, {}", super::headline::why_absent(cell, summary))
 }
 
+/// A column of estimates; `None` where no cell has one.
 fn of_estimates(
     cells: &[CellSummary],
     title: &str,
-    meaning: Option<&str>,
+    meaning: &str,
     scale: format::Scale,
     estimate: impl Fn(&CellSummary) -> Option<Estimate>,
-) -> Filled {
+) -> Option<Filled> {
     let estimates: Vec<Option<Estimate>> = cells.iter().map(estimate).collect();
+    estimates.iter().flatten().next()?;
     let column = Column::fit_to(scale, estimates.iter().flatten());
     let cell = |estimate: &Option<Estimate>| match estimate {
         Some(estimate) => TableCell::number(column.value(estimate), estimate.value),
         None => TableCell::nothing(),
     };
-    filled(&column.heading(title), meaning, estimates.iter().map(cell).collect())
+    Some(filled(&column.heading(title), meaning, estimates.iter().map(cell).collect()))
 }
 
 /// A metric's column; `None` where no cell has it.
 fn of_metric(cells: &[CellSummary], metric: &Metric) -> Option<Filled> {
-    let estimates = || cells.iter().filter_map(|cell| cell.estimate(metric));
-    estimates().next()?;
-    let scale = format::scale(metric.unit, estimates().map(|estimate| estimate.value));
-    Some(of_estimates(cells, metric.title, Some(metric.meaning), scale, |cell| cell.estimate(metric).copied()))
+    let values = cells.iter().filter_map(|cell| cell.estimate(metric)).map(|estimate| estimate.value);
+    let scale = format::scale(metric.unit, values);
+    of_estimates(cells, metric.title, metric.meaning, scale, |cell| cell.estimate(metric).copied())
 }
 
 fn percentile_of(cell: &CellSummary, probability: f64) -> Option<&Percentile> {
@@ -126,7 +126,7 @@ fn of_percentiles(cells: &[CellSummary], probability: f64, title: &str, scale: f
         None => TableCell::nothing(),
     };
     let meaning = "mean of the runs' percentiles over iterations";
-    Some(filled(&column.heading(title), Some(meaning), cells.iter().map(cell).collect()))
+    Some(filled(&column.heading(title), meaning, cells.iter().map(cell).collect()))
 }
 
 /// The smallest sample; `None` where no cell has single iterations.
@@ -138,8 +138,8 @@ fn best_case(cells: &[CellSummary], scale: format::Scale) -> Option<Filled> {
         Some(value) => TableCell::number(column.plain(value), value),
         None => TableCell::nothing(),
     };
-    let meaning = "smallest sample: the best case, not an estimate";
-    Some(filled(&column.heading("min (best case)"), Some(meaning), cells.iter().map(cell).collect()))
+    let meaning = "the smallest sample: not an estimate, and without interval";
+    Some(filled(&column.heading("best case"), meaning, cells.iter().map(cell).collect()))
 }
 
 fn number(title: &str, meaning: &str, cells: &[CellSummary], value: impl Fn(&CellSummary) -> Option<u64>) -> Filled {
@@ -147,7 +147,7 @@ fn number(title: &str, meaning: &str, cells: &[CellSummary], value: impl Fn(&Cel
         Some(value) => TableCell::number(value.to_string(), value as f64),
         None => TableCell::nothing(),
     };
-    filled(title, Some(meaning), cells.iter().map(cell).collect())
+    filled(title, meaning, cells.iter().map(cell).collect())
 }
 
 fn runs(cells: &[CellSummary]) -> Filled {
@@ -160,7 +160,7 @@ fn runs(cells: &[CellSummary]) -> Filled {
         };
         TableCell::number(text, f64::from(cell.runs.completed))
     };
-    filled("runs", Some("completed processes"), cells.iter().map(cell).collect())
+    filled("runs", "completed processes", cells.iter().map(cell).collect())
 }
 
 /// `None` where no run carries a warning.
@@ -170,13 +170,13 @@ fn warnings(cells: &[CellSummary]) -> Option<Filled> {
         let codes = cell.warnings.iter().map(|(code, runs)| format!("{code} ({runs} of {})", cell.runs.completed));
         TableCell::text(codes.collect::<Vec<_>>().join(", "))
     };
-    let mut filled = filled("warnings", Some("codes with the number of runs"), cells.iter().map(cell).collect());
+    let mut filled = filled("warnings", "codes with the number of runs", cells.iter().map(cell).collect());
     filled.column.is_numeric = false;
     Some(filled)
 }
 
-fn filled(title: &str, meaning: Option<&str>, cells: Vec<TableCell>) -> Filled {
-    let column = TableColumn { title: title.to_owned(), meaning: meaning.map(str::to_owned), is_numeric: true };
+fn filled(title: &str, meaning: &str, cells: Vec<TableCell>) -> Filled {
+    let column = TableColumn { title: title.to_owned(), meaning: Some(meaning.to_owned()), is_numeric: true };
     Filled { column, cells }
 }
 
@@ -187,18 +187,20 @@ fn notes(cells: &[CellSummary], percentiles: &[(f64, &str)]) -> Vec<String> {
     ];
     let batched = cells.iter().any(|cell| cell.iterations > 1 && cell.latency.is_some());
     if batched {
-        notes.push("Where one sample holds several iterations, a sample is their mean: percentiles, smallest and largest iteration do not exist.".to_owned());
+        notes.push("Where one sample holds several iterations, a sample is their mean: percentiles of iterations and the best case do not exist.".to_owned());
     }
     let seen = |probability: f64| cells.iter().filter_map(move |cell| percentile_of(cell, probability));
+    let is_shown = |probability: f64| seen(probability).any(|percentile| percentile.supported);
     let dropped: Vec<&str> = percentiles
         .iter()
-        .filter(|(probability, _)| seen(*probability).next().is_some() && !seen(*probability).any(|p| p.supported))
+        .filter(|(probability, _)| seen(*probability).next().is_some() && !is_shown(*probability))
         .map(|(_, title)| *title)
         .collect();
     if !dropped.is_empty() {
         notes.push(format!("Left out: {}, for which no cell has enough samples a run.", format::list(&dropped)));
     }
-    if percentiles.iter().any(|(probability, _)| seen(*probability).any(|percentile| !percentile.supported)) {
+    let has_bounds = |probability: f64| seen(probability).any(|percentile| !percentile.supported);
+    if percentiles.iter().any(|(probability, _)| is_shown(*probability) && has_bounds(*probability)) {
         notes.push("A value with >= is only a lower bound: the samples of a run are too few for that percentile (72 for p95, 368 for p99, if independent).".to_owned());
     }
     notes

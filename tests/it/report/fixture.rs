@@ -92,7 +92,7 @@ impl Fixture {
         Fixture::new("alone", &axes, |path| if path.contains("/b1/") { tiny(3.2e3) } else { tiny(5.9e3) }).summarized()
     }
 
-    /// Seven variants of one model, one of them bimodal by chance of its seeds.
+    /// Twelve variants of one model: more than stand side by side.
     pub(super) fn many_variants() -> Self {
         let names =
             ["base", "t1", "t2", "t4", "t8", "basic", "extended", "disabled", "no-spin", "arena", "prepack", "tuned"];
@@ -117,6 +117,28 @@ impl Fixture {
         fixture.summarized()
     }
 
+    /// Devices are compared, far apart from each other, so that axes are logarithmic.
+    pub(super) fn devices() -> Self {
+        let axes = Axes {
+            models: &["vgg19", "a-model-with-a-very-long-name.v2_final-export"],
+            batches: &[1],
+            variants: &["fp32"],
+            devices: &["cpu", "cuda:0", "tensorrt:0"],
+            runs: 8,
+        };
+        let mut fixture = Fixture::new("devices", &axes, |path| match path.rsplit('/').next() {
+            Some("cpu") => usual(91.0e6, 80),
+            Some("cuda:0") => usual(4.2e6, 400),
+            _ => usual(2.9e6, 500),
+        });
+        fixture.skip_device(
+            "tensorrt:0",
+            "tensorrt:0: this version of perfrun measures on the CPU only",
+            "remove the device, or keep it for a later version",
+        );
+        fixture.summarized()
+    }
+
     /// Texts from elsewhere that would be markup.
     pub(super) fn hostile() -> Self {
         let axes = Axes { models: &["a.b_c-d"], batches: &[1], variants: &["fp32", "x"], devices: &["cpu"], runs: 5 };
@@ -125,7 +147,8 @@ impl Fixture {
         fixture.manifest.experiment.description = Some(format!("# {evil}"));
         fixture.manifest.spec.text = format!("name: hostile\n# ``` {evil}\n");
         fixture.fail_runs("a.b_c-d/b1/x/cpu", &[1], FailureKind::Internal, evil);
-        fixture.manifest.neighbours = vec![evil.to_owned()];
+        fixture.manifest.others_cpus = 1.9;
+        fixture.manifest.plan.product.idle_selectors = vec![evil.to_owned()];
         fixture.summarized()
     }
 
@@ -192,7 +215,7 @@ impl Fixture {
         }
     }
 
-    fn warn(&mut self, path: &str, code: &str, runs: u32) {
+    pub(super) fn warn(&mut self, path: &str, code: &str, runs: u32) {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id && run.run < runs) {
             run.warnings.push(code.to_owned());
@@ -285,7 +308,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         }),
         default_threads: 4,
         iterations: vec![1; plan.groups.len()],
-        neighbours: Vec::new(),
+        others_cpus: 0.0,
         sessions: vec![Session {
             started: "2026-11-20T10:11:12Z".to_owned(),
             boot: Some("5ad0c0de".to_owned()),

@@ -1,6 +1,6 @@
-//! Texts that mean nothing to Markdown but themselves (CommonMark 0.31 with GitHub's tables).
+//! Texts that mean nothing but themselves to Markdown (CommonMark 0.31 with GitHub's tables) and to HTML.
 //!
-//! Only what could be taken for markup is escaped, so that the file stays readable as plain text.
+//! In Markdown only what could be taken for markup is escaped, so that the file stays readable as plain text.
 
 /// A text inside a line or a cell of a table.
 pub(super) fn inline(text: &str) -> String {
@@ -50,9 +50,9 @@ pub(super) fn block(text: &str) -> String {
     result
 }
 
-/// A text as code inside a line; a bar is escaped, since tables are cut into cells before code is looked for.
+/// A text as code inside a line. Not for cells of tables, which are cut at bars before code is looked for.
 pub(super) fn code(text: &str) -> String {
-    let text = text.replace(['\n', '\r'], " ").replace('|', "\\|");
+    let text = text.replace(['\n', '\r'], " ");
     let fence = "`".repeat(longest_run(&text, '`') + 1);
     let needs_room = text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) || text.is_empty();
     if needs_room { format!("{fence} {text} {fence}") } else { format!("{fence}{text}{fence}") }
@@ -64,9 +64,20 @@ pub(super) fn fenced(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches(['\n', '\r']))
 }
 
-/// A text inside an HTML element in Markdown, where Markdown's own escapes do not work.
+/// A text in HTML, inside elements and attributes.
 pub(super) fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 /// A sentence of ours whose backticks are meant: what stands between two of them is code.
@@ -87,6 +98,11 @@ fn between_backticks(text: &str, plain: impl Fn(&str) -> String, code: impl Fn(&
     }
     let piece = |(index, part): (usize, &&str)| if index % 2 == 0 { plain(part) } else { code(part) };
     parts.iter().enumerate().map(piece).collect()
+}
+
+/// The path of a cell as HTML that may break after each part.
+pub(super) fn path_html(text: &str) -> String {
+    html(text).replace('/', "/<wbr>")
 }
 
 fn longest_run(text: &str, letter: char) -> usize {
@@ -145,8 +161,8 @@ mod tests {
     fn code_is_fenced_by_more_than_it_holds() {
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(code("`a"), "`` `a ``");
-        assert_eq!(code("a|b"), r"`a\|b`");
+        assert_eq!(code("a\nb"), "`a b`");
         assert_eq!(fenced("x\n```\ny\n", "yaml"), "````yaml\nx\n```\ny\n````");
-        assert_eq!(html("<a> & b"), "&lt;a&gt; &amp; b");
+        assert_eq!(html("<a> & 'b'"), "&lt;a&gt; &amp; &#39;b&#39;");
     }
 }

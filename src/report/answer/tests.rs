@@ -1,0 +1,263 @@
+//! Known comparisons in, known sentences out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::backend::{Failure, FailureKind};
+use crate::compare::Withheld;
+use crate::plan::{Skip, expand};
+use crate::stats::interval::{Estimate, Interval};
+use crate::stats::paired::Hint;
+use crate::summary::{CellSummary, FailureCount, MetricSummary, RunCounts};
+
+/// A plan and what its cells are said to have done.
+struct Scene {
+    plan: Plan,
+    summary: Summary,
+    comparisons: Vec<Comparison>,
+}
+
+fn scene(yaml: &str) -> Scene {
+    let text = format!("backend: {{ mock: {{ median: 1ms }} }}\n{yaml}");
+    let experiment = crate::spec::parse("test.yaml", &text, Path::new("."), &[]).unwrap().experiment;
+    let plan = expand(&experiment).unwrap();
+    let cell = |id| CellSummary {
+        id,
+        runs: RunCounts { completed: 10, ..RunCounts::default() },
+        metrics: BTreeMap::new(),
+        latency: None,
+        failures: Vec::new(),
+        warnings: BTreeMap::new(),
+        output_hash: None,
+        iterations: 1,
+        dynamic_outputs: false,
+        nodes: BTreeMap::new(),
+    };
+    let summary = Summary { cells: plan.cells.iter().map(|planned| cell(planned.id)).collect() };
+    Scene { plan, summary, comparisons: Vec::new() }
+}
+
+impl Scene {
+    fn cell(&self, path: &str) -> usize {
+        self.plan.cells.iter().position(|cell| self.plan.path(cell) == path).expect("a cell of the plan")
+    }
+
+    /// A comparison whose verdict follows from its interval, as in `compare`.
+    fn compared(mut self, path: &str, speedup: f64, interval: Option<[f64; 2]>) -> Self {
+        let cell = self.cell(path);
+        let verdict = match interval {
+            Some([low, _]) if low > 1.02 => Verdict::Better,
+            Some([_, high]) if high < 1.0 / 1.02 => Verdict::Worse,
+            Some([low, high]) if low > 1.0 / 1.02 && high < 1.02 => Verdict::Equivalent,
+            _ => Verdict::Inconclusive,
+        };
+        let hint = match (verdict, interval) {
+            (Verdict::Inconclusive, Some(_)) => {
+                Some(Hint::NotEnoughData { minimum_detectable_effect: 0.033, more_blocks: Some(13) })
+            }
+            (Verdict::Inconclusive, None) => Some(Hint::TooFewBlocks { needed: 5 }),
+            _ => None,
+        };
+        self.comparisons.push(Comparison {
+            cell,
+            baseline: 0,
+            metric: metric::LATENCY.name.to_owned(),
+            speedup,
+            interval: interval.map(|[low, high]| Interval { low, high }),
+            blocks: if interval.is_some() { 10 } else { 3 },
+            margin: 0.02,
+            verdict,
+            hint,
+            withheld: None,
+        });
+        self.comparisons.sort_by_key(|comparison| comparison.cell);
+        self
+    }
+
+    fn withheld(mut self, path: &str, withheld: Withheld) -> Self {
+        let cell = self.cell(path);
+        for comparison in self.comparisons.iter_mut().filter(|comparison| comparison.cell == cell) {
+            (comparison.verdict, comparison.hint, comparison.withheld) = (Verdict::Inconclusive, None, Some(withheld));
+        }
+        self
+    }
+
+    fn failed(mut self, path: &str, completed: u32) -> Self {
+        let cell = self.cell(path);
+        let failure = Failure::new(FailureKind::OutOfMemory, "no memory");
+        self.summary.cells[cell].runs = RunCounts { completed, failed: 2, ..RunCounts::default() };
+        self.summary.cells[cell].failures = vec![FailureCount { failure, rehearsal: false, runs: 2, log_tail: None }];
+        self
+    }
+
+    fn skipped(mut self, path: &str) -> Self {
+        let cell = self.cell(path);
+        self.plan.mark_skipped(cell, Skip { reason: "x".to_owned(), remedy: None });
+        self.summary.cells[cell].runs = RunCounts { skipped: 10, ..RunCounts::default() };
+        self
+    }
+
+    fn sentences(&self) -> Vec<String> {
+        answer(&self.plan, &self.summary, &self.comparisons).iter().map(ToString::to_string).collect()
+    }
+}
+
+const THREE: &str = "models: [m]\nvariants: [fp32, int8, fp16]";
+
+#[test]
+fn the_only_faster_entry_is_named() {
+    let scene = scene(THREE).compared("m/default/int8/cpu", 2.32, Some([2.29, 2.35])).compared(
+        "m/default/fp16/cpu",
+        0.66,
+        Some([0.65, 0.67]),
+    );
+    assert_eq!(
+        scene.sentences(),
+        ["m: int8. int8 is faster than fp32 (2.32x [2.29, 2.35]); fp16 is slower (0.66x [0.65, 0.67])."]
+    );
+}
+
+#[test]
+fn of_two_faster_entries_the_better_is_named_only_if_the_intervals_are_disjoint() {
+    let first = scene(THREE).compared("m/default/int8/cpu", 2.32, Some([2.29, 2.35]));
+    let clear = first.compared("m/default/fp16/cpu", 1.5, Some([1.4, 1.6]));
+    assert!(clear.sentences()[0].starts_with("m: int8."), "{:?}", clear.sentences());
+    let second = scene(THREE).compared("m/default/int8/cpu", 2.32, Some([2.29, 2.35]));
+    let overlapping = second.compared("m/default/fp16/cpu", 2.28, Some([2.25, 2.31]));
+    assert!(overlapping.sentences()[0].starts_with("m: int8 or fp16."), "{:?}", overlapping.sentences());
+}
+
+#[test]
+fn inputs_are_told_apart_where_they_differ() {
+    let scene = scene("models: [m]\ninputs: { batch: [1, 16] }\nvariants: [fp32, int8]")
+        .compared("m/b1/int8/cpu", 1.02, Some([0.99, 1.06]))
+        .compared("m/b16/int8/cpu", 2.49, Some([2.45, 2.53]));
+    assert_eq!(
+        scene.sentences(),
+        [
+            "m: it depends on the input. int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: about 13 more runs would decide)."
+        ]
+    );
+}
+
+#[test]
+fn many_inputs_become_a_range() {
+    let mut scene = scene("models: [m]\ninputs: { batch: [1, 2, 4, 8] }\nvariants: [fp32, int8]");
+    for (batch, speedup) in [(1, 2.0), (2, 2.5), (4, 2.2), (8, 2.1)] {
+        scene = scene.compared(&format!("m/b{batch}/int8/cpu"), speedup, Some([speedup - 0.1, speedup + 0.1]));
+    }
+    assert_eq!(scene.sentences(), ["m: int8. int8 is faster than fp32 (2.00x to 2.50x over 4 inputs)."]);
+}
+
+#[test]
+fn what_is_open_is_not_claimed() {
+    let open = scene(THREE).compared("m/default/int8/cpu", 1.02, Some([0.99, 1.06])).compared(
+        "m/default/fp16/cpu",
+        0.66,
+        Some([0.65, 0.67]),
+    );
+    assert!(open.sentences()[0].starts_with("m: undecided between fp32 and int8. int8 is inconclusive against fp32"));
+    let alike = scene("models: [m]\nvariants: [fp32, int8]").compared("m/default/int8/cpu", 1.0, Some([0.99, 1.01]));
+    assert_eq!(alike.sentences(), ["m: no difference. int8 is equivalent to fp32 within 2 % (1.00x [0.99, 1.01])."]);
+}
+
+#[test]
+fn nothing_is_judged_below_five_runs() {
+    let scene = scene(THREE).compared("m/default/int8/cpu", 2.3, None).compared("m/default/fp16/cpu", 0.7, None);
+    assert_eq!(
+        scene.sentences(),
+        [
+            "Nothing is judged yet. A verdict needs 5 runs that a cell and its baseline have in common; here there are at most 3."
+        ]
+    );
+}
+
+#[test]
+fn failures_are_told_and_a_failing_candidate_is_no_rival() {
+    let scene = scene(THREE)
+        .compared("m/default/int8/cpu", 0.8, Some([0.79, 0.81]))
+        .compared("m/default/fp16/cpu", 1.1, None)
+        .failed("m/default/fp16/cpu", 3);
+    assert_eq!(
+        scene.sentences(),
+        [
+            "m: fp32. int8 is slower than fp32 (0.80x [0.79, 0.81]); fp16 is not judged: 3 common runs of the 5 that a verdict needs, since runs failed (out of memory)."
+        ]
+    );
+}
+
+#[test]
+fn withheld_verdicts_have_a_reason() {
+    let faster = || scene(THREE).compared("m/default/int8/cpu", 2.0, Some([1.9, 2.1]));
+    let nonsense = faster().withheld("m/default/int8/cpu", Withheld::NotFinite);
+    assert_eq!(nonsense.sentences(), ["m: nothing to judge. int8 is not judged: outputs with NaN or infinity."]);
+    let unsteady = faster().compared("m/default/fp16/cpu", 0.5, Some([0.49, 0.51]));
+    let unsteady = unsteady.withheld("m/default/int8/cpu", Withheld::NotSteady);
+    assert_eq!(
+        unsteady.sentences(),
+        [
+            "m: undecided between fp32 and int8. fp16 is slower than fp32 (0.50x [0.49, 0.51]); int8 is not judged: most runs never became steady."
+        ]
+    );
+}
+
+#[test]
+fn without_a_baseline_nothing_is_compared() {
+    let scene = scene("models: [m]\nvariants: [fp32, int8]").failed("m/default/fp32/cpu", 0);
+    assert_eq!(scene.sentences(), ["m: nothing to judge. fp32 failed (out of memory), so nothing is compared there."]);
+}
+
+#[test]
+fn skipped_devices_are_no_subject() {
+    let yaml = "models: [m]\nvariants: [fp32, int8]\ndevices: [cpu, cuda]";
+    let scene = scene(yaml)
+        .compared("m/default/int8/cpu", 2.3, Some([2.2, 2.4]))
+        .skipped("m/default/fp32/cuda:0")
+        .skipped("m/default/int8/cuda:0");
+    assert_eq!(scene.sentences(), ["m: int8. int8 is faster than fp32 (2.30x [2.20, 2.40])."]);
+}
+
+#[test]
+fn compared_models_have_no_subject() {
+    let scene = scene("models: [mlp, cnn]").compared("cnn/default/fp32/cpu", 0.5, Some([0.49, 0.51]));
+    assert_eq!(scene.sentences(), ["Fastest: mlp. cnn is slower than mlp (0.50x [0.49, 0.51])."]);
+}
+
+#[test]
+fn many_candidates_are_counted() {
+    let scene = scene("models: [m]\nvariants: [a, b, c, d, e, f]")
+        .compared("m/default/b/cpu", 1.5, Some([1.4, 1.6]))
+        .compared("m/default/c/cpu", 1.2, Some([1.1, 1.3]))
+        .compared("m/default/d/cpu", 0.5, Some([0.4, 0.6]))
+        .compared("m/default/e/cpu", 1.0, Some([0.99, 1.01]))
+        .compared("m/default/f/cpu", 1.0, Some([0.9, 1.1]));
+    assert_eq!(
+        scene.sentences(),
+        [
+            "m: b. Of 5 compared with a: 2 faster, 1 slower, 1 equivalent, 1 inconclusive; b is faster than a (1.50x [1.40, 1.60])."
+        ]
+    );
+}
+
+#[test]
+fn a_single_cell_is_measured_and_not_compared() {
+    let mut scene = scene("models: [m]");
+    let estimate =
+        Estimate { value: 39_912.0, interval: Some(Interval::around(39_912.0, 210.0)), n: 10, confidence: 0.95 };
+    let latency = MetricSummary { estimate, per_run: Vec::new() };
+    scene.summary.cells[0].metrics.insert(metric::LATENCY.name.to_owned(), latency);
+    assert_eq!(
+        scene.sentences(),
+        [
+            "Measured, not compared. m takes 39.9 us ± 0.2 at default; one variant, one model and one device leave nothing to compare with."
+        ]
+    );
+}
+
+#[test]
+fn nothing_measured_is_said() {
+    let mut scene = scene("models: [m]");
+    scene.summary.cells[0].runs = RunCounts { failed: 2, not_run: 8, ..RunCounts::default() };
+    assert_eq!(scene.sentences(), ["Nothing was measured. No run has completed; the notices say why."]);
+}

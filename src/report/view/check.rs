@@ -1,0 +1,42 @@
+//! How to get a number of the report again from the raw samples, without perfrun.
+
+use super::CheckView;
+use crate::metric;
+use crate::report::Input;
+use crate::report::format::Column;
+
+/// The query for the first cell with a number; `None` where there is none, or the samples are not in Parquet yet.
+pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
+    let manifest = input.manifest;
+    let plan = &manifest.plan;
+    let (cell, estimate) = plan
+        .cells
+        .iter()
+        .zip(&input.summary.cells)
+        .find_map(|(cell, summary)| Some((cell, summary.estimate(&metric::LATENCY)?)))
+        .filter(|_| manifest.complete)?;
+    let coordinates = plan.coordinates(cell);
+    let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
+    let conditions = [
+        ("model", coordinates.model),
+        ("input", coordinates.input),
+        ("variant", coordinates.variant),
+        ("device", coordinates.device),
+    ];
+    let named: Vec<String> = conditions.iter().map(|(column, name)| format!("c.{column} = {}", quoted(name))).collect();
+    let query = format!(
+        "SELECT avg(median) AS latency_ns FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index)",
+        named.join(" AND ")
+    );
+    let shown = Column::fit(metric::LATENCY.unit, [estimate]).value_with_unit(estimate);
+    let intro = format!(
+        "In the record's folder (.perfrun/records/{}/{}), DuckDB gives the latency of {} in nanoseconds, {shown} above:",
+        manifest.experiment.name,
+        manifest.record,
+        plan.path(cell)
+    );
+    Some(CheckView { intro, query })
+}
+
+/// The phase of counted samples in `samples.parquet`; late warm-up has a smaller number.
+const COUNTED: u32 = 3;

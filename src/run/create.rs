@@ -1,0 +1,166 @@
+//! A new record, and taking up an unfinished one.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::Job;
+use super::prepare::{PrepareError, Prepared, prepare};
+use super::provenance::{describe_library, describe_model, hash_files, hex, model_files, session};
+use crate::host::{self, Host};
+use crate::plan;
+use crate::revision;
+use crate::runtime::Library;
+use crate::spec::Loaded;
+use crate::spec::model::Experiment;
+use crate::store::{FORMAT, LocalPaths, Manifest, Place, Record, SpecSource};
+
+/// Everything that goes into a new record beside the plan.
+#[derive(Debug)]
+pub struct Provenance<'a> {
+    /// The specification.
+    pub spec: &'a Loaded,
+    /// Its file.
+    pub spec_path: &'a Path,
+    /// Values of `--set`.
+    pub overrides: &'a [String],
+    /// Flags that narrow the record.
+    pub restrictions: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// Processors' worth of time that others use.
+    pub others_cpus: f64,
+    /// The runtime library; `None` with the mock backend.
+    pub library: Option<&'a Library>,
+    /// The command line.
+    pub command: String,
+    /// The perfrun executable.
+    pub executable: PathBuf,
+}
+
+/// Creates the record of a prepared experiment.
+///
+/// # Errors
+///
+/// When a model or the library cannot be read, or the record's folder cannot be written.
+pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
+    let Provenance { spec, spec_path, overrides, restrictions, host, others_cpus, library, command, executable } =
+        provenance;
+    let experiment = &spec.experiment;
+    let models: Vec<Option<PathBuf>> = experiment.models.iter().map(|model| model.path.clone()).collect();
+    let files = models
+        .iter()
+        .zip(&prepared.headers)
+        .enumerate()
+        .map(|(index, (path, header))| match path {
+            Some(path) => describe_model(path, header.as_ref(), place, index as u32, &prepared).map(Some),
+            None => Ok(None),
+        })
+        .collect::<Result<Vec<_>, PrepareError>>()?;
+    let runtime = library.map(describe_library).transpose()?;
+    let mut read_files: Vec<PathBuf> = models.iter().flatten().cloned().collect();
+    read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
+    let started = jiff::Timestamp::now();
+    let folder = place.new_record(&experiment.name, &started)?;
+    let definitions = prepared
+        .plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let variant = &experiment.variants[cell.variant as usize];
+            plan::definition(experiment, variant, &prepared.plan.inputs[cell.input as usize])
+        })
+        .collect();
+    let manifest = Manifest {
+        format: FORMAT,
+        perfrun: env!("CARGO_PKG_VERSION").to_owned(),
+        record: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        spec: SpecSource {
+            path: place.relative(spec_path),
+            text: spec.text.clone(),
+            sha256: hex(&Sha256::digest(spec.canonical.to_string().as_bytes())),
+            overrides: overrides.to_vec(),
+        },
+        experiment: relative_paths(experiment, place),
+        restrictions,
+        definitions,
+        plan: prepared.plan,
+        revision: revision::current(&place.root, &read_files),
+        default_threads: host.default_threads(),
+        host,
+        models: files,
+        runtime,
+        iterations: Vec::new(),
+        others_cpus,
+        sessions: vec![session(command)],
+        complete: false,
+    };
+    manifest.write(&folder)?;
+    LocalPaths { models: models.clone() }.write(&folder)?;
+    let record = Record { folder, manifest, runs: Vec::new() };
+    let library = library.map(|library| library.path.clone());
+    Ok(Job { record, shapes: prepared.shapes, library, models, executable })
+}
+
+/// Takes up an unfinished record in a new session.
+///
+/// # Errors
+///
+/// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
+pub fn resume(
+    mut record: Record,
+    library: Option<&Library>,
+    command: String,
+    executable: PathBuf,
+) -> Result<Job, PrepareError> {
+    let mut experiment = record.manifest.experiment.clone();
+    let models = LocalPaths::read(&record.folder)?.models;
+    for (model, path) in experiment.models.iter_mut().zip(&models) {
+        model.path.clone_from(path);
+    }
+    if let Some(what) = what_changed(&record.manifest, &models, library)? {
+        return Err(PrepareError::Changed { record: record.folder, what });
+    }
+    let prepared = prepare(&experiment)?;
+    record.manifest.sessions.push(session(command));
+    record.manifest.write(&record.folder)?;
+    let library = library.map(|library| library.path.clone());
+    Ok(Job { record, shapes: prepared.shapes, library, models, executable })
+}
+
+/// The first thing of a record's frame or subject that is not as it was.
+fn what_changed(
+    manifest: &Manifest,
+    models: &[Option<PathBuf>],
+    library: Option<&Library>,
+) -> Result<Option<String>, PrepareError> {
+    let here = host::describe();
+    if here.machine != manifest.host.machine || here.cpu != manifest.host.cpu {
+        return Ok(Some("the machine".to_owned()));
+    }
+    if here.default_threads() != manifest.default_threads {
+        return Ok(Some("the number of usable cores".to_owned()));
+    }
+    if let (Some(library), Some(used)) = (library, &manifest.runtime)
+        && describe_library(library)?.sha256 != used.sha256
+    {
+        return Ok(Some(format!("the ONNX Runtime library {}", library.path.display())));
+    }
+    for (path, file) in models.iter().zip(&manifest.models) {
+        if let (Some(path), Some(file)) = (path, file)
+            && hash_files(&model_files(path, crate::onnx::read_header(path).ok().as_ref()))? != file.sha256
+        {
+            return Ok(Some(format!("the model {}", file.path)));
+        }
+    }
+    Ok(None)
+}
+
+/// The experiment with paths that say nothing about the user's home.
+fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
+    let mut experiment = experiment.clone();
+    for model in &mut experiment.models {
+        model.path = model.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
+    }
+    experiment
+}

@@ -1,0 +1,91 @@
+//! Where numbers come from: hashes of models and library, the session.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::prepare::{PrepareError, Prepared};
+use crate::onnx::ModelHeader;
+use crate::runtime::Library;
+use crate::store::{ModelFile, Place, RuntimeUsed, Session};
+
+/// This invocation, which `command` began.
+pub(super) fn session(command: String) -> Session {
+    // Two sessions on one boot share what a reboot changes; the hash alone says so and nothing else.
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let now = jiff::Timestamp::now();
+    let started = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    Session {
+        started: started.to_string(),
+        boot: boot.map(|id| hex(&Sha256::digest(id.trim().as_bytes()))[..8].to_owned()),
+        command,
+        perfrun: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// What a record says about one model file.
+pub(super) fn describe_model(
+    path: &Path,
+    header: Option<&ModelHeader>,
+    place: &Place,
+    index: u32,
+    prepared: &Prepared,
+) -> Result<ModelFile, PrepareError> {
+    let unreadable = |source| PrepareError::Unreadable { path: path.to_owned(), source };
+    let batch_size = |input: usize| prepared.shapes.get(&(index, input as u32)).and_then(|shapes| shapes.batch_size);
+    Ok(ModelFile {
+        path: place.relative(path),
+        sha256: hash_files(&model_files(path, header))?,
+        bytes: path.metadata().map_err(unreadable)?.len(),
+        producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
+        parameters: header.map(|header| header.parameters),
+        batch_sizes: (0..prepared.plan.inputs.len()).map(batch_size).collect(),
+    })
+}
+
+/// A model file and its external data, sorted by name.
+pub(super) fn model_files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
+    let external = header.map(|header| header.external_files.as_slice()).unwrap_or_default();
+    std::iter::once(path.to_owned()).chain(external.iter().map(|file| file.path.clone())).collect()
+}
+
+/// SHA-256 over files, one after the other.
+pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
+    let mut hash = Sha256::new();
+    for file in files {
+        let unreadable = |source| PrepareError::Unreadable { path: file.clone(), source };
+        let mut reader = File::open(file).map_err(unreadable)?;
+        io::copy(&mut reader, &mut HashWriter(&mut hash)).map_err(unreadable)?;
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a record says about the runtime library.
+pub(super) fn describe_library(library: &Library) -> Result<RuntimeUsed, PrepareError> {
+    Ok(RuntimeUsed {
+        version: library.version.clone(),
+        build: None,
+        origin: library.origin.to_string(),
+        sha256: hash_files(std::slice::from_ref(&library.path))?,
+    })
+}
+
+/// Bytes as lower-case hex.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -112,11 +112,19 @@ pub struct RunArgs {
     #[arg(long)]
     pub replace: bool,
     /// Name of this machine for a report beside one of another machine.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = machine_name)]
     pub machine: Option<String>,
     /// Open the HTML report in the end.
     #[arg(long)]
     pub open: bool,
+}
+
+/// A name that can be part of a folder's name.
+fn machine_name(text: &str) -> Result<String, String> {
+    if crate::spec::is_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err("a name has letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and has at most 64".to_owned())
 }
 
 /// Files of a report.

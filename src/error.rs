@@ -25,7 +25,7 @@ pub enum Error {
     Spec(#[from] SpecError),
     /// `--only`.
     #[error("--only: {0}")]
-    Selector(#[source] SelectorError, #[help] Option<String>),
+    Selector(SelectorError, #[help] Option<String>),
     /// The matrix.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -60,7 +60,7 @@ pub enum Error {
         help: Option<String>,
     },
     /// A file or descriptor.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// What was attempted, with the path.
         what: String,

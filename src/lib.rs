@@ -7,6 +7,8 @@
 
 pub mod quantity;
 
+pub mod printable;
+
 pub mod metric;
 
 pub mod host;

@@ -49,7 +49,14 @@ pub(super) fn target(place: &Place, loaded: &Loaded, arguments: &RunArgs) -> Res
 
 /// As [`target`], for a record that is taken up again.
 pub(super) fn target_of_record(place: &Place, record: &Record, arguments: &RunArgs) -> Target {
-    choose(place, &record.manifest.experiment.name, record.manifest.restrictions.is_empty(), arguments)
+    let manifest = &record.manifest;
+    let now = std::fs::read_to_string(place.root.join(&manifest.spec.path));
+    if arguments.output.is_none() && !now.is_ok_and(|text| text == manifest.spec.text) {
+        let note =
+            format!("{} is not what this record began with; the report goes into the record", manifest.spec.path);
+        return Target { folder: None, note: Some(note) };
+    }
+    choose(place, &manifest.experiment.name, manifest.restrictions.is_empty(), arguments)
 }
 
 fn choose(place: &Place, experiment: &str, whole: bool, arguments: &RunArgs) -> Target {
@@ -80,7 +87,10 @@ fn choose(place: &Place, experiment: &str, whole: bool, arguments: &RunArgs) -> 
 fn check_writable(folder: &Path) -> Result<(), Error> {
     let failed = |source| Error::Io { what: format!("cannot write {}", folder.display()), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    tempfile::tempfile_in(folder).map(|_| ()).map_err(failed)
+    let written = tempfile::tempfile_in(folder).map(|_| ()).map_err(failed);
+    // Only empty folders can be removed this way: what the test made and nobody else's.
+    let _filled = std::fs::remove_dir(folder).and_then(|()| folder.parent().map_or(Ok(()), std::fs::remove_dir));
+    written
 }
 
 /// Summarises and writes the report, then shows table, answer and paths.

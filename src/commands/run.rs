@@ -12,7 +12,7 @@ use crate::run::{self, Ended, Job, Prepared, Provenance};
 use crate::runtime::{self, Library};
 use crate::spec::Loaded;
 use crate::spec::model::Backend;
-use crate::store::{Place, Record};
+use crate::store::{Arm, Outcome, Place, Record};
 use crate::ui::live::Live;
 use crate::ui::{Ui, plan as listing};
 use crate::worker::Interrupts;
@@ -37,6 +37,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         .iter()
         .map(|path| Ok((path.as_path(), specs::load(path, &arguments.overrides)?)))
         .collect::<Result<Vec<(&Path, Loaded)>, Error>>()?;
+    check_names(&loaded)?;
     let mut code = ExitCode::Done;
     for (path, loaded) in loaded {
         ui.warnings(&loaded.warnings);
@@ -80,14 +81,14 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         overrides: &arguments.overrides.set,
         restrictions: specs::restrictions(&arguments.overrides),
         host: host::describe(),
-        others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum(),
+        // An empty sum is a negative zero.
+        others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0,
         library: library.as_ref(),
         command: command_line(&place),
         executable: executable()?,
     };
     let job = run::create(prepared, &place, provenance)?;
-    tell_neighbours(&neighbours, ui);
-    execute(job, &place, target, arguments, interrupts, ui)
+    execute(job, &place, target, arguments, interrupts, Live::new(ui, busy(&neighbours)))
 }
 
 fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
@@ -107,12 +108,10 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
     }
-    if library.is_some() {
-        tell_neighbours(&quiet(arguments.wait, interrupts, ui), ui);
-    }
+    let neighbours = if library.is_some() { quiet(arguments.wait, interrupts, ui) } else { Vec::new() };
     let target = super::report::target_of_record(&place, &record, arguments);
     let job = run::resume(record, library.as_ref(), command_line(&place), executable()?)?;
-    execute(job, &place, target, arguments, interrupts, ui)
+    execute(job, &place, target, arguments, interrupts, Live::new(ui, busy(&neighbours)))
 }
 
 fn execute(
@@ -121,23 +120,29 @@ fn execute(
     target: super::report::Target,
     arguments: &RunArgs,
     interrupts: &Interrupts,
-    ui: &Ui,
+    mut live: Live<'_>,
 ) -> Result<ExitCode, Error> {
+    let ui = live.ui();
     if let Some(note) = &target.note {
         ui.note(note);
     }
-    let mut live = Live::new(ui);
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
     live.finish();
-    let ended = ended?;
+    let ended = ended.inspect_err(|_| {
+        let record = place.relative(&job.record.folder);
+        ui.note(&format!("every finished run is kept; go on with: perfrun run --resume {record}"));
+    })?;
     let folder = match ended {
+        // A report that says nothing replaces none that says something.
+        Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
         Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
     let written = super::report::write(&job.record, &folder, &arguments.format, ui).inspect_err(|_| {
         let record = place.relative(&job.record.folder);
-        ui.note(&format!("the record is whole; once there is room, render it with: perfrun report {record}"));
+        let folder = place.relative(&folder);
+        ui.note(&format!("the record is kept; render it with: perfrun report {record} --output {folder}"));
     })?;
     if ended == Ended::Interrupted {
         let record = place.relative(&job.record.folder);
@@ -152,10 +157,24 @@ fn execute(
 
 /// 3 if some runs failed or nothing was measured.
 fn outcome(record: &Record) -> ExitCode {
-    use crate::store::{Arm, Outcome};
     let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
-    let measured = record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed);
-    if failed || !measured { ExitCode::RunsFailed } else { ExitCode::Done }
+    if failed || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
+}
+
+fn was_measured(record: &Record) -> bool {
+    record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed)
+}
+
+/// Two specifications of one name would write into one folder.
+fn check_names(loaded: &[(&Path, Loaded)]) -> Result<(), Error> {
+    for (index, (path, spec)) in loaded.iter().enumerate() {
+        let name = &spec.experiment.name;
+        if let Some((other, _)) = loaded[..index].iter().find(|(_, earlier)| earlier.experiment.name == *name) {
+            let message = format!("{} and {} are both named `{name}`", other.display(), path.display());
+            return Err(Error::refused(message, "give one of them another `name`"));
+        }
+    }
+    Ok(())
 }
 
 fn require_devices(prepared: &Prepared) -> Result<(), Error> {
@@ -217,18 +236,17 @@ fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui)
     }
 }
 
-/// Says who else uses the machine, before anything is measured.
-fn tell_neighbours(neighbours: &[Neighbour], ui: &Ui) {
+/// Who else uses the machine, in words; `None` if nobody does.
+fn busy(neighbours: &[Neighbour]) -> Option<String> {
     if neighbours.is_empty() {
-        return;
+        return None;
     }
     let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
     let names: Vec<&str> = neighbours.iter().take(4).map(|neighbour| neighbour.name.as_str()).collect();
-    let text = format!(
+    Some(format!(
         "BUSY: {} use {used:.1} processors; expect higher latencies and more noise (--wait 5m waits for quiet)",
         names.join(", ")
-    );
-    ui.labelled("machine", &text);
+    ))
 }
 
 /// The command as it was typed, without the folders of this user.

@@ -19,7 +19,9 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for path in paths {
         if !path.is_dir() {
-            found.push(path.clone());
+            if !found.contains(path) {
+                found.push(path.clone());
+            }
             continue;
         }
         let below: Vec<PathBuf> = WalkDir::new(path)

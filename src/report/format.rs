@@ -111,7 +111,10 @@ impl Column {
     pub fn plain(&self, value: f64) -> String {
         let scaled = value / self.scale.factor;
         let decimals = significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL);
-        fixed(scaled, self.decimals.map_or(decimals, |column| column.clamp(decimals.min(column), decimals + 1)))
+        // The column's decimals, unless they would blur a value far smaller than its neighbours.
+        let least = significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL - 1);
+        let column = self.decimals.map(|column| column.clamp(least.min(column), decimals + 1).max(least));
+        fixed(scaled, column.unwrap_or(decimals))
     }
 
     /// `median, us`, or the title alone where there is no unit.
@@ -205,7 +208,8 @@ pub fn ratio(value: f64, interval: Option<Interval>) -> String {
     let mut decimals = match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
-        _ => 2,
+        // A ratio far below one keeps two digits that say something.
+        value => significant_decimals(value, 2).max(2),
     };
     let Some(interval) = interval else { return format!("{}x", fixed(value, decimals)) };
     if interval.low < interval.high && fixed(interval.low, decimals) == fixed(interval.high, decimals) {

@@ -76,7 +76,7 @@ pub const JSON_FILE: &str = "results.json";
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A template does not fit the view, which is a fault of perfrun unless the template is the user's.
-    #[error("cannot render {template}: {source}")]
+    #[error("cannot render {template}")]
     Template {
         /// The template.
         template: String,
@@ -100,7 +100,7 @@ pub enum ReportError {
         found: usize,
     },
     /// The folder of the report cannot be listed or created.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}")]
     Folder {
         /// The folder.
         path: PathBuf,

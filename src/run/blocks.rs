@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::plan::{Cell, block_order};
 use crate::quantity::Nanos;
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
-use crate::worker::{Interrupts, RunPlan};
+use crate::worker::{Interrupts, RunPlan, WorkerRun};
 
 /// Carries out the runs of `block` that have no outcome yet.
 ///
@@ -75,15 +75,19 @@ fn one_run(
     };
     let launch = job.launch(cell, Arm::Main, block);
     let mut told = false;
-    let worker = crate::worker::run(&launch, &plan, interrupts, &mut || {
+    let mut listen = || {
         events(&Event::Tick);
         if !told && interrupts.count() > 0 {
             told = true;
             events(&Event::Interrupted);
         }
-    });
+    };
+    let worker = match job.changed_model(cell) {
+        Some(failure) => WorkerRun { failure: Some(failure), ..WorkerRun::default() },
+        None => crate::worker::run(&launch, &plan, interrupts, &mut listen).ok()?,
+    };
     let slot = Slot { cell: cell.id, arm: Arm::Main, run: block, position, session: job.session(), iterations };
-    Some(store_run(slot, worker.ok()?, Some(measure.stop), job.batch_size(cell)))
+    Some(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 
 /// The longest warm-up that an arm of the cell's group took in block 0: later blocks warm up at least as long, so that

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::Job;
+use super::job::Stamp;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_library, describe_model, hash_files, hex, model_files, session};
 use crate::host::{self, Host};
+use crate::onnx::ModelHeader;
 use crate::plan;
 use crate::revision;
 use crate::runtime::Library;
@@ -99,7 +101,8 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     LocalPaths { models: models.clone() }.write(&folder)?;
     let record = Record { folder, manifest, runs: Vec::new() };
     let library = library.map(|library| library.path.clone());
-    Ok(Job { record, shapes: prepared.shapes, library, models, executable })
+    let stamps = stamps(&models, &prepared.headers);
+    Ok(Job { record, shapes: prepared.shapes, library, models, stamps, executable })
 }
 
 /// Takes up an unfinished record in a new session.
@@ -125,7 +128,14 @@ pub fn resume(
     record.manifest.sessions.push(session(command));
     record.manifest.write(&record.folder)?;
     let library = library.map(|library| library.path.clone());
-    Ok(Job { record, shapes: prepared.shapes, library, models, executable })
+    let stamps = stamps(&models, &prepared.headers);
+    Ok(Job { record, shapes: prepared.shapes, library, models, stamps, executable })
+}
+
+/// How the model files look now, right after they were hashed.
+fn stamps(models: &[Option<PathBuf>], headers: &[Option<ModelHeader>]) -> Vec<Option<Stamp>> {
+    let each = models.iter().zip(headers);
+    each.map(|(path, header)| Some(Stamp::of(model_files(path.as_ref()?, header.as_ref())))).collect()
 }
 
 /// The first thing of a record's frame or subject that is not as it was.

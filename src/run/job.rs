@@ -1,10 +1,12 @@
 //! What an execution needs beside the record, and the requests made from it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use crate::backend::request::MockRequest;
-use crate::backend::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use crate::onnx::Resolved;
 use crate::plan::Cell;
 use crate::spec::model::{Backend, GraphOptimization, InputPoint, Variant};
@@ -23,11 +25,46 @@ pub struct Job {
     pub library: Option<PathBuf>,
     /// Absolute model files by index on the models axis.
     pub models: Vec<Option<PathBuf>>,
+    /// What the model files looked like when they were hashed, by index on the models axis.
+    pub stamps: Vec<Option<Stamp>>,
     /// The perfrun executable.
     pub executable: PathBuf,
 }
 
+/// What changes when files are replaced or written: cheap enough to look at before every run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    files: Vec<PathBuf>,
+    /// Inode, size and time of each; `None` where there is none.
+    seen: Vec<Option<(u64, u64, Option<SystemTime>)>>,
+}
+
+impl Stamp {
+    /// Of a model file with its external data.
+    pub fn of(files: Vec<PathBuf>) -> Self {
+        let look = |file: &PathBuf| {
+            let metadata = file.metadata().ok()?;
+            Some((metadata.ino(), metadata.len(), metadata.modified().ok()))
+        };
+        let seen = files.iter().map(look).collect();
+        Stamp { files, seen }
+    }
+
+    /// Whether the files are still those.
+    pub fn is_current(&self) -> bool {
+        Stamp::of(self.files.clone()) == *self
+    }
+}
+
 impl Job {
+    /// Why a run of this cell would not measure what the record says: its model is no longer the file that was hashed.
+    pub fn changed_model(&self, cell: &Cell) -> Option<Failure> {
+        let stamp = self.stamps.get(cell.model as usize)?.as_ref()?;
+        let name = self.record.manifest.plan.coordinates(cell).model;
+        let text = format!("the file of model `{name}` has changed since the record began");
+        (!stamp.is_current()).then(|| Failure::new(FailureKind::Model, text))
+    }
+
     /// The runs of the rehearsal.
     pub fn pilots(&self) -> Vec<StoredRun> {
         self.record.runs.iter().filter(|run| run.arm == Arm::Pilot).cloned().collect()

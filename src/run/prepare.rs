@@ -21,7 +21,7 @@ pub enum PrepareError {
     #[diagnostic(help("{}", open_remedies(.0)))]
     OpenDimensions(Vec<(String, ShapeProblem)>),
     /// A file that the record names cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -41,7 +41,8 @@ pub struct Loaded {
 /// Where the file cannot be read, and with every problem where it can.
 pub fn load(path: &Path, overrides: &[String]) -> Result<Loaded, SpecError> {
     let text = read(path)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
+    // The parent of a bare file name is an empty path, which is no folder to look into.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     parse(&path.display().to_string(), &text, folder, overrides)
 }
 

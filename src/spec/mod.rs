@@ -26,6 +26,7 @@ mod wording;
 mod yaml;
 
 pub use error::{Invalid, SpecError};
+pub(crate) use expand::is_name;
 pub use load::{Loaded, load, parse};
 pub use problem::Problem;
 pub use reference::{full_example, reference_markdown};

@@ -25,7 +25,7 @@ pub const FORMAT: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file or folder cannot be written.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}")]
     Write {
         /// The file or folder.
         path: PathBuf,
@@ -33,7 +33,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// A file or folder cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     Read {
         /// The file or folder.
         path: PathBuf,

@@ -20,14 +20,21 @@ use crate::summary::summarize;
 #[derive(Debug)]
 pub struct Live<'a> {
     ui: &'a Ui,
+    /// Who else uses the machine.
+    busy: Option<String>,
     bar: Option<ProgressBar>,
     told_interrupt: bool,
 }
 
 impl<'a> Live<'a> {
-    /// A listener that writes through `ui`.
-    pub fn new(ui: &'a Ui) -> Self {
-        Live { ui, bar: None, told_interrupt: false }
+    /// A listener that writes through `ui`; `busy` says who else uses the machine.
+    pub fn new(ui: &'a Ui, busy: Option<String>) -> Self {
+        Live { ui, busy, bar: None, told_interrupt: false }
+    }
+
+    /// What it writes through.
+    pub fn ui(&self) -> &'a Ui {
+        self.ui
     }
 
     /// Takes one event.
@@ -69,6 +76,9 @@ impl<'a> Live<'a> {
             ui.labelled("skipped", &format!("{count}: {}{remedy}", skip.reason));
         }
         ui.labelled("machine", &machine(manifest));
+        if let Some(busy) = &self.busy {
+            ui.labelled("", busy);
+        }
         if already_done > 0 {
             ui.labelled("resuming", &format!("{already_done} runs of an earlier session are kept"));
         }
@@ -100,7 +110,7 @@ impl<'a> Live<'a> {
     }
 
     fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], block: u32) {
-        let main = runs.iter().filter(|run| run.arm == Arm::Main);
+        let count = |outcome: Outcome| runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == outcome).count();
         if self.ui.is_terminal() {
             let summary = summarize(manifest, runs);
             let comparisons = against_baseline(&manifest.plan, &summary, &LATENCY);
@@ -111,9 +121,14 @@ impl<'a> Live<'a> {
             }
             return;
         }
-        let failed = main.clone().filter(|run| run.outcome == Outcome::Failed).count();
-        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-        let text = format!("block {} of {}   {} runs done{failed}", block + 1, manifest.plan.runs, main.count());
+        let mut text =
+            format!("block {} of {}   {} runs done", block + 1, manifest.plan.runs, count(Outcome::Completed));
+        for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "given up")] {
+            let number = count(outcome);
+            if number > 0 {
+                text.push_str(&format!(", {number} {word}"));
+            }
+        }
         self.ui.labelled("running", &text);
     }
 

@@ -107,7 +107,10 @@ impl Ui {
     pub fn labelled_text(&self, label: &str, text: &str) -> String {
         let room = self.width.saturating_sub(LABEL_WIDTH).max(20);
         let mut lines = String::new();
-        for (index, line) in textwrap::wrap(text, room).iter().enumerate() {
+        // A broken path or number could not be copied.
+        let options =
+            textwrap::Options::new(room).break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
+        for (index, line) in textwrap::wrap(text, options).iter().enumerate() {
             let label = if index == 0 { label } else { "" };
             lines.push_str(format!("{label:<LABEL_WIDTH$}{line}").trim_end());
             lines.push('\n');

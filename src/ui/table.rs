@@ -29,18 +29,32 @@ pub fn render(plan: &Plan, summary: &Summary, comparisons: &[Comparison], width:
         columns.rows.push(row(plan, cell, &summary.cells[index], comparison, &formats));
     }
     columns.drop_repeats();
+    if shown_tails(summary) == 0 {
+        // A column of nothing but lower bounds and dashes says nothing.
+        columns.remove(TAIL);
+    }
     // Peak memory goes first, then the rate, then the tail.
-    for column in [5, 4, 3] {
-        if columns.width() <= width {
-            break;
-        }
-        columns.remove(column);
+    while columns.width() > width && columns.heads.len() > LEAST_COLUMNS {
+        columns.remove(columns.heads.len() - 2);
     }
     columns.render()
 }
 
+/// Place of the percentile among the columns.
+const TAIL: usize = 3;
+
+/// Group, entry, median and verdict.
+const LEAST_COLUMNS: usize = 4;
+
+/// Cells whose 95th percentile is supported.
+fn shown_tails(summary: &Summary) -> usize {
+    summary.cells.iter().filter_map(tail).filter(|percentile| percentile.supported).count()
+}
+
 /// Units and digits, one for each column.
 struct Formats {
+    /// There is no value yet, so no unit either.
+    is_empty: bool,
     latency: Column,
     tail: Column,
     rate_metric: Metric,
@@ -54,9 +68,11 @@ impl Formats {
         let of = |metric: Metric| cells.iter().filter_map(move |cell| cell.estimate(&metric)).collect::<Vec<_>>();
         let tails = cells.iter().filter_map(|cell| tail(cell)).map(|percentile| &percentile.estimate);
         let rate_metric = if of(ITEMS).is_empty() { THROUGHPUT } else { ITEMS };
+        let latency = Column::fit(Unit::Nanoseconds, of(LATENCY));
         Formats {
-            latency: Column::fit(Unit::Nanoseconds, of(LATENCY)),
-            tail: Column::fit(Unit::Nanoseconds, tails),
+            is_empty: of(LATENCY).is_empty(),
+            latency,
+            tail: Column::fit_to(latency.scale, tails),
             rate_metric,
             rate: Column::fit(Unit::PerSecond, of(rate_metric)),
             memory: Column::fit(Unit::Bytes, of(PEAK_RSS)),
@@ -70,14 +86,15 @@ fn tail(cell: &CellSummary) -> Option<&Percentile> {
 }
 
 fn heads(plan: &Plan, formats: &Formats) -> Vec<String> {
+    let head = |column: &Column, title: &str| if formats.is_empty { title.to_owned() } else { column.heading(title) };
     let against = plan.baseline.as_ref().map_or(String::new(), |baseline| format!("against {}", baseline.name));
     vec![
         String::new(),
         String::new(),
-        formats.latency.heading("median"),
-        formats.tail.heading("p95"),
-        formats.rate.heading(formats.rate_metric.title),
-        formats.memory.heading("peak memory"),
+        head(&formats.latency, "median"),
+        head(&formats.tail, "p95"),
+        head(&formats.rate, formats.rate_metric.title),
+        head(&formats.memory, "peak memory"),
         against,
     ]
 }

@@ -18,7 +18,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Catches SIGINT and SIGTERM from now on.
+    /// Catches SIGINT, SIGTERM and SIGHUP (a terminal that closes) from now on.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl Interrupts {
     pub fn catch() -> io::Result<Self> {
         let (stream, writer) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         Ok(Interrupts { stream, _writer: Some(writer), count: Cell::new(0) })

@@ -3,8 +3,10 @@
 //! The parent sleeps on the pipe while the child measures. A crash, a kill or a hang of the child is one failed run.
 
 pub mod child;
+mod exit;
 pub mod interrupt;
 pub mod lock;
+mod log;
 pub mod parent;
 pub mod protocol;
 

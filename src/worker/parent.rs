@@ -1,23 +1,26 @@
 //! The listening side: starts a worker, asks, sleeps on the pipe, and makes sure that it ends.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::exit::{describe_exit, out_of_memory_kills, tail};
 use super::interrupt::Interrupts;
+use super::log::Log;
 use super::protocol::{Answer, Command, PROTOCOL};
 use crate::backend::{CellRequest, Failure, FailureKind, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use crate::metric;
+use crate::printable::printable;
 use crate::quantity::Nanos;
 use crate::spec::model::{Stop, Warmup};
 
@@ -101,25 +104,39 @@ pub fn run(
 ) -> Result<WorkerRun, StoppedAtOnce> {
     let mut result = WorkerRun::default();
     let kills_before = out_of_memory_kills();
-    let ended = match Dialogue::start(launch, interrupts, tick) {
+    // A rehearsal is in no statistic, so nobody needs to wait for its end.
+    let patience = if plan.stop.is_some() { 2 } else { 1 };
+    let mut spoke = false;
+    let (ended, log) = match Dialogue::start(launch, interrupts, patience, tick) {
         Ok(mut dialogue) => {
             let outcome = converse(&mut dialogue, plan, &mut result);
+            spoke = dialogue.spoke;
             dialogue.end(outcome)
         }
-        Err(failure) => Err(Ended::Failed(failure)),
+        Err(failure) => (Err(Ended::Failed(failure)), String::new()),
     };
+    let log = printable(&log);
+    if !log.is_empty() {
+        // The end of the log is in the run as well; a log that cannot be written loses nothing that counts.
+        let _unwritable = fs::write(&launch.log, &log);
+    }
     match ended {
         Ok(()) => Ok(result),
         Err(Ended::Stopped) => Err(StoppedAtOnce),
         Err(Ended::Failed(failure)) => {
-            let log =
-                fs::read(&launch.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
             let out_of_memory = failure.kind == FailureKind::Killed
                 && (out_of_memory_kills() > kills_before || log.contains("memory allocation of"));
             result.failure = Some(match out_of_memory {
                 true => Failure::new(FailureKind::OutOfMemory, format!("{}; memory ran out", failure.message)),
                 false => failure,
             });
+            if let Some(failure) = result.failure.as_mut() {
+                failure.message = printable(&failure.message);
+                if !spoke && !launch.wrap.is_empty() && failure.kind == FailureKind::Internal {
+                    failure.kind = FailureKind::Protocol;
+                    failure.message = format!("behind `wrap: [{}]`: {}", launch.wrap.join(", "), failure.message);
+                }
+            }
             result.log_tail = tail(&log);
             Ok(result)
         }
@@ -166,13 +183,22 @@ struct Dialogue<'a> {
     deadline: Instant,
     timeout: Nanos,
     interrupts: &'a Interrupts,
+    /// Interrupts after which the run is given up at once.
+    patience: u32,
     tick: &'a mut dyn FnMut(),
+    log: Log,
+    /// The worker has said something that is the protocol.
+    spoke: bool,
 }
 
 impl<'a> Dialogue<'a> {
-    fn start(launch: &Launch, interrupts: &'a Interrupts, tick: &'a mut dyn FnMut()) -> Result<Self, Failure> {
+    fn start(
+        launch: &Launch,
+        interrupts: &'a Interrupts,
+        patience: u32,
+        tick: &'a mut dyn FnMut(),
+    ) -> Result<Self, Failure> {
         let internal = |what: &str, error: io::Error| Failure::new(FailureKind::Internal, format!("{what}: {error}"));
-        let log = File::create(&launch.log).map_err(|error| internal(&launch.log.display().to_string(), error))?;
         let mut words = launch.wrap.iter().map(String::as_str).map(std::ffi::OsStr::new).collect::<Vec<_>>();
         words.push(launch.executable.as_os_str());
         words.push("worker".as_ref());
@@ -183,7 +209,7 @@ impl<'a> Dialogue<'a> {
             .env("PERFRUN_PADDING", "x".repeat(launch.padding))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::from(log))
+            .stderr(Stdio::piped())
             // A group of its own: Ctrl-C in a terminal reaches the parent alone, and a wrapper dies with its worker.
             .process_group(0);
         let started = Instant::now();
@@ -193,9 +219,21 @@ impl<'a> Dialogue<'a> {
         let missing = || Failure::new(FailureKind::Internal, "the worker has no pipe");
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or_else(missing)?;
-        let deadline = started + launch.timeout.to_duration();
-        let received = Vec::new();
-        Ok(Dialogue { child, input, output, received, started, deadline, timeout: launch.timeout, interrupts, tick })
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        Ok(Dialogue {
+            log: Log::of(stderr).map_err(|error| internal("the worker's log", error))?,
+            child,
+            input,
+            output,
+            received: Vec::new(),
+            started,
+            deadline: started + launch.timeout.to_duration(),
+            timeout: launch.timeout,
+            interrupts,
+            patience,
+            tick,
+            spoke: false,
+        })
     }
 
     /// Sends a command and gathers answers until the one that ends it.
@@ -222,6 +260,7 @@ impl<'a> Dialogue<'a> {
                 format!("the worker wrote `{start}`, which is not the protocol: {error}"),
             )
         })?;
+        self.spoke = true;
         match answer {
             Answer::Hello { protocol, .. } if protocol != PROTOCOL => {
                 let text = format!("the worker speaks protocol {protocol}, perfrun speaks {PROTOCOL}");
@@ -300,7 +339,7 @@ impl<'a> Dialogue<'a> {
     /// Sleeps until the worker says something, its deadline passes, or the user insists.
     fn wait(&mut self) -> Result<(), Ended> {
         loop {
-            if self.interrupts.count() >= 2 {
+            if self.interrupts.count() >= self.patience {
                 return Err(Ended::Stopped);
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -310,17 +349,24 @@ impl<'a> Dialogue<'a> {
             }
             let nap = left.min(Duration::from_secs(1));
             let timeout = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
-            let mut waited = [
+            let mut waited = vec![
                 PollFd::new(&self.output, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.interrupts.as_fd(), PollFlags::IN),
             ];
+            waited.extend(self.log.as_fd().map(|log| PollFd::from_borrowed_fd(log, PollFlags::IN)));
             // An interrupted wait is repeated; every other error shows up when reading.
             let woken = poll(&mut waited, Some(&timeout));
             let readable = !waited[0].revents().is_empty();
+            let logged = waited.get(2).is_some_and(|log| !log.revents().is_empty());
+            if logged {
+                self.log.take();
+            }
             if woken.is_ok() && readable {
                 return Ok(());
             }
-            (self.tick)();
+            if !logged {
+                (self.tick)();
+            }
         }
     }
 
@@ -343,6 +389,8 @@ impl<'a> Dialogue<'a> {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
+            // A worker that is still writing cannot end before somebody reads.
+            self.log.take();
             std::thread::sleep(nap);
             nap = (nap * 2).min(Duration::from_millis(20));
         }
@@ -350,20 +398,21 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Ends the process, whatever became of the dialogue: no orphan, and no failure on the way out goes unnoticed.
-    fn end(mut self, outcome: Result<(), Ended>) -> Result<(), Ended> {
+    fn end(mut self, outcome: Result<(), Ended>) -> (Result<(), Ended>, String) {
         self.input = None;
         let status = if outcome.is_ok() { self.reap() } else { None };
         if status.is_none() {
             self.kill();
         }
-        match (outcome, status) {
+        let ended = match (outcome, status) {
             (Ok(()), Some(status)) if status.success() => Ok(()),
             (Ok(()), Some(status)) => Err(describe_exit(status).into()),
             (Ok(()), None) => {
                 Err(Failure::new(FailureKind::Timeout, "the worker finished its run but did not end").into())
             }
             (Err(ended), _) => Err(ended),
-        }
+        };
+        (ended, self.log.into_text())
     }
 
     fn kill(&mut self) {
@@ -372,62 +421,5 @@ impl<'a> Dialogue<'a> {
             let _gone = kill_process_group(group, Signal::KILL);
         }
         let _reaped = self.child.wait();
-    }
-}
-
-fn describe_exit(status: ExitStatus) -> Failure {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => {
-            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
-            Failure::new(FailureKind::Killed, format!("the worker was killed by signal {signal} ({name})"))
-        }
-        (None, Some(code)) => {
-            Failure::new(FailureKind::Internal, format!("the worker ended with status {code} and gave no reason"))
-        }
-        (None, None) => Failure::new(FailureKind::Internal, "the worker ended without a status"),
-    }
-}
-
-/// How often the kernel killed for memory in this control group, where it counts that.
-fn out_of_memory_kills() -> u64 {
-    let count = || -> Option<u64> {
-        let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let relative = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-        let events = Path::new("/sys/fs/cgroup").join(relative.trim_start_matches('/')).join("memory.events");
-        let text = fs::read_to_string(events).ok()?;
-        text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
-    };
-    count().unwrap_or(0)
-}
-
-/// The last 2 KiB of a log, whole lines only.
-fn tail(log: &str) -> Option<String> {
-    const TAIL_BYTES: usize = 2048;
-    let trimmed = log.trim_end();
-    let mut start = trimmed.len().saturating_sub(TAIL_BYTES);
-    while !trimmed.is_char_boundary(start) {
-        start += 1;
-    }
-    let end = &trimmed[start..];
-    let whole = if start == 0 { end } else { end.split_once('\n').map_or(end, |(_, rest)| rest) };
-    (!whole.is_empty()).then(|| whole.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exits_are_described() {
-        assert_eq!(describe_exit(ExitStatus::from_raw(9)).message, "the worker was killed by signal 9 (SIGKILL)");
-        assert_eq!(describe_exit(ExitStatus::from_raw(1 << 8)).kind, FailureKind::Internal);
-    }
-
-    #[test]
-    fn the_tail_of_a_log_has_whole_lines() {
-        assert_eq!(tail(""), None);
-        assert_eq!(tail("one\ntwo\n").as_deref(), Some("one\ntwo"));
-        let long = format!("{}\nlast", "ä".repeat(3000));
-        assert_eq!(tail(&long).as_deref(), Some("last"));
     }
 }

@@ -200,3 +200,36 @@ fn a_dry_run_measures_nothing() {
     assert!(done.stdout.contains("1 cells") || done.stdout.contains("= 1 cell"), "{}", done.stdout);
     assert!(!place.path(".perfrun/records").exists());
 }
+
+#[test]
+fn two_specifications_of_one_name_are_refused_and_one_given_twice_is_one() {
+    let place = Workplace::with_spec(&format!("name: same\n{SMALL}"));
+    place.write("y.yaml", &format!("name: same\n{SMALL}"));
+    let done = place.run(&["x.yaml", "y.yaml"]).expect_code(2);
+    assert!(done.stderr.contains("are both named `same`"), "{}", done.stderr);
+    place.run(&["x.yaml", "x.yaml"]).expect_code(0);
+    place.record("same");
+}
+
+#[test]
+fn a_machine_name_is_no_path() {
+    check(SMALL, &["x.yaml", "--machine", "../elsewhere"], 2, "--machine");
+}
+
+#[test]
+fn globs_work_for_a_specification_in_the_current_folder() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/one_node.onnx");
+    std::fs::copy(model, place.path("one.onnx")).unwrap();
+    place.write("x.yaml", "models: \"*.onnx\"\n");
+    let done = place.run(&["plan", "x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("one/default/fp32/cpu"), "{}", done.stdout);
+}
+
+#[test]
+fn doctor_answers_even_where_the_library_is_not_usable() {
+    let place = Workplace::new();
+    let output = place.command(&["doctor"]).env("ORT_DYLIB_PATH", "/nowhere/lib.so").output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("NOT USABLE"));
+}

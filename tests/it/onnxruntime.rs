@@ -227,3 +227,29 @@ fn a_library_that_is_none_fails_every_cell_with_a_reason() {
     let done = place.run(&["x.yaml", "--runtime", "libonnxruntime.so.1.31.1"]).expect_code(2);
     assert!(done.stderr.contains("libonnxruntime.so.1.31.1"), "{}", done.stderr);
 }
+
+#[test]
+fn a_model_that_changes_while_it_is_measured_is_a_failed_run() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    let models =
+        ["mlp", "cnn"].map(|name| std::fs::read(model(&format!("experiments/models/digits-{name}.onnx"))).unwrap());
+    std::fs::write(place.path("m.onnx"), &models[0]).unwrap();
+    std::fs::write(place.path("other.onnx"), &models[1]).unwrap();
+    // The wrapper of the first block's second variant swaps the file, as a build script beside perfrun might.
+    place.write(
+        "x.yaml",
+        "models: m.onnx\ninputs: { batch: 1 }\nruns: 3\nvariants:\n  - { name: one, threads: 1 }\n  - name: two\n    threads: 1\n\
+         \x20   wrap: [sh, -c, 'test -e rehearsed && cp other.onnx m.onnx; touch rehearsed; exec \"$@\"', sh]\n\
+         measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(3);
+    let record = place.record("x");
+    let failures: Vec<_> = record.runs.iter().filter_map(|run| run.failure.as_ref()).collect();
+    assert!(
+        failures.iter().any(|failure| failure.message.contains("has changed since the record began")),
+        "{failures:?}"
+    );
+}

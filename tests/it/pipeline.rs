@@ -115,10 +115,24 @@ fn a_hang_meets_its_deadline_and_the_worker_is_gone() {
 
 #[test]
 fn a_wrapper_that_is_not_there_is_named() {
-    let (_place, record) = failing("{ kind: error, at: measure, runs: [77] }", "wrap: [no-such-wrapper],");
-    let (kind, message) = kind(&record);
-    assert_eq!(kind, "internal");
-    assert!(message.starts_with("cannot start `no-such-wrapper`"), "{message}");
+    for (wrap, says) in [("[no-such-wrapper]", "cannot start `no-such-wrapper`"), ("['false']", "ended with status 1")]
+    {
+        let (_place, record) = failing("{ kind: error, at: measure, runs: [77] }", &format!("wrap: {wrap},"));
+        let (kind, message) = kind(&record);
+        assert_eq!(kind, "protocol");
+        assert!(message.contains("behind `wrap: ") && message.contains(says), "{message}");
+    }
+}
+
+#[test]
+fn a_worker_that_prints_without_end_fills_neither_disk_nor_memory() {
+    let loud = r"[sh, -c, 'yes x | head -c 20000000 >&2; printf \033[31mRED >&2; exit 3', sh]";
+    let (place, record) = failing("{ kind: error, at: measure, runs: [77] }", &format!("wrap: {loud},"));
+    let logs = std::fs::read_dir(place.record_folder("x").join("logs")).unwrap();
+    let sizes: Vec<u64> = logs.map(|log| log.unwrap().metadata().unwrap().len()).collect();
+    assert!(sizes.iter().all(|size| *size < 600_000), "{sizes:?}");
+    let tail = record.runs.iter().find_map(|run| run.log_tail.clone()).unwrap();
+    assert!(tail.ends_with("[31mRED") && !tail.contains('\u{1b}'), "{tail:?}");
 }
 
 /// A wrapper that writes down which process becomes the worker.
@@ -264,6 +278,37 @@ fn the_same_specification_gives_the_same_plan_and_the_same_scripted_samples() {
     other.run(&["x.yaml"]).expect_code(0);
     let samples = |place: &Workplace| place.record("x").runs.into_iter().map(|run| run.measured).collect::<Vec<_>>();
     assert_eq!(samples(&one), samples(&other));
+}
+
+#[test]
+fn a_report_without_any_number_replaces_none_that_has_some() {
+    let place = Workplace::with_spec(&two("1%", 1.0));
+    place.run(&["x.yaml"]).expect_code(0);
+    let committed = place.read("reports/x/report.md");
+    place.write(
+        "x.yaml",
+        &two("1%", 1.0).replace("models: [m]", "models: [m]\nmatrix: { include: [] }").replace(
+            "variants: [base, { name: other, mock: { scale: 1 } }]",
+            "variants: [{ name: base, mock: { fail: { kind: error, at: load } } }]",
+        ),
+    );
+    place.run(&["x.yaml"]).expect_code(3);
+    assert_eq!(committed, place.read("reports/x/report.md"));
+}
+
+#[test]
+fn resuming_after_the_specification_changed_does_not_commit() {
+    let place = hanging();
+    let (mut child, _stderr) = start_until_third_block(&place);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let manifest = place.record_folder("x").join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"hang\"", "\"error\"")).unwrap();
+    place.write("x.yaml", &place.read("x.yaml").replace("runs: 4", "runs: 5"));
+    let done = place.run(&["x.yaml", "--resume"]).expect_code(3);
+    assert!(done.stderr.contains("is not what this record began with"), "{}", done.stderr);
+    assert!(!place.path("reports/x").exists());
 }
 
 #[test]

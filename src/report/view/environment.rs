@@ -187,7 +187,7 @@ fn origin(manifest: &Manifest) -> Vec<Fact> {
             let changed = if revision.dirty.is_empty() { "none".to_owned() } else { revision.dirty.join(", ") };
             facts.push(Fact::new("changed files", without_home(&changed)));
         }
-        None => facts.push(Fact::new("commit", "none: not in a git repository")),
+        None => facts.push(Fact::new("commit", "none")),
     }
     facts.push(Fact::new("seed", manifest.plan.seed.to_string()));
     for (index, session) in manifest.sessions.iter().enumerate() {

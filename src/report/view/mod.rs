@@ -10,6 +10,7 @@ mod methods;
 mod notices;
 mod tables;
 
+use crate::printable::printable;
 use serde::Serialize;
 
 pub(super) use headline::why_absent;
@@ -290,7 +291,7 @@ impl Report {
         let manifest = input.manifest;
         Report {
             experiment: manifest.experiment.name.clone(),
-            description: manifest.experiment.description.clone(),
+            description: manifest.experiment.description.as_deref().map(printable),
             answer: answer(&manifest.plan, input.summary, input.comparisons),
             provenance: environment::provenance(input),
             notices: notices::notices(input),

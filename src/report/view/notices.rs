@@ -42,15 +42,7 @@ fn partial(input: &Input<'_>) -> Vec<String> {
     }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
-        sentences.push(format!(
-            "Narrowed by {}: this is less than the specification in its file asks for.",
-            format::list(&flags)
-        ));
-    }
-    if !manifest.spec.overrides.is_empty() {
-        let values: Vec<String> = manifest.spec.overrides.iter().map(|value| format!("`--set {value}`")).collect();
-        sentences
-            .push(format!("Changed by {}: not the specification as it stands in its file.", format::list(&values)));
+        sentences.push(format!("Run with {}: not the specification as it stands in its file.", format::list(&flags)));
     }
     sentences
 }

@@ -93,7 +93,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
 }
 
 /// True for what the schema's pattern of names accepts.
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))

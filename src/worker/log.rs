@@ -1,0 +1,73 @@
+//! What a worker writes to standard error, bounded: its beginning and its end.
+//!
+//! The parent takes it while it waits, so a library that prints without end fills neither the disk nor the memory.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ChildStderr;
+
+/// Bytes kept of the beginning, and as many of the end: what went wrong stands in one of the two.
+const HALF_BYTES: usize = 256 << 10;
+
+/// The log of one worker.
+#[derive(Debug)]
+pub(super) struct Log {
+    pipe: ChildStderr,
+    is_open: bool,
+    beginning: Vec<u8>,
+    end: VecDeque<u8>,
+    left_out: u64,
+}
+
+impl Log {
+    /// Takes over a worker's standard error.
+    pub(super) fn of(pipe: ChildStderr) -> io::Result<Self> {
+        let flags = rustix::fs::fcntl_getfl(&pipe)?;
+        rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
+        Ok(Log { pipe, is_open: true, beginning: Vec::new(), end: VecDeque::new(), left_out: 0 })
+    }
+
+    /// To wait for, while the worker has its side open.
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.is_open.then(|| self.pipe.as_fd())
+    }
+
+    /// Takes what is there; never waits.
+    pub(super) fn take(&mut self) {
+        let mut chunk = [0; 1 << 14];
+        // A bound, so that a worker that writes without end cannot keep its parent from the deadline.
+        for _ in 0..64 {
+            match self.pipe.read(&mut chunk) {
+                Ok(0) => {
+                    self.is_open = false;
+                    return;
+                }
+                Ok(read) => self.keep(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Nothing more for now, or nothing that could be read.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = HALF_BYTES.saturating_sub(self.beginning.len()).min(bytes.len());
+        self.beginning.extend_from_slice(&bytes[..room]);
+        self.end.extend(&bytes[room..]);
+        let surplus = self.end.len().saturating_sub(HALF_BYTES);
+        self.end.drain(..surplus);
+        self.left_out += surplus as u64;
+    }
+
+    /// Everything that was kept, with a line where something is left out.
+    pub(super) fn into_text(mut self) -> String {
+        self.take();
+        let mut bytes = self.beginning;
+        if self.left_out > 0 {
+            bytes.extend_from_slice(format!("\n... {} bytes left out ...\n", self.left_out).as_bytes());
+        }
+        bytes.extend(self.end);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ort::AsPointer;
+use ort::environment::Environment;
 use ort::memory::Allocator;
 use ort::session::{RunOptions, Session};
 use ort::value::Tensor;
@@ -58,7 +59,7 @@ fn main() {
     backend.bind().unwrap();
     let clock = HostClock::start();
     let quality = clock.calibrate();
-    let bare = bare_session(&settings);
+    let bare = bare_session(backend.environment(), &settings);
 
     let (mut bare_ns, mut ours_ns) = (Vec::new(), Vec::new());
     let iterations = iterations_per_sample(1_000, quality);
@@ -84,9 +85,8 @@ fn main() {
 }
 
 /// A session of its own, bound alike, as a function that calls it.
-fn bare_session(settings: &OnnxruntimeRequest) -> impl Fn(u32) {
-    let environment = ort::init_from(&settings.library).unwrap().build().unwrap();
-    let session = Session::builder(&environment)
+fn bare_session(environment: &Environment, settings: &OnnxruntimeRequest) -> impl Fn(u32) + use<> {
+    let session = Session::builder(environment)
         .unwrap()
         .with_intra_threads(1)
         .unwrap()
@@ -101,7 +101,7 @@ fn bare_session(settings: &OnnxruntimeRequest) -> impl Fn(u32) {
     let run = ort::api().RunWithBinding;
     move |calls| {
         // Everything that the pointers belong to is owned by this closure.
-        let _owned = (&environment, &input);
+        let _owned = &input;
         for _ in 0..calls {
             // SAFETY: session, options and binding live in the closure, and no other thread uses them.
             let status = unsafe { run(session.ptr().cast_mut(), options.ptr(), binding.ptr()) };

@@ -20,7 +20,7 @@ import onnxruntime
 PERFRUN = str(pathlib.Path(sys.argv[1]).resolve())
 MODELS = sorted(pathlib.Path(sys.argv[2]).resolve().glob("light_*.onnx"))
 MASK = 2**64 - 1
-SHORT = ["--runs", "1", "--set", "measure.stop.max_time=200ms", "--set", "measure.warmup.max_time=200ms"]
+SHORT = ["--runs", "1", "--set", "measure.stop.max_time=400ms", "--set", "measure.warmup.max_time=400ms"]
 
 
 def generator(seed):

@@ -78,6 +78,12 @@ impl OnnxRuntime {
         })
     }
 
+    /// The environment, of which a process may have one only; for the bench that runs a bare loop beside this backend.
+    #[doc(hidden)]
+    pub fn environment(&self) -> &ort::environment::Environment {
+        &self.environment
+    }
+
     fn session(&self) -> Result<&Session, Failure> {
         self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Internal, "the model is not loaded"))
     }

@@ -13,6 +13,7 @@ use crate::measure::batching::iterations_per_sample;
 use crate::metric;
 use crate::quantity::{Nanos, Ratio};
 use crate::spec::model::{Backend, Measure, Stop, Warmup};
+use crate::stats::autocorrelation::autocorrelation_time;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
 use crate::worker::{Interrupts, RunPlan};
@@ -131,13 +132,13 @@ pub fn estimate(job: &Job) -> Option<Duration> {
 fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
     let iteration = iteration_ns(pilot).unwrap_or(0);
     let sample = iteration.saturating_mul(u64::from(iterations.max(1))).max(1);
-    let noise = relative_noise(pilot).unwrap_or(0.0);
+    let (noise, correlation) = noise(pilot).unwrap_or((0.0, 1.0));
     let metric_of = |metric: metric::Metric| pilot.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
     let start = metric_of(metric::SPAWN) + metric_of(metric::LOAD) + metric_of(metric::FIRST_INFERENCE);
     let samples = |count: f64| (sample as f64 * count) as u64;
     let warm = match measure.warmup {
         Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
-            let wanted = samples(f64::from(min_samples).max(samples_to_warm(noise, tolerance.0)));
+            let wanted = samples(f64::from(min_samples).max(correlation * samples_to_warm(noise, tolerance.0)));
             min_time.0.max(wanted).min(max_time.0).max(samples(3.0))
         }
         Warmup::Samples { count } => samples(f64::from(count)),
@@ -145,7 +146,9 @@ fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
     };
     let counted = match measure.stop {
         Stop::Precision { min_time, max_time, min_samples, max_samples, relative, .. } => {
-            let wanted = f64::from(min_samples).max(samples_for_median(noise, relative.0)).min(f64::from(max_samples));
+            let wanted = f64::from(min_samples)
+                .max(correlation * samples_for_median(noise, relative.0))
+                .min(f64::from(max_samples));
             min_time.0.max(samples(wanted)).min(max_time.0).max(samples(5.0))
         }
         Stop::Samples { count, max_time } => samples(f64::from(count)).min(max_time.0),
@@ -156,11 +159,12 @@ fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
     Nanos(start.saturating_add(warm).saturating_add(counted).saturating_add(REST))
 }
 
-/// Robust coefficient of variation of a pilot's samples.
-fn relative_noise(pilot: &StoredRun) -> Option<f64> {
+/// Robust coefficient of variation of a pilot's samples, and how many of them are worth one independent one.
+fn noise(pilot: &StoredRun) -> Option<(f64, f64)> {
     let durations: Vec<f64> = pilot.warmup.duration_ns.iter().map(|duration| *duration as f64).collect();
     let middle = median(&durations).filter(|middle| *middle > 0.0)?;
-    Some(NORMAL_CONSISTENCY * median_absolute_deviation(&durations)? / middle)
+    let variation = NORMAL_CONSISTENCY * median_absolute_deviation(&durations)? / middle;
+    Some((variation, autocorrelation_time(&durations)))
 }
 
 /// Standard error of a median over that of a mean, for normal data: sqrt(pi / 2).

@@ -174,6 +174,9 @@ impl From<Failure> for Ended {
 /// Longest line that a worker may send: the samples of a run at its upper limit take about 3 MB.
 const LONGEST_LINE: usize = 256 << 20;
 
+/// Tearing a runtime down takes milliseconds; more is a hang.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 struct Dialogue<'a> {
     child: Child,
     input: Option<ChildStdin>,
@@ -381,8 +384,6 @@ impl<'a> Dialogue<'a> {
 
     /// Waits a little for the end of the process, then ends it.
     fn reap(&mut self) -> Option<ExitStatus> {
-        /// Tearing a runtime down takes milliseconds; more is a hang.
-        const PATIENCE: Duration = Duration::from_secs(5);
         let give_up = Instant::now() + PATIENCE;
         let mut nap = Duration::from_micros(100);
         while Instant::now() < give_up {
@@ -400,6 +401,11 @@ impl<'a> Dialogue<'a> {
     /// Ends the process, whatever became of the dialogue: no orphan, and no failure on the way out goes unnoticed.
     fn end(mut self, outcome: Result<(), Ended>) -> (Result<(), Ended>, String) {
         self.input = None;
+        if outcome.is_ok() {
+            // The end of the pipe is the end of the process, and waiting for it costs no naps.
+            self.deadline = self.deadline.min(Instant::now() + PATIENCE);
+            let _ended_or_late = self.line();
+        }
         let status = if outcome.is_ok() { self.reap() } else { None };
         if status.is_none() {
             self.kill();

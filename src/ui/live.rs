@@ -2,7 +2,7 @@
 //!
 //! On a terminal the table is redrawn after every block, at most once a second; elsewhere there is one line a block.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -23,13 +23,15 @@ pub struct Live<'a> {
     /// Who else uses the machine.
     busy: Option<String>,
     bar: Option<ProgressBar>,
+    /// When the first block of this session began, and how many have ended.
+    blocks: Option<(Instant, u32)>,
     told_interrupt: bool,
 }
 
 impl<'a> Live<'a> {
     /// A listener that writes through `ui`; `busy` says who else uses the machine.
     pub fn new(ui: &'a Ui, busy: Option<String>) -> Self {
-        Live { ui, busy, bar: None, told_interrupt: false }
+        Live { ui, busy, bar: None, blocks: None, told_interrupt: false }
     }
 
     /// What it writes through.
@@ -103,6 +105,7 @@ impl<'a> Live<'a> {
         }
         let time = estimate.map_or(String::new(), |estimate| format!(": about {}", duration(estimate)));
         self.ui.labelled("time", &format!("{good} cells, {} runs each{time}", plan.runs));
+        self.blocks = Some((Instant::now(), 0));
         if self.ui.is_terminal() && good > 0 {
             let total = plan.runnable().count() as u64 * u64::from(plan.runs);
             self.bar(total, "running");
@@ -129,7 +132,19 @@ impl<'a> Live<'a> {
                 text.push_str(&format!(", {number} {word}"));
             }
         }
+        if let Some(left) = self.time_left(manifest, block) {
+            text.push_str(&format!("   about {} left", duration(left)));
+        }
         self.ui.labelled("running", &text);
+    }
+
+    /// What the blocks of this session tell about those that are left; nothing where a script tells the time.
+    fn time_left(&mut self, manifest: &Manifest, block: u32) -> Option<Duration> {
+        let (began, ended) = self.blocks.as_mut()?;
+        *ended += 1;
+        let left = manifest.plan.runs.saturating_sub(block + 1);
+        let is_real = manifest.experiment.backend == Backend::Onnxruntime;
+        (left > 0 && is_real).then(|| began.elapsed() / *ended * left)
     }
 
     fn interrupted(&mut self) {

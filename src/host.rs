@@ -95,10 +95,10 @@ impl Host {
 
 /// Which processes other than this one use the processor, busiest first; looks for a quarter of a second.
 ///
-/// Processes below two hundredths of a processor are left out: every idle machine has them.
+/// Processes below a tenth of a processor are left out: every idle machine has them.
 pub fn neighbours() -> Vec<Neighbour> {
     use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
-    const LEAST: f32 = 2.0;
+    const LEAST: f32 = 10.0;
     let Ok(mut system) = System::new() else { return Vec::new() };
     let kind = ProcessRefreshKind::nothing().with_cpu();
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);

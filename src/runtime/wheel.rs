@@ -4,7 +4,7 @@
 //! Deliberately absent: downloading (`pip`).
 //!
 //! A new version is added by `pip download` with the arguments that `pip` uses here, once for each machine, and
-//! `sha256sum`; PyPI shows the same checksums at <https://pypi.org/project/onnxruntime/#files>.
+//! `sha256sum`.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};

@@ -47,7 +47,7 @@ pub struct MockBackend {
     noise: f64,
     /// When the first iteration started.
     started: Option<u64>,
-    iterations: u64,
+    step: MockStep,
 }
 
 impl MockBackend {
@@ -57,7 +57,7 @@ impl MockBackend {
             Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0)).normal() * request.script.run_sd.0;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
         let noise = random.normal();
-        MockBackend { request, clock, random, run_effect, noise, started: None, iterations: 0 }
+        MockBackend { request, clock, random, run_effect, noise, started: None, step: MockStep::Load }
     }
 
     fn duration(&mut self) -> u64 {
@@ -84,7 +84,7 @@ impl MockBackend {
             MockFailureKind::Hang => loop {
                 std::thread::park();
             },
-            MockFailureKind::Garbage => Err(Failure::new(FailureKind::Protocol, super::mock::GARBAGE)),
+            MockFailureKind::Garbage => Err(Failure::new(FailureKind::Protocol, GARBAGE)),
         }
     }
 }
@@ -117,19 +117,16 @@ impl Backend for MockBackend {
 
     fn select(&mut self, _input_set: usize) {}
 
+    fn begin(&mut self, step: MockStep) {
+        self.step = step;
+    }
+
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
-        // The first iteration belongs to `prepare`; the script's warm-up begins after it.
-        match self.iterations {
-            1 => self.play(MockStep::Warmup)?,
-            // Past every warm-up that the rehearsal takes, still within the shortest full run.
-            25 => self.play(MockStep::Measure)?,
-            _ => {}
-        }
+        self.play(self.step)?;
         for _ in 0..times {
             let nanos = self.duration();
             self.clock.advance(nanos);
         }
-        self.iterations += 1;
         Ok(())
     }
 

@@ -14,6 +14,7 @@ pub use request::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest
 
 use crate::onnx::ElementType;
 use crate::probe::Usage;
+use crate::spec::model::MockStep;
 
 /// One model, loaded once and run many times.
 pub trait Backend {
@@ -36,6 +37,9 @@ pub trait Backend {
 
     /// Makes the input set with this index the one that [`Backend::iterate`] uses.
     fn select(&mut self, input_set: usize);
+
+    /// Says which step begins; outside the timed region. Only a script has a use for it.
+    fn begin(&mut self, _step: MockStep) {}
 
     /// Runs the selected input `times` times: the timed region. No allocation, log or lock of ours.
     ///

@@ -17,6 +17,7 @@ use crate::measure::sampler::Sampler;
 use crate::measure::{stop, warm};
 use crate::metric;
 use crate::onnx::ElementType;
+use crate::spec::model::MockStep;
 use crate::stats::random::fnv1a64;
 
 /// Speaks the protocol on standard input and output until `finish` or the end of the parent.
@@ -159,6 +160,7 @@ impl Worker {
             Command::Prepare { cell } => self.prepare(&cell),
             Command::Warm { rule, at_least, iterations } => {
                 let mut prepared = self.take_prepared()?;
+                prepared.backend.begin(MockStep::Warmup);
                 let mut sampler = Sampler::new(prepared.backend.as_mut(), &prepared.clock, prepared.origin);
                 let warmed = warm::warm(&mut sampler, rule, at_least, iterations.max(1))?;
                 self.prepared = Some(prepared);
@@ -226,6 +228,7 @@ impl Worker {
 
     fn measure(&mut self, rule: crate::spec::model::Stop, iterations: u32) -> Result<Answer, Refusal> {
         let mut prepared = self.take_prepared()?;
+        prepared.backend.begin(MockStep::Measure);
         let before = prepared.backend.usage();
         let mut sampler = Sampler::new(prepared.backend.as_mut(), &prepared.clock, prepared.origin);
         let measured = stop::measure(&mut sampler, rule, iterations)?;
@@ -235,7 +238,7 @@ impl Worker {
         let samples = measured.samples;
         let inferences = samples.len() as f64 * f64::from(iterations);
         let span = samples.span_ns() as f64;
-        let mut values = BTreeMap::from([(metric::THROUGHPUT.name.to_owned(), inferences / span.max(1.0) * 1e9)]);
+        let mut values = BTreeMap::new();
         if let Some(peak) = after.peak_resident_bytes {
             values.insert(metric::PEAK_RSS.name.to_owned(), peak as f64);
         }

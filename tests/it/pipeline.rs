@@ -94,6 +94,20 @@ fn what_fails_in_the_rehearsal_is_not_run_again() {
 }
 
 #[test]
+fn a_failure_while_sampling_leaves_the_whole_warm_up_and_the_rehearsal_alone() {
+    let place = Workplace::with_spec(
+        "backend: mock\nmodels: [m]\nruns: 3\nvariants: [{ name: bad, mock: { fail: { kind: error, at: measure } } }]\n\
+         measure: { warmup: { mode: samples, count: 40 }, stop: { mode: samples, count: 60 } }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(3);
+    let record = place.record("x");
+    assert_eq!(outcomes(&record, 0), [Outcome::Failed, Outcome::Failed, Outcome::NotRun]);
+    for run in record.runs.iter().filter(|run| run.outcome == Outcome::Failed) {
+        assert_eq!((run.arm, run.warmup.len(), run.measured.len()), (Arm::Main, 40, 0));
+    }
+}
+
+#[test]
 fn garbage_is_a_protocol_failure() {
     let (_place, record) = failing("{ kind: garbage, at: warmup, runs: [0, 1] }", "");
     let (kind, message) = kind(&record);

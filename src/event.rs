@@ -35,13 +35,6 @@ pub enum Event<'a> {
         /// How long the blocks will take, from what the pilots showed.
         estimate: Option<Duration>,
     },
-    /// A run of a block begins.
-    RunStarted {
-        /// Index of the cell.
-        cell: usize,
-        /// Number of the block.
-        block: u32,
-    },
     /// A run of a block has its outcome.
     RunEnded {
         /// The run.
@@ -57,8 +50,10 @@ pub enum Event<'a> {
         manifest: &'a Manifest,
         /// Every run so far.
         runs: &'a [StoredRun],
-        /// Number of the block.
-        block: u32,
+        /// Blocks that have ended.
+        done: u32,
+        /// Blocks in all.
+        total: u32,
     },
     /// About a second passed.
     Tick,

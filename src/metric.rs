@@ -2,6 +2,10 @@
 //!
 //! Adding a metric is one entry in [`METRICS`] and the place that produces its value; tables and exports follow the unit.
 
+mod reference;
+
+pub use reference::{MetricReference, ReferenceError, Statistic};
+
 /// How a value is scaled and printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -154,6 +158,15 @@ pub const INPUT_POOL: Metric = metric(
     Bytes,
     Neutral,
     "bytes of all input sets together, part of the peak memory",
+);
+
+/// How many times as good as its baseline a cell is; of a comparison, not of a run, and so not in [`METRICS`].
+pub const SPEEDUP: Metric = metric(
+    "speedup",
+    "speedup",
+    Ratio,
+    HigherIsBetter,
+    "latency of the baseline over latency of the cell, paired within blocks; above 1 is faster",
 );
 
 /// Every metric, in the order of reports.

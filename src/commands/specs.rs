@@ -6,7 +6,7 @@ use walkdir::WalkDir;
 
 use crate::cli::Overrides;
 use crate::error::Error;
-use crate::plan::{CompiledSelector, Plan, Skip};
+use crate::plan::{self, CompiledSelector, Plan, Skip};
 use crate::spec::{self, Loaded, Vocabulary};
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
@@ -82,6 +82,8 @@ pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Re
     for index in left_out {
         plan.mark_skipped(index, skip.clone());
     }
+    // A control must be among the cells that are left.
+    plan::place_controls(plan, loaded.experiment.compare.aa);
     Ok(())
 }
 

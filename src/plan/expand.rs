@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::compared::Compared;
 use super::select::CompiledSelector;
-use super::{Baseline, Cell, CellId, Coordinates, Group, ONLY_RUNTIME, Plan, Product};
+use super::{Cell, CellId, Coordinates, Group, ONLY_RUNTIME, Plan, Product};
 use crate::spec::model::{Axis, Experiment, InputPoint, Selector};
 
 /// The largest matrix that is planned. A million cells of ten runs at two seconds take eight months.
@@ -50,6 +51,20 @@ pub enum PlanError {
         /// The cell.
         cell: String,
     },
+    /// A `compare.baseline` that is more than one cell of a group.
+    #[error("`compare.baseline` {selector} names {cells}, which would be compared with each other; name one of them")]
+    BaselineNotOne {
+        /// The selector as written.
+        selector: String,
+        /// Two of the cells that it names.
+        cells: String,
+    },
+    /// A `compare.baseline` that is no cell.
+    #[error("`compare.baseline` {selector} matches no cell")]
+    BaselineNone {
+        /// The selector as written.
+        selector: String,
+    },
     /// Nothing is left.
     #[error("no cell is left: `matrix.exclude` takes all {total} out")]
     Empty {
@@ -59,7 +74,7 @@ pub enum PlanError {
 }
 
 /// The indices of one cell: model, input, variant, device.
-type Point = [u32; 4];
+pub(super) type Point = [u32; 4];
 
 /// Expands an experiment into its plan; pure, and byte for byte the same for the same experiment.
 ///
@@ -79,8 +94,9 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
     if points.is_empty() {
         return Err(PlanError::Empty { total: product.total });
     }
-    let baseline = axes.baseline();
-    let (cells, groups) = axes.cells(&points, baseline.as_ref().map(|baseline| baseline.axis));
+    let compared = axes.compared(experiment.compare.baseline.as_ref());
+    let (cells, mut groups) = axes.cells(&points, &compared);
+    let baseline = axes.baseline(&compared, &points, &mut groups)?;
     let Axes { models, inputs, variants, devices, .. } = axes;
     Ok(Plan {
         models,
@@ -94,6 +110,7 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         product,
         runs: experiment.runs,
         seed: experiment.seed,
+        controls: Vec::new(),
     })
 }
 
@@ -102,11 +119,11 @@ struct Wheel {
     axes: Vec<Axis>,
 }
 
-struct Axes {
-    models: Vec<String>,
+pub(super) struct Axes {
+    pub(super) models: Vec<String>,
     inputs: Vec<InputPoint>,
-    variants: Vec<String>,
-    devices: Vec<String>,
+    pub(super) variants: Vec<String>,
+    pub(super) devices: Vec<String>,
     /// Indices into `inputs` for each model.
     inputs_of: Vec<Vec<u32>>,
     own_inputs: bool,
@@ -231,7 +248,7 @@ impl Axes {
         points
     }
 
-    fn compile(&self, selector: &Selector) -> CompiledSelector {
+    pub(super) fn compile(&self, selector: &Selector) -> CompiledSelector {
         CompiledSelector::new(selector, &self.models, &self.inputs, &self.variants, &self.devices)
     }
 
@@ -282,7 +299,7 @@ impl Axes {
         })
     }
 
-    fn coordinates(&self, [model, input, variant, device]: Point) -> Coordinates<'_> {
+    pub(super) fn coordinates(&self, [model, input, variant, device]: Point) -> Coordinates<'_> {
         Coordinates {
             model: &self.models[model as usize],
             input: &self.inputs[input as usize].name,
@@ -292,25 +309,19 @@ impl Axes {
         }
     }
 
-    /// The first entry of the first of variants, runtimes, models, devices that has more than one (DESIGN 5).
-    fn baseline(&self) -> Option<Baseline> {
-        let axes = [(Axis::Variants, &self.variants), (Axis::Models, &self.models), (Axis::Devices, &self.devices)];
-        let (axis, names) = axes.into_iter().find(|(_, names)| names.len() > 1)?;
-        Some(Baseline { axis, name: names[0].clone() })
-    }
-
-    /// Cells with their ids, and the groups of those that differ on the compared axis alone.
-    fn cells(&self, points: &[Point], compared: Option<Axis>) -> (Vec<Cell>, Vec<Group>) {
+    /// Cells with their ids, and the groups of those that differ on the compared axes alone.
+    fn cells(&self, points: &[Point], compared: &Option<Compared>) -> (Vec<Cell>, Vec<Group>) {
+        let compared = compared.as_ref().map_or(&[][..], |compared| &compared.axes);
         let mut groups: Vec<Group> = Vec::new();
         let mut group_of: HashMap<Point, u32> = HashMap::with_capacity(points.len());
         let mut cells = Vec::with_capacity(points.len());
         for (index, point) in points.iter().enumerate() {
             let mut key = *point;
-            if let Some(axis) = compared {
-                key[axis as usize] = u32::MAX;
+            for axis in compared {
+                key[*axis as usize] = u32::MAX;
             }
             let group = *group_of.entry(key).or_insert_with(|| {
-                groups.push(Group { cells: Vec::new() });
+                groups.push(Group { cells: Vec::new(), baseline: None });
                 groups.len() as u32 - 1
             });
             groups[group as usize].cells.push(index as u32);
@@ -345,6 +356,7 @@ impl std::fmt::Display for Product {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Baseline;
 
     fn experiment(yaml: &str) -> Experiment {
         let text = format!("backend: mock\n{yaml}");
@@ -363,7 +375,8 @@ mod tests {
         assert_eq!(plan.groups.len(), 4);
         assert_eq!(plan.product.to_string(), "2 models x 2 inputs x 3 variants x 1 device");
         assert_eq!(paths(&plan)[..4], ["m/b1/a/cpu", "m/b1/b/cpu", "m/b1/c/cpu", "m/b8/a/cpu"]);
-        assert_eq!(plan.baseline, Some(Baseline { axis: Axis::Variants, name: "a".to_owned() }));
+        let baseline = Baseline { axes: vec![Axis::Variants], name: "a".to_owned(), is_default: true };
+        assert_eq!(plan.baseline, Some(baseline));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::spec::model::{Experiment, InputPoint, Measure, Variant};
+use crate::spec::model::{Axis, Experiment, InputPoint, Measure, Variant};
 
 /// The names of one point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,18 @@ pub struct Coordinates<'a> {
     pub device: &'a str,
     /// Label of the runtime, or `-`.
     pub runtime: &'a str,
+}
+
+impl<'a> Coordinates<'a> {
+    /// The name on one axis.
+    pub fn on(&self, axis: Axis) -> &'a str {
+        match axis {
+            Axis::Models => self.model,
+            Axis::Inputs => self.input,
+            Axis::Variants => self.variant,
+            Axis::Devices => self.device,
+        }
+    }
 }
 
 /// The first 8 bytes of SHA-256 over a cell's names (DESIGN 6); printed as 16 hex digits.

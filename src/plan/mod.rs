@@ -4,6 +4,8 @@
 //! on every host. What a host or a model file rules out is added afterwards by [`annotate`], which only marks cells as
 //! skipped: their place in the order stays.
 
+mod compared;
+mod control;
 mod estimate;
 mod expand;
 mod facts;
@@ -11,11 +13,12 @@ mod id;
 mod order;
 mod select;
 
+pub use control::place_controls;
 pub use estimate::{TimeRange, estimate_before_measuring};
 pub use expand::{MAX_CELLS, PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
-pub use order::{block_order, group_order};
+pub use order::{PlannedRun, arm_order, block_order, group_order};
 pub use select::CompiledSelector;
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +53,9 @@ pub struct Plan {
     pub runs: u32,
     /// Master seed.
     pub seed: u64,
+    /// Cells that are measured twice, as if they were two things: the controls (MEASUREMENT 8.2).
+    #[serde(default)]
+    pub controls: Vec<u32>,
 }
 
 /// One point of the matrix. Indices point into the axes of the [`Plan`].
@@ -76,15 +82,26 @@ pub struct Cell {
 pub struct Group {
     /// Indices of the cells, in plan order.
     pub cells: Vec<u32>,
+    /// Index of the cell that the others are compared with; `None` where the group has none.
+    pub baseline: Option<u32>,
 }
 
-/// The axis whose entries are compared, and the entry that the others are compared with.
+/// The axes whose entries are compared, and the entry that the others are compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The compared axis.
-    pub axis: Axis,
-    /// The name or label of its baseline entry.
+    /// The compared axes, in plan order; cells of one group differ on these alone.
+    pub axes: Vec<Axis>,
+    /// The baseline's names on them, joined by `/`: `fp32`, `fp32/cpu`.
     pub name: String,
+    /// The specification does not name it.
+    pub is_default: bool,
+}
+
+impl Baseline {
+    /// The compared axes as a word: `variant`, `variant and device`.
+    pub fn axes_words(&self) -> String {
+        self.axes.iter().map(|axis| axis.singular()).collect::<Vec<_>>().join(" and ")
+    }
 }
 
 /// Why a cell is not run, and what would change that.
@@ -141,18 +158,46 @@ impl Plan {
         self.cells.iter().enumerate().filter(|(_, cell)| cell.skip.is_none())
     }
 
+    /// How many runs a block has: one of each cell that is to be run, and of each double.
+    pub fn arms(&self) -> usize {
+        self.runnable().count() + self.controls.len()
+    }
+
+    /// Index of the cell that this one is compared with; its own if it is the baseline.
+    pub fn baseline_of(&self, cell: &Cell) -> Option<usize> {
+        self.groups.get(cell.group as usize)?.baseline.map(|index| index as usize)
+    }
+
     /// Whether this cell is its group's baseline.
     pub fn is_baseline(&self, cell: &Cell) -> bool {
-        self.baseline.as_ref().is_some_and(|baseline| {
-            let c = self.coordinates(cell);
-            let name = match baseline.axis {
-                Axis::Models => c.model,
-                Axis::Inputs => c.input,
-                Axis::Variants => c.variant,
-                Axis::Devices => c.device,
-            };
-            name == baseline.name
-        })
+        self.baseline_of(cell).is_some_and(|index| self.cells[index].id == cell.id)
+    }
+
+    /// Whether the cells of a group differ on this axis.
+    pub fn compares(&self, axis: Axis) -> bool {
+        self.baseline.as_ref().is_some_and(|baseline| baseline.axes.contains(&axis))
+    }
+
+    /// The cell's names on the compared axes, as in [`Baseline::name`]; its variant where nothing is compared.
+    pub fn entry(&self, cell: &Cell) -> String {
+        let coordinates = self.coordinates(cell);
+        match &self.baseline {
+            Some(baseline) => names_on(&coordinates, &baseline.axes),
+            None => coordinates.variant.to_owned(),
+        }
+    }
+
+    /// Every entry on the compared axes that a cell has, the baseline first, then in plan order.
+    pub fn entries(&self) -> Vec<String> {
+        let mut entries: Vec<String> = self.baseline.iter().map(|baseline| baseline.name.clone()).collect();
+        let mut known: std::collections::HashSet<String> = entries.iter().cloned().collect();
+        for cell in &self.cells {
+            let entry = self.entry(cell);
+            if known.insert(entry.clone()) {
+                entries.push(entry);
+            }
+        }
+        entries
     }
 
     /// Marks a cell as skipped; equal reasons are stored once.
@@ -165,7 +210,15 @@ impl Plan {
     }
 }
 
+/// The names on these axes, joined by `/`.
+fn names_on(coordinates: &Coordinates<'_>, axes: &[Axis]) -> String {
+    axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
+}
+
 impl Axis {
+    /// Every axis, in plan order.
+    pub const ALL: [Axis; 4] = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices];
+
     /// The word for one entry of the axis, as selectors and tables use it.
     pub fn singular(self) -> &'static str {
         match self {

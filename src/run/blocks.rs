@@ -1,29 +1,28 @@
 //! One block: for every group, one run of each arm, the arms adjacent in time.
 
 use super::finish::{Slot, store_run};
+use super::schedule::Turn;
 use super::{Ended, Job};
 use crate::event::Event;
-use crate::plan::{Cell, block_order};
+use crate::plan::Cell;
 use crate::quantity::Nanos;
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
 use crate::worker::{Interrupts, RunPlan, WorkerRun};
 
-/// Carries out the runs of `block` that have no outcome yet.
+/// Carries out the runs of `block` that have no outcome yet, in order.
 ///
 /// # Errors
 ///
 /// When the record cannot be written.
 pub fn carry_out(
     job: &mut Job,
-    block: u32,
+    block: &[Turn],
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Ended, StoreError> {
-    let order = block_order(&job.record.manifest.plan, block);
-    let total = job.record.manifest.plan.runnable().count() * job.record.manifest.plan.runs as usize;
-    for (position, index) in order.into_iter().enumerate() {
-        let cell = job.record.manifest.plan.cells[index];
-        if cell.skip.is_some() || job.is_done(&cell, Arm::Main, block) {
+    for (position, turn) in block.iter().enumerate() {
+        let cell = job.record.manifest.plan.cells[turn.cell];
+        if cell.skip.is_some() || job.is_done(&cell, turn.arm, turn.run) {
             continue;
         }
         if interrupts.count() > 0 {
@@ -34,46 +33,54 @@ pub fn carry_out(
             let outcome = Outcome::NotRun;
             StoredRun {
                 position: position as u32,
-                ..StoredRun::not_started(cell.id, Arm::Main, block, job.session(), outcome)
+                ..StoredRun::not_started(cell.id, turn.arm, turn.run, job.session(), outcome)
             }
         } else {
-            events(&Event::RunStarted { cell: index, block });
-            match one_run(job, &cell, block, position as u32, interrupts, events) {
+            match one_run(job, &cell, turn, position as u32, interrupts, events) {
                 Some(run) => run,
                 None => return Ok(Ended::Interrupted),
             }
         };
-        run.write(&job.record.folder)?;
-        job.record.runs.push(run);
-        let done = job.record.runs.iter().filter(|run| run.arm == Arm::Main).count();
-        if let Some(run) = job.record.runs.last() {
-            events(&Event::RunEnded { run, done, total });
-        }
+        finish(job, run, events)?;
     }
     Ok(Ended::Complete)
 }
 
-/// One run of a cell; `None` if the user stopped it.
+/// Puts a run that has its outcome into the journal and the record, and says so.
+pub(super) fn finish(job: &mut Job, run: StoredRun, events: &mut dyn FnMut(&Event<'_>)) -> Result<(), StoreError> {
+    run.write(&job.record.folder)?;
+    job.add(run);
+    let plan = &job.record.manifest.plan;
+    let total = plan.arms() * plan.runs as usize;
+    let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count();
+    if let Some(run) = job.record.runs.last() {
+        events(&Event::RunEnded { run, done, total });
+    }
+    Ok(())
+}
+
+/// One run of an arm; `None` if the user stopped it.
 fn one_run(
     job: &Job,
     cell: &Cell,
-    block: u32,
+    turn: &Turn,
     position: u32,
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Option<StoredRun> {
+    let Turn { arm, run, .. } = *turn;
     let manifest = &job.record.manifest;
     let measure = &manifest.experiment.measure;
     let iterations = manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1);
     let plan = RunPlan {
-        request: job.request(cell, Arm::Main, block),
+        request: job.request(cell, arm, run),
         warmup: measure.warmup,
-        at_least: if block == 0 { Nanos(0) } else { warmup_of_first_block(job, cell) },
+        at_least: if run == 0 { Nanos(0) } else { warmup_of_first_block(job, cell) },
         iterations,
         stop: Some(measure.stop),
         outputs: None,
     };
-    let launch = job.launch(cell, Arm::Main, block);
+    let launch = job.launch(cell, arm, run);
     let mut told = false;
     let mut listen = || {
         events(&Event::Tick);
@@ -86,7 +93,7 @@ fn one_run(
         Some(failure) => WorkerRun { failure: Some(failure), ..WorkerRun::default() },
         None => crate::worker::run(&launch, &plan, interrupts, &mut listen).ok()?,
     };
-    let slot = Slot { cell: cell.id, arm: Arm::Main, run: block, position, session: job.session(), iterations };
+    let slot = Slot { cell: cell.id, arm, run, position, session: job.session(), iterations };
     Some(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 
@@ -96,7 +103,7 @@ fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
     let plan = &job.record.manifest.plan;
     let group = &plan.groups[cell.group as usize];
     let in_group = |run: &&StoredRun| group.cells.iter().any(|member| plan.cells[*member as usize].id == run.cell);
-    let first_block = job.record.runs.iter().filter(|run| run.arm == Arm::Main && run.block == 0);
+    let first_block = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot && run.block == 0);
     let spent = first_block.filter(in_group).map(|run| run.warmup.duration_ns.iter().sum::<u64>());
     Nanos(spent.max().unwrap_or(0))
 }
@@ -106,10 +113,14 @@ pub fn give_every_run_an_outcome(job: &mut Job) {
     let plan = &job.record.manifest.plan;
     let session = job.session();
     let mut missing = Vec::new();
-    for cell in &plan.cells {
+    let cells = plan.cells.iter().map(|cell| (cell, Arm::Main));
+    let doubles = plan.controls.iter().map(|index| (&plan.cells[*index as usize], Arm::Aa));
+    for (cell, arm) in cells.chain(doubles) {
         let outcome = if cell.skip.is_some() { Outcome::Skipped } else { Outcome::NotRun };
-        let absent = (0..plan.runs).filter(|run| !job.is_done(cell, Arm::Main, *run));
-        missing.extend(absent.map(|run| StoredRun::not_started(cell.id, Arm::Main, run, session, outcome)));
+        let absent = (0..plan.runs).filter(|run| !job.is_done(cell, arm, *run));
+        missing.extend(absent.map(|run| StoredRun::not_started(cell.id, arm, run, session, outcome)));
     }
-    job.record.runs.extend(missing);
+    for run in missing {
+        job.add(run);
+    }
 }

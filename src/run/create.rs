@@ -102,7 +102,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     let record = Record { folder, manifest, runs: Vec::new() };
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    Ok(Job { record, shapes: prepared.shapes, library, models, stamps, executable })
+    Ok(Job::new(record, prepared.shapes, library, models, stamps, executable))
 }
 
 /// Takes up an unfinished record in a new session.
@@ -129,7 +129,7 @@ pub fn resume(
     record.manifest.write(&record.folder)?;
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    Ok(Job { record, shapes: prepared.shapes, library, models, stamps, executable })
+    Ok(Job::new(record, prepared.shapes, library, models, stamps, executable))
 }
 
 /// How the model files look now, right after they were hashed.

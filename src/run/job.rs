@@ -1,6 +1,6 @@
 //! What an execution needs beside the record, and the requests made from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use crate::backend::request::MockRequest;
 use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use crate::onnx::Resolved;
-use crate::plan::Cell;
+use crate::plan::{Cell, CellId};
 use crate::spec::model::{Backend, GraphOptimization, InputPoint, Variant};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
 use crate::store::{Arm, Outcome, Record, StoredRun};
@@ -29,6 +29,31 @@ pub struct Job {
     pub stamps: Vec<Option<Stamp>>,
     /// The perfrun executable.
     pub executable: PathBuf,
+    /// What the record's runs amount to.
+    index: Index,
+}
+
+/// The record's runs by what is asked about them before each further run.
+#[derive(Debug, Default)]
+struct Index {
+    /// Runs that have an outcome.
+    done: HashSet<(CellId, Arm, u32)>,
+    /// Where the pilot of each cell is.
+    pilots: HashMap<CellId, usize>,
+    /// Kinds of failure of each cell, with the arm.
+    failures: HashMap<CellId, Vec<(Arm, FailureKind)>>,
+}
+
+impl Index {
+    fn add(&mut self, position: usize, run: &StoredRun) {
+        self.done.insert((run.cell, run.arm, run.run));
+        if run.arm == Arm::Pilot {
+            self.pilots.entry(run.cell).or_insert(position);
+        }
+        if let (Outcome::Failed, Some(failure)) = (run.outcome, &run.failure) {
+            self.failures.entry(run.cell).or_default().push((run.arm, failure.kind));
+        }
+    }
 }
 
 /// What changes when files are replaced or written: cheap enough to look at before every run.
@@ -57,6 +82,28 @@ impl Stamp {
 }
 
 impl Job {
+    /// A job that goes on where the record's runs end.
+    pub fn new(
+        record: Record,
+        shapes: BTreeMap<(u32, u32), Resolved>,
+        library: Option<PathBuf>,
+        models: Vec<Option<PathBuf>>,
+        stamps: Vec<Option<Stamp>>,
+        executable: PathBuf,
+    ) -> Self {
+        let mut index = Index::default();
+        for (position, run) in record.runs.iter().enumerate() {
+            index.add(position, run);
+        }
+        Job { record, shapes, library, models, stamps, executable, index }
+    }
+
+    /// Adds a run that has its outcome.
+    pub fn add(&mut self, run: StoredRun) {
+        self.index.add(self.record.runs.len(), &run);
+        self.record.runs.push(run);
+    }
+
     /// Why a run of this cell would not measure what the record says: its model is no longer the file that was hashed.
     pub fn changed_model(&self, cell: &Cell) -> Option<Failure> {
         let stamp = self.stamps.get(cell.model as usize)?.as_ref()?;
@@ -72,23 +119,17 @@ impl Job {
 
     /// The pilot of a cell.
     pub fn pilot(&self, cell: &Cell) -> Option<&StoredRun> {
-        self.record.runs.iter().find(|run| run.arm == Arm::Pilot && run.cell == cell.id)
+        self.record.runs.get(*self.index.pilots.get(&cell.id)?)
     }
 
     /// Whether this run has an outcome already.
     pub fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
-        self.record.runs.iter().any(|known| known.cell == cell.id && known.arm == arm && known.run == run)
+        self.index.done.contains(&(cell.id, arm, run))
     }
 
     /// Whether it is pointless to run this cell (again): its rehearsal failed, or two runs failed alike.
     pub fn is_given_up(&self, cell: &Cell) -> bool {
-        let failures: Vec<_> = self
-            .record
-            .runs
-            .iter()
-            .filter(|run| run.cell == cell.id && run.outcome == Outcome::Failed)
-            .filter_map(|run| Some((run.arm, run.failure.as_ref()?.kind)))
-            .collect();
+        let failures = self.index.failures.get(&cell.id).map(Vec::as_slice).unwrap_or_default();
         failures.iter().any(|(arm, _)| *arm == Arm::Pilot)
             || failures.iter().enumerate().any(|(index, (_, kind))| failures[..index].iter().any(|(_, k)| k == kind))
     }
@@ -111,7 +152,12 @@ impl Job {
         let manifest = &self.record.manifest;
         let variant = self.variant(cell);
         let stem = StoredRun::stem(cell.id, arm, run);
-        let seed = key_seed(manifest.plan.seed, &format!("env/{}/{run}", cell.id));
+        // A double must not share the layout of its cell, or it would be less than another process.
+        let key = match arm {
+            Arm::Aa => format!("env/{}/aa/{run}", cell.id),
+            Arm::Pilot | Arm::Main => format!("env/{}/{run}", cell.id),
+        };
+        let seed = key_seed(manifest.plan.seed, &key);
         Launch {
             executable: self.executable.clone(),
             wrap: variant.wrap.clone(),
@@ -136,7 +182,7 @@ impl Job {
                     // The rehearsal plays only failures that every run has, as a real model would.
                     fail: variant.mock.fail.clone().filter(|fail| match arm {
                         Arm::Pilot => fail.runs.is_empty(),
-                        Arm::Main => fail.runs.is_empty() || fail.runs.contains(&run),
+                        Arm::Main | Arm::Aa => fail.runs.is_empty() || fail.runs.contains(&run),
                     }),
                     seed: key_seed(manifest.plan.seed, &key),
                 })

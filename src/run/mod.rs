@@ -10,6 +10,7 @@ pub mod job;
 pub mod prepare;
 mod provenance;
 pub mod rehearsal;
+pub mod schedule;
 
 pub use create::{Provenance, create, resume};
 pub use job::Job;
@@ -52,12 +53,15 @@ pub fn execute(
         estimate: rehearsal::estimate(job),
     });
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
-    let blocks = if nothing_runs { 0 } else { job.record.manifest.plan.runs };
-    for block in 0..blocks {
-        if blocks::carry_out(job, block, interrupts, events)? == Ended::Interrupted {
+    let design = job.record.manifest.experiment.measure.design;
+    let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
+    for number in 0..total {
+        let block = schedule::block(&job.record.manifest.plan, design, number);
+        if blocks::carry_out(job, &block, interrupts, events)? == Ended::Interrupted {
             return Ok(Ended::Interrupted);
         }
-        events(&Event::BlockEnded { manifest: &job.record.manifest, runs: &job.record.runs, block });
+        let (manifest, runs) = (&job.record.manifest, job.record.runs.as_slice());
+        events(&Event::BlockEnded { manifest, runs, done: number + 1, total });
     }
     blocks::give_every_run_an_outcome(job);
     job.record.complete()?;

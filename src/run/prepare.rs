@@ -97,6 +97,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let signatures = headers.iter().map(|header| header.as_ref().map(|header| header.signature.clone())).collect();
     let facts = Facts { signatures, devices };
     let shapes = plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)?;
+    plan::place_controls(&mut plan, experiment.compare.aa);
     Ok(Prepared { plan, shapes, headers, devices: facts.devices })
 }
 

@@ -65,7 +65,7 @@ pub fn rehearse(
         let run = store_run(slot, worker, None, job.batch_size(&cell));
         run.write(&job.record.folder)?;
         events(&Event::Rehearsed { done: done + 1, total, run: &run });
-        job.record.runs.push(run);
+        job.add(run);
     }
     // A resumed record keeps the iterations of its first session: another number would be another estimator.
     if job.record.manifest.iterations.is_empty() {
@@ -115,10 +115,11 @@ pub fn estimate(job: &Job) -> Option<Duration> {
     }
     let mut total = Nanos(0);
     let mut any = false;
-    for (_, cell) in manifest.plan.runnable() {
+    for (index, cell) in manifest.plan.runnable() {
         let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { continue };
-        let done = job.record.runs.iter().filter(|run| run.arm == Arm::Main && run.cell == cell.id).count() as u64;
-        let left = u64::from(manifest.plan.runs).saturating_sub(done);
+        let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot && run.cell == cell.id).count() as u64;
+        let doubles = manifest.plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
+        let left = (u64::from(manifest.plan.runs) * (1 + doubles)).saturating_sub(done);
         let iterations = manifest.iterations.get(cell.group as usize).copied().unwrap_or(1);
         total.0 =
             total.0.saturating_add(run_time(pilot, &manifest.experiment.measure, iterations).0.saturating_mul(left));

@@ -2,13 +2,21 @@
 //!
 //! These types are stored in a record's manifest, so they are part of format 1.
 
+mod judge;
+mod measure;
+mod mock;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Nanos, Ratio};
+pub use judge::{Aa, Bound, Choose, Compare, Grade, Margin, Require, TableSpec};
+pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
+pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
+
+use crate::quantity::Nanos;
 
 /// What one YAML file describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +43,21 @@ pub struct Experiment {
     pub measure: Measure,
     /// What executes the models.
     pub backend: Backend,
+    /// What is compared with what, and how strictly.
+    #[serde(default)]
+    pub compare: Compare,
+    /// Time that the whole record may take.
+    #[serde(default)]
+    pub budget: Option<Nanos>,
+    /// What must be so before anything is measured.
+    #[serde(default)]
+    pub require: Require,
+    /// A question that the report answers.
+    #[serde(default)]
+    pub choose: Option<Choose>,
+    /// Tables beside the headline.
+    #[serde(default)]
+    pub tables: Vec<TableSpec>,
 }
 
 /// One model of the models axis.
@@ -192,119 +215,6 @@ impl std::fmt::Display for Selector {
     }
 }
 
-/// How a run warms up, samples and stops.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measure {
-    /// Before the counted samples.
-    pub warmup: Warmup,
-    /// When the counted samples end.
-    pub stop: Stop,
-    /// Distinct input sets used in turn.
-    pub inputs: u32,
-    /// Deadline of one run.
-    pub timeout: Nanos,
-}
-
-/// What a specification without `measure` means (DESIGN 5).
-impl Default for Measure {
-    fn default() -> Self {
-        Measure {
-            warmup: Warmup::Adaptive {
-                min_time: Nanos::from_millis(300),
-                max_time: Nanos::from_secs(5),
-                min_samples: 12,
-                tolerance: Ratio(0.02),
-            },
-            stop: Stop::Precision {
-                statistic: StopStatistic::Median,
-                relative: Ratio(0.01),
-                confidence: Ratio(0.95),
-                min_samples: 50,
-                max_samples: 100_000,
-                min_time: Nanos::from_millis(500),
-                max_time: Nanos::from_secs(5),
-            },
-            inputs: 8,
-            timeout: Nanos::from_secs(600),
-        }
-    }
-}
-
-/// How a run warms up. `max_time` beats every minimum, but never fewer than 3 samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "mode", rename_all = "snake_case")]
-pub enum Warmup {
-    /// Until the second quarter and the last half of everything seen agree.
-    Adaptive {
-        /// Never less.
-        min_time: Nanos,
-        /// Never more.
-        max_time: Nanos,
-        /// Never fewer samples.
-        min_samples: u32,
-        /// Largest relative difference between the second quarter and the last half.
-        tolerance: Ratio,
-    },
-    /// A fixed number of samples.
-    Samples {
-        /// How many.
-        count: u32,
-    },
-    /// A fixed time.
-    Time {
-        /// How long.
-        time: Nanos,
-    },
-}
-
-/// When a run stops sampling. `max_time` beats every minimum, but never fewer than 5 samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "mode", rename_all = "snake_case")]
-pub enum Stop {
-    /// When the interval of the statistic is narrow enough.
-    Precision {
-        /// Of which the interval is.
-        statistic: StopStatistic,
-        /// Half width relative to the estimate.
-        relative: Ratio,
-        /// Of the interval.
-        confidence: Ratio,
-        /// Never fewer samples.
-        min_samples: u32,
-        /// Never more samples.
-        max_samples: u32,
-        /// Never less.
-        min_time: Nanos,
-        /// Never more.
-        max_time: Nanos,
-    },
-    /// A fixed number of samples.
-    Samples {
-        /// How many.
-        count: u32,
-        /// Never more.
-        max_time: Nanos,
-    },
-    /// A fixed time.
-    Time {
-        /// How long.
-        time: Nanos,
-        /// Never more samples.
-        max_samples: u32,
-    },
-}
-
-/// The statistic whose interval decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "stop-statistic")]
-pub enum StopStatistic {
-    /// Type-7 median, order-statistic interval.
-    Median,
-    /// Arithmetic mean, t interval on the effective sample size.
-    Mean,
-}
-
 /// What executes the models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -313,71 +223,4 @@ pub enum Backend {
     Onnxruntime,
     /// A script in place of models: latencies on a clock of its own.
     Mock(Mock),
-}
-
-/// The script of the mock backend: y = median · scale · run effect · (1 + warm-up excess) · noise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Mock {
-    /// Typical duration of an iteration.
-    pub median: Nanos,
-    /// Standard deviation of the log of a run's own level.
-    pub run_sd: Ratio,
-    /// Standard deviation of the log of an iteration.
-    pub noise: Ratio,
-    /// Lag-1 correlation of that noise, 0 to below 1.
-    pub ar1: Ratio,
-    /// How much slower the first iterations are.
-    pub warmup_excess: Ratio,
-    /// Time constant with which that excess fades.
-    pub warmup_time: Nanos,
-    /// Duration of loading.
-    pub load: Nanos,
-}
-
-/// What differs in the script for one variant.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MockVariant {
-    /// Factor on the median; `None`: 1.
-    pub scale: Option<Ratio>,
-    /// A failure to play.
-    pub fail: Option<MockFailure>,
-}
-
-/// A failure that the mock worker plays out for real.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MockFailure {
-    /// What happens.
-    pub kind: MockFailureKind,
-    /// In which step.
-    pub at: MockStep,
-    /// In which runs (0 is the first); empty: in every one, the rehearsal too.
-    pub runs: Vec<u32>,
-}
-
-/// How the mock worker fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "mock-failure-kind")]
-pub enum MockFailureKind {
-    /// The backend reports an error.
-    Error,
-    /// The process aborts.
-    Crash,
-    /// The process never answers.
-    Hang,
-    /// The process writes what is not the protocol.
-    Garbage,
-}
-
-/// When the mock worker fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "mock-step")]
-pub enum MockStep {
-    /// While loading.
-    Load,
-    /// While warming up.
-    Warmup,
-    /// While sampling.
-    Measure,
 }

@@ -17,13 +17,15 @@ use crate::measure::warm::WarmupStatus;
 use crate::plan::CellId;
 
 /// A member of a group in one record (DESIGN 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
     /// The rehearsal's run; never in statistics.
     Pilot,
     /// A cell.
     Main,
+    /// The double of a cell: the same work, measured as if it were another (MEASUREMENT 8.2).
+    Aa,
 }
 
 impl Arm {
@@ -32,6 +34,7 @@ impl Arm {
         match self {
             Arm::Pilot => "pilot",
             Arm::Main => "main",
+            Arm::Aa => "aa",
         }
     }
 }

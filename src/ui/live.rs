@@ -45,14 +45,13 @@ impl<'a> Live<'a> {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
             Event::RehearsalEnded { plan, pilots, took, estimate } => self.rehearsal(plan, pilots, *took, *estimate),
-            Event::RunStarted { .. } => {}
             Event::RunEnded { done, total, .. } => {
                 if let Some(bar) = &self.bar {
                     bar.set_length(*total as u64);
                     bar.set_position(*done as u64);
                 }
             }
-            Event::BlockEnded { manifest, runs, block } => self.block(manifest, runs, *block),
+            Event::BlockEnded { manifest, runs, done, total } => self.block(manifest, runs, *done, *total),
             Event::Tick => {
                 if let Some(bar) = &self.bar {
                     bar.tick();
@@ -107,42 +106,41 @@ impl<'a> Live<'a> {
         self.ui.labelled("time", &format!("{good} cells, {} runs each{time}", plan.runs));
         self.blocks = Some((Instant::now(), 0));
         if self.ui.is_terminal() && good > 0 {
-            let total = plan.runnable().count() as u64 * u64::from(plan.runs);
+            let total = plan.arms() as u64 * u64::from(plan.runs);
             self.bar(total, "running");
         }
     }
 
-    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], block: u32) {
-        let count = |outcome: Outcome| runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == outcome).count();
+    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], done: u32, total: u32) {
+        let count =
+            |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
             let summary = summarize(manifest, runs);
             let comparisons = against_baseline(&manifest.plan, &summary, &LATENCY);
             let table = table::render(&manifest.plan, &summary, &comparisons, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));
-                bar.set_prefix(format!("block {} of {}", block + 1, manifest.plan.runs));
+                bar.set_prefix(format!("block {done} of {total}"));
             }
             return;
         }
-        let mut text =
-            format!("block {} of {}   {} runs done", block + 1, manifest.plan.runs, count(Outcome::Completed));
+        let mut text = format!("block {done} of {total}   {} runs done", count(Outcome::Completed));
         for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "given up")] {
             let number = count(outcome);
             if number > 0 {
                 text.push_str(&format!(", {number} {word}"));
             }
         }
-        if let Some(left) = self.time_left(manifest, block) {
+        if let Some(left) = self.time_left(manifest, total - done) {
             text.push_str(&format!("   about {} left", duration(left)));
         }
         self.ui.labelled("running", &text);
     }
 
     /// What the blocks of this session tell about those that are left; nothing where a script tells the time.
-    fn time_left(&mut self, manifest: &Manifest, block: u32) -> Option<Duration> {
+    fn time_left(&mut self, manifest: &Manifest, left: u32) -> Option<Duration> {
         let (began, ended) = self.blocks.as_mut()?;
         *ended += 1;
-        let left = manifest.plan.runs.saturating_sub(block + 1);
         let is_real = manifest.experiment.backend == Backend::Onnxruntime;
         (left > 0 && is_real).then(|| began.elapsed() / *ended * left)
     }

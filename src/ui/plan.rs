@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::duration;
-use crate::plan::{Plan, block_order, estimate_before_measuring};
+use crate::plan::{Plan, PlannedRun, block_order, estimate_before_measuring};
 use crate::run::Prepared;
 use crate::spec::model::Experiment;
 
@@ -50,10 +50,11 @@ fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt:
         Some(baseline) => {
             writeln!(
                 text,
-                "{:<11}{} `{}`, the first of its axis",
+                "{:<11}{} `{}`{}",
                 "baseline",
-                baseline.axis.singular(),
-                baseline.name
+                baseline.axes_words(),
+                baseline.name,
+                if baseline.is_default { ", the first of its axis" } else { "" }
             )?;
         }
         None => writeln!(text, "{:<11}none: every axis has one entry", "baseline")?,
@@ -117,10 +118,15 @@ fn order(text: &mut String, plan: &Plan) -> std::fmt::Result {
         return Ok(());
     }
     for block in 0..plan.runs.min(2) {
-        let indices: Vec<String> = block_order(plan, block).iter().map(usize::to_string).collect();
+        let indices: Vec<String> = block_order(plan, block).iter().map(arm_label).collect();
         writeln!(text, "  block {block}: {}", indices.join(" "))?;
     }
     Ok(())
+}
+
+/// The index of the arm's cell; a double has a prime.
+fn arm_label(arm: &PlannedRun) -> String {
+    format!("{}{}", arm.cell, if arm.is_double { "'" } else { "" })
 }
 
 fn time(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {

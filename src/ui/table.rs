@@ -144,7 +144,6 @@ fn state_without_result(summary: &CellSummary) -> String {
 /// What the rows of a group share, and what tells this cell from the others.
 fn labels(plan: &Plan, cell: &Cell) -> (String, String) {
     let c = plan.coordinates(cell);
-    let compared = plan.baseline.as_ref().map(|baseline| baseline.axis);
     let parts = [
         (Axis::Models, c.model, plan.models.len()),
         (Axis::Inputs, c.input, plan.inputs.len()),
@@ -153,11 +152,11 @@ fn labels(plan: &Plan, cell: &Cell) -> (String, String) {
     ];
     let shared: Vec<&str> = parts
         .iter()
-        .filter(|(axis, _, length)| Some(*axis) != compared && (*length > 1 || *axis == Axis::Models))
+        .filter(|(axis, _, length)| !plan.compares(*axis) && (*length > 1 || *axis == Axis::Models))
         .map(|(_, name, _)| *name)
         .collect();
-    let own = parts.iter().find(|(axis, ..)| Some(*axis) == compared).map_or("", |(_, name, _)| *name);
-    (shared.join("/"), own.to_owned())
+    let own = plan.baseline.as_ref().map_or_else(String::new, |_| plan.entry(cell));
+    (shared.join("/"), own)
 }
 
 impl Columns {

@@ -21,7 +21,6 @@ use crate::stats::paired::Verdict;
 use crate::summary::{LEAST_RUNS, Summary};
 
 use super::format::{self, Column};
-pub(super) use standing::compared_name;
 use standing::{Entry, Subject, subjects};
 
 /// One sentence of the answer.
@@ -122,13 +121,14 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
     let winners: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| subject.wins_everywhere(entry)).collect();
     if !winners.is_empty() {
         let beaten = |entry: &Entry<'_>| winners.iter().any(|other| other.clearly_beats(entry));
-        let unbeaten: Vec<&str> = winners.iter().filter(|entry| !beaten(entry)).map(|entry| entry.name).collect();
+        let unbeaten: Vec<&str> =
+            winners.iter().filter(|entry| !beaten(entry)).map(|entry| entry.name.as_str()).collect();
         return Lead::Pick(unbeaten.join(" or "));
     }
     if judged.iter().any(|entry| has(entry, Verdict::Better)) {
         return Lead::Open("it depends on the input".to_owned());
     }
-    let open = subject.entries.iter().filter(|entry| entry.is_open()).map(|entry| entry.name);
+    let open = subject.entries.iter().filter(|entry| entry.is_open()).map(|entry| entry.name.as_str());
     let undecided: Vec<&str> = std::iter::once(baseline).chain(open).collect();
     match undecided.len() {
         0 | 1 => {}

@@ -24,7 +24,7 @@ pub(super) struct Subject<'a> {
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
     /// Its name on the compared axis.
-    pub name: &'a str,
+    pub name: String,
     /// Input and comparison, in plan order.
     pub judged: Vec<(&'a str, &'a Comparison)>,
     /// As `judged`, without verdict: too few common runs, or what withholds it.
@@ -76,7 +76,7 @@ impl<'a> Subject<'a> {
             self.baseline_missing.extend(missing.map(|missing| (input, missing)));
             return;
         }
-        let name = compared_name(plan, cell);
+        let name = plan.entry(cell);
         let position = self.entries.iter().position(|entry| entry.name == name).unwrap_or_else(|| {
             self.entries.push(Entry {
                 name,
@@ -151,22 +151,10 @@ fn why_missing(cell: &Cell, summary: &CellSummary) -> Option<Missing> {
     Some(if cell.skip.is_some() { Missing::Skipped } else { failure.unwrap_or(Missing::NotRun) })
 }
 
-/// The name of a cell's entry on the compared axis; its variant where nothing is compared.
-pub(in crate::report) fn compared_name<'a>(plan: &'a Plan, cell: &Cell) -> &'a str {
-    let coordinates = plan.coordinates(cell);
-    match plan.baseline.as_ref().map(|baseline| baseline.axis) {
-        Some(Axis::Models) => coordinates.model,
-        Some(Axis::Inputs) => coordinates.input,
-        Some(Axis::Devices) => coordinates.device,
-        Some(Axis::Variants) | None => coordinates.variant,
-    }
-}
-
 fn label(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
-    let axis = plan.baseline.as_ref().map(|baseline| baseline.axis);
-    let model = (axis != Some(Axis::Models)).then_some(coordinates.model);
-    let device = (has_several(plan, Axis::Devices) && axis != Some(Axis::Devices)).then_some(coordinates.device);
+    let model = (!plan.compares(Axis::Models)).then_some(coordinates.model);
+    let device = (has_several(plan, Axis::Devices) && !plan.compares(Axis::Devices)).then_some(coordinates.device);
     match (model, device) {
         (Some(model), Some(device)) => format!("{model} on {device}"),
         (model, device) => model.or(device).unwrap_or_default().to_owned(),

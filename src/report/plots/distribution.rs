@@ -7,7 +7,6 @@ use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_w
 use super::simplify::simplified;
 use crate::metric;
 use crate::plan::Plan;
-use crate::report::answer::compared_name;
 use crate::report::format::{self, Scale};
 use crate::report::view::why_absent;
 use crate::report::{Input, ReportError};
@@ -43,7 +42,7 @@ const LOGARITHMIC_FROM: f64 = 8.0;
 
 /// One row of the figure.
 struct Row<'a> {
-    name: &'a str,
+    name: String,
     summary: &'a CellSummary,
     color: Color,
     is_baseline: bool,
@@ -62,7 +61,7 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
     let rows: Vec<Row<'_>> = shown.map(|cell| row(input, *cell)).collect();
     let title = format!("Latency of {name}");
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
-    let labels = rows.iter().map(|row| text_width(&shortened(row.name, 24))).fold(0.0, f64::max);
+    let labels = rows.iter().map(|row| text_width(&shortened(&row.name, 24))).fold(0.0, f64::max);
     let (left, right) = (labels + 28.0, WIDTH - 24.0);
     let (spread, low, high) = range(&rows);
     let axis = Axis::new(spread, low / scale.factor, high / scale.factor, left, right);
@@ -115,8 +114,8 @@ fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
     }
 }
 
-fn row_label(plan: &Plan, cell: usize) -> &str {
-    compared_name(plan, &plan.cells[cell])
+fn row_label(plan: &Plan, cell: usize) -> String {
+    plan.entry(&plan.cells[cell])
 }
 
 /// Baselines are grey; every other entry of the compared axis has its colour in all figures.
@@ -124,12 +123,12 @@ fn color_of(plan: &Plan, cell: usize, is_baseline: bool) -> Color {
     if is_baseline {
         return GREY;
     }
-    let name = compared_name(plan, &plan.cells[cell]);
-    let mut others: Vec<&str> = Vec::new();
+    let name = plan.entry(&plan.cells[cell]);
+    let mut others: Vec<String> = Vec::new();
     for other in &plan.cells {
-        let entry = compared_name(plan, other);
+        let entry = plan.entry(other);
         if !plan.is_baseline(other) && !others.contains(&entry) {
-            others.push(entry);
+            others.push(entry.clone());
         }
         if entry == name {
             break;
@@ -164,7 +163,7 @@ fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scal
 impl Row<'_> {
     fn draw(&self, canvas: &mut Canvas, axis: &Axis, scale: Scale, base: f64) {
         let label_end = axis.place_left() - 10.0;
-        canvas.text(&shortened(self.name, 24), (label_end, base - 8.0), Anchor::End, INK);
+        canvas.text(&shortened(&self.name, 24), (label_end, base - 8.0), Anchor::End, INK);
         if let Some(absent) = &self.absent {
             canvas.text(absent, (axis.place_left() + 12.0, base - 8.0), Anchor::Start, GREY);
             return;

@@ -89,25 +89,19 @@ pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
 /// What the cells of a group have in common: `mlp, b1`.
 fn group_name(plan: &Plan, group: usize) -> String {
     let Some(first) = plan.groups[group].cells.first() else { return String::new() };
-    let compared = plan.baseline.as_ref().map(|baseline| baseline.axis);
-    row_name(plan, &plan.cells[*first as usize], compared)
+    row_name(plan, &plan.cells[*first as usize])
 }
 
 /// The names that tell a row from the others, without those on the compared axis.
-fn row_name(plan: &Plan, cell: &Cell, compared: Option<PlanAxis>) -> String {
+fn row_name(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
-    let named = [
-        (PlanAxis::Models, coordinates.model, true),
-        (
-            PlanAxis::Inputs,
-            coordinates.input,
-            has_several(plan, PlanAxis::Inputs) || compared == Some(PlanAxis::Models),
-        ),
-        (PlanAxis::Variants, coordinates.variant, has_several(plan, PlanAxis::Variants)),
-        (PlanAxis::Devices, coordinates.device, has_several(plan, PlanAxis::Devices)),
-    ];
-    let names = named.into_iter().filter(|(axis, _, shown)| *shown && Some(*axis) != compared).map(|(_, name, _)| name);
-    names.collect::<Vec<_>>().join(", ")
+    let says_something = |axis: &PlanAxis| match axis {
+        PlanAxis::Models => true,
+        PlanAxis::Inputs => has_several(plan, PlanAxis::Inputs) || plan.compares(PlanAxis::Models),
+        other => has_several(plan, *other),
+    };
+    let axes = PlanAxis::ALL.into_iter().filter(|axis| says_something(axis) && !plan.compares(*axis));
+    axes.map(|axis| coordinates.on(axis)).collect::<Vec<_>>().join(", ")
 }
 
 /// A name as part of a file name on any system.

@@ -5,10 +5,8 @@ use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, 
 use super::{Plot, row_name};
 use crate::compare::Comparison;
 use crate::plan::Plan;
-use crate::report::answer::compared_name;
 use crate::report::format;
 use crate::report::{Input, ReportError};
-use crate::spec::model::Axis as PlanAxis;
 use crate::stats::paired::Verdict;
 
 const WIDTH: f64 = 760.0;
@@ -32,7 +30,7 @@ struct Row<'a> {
     /// What its group has in common.
     group: String,
     /// Its entry on the compared axis.
-    entry: &'a str,
+    entry: String,
     /// The speed-up in words.
     words: String,
     comparison: &'a Comparison,
@@ -43,22 +41,16 @@ pub(super) fn draw(input: &Input<'_>) -> Result<Option<Plot>, ReportError> {
     let plan = &input.manifest.plan;
     let is_judged = input.comparisons.iter().any(|comparison| comparison.interval.is_some());
     let Some(baseline) = plan.baseline.as_ref().filter(|_| is_judged) else { return Ok(None) };
-    let rows: Vec<Row<'_>> =
-        input.comparisons.iter().take(MOST_ROWS).map(|comparison| row(plan, baseline.axis, comparison)).collect();
+    let rows: Vec<Row<'_>> = input.comparisons.iter().take(MOST_ROWS).map(|comparison| row(plan, comparison)).collect();
     let file = "speedup.svg".to_owned();
     let title = format!("Speed-up against {}", baseline.name);
     let svg = draw_rows(&rows, &title).finish(&file)?;
     Ok(Some(Plot { svg, file, title, caption: caption(input.comparisons, rows.len()) }))
 }
 
-fn row<'a>(plan: &'a Plan, compared: PlanAxis, comparison: &'a Comparison) -> Row<'a> {
+fn row<'a>(plan: &Plan, comparison: &'a Comparison) -> Row<'a> {
     let cell = &plan.cells[comparison.cell];
-    Row {
-        group: row_name(plan, cell, Some(compared)),
-        entry: compared_name(plan, cell),
-        words: format::speedup(comparison),
-        comparison,
-    }
+    Row { group: row_name(plan, cell), entry: plan.entry(cell), words: format::speedup(comparison), comparison }
 }
 
 fn draw_rows(rows: &[Row<'_>], title: &str) -> Canvas {
@@ -67,7 +59,7 @@ fn draw_rows(rows: &[Row<'_>], title: &str) -> Canvas {
     let (groups, entries) = letters(rows, right - LEAST_AXIS - 40.0);
     let width = |text: &str, most: usize| text_width(&shortened(text, most));
     let widest = |width: &dyn Fn(&Row<'_>) -> f64| rows.iter().map(width).fold(0.0, f64::max);
-    let left = widest(&|row| width(&row.group, groups)) + widest(&|row| width(row.entry, entries)) + 40.0;
+    let left = widest(&|row| width(&row.group, groups)) + widest(&|row| width(&row.entry, entries)) + 40.0;
     let axis = axis(rows, left, right);
     let changes = rows.windows(2).filter(|pair| pair[0].group != pair[1].group).count();
     let height = TOP + ROW * rows.len() as f64 + GAP * changes as f64 + BOTTOM;
@@ -85,7 +77,7 @@ fn draw_rows(rows: &[Row<'_>], title: &str) -> Canvas {
             }
             canvas.text(&shortened(&row.group, groups), (14.0, y), Anchor::Start, INK);
         }
-        canvas.text(&shortened(row.entry, entries), (left - 12.0, y), Anchor::End, INK);
+        canvas.text(&shortened(&row.entry, entries), (left - 12.0, y), Anchor::End, INK);
         draw_point(&mut canvas, row.comparison, &axis, y);
         canvas.text(&row.words, (right + 12.0, y), Anchor::Start, INK);
         y += ROW;

@@ -30,7 +30,7 @@ pub(super) fn provenance(input: &Input<'_>) -> Vec<Fact> {
     let on = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
     let judged = match &plan.baseline {
         Some(baseline) => {
-            format!("against {} ({}), margin {}", baseline.name, baseline.axis.singular(), format::percent(MARGIN))
+            format!("against {} ({}), margin {}", baseline.name, baseline.axes_words(), format::percent(MARGIN))
         }
         None => "not compared: one variant, one model, one device".to_owned(),
     };

@@ -4,7 +4,6 @@ use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
 use crate::compare::Comparison;
 use crate::metric;
 use crate::plan::{Cell, Group, Plan};
-use crate::report::answer::compared_name;
 use crate::report::format::{self, Column};
 use crate::report::warnings::{Severity, warning_text};
 use crate::report::{Input, comparison_of, has_several};
@@ -20,23 +19,13 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
     let plan = &input.manifest.plan;
     let estimates = input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY));
     let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates) };
-    let compared = plan.baseline.as_ref().map(|baseline| entries(plan, baseline.axis));
+    let compared = plan.baseline.as_ref().map(|_| plan.entries());
     let pivot = compared.filter(|entries| entries.len() <= MOST_COLUMNS);
     let (names, columns, rows) = match pivot {
         Some(entries) => numbers.pivot(&entries),
         None => numbers.list(),
     };
     Headline { title: "Latency of one inference".to_owned(), caption: caption(input), names, columns, rows }
-}
-
-/// Names on the compared axis, in plan order.
-fn entries(plan: &Plan, axis: Axis) -> Vec<String> {
-    match axis {
-        Axis::Models => plan.models.clone(),
-        Axis::Inputs => plan.inputs.iter().map(|input| input.name.clone()).collect(),
-        Axis::Variants => plan.variants.clone(),
-        Axis::Devices => plan.devices.clone(),
-    }
 }
 
 struct Numbers<'a> {
@@ -49,7 +38,7 @@ type Parts = (Vec<String>, Vec<HeadlineColumn>, Vec<HeadlineRow>);
 impl Numbers<'_> {
     fn pivot(&self, entries: &[String]) -> Parts {
         let plan = &self.input.manifest.plan;
-        let axes = naming_axes(plan, plan.baseline.as_ref().map(|baseline| baseline.axis));
+        let axes = naming_axes(plan, true);
         let is_baseline = |name: &String| plan.baseline.as_ref().is_some_and(|baseline| baseline.name == *name);
         let columns =
             entries.iter().map(|name| HeadlineColumn { title: name.clone(), is_baseline: is_baseline(name) }).collect();
@@ -60,7 +49,7 @@ impl Numbers<'_> {
                     .cells
                     .iter()
                     .map(|index| *index as usize)
-                    .find(|index| compared_name(plan, &plan.cells[*index]) == name)?;
+                    .find(|index| plan.entry(&plan.cells[*index]) == *name)?;
                 Some(self.cell(index, best.contains(&index)))
             };
             let first = group.cells.first().map(|index| &plan.cells[*index as usize]);
@@ -75,7 +64,7 @@ impl Numbers<'_> {
 
     fn list(&self) -> Parts {
         let plan = &self.input.manifest.plan;
-        let axes = naming_axes(plan, None);
+        let axes = naming_axes(plan, false);
         let mut columns = vec![HeadlineColumn { title: "latency".to_owned(), is_baseline: false }];
         let title = plan.baseline.as_ref().map(|baseline| format!("against {}", baseline.name));
         columns.extend(title.map(|title| HeadlineColumn { title, is_baseline: false }));
@@ -183,21 +172,15 @@ pub(in crate::report) fn why_absent(cell: &Cell, summary: &CellSummary) -> Strin
 }
 
 /// The axes whose names tell one row from another: model and input always, the others where cells that run differ.
-fn naming_axes(plan: &Plan, compared: Option<Axis>) -> Vec<Axis> {
-    let axes = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices];
-    let named = axes.into_iter().filter(|axis| matches!(axis, Axis::Models | Axis::Inputs) || has_several(plan, *axis));
-    named.filter(|axis| Some(*axis) != compared).collect()
+fn naming_axes(plan: &Plan, without_compared: bool) -> Vec<Axis> {
+    let says_something = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs) || has_several(plan, *axis);
+    let named = Axis::ALL.into_iter().filter(says_something);
+    named.filter(|axis| !(without_compared && plan.compares(*axis))).collect()
 }
 
 fn names(plan: &Plan, cell: &Cell, axes: &[Axis]) -> Vec<String> {
     let coordinates = plan.coordinates(cell);
-    let name = |axis: &Axis| match axis {
-        Axis::Models => coordinates.model,
-        Axis::Inputs => coordinates.input,
-        Axis::Variants => coordinates.variant,
-        Axis::Devices => coordinates.device,
-    };
-    axes.iter().map(|axis| name(axis).to_owned()).collect()
+    axes.iter().map(|axis| coordinates.on(*axis).to_owned()).collect()
 }
 
 /// What the numbers are.

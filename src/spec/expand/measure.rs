@@ -16,6 +16,7 @@ pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
         stop: stop(&form.stop, &place.key("stop"), check),
         inputs: form.inputs,
         timeout: positive(&form.timeout, &place.key("timeout"), check),
+        ..Measure::default()
     };
     let longest = longest(&measure);
     if measure.timeout.0 > 0 && measure.timeout < longest && !check.is_damaged(&place) {

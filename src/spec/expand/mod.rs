@@ -16,7 +16,7 @@ use std::path::Path;
 use super::check::Check;
 use super::document::Place;
 use super::form::{BackendForm, ExperimentForm};
-use super::model::Experiment;
+use super::model::{Compare, Experiment, Require};
 use super::wording::bad_name;
 
 /// More cells than this are a mistake: at a second each, they take twelve days.
@@ -89,6 +89,11 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         matrix,
         measure,
         backend,
+        compare: Compare::default(),
+        budget: None,
+        require: Require::default(),
+        choose: None,
+        tables: Vec::new(),
     }
 }
 

@@ -13,7 +13,8 @@ use perfrun::plan::{self, Plan, Skip};
 use perfrun::report::{Input, Rendered, render};
 use perfrun::revision::Revision;
 use perfrun::spec::model::{
-    Backend, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Threads, Values, Variant,
+    Aa, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads, Values,
+    Variant,
 };
 use perfrun::stats::quantile::median;
 use perfrun::stats::random::{Xoshiro256PlusPlus, key_seed};
@@ -263,6 +264,11 @@ fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         matrix: Matrix::default(),
         measure: Measure::default(),
         backend: Backend::Onnxruntime,
+        compare: Compare { aa: Aa::Off, ..Compare::default() },
+        budget: None,
+        require: Require::default(),
+        choose: None,
+        tables: Vec::new(),
     }
 }
 

@@ -1,0 +1,67 @@
+//! Which cells get an identical double: the check that the measurement itself passes (MEASUREMENT 8.2, DESIGN 11).
+
+use super::Plan;
+use crate::spec::model::Aa;
+use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
+
+/// Chooses the cells that are measured twice, after every skip is known.
+///
+/// A group's control is its baseline, or its first cell that runs where the baseline does not. `auto` takes one group,
+/// by the seed, among those that run; the choice among all groups is the same on every host.
+pub fn place_controls(plan: &mut Plan, aa: Aa) {
+    let control = |group: usize| {
+        let group = &plan.groups[group];
+        let runs = |cell: &u32| plan.cells[*cell as usize].skip.is_none();
+        group.baseline.filter(runs).or_else(|| group.cells.iter().copied().find(runs))
+    };
+    let mut order: Vec<usize> = (0..plan.groups.len()).collect();
+    plan.controls = match aa {
+        Aa::Off => Vec::new(),
+        Aa::Group => order.into_iter().filter_map(control).collect(),
+        Aa::Auto => {
+            Xoshiro256PlusPlus::seed_from_u64(key_seed(plan.seed, "control")).shuffle(&mut order);
+            // A group in which something is compared says more than one in which nothing is.
+            let compared = |group: &usize| plan.groups[*group].cells.len() > 1;
+            let several = order.iter().copied().filter(compared);
+            several.chain(order.iter().copied()).find_map(control).into_iter().collect()
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Skip, expand};
+
+    fn plan() -> Plan {
+        let text = "backend: mock\nmodels: [m, n]\nvariants: [a, b]";
+        let spec = crate::spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
+        expand(&spec.experiment).expect("a plan")
+    }
+
+    #[test]
+    fn one_group_or_every_group_or_none() {
+        let mut plan = plan();
+        place_controls(&mut plan, Aa::Group);
+        assert_eq!(plan.controls, [0, 2]);
+        place_controls(&mut plan, Aa::Off);
+        assert!(plan.controls.is_empty());
+        place_controls(&mut plan, Aa::Auto);
+        assert_eq!(plan.controls.len(), 1);
+        assert!(plan.is_baseline(&plan.cells[plan.controls[0] as usize]));
+    }
+
+    #[test]
+    fn a_cell_that_does_not_run_is_no_control() {
+        let mut plan = plan();
+        let skip = || Skip { reason: "not here".to_owned(), remedy: None };
+        for cell in [0, 2, 3] {
+            plan.mark_skipped(cell, skip());
+        }
+        place_controls(&mut plan, Aa::Auto);
+        assert_eq!(plan.controls, [1]);
+        plan.mark_skipped(1, skip());
+        place_controls(&mut plan, Aa::Group);
+        assert!(plan.controls.is_empty());
+    }
+}

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{ReportArgs, ReportFormat, RunArgs};
-use crate::compare::against_baseline;
+use crate::compare::judge;
 use crate::error::{Error, ExitCode};
 use crate::host;
-use crate::metric::LATENCY;
 use crate::report::{self, Format, Input};
 use crate::spec::Loaded;
 use crate::store::{Place, Record};
@@ -97,8 +96,8 @@ fn check_writable(folder: &Path) -> Result<(), Error> {
 pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui: &Ui) -> Result<Vec<PathBuf>, Error> {
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
-    let comparisons = against_baseline(&manifest.plan, &summary, &LATENCY);
-    let input = Input { manifest, runs: &record.runs, summary: &summary, comparisons: &comparisons };
+    let judged = judge(manifest, &summary);
+    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
     let rendered = report::render(&input)?;
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     let formats: Vec<Format> = formats
@@ -111,9 +110,9 @@ pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui
         .collect();
     let written = report::write(&rendered, folder, &formats)?;
     let mut text = String::from("\n");
-    text.push_str(&table::render(&manifest.plan, &summary, &comparisons, ui.width()));
+    text.push_str(&table::render(&manifest.plan, &summary, &judged.comparisons, ui.width()));
     text.push_str("\n\n");
-    for (index, sentence) in report::answer(&manifest.plan, &summary, &comparisons).iter().enumerate() {
+    for (index, sentence) in report::answer(&manifest.plan, &summary, &judged).iter().enumerate() {
         let label = if index == 0 { "answer" } else { "" };
         text.push_str(&ui.labelled_text(label, &format!("{} {}", sentence.lead, sentence.text)));
     }

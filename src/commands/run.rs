@@ -85,6 +85,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0,
         library: library.as_ref(),
         command: command_line(&place),
+        quick: arguments.overrides.quick,
         executable: executable()?,
     };
     let job = run::create(prepared, &place, provenance)?;

@@ -4,7 +4,7 @@
 //! the locale. Deliberately absent: escaping and alignment.
 
 use crate::compare::Comparison;
-use crate::metric::{self, Direction, Metric, Unit};
+use crate::metric::{Direction, Metric, MetricReference, Unit};
 use crate::stats::interval::{Estimate, Interval};
 use crate::stats::paired::Verdict;
 use crate::summary::{LEAST_RUNS, Percentile};
@@ -234,22 +234,21 @@ pub fn speedup(comparison: &Comparison) -> String {
 }
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
-pub fn verdict_word(metric: &str, verdict: Verdict) -> &'static str {
-    let known = metric::by_name(metric);
+pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Equivalent => "equivalent",
         Verdict::Inconclusive => "inconclusive",
-        Verdict::Better | Verdict::Worse => direction_word(known, verdict == Verdict::Better),
+        Verdict::Better | Verdict::Worse => direction_word(metric.metric, verdict == Verdict::Better),
     }
 }
 
-fn direction_word(metric: Option<&Metric>, better: bool) -> &'static str {
-    let pair = match metric.map(|metric| (metric.unit, metric.direction)) {
-        Some((Unit::Nanoseconds | Unit::PerSecond, _)) => ["faster", "slower"],
-        Some((Unit::Bytes, _)) => ["smaller", "larger"],
-        Some((_, Direction::HigherIsBetter)) => ["higher", "lower"],
-        Some((_, Direction::LowerIsBetter)) => ["lower", "higher"],
-        _ => ["better", "worse"],
+fn direction_word(metric: &Metric, better: bool) -> &'static str {
+    let pair = match (metric.unit, metric.direction) {
+        (Unit::Nanoseconds | Unit::PerSecond, _) => ["faster", "slower"],
+        (Unit::Bytes, _) => ["smaller", "larger"],
+        (_, Direction::HigherIsBetter) => ["higher", "lower"],
+        (_, Direction::LowerIsBetter) => ["lower", "higher"],
+        (_, Direction::Neutral) => ["better", "worse"],
     };
     pair[usize::from(!better)]
 }
@@ -373,8 +372,8 @@ mod tests {
 
     #[test]
     fn words_and_counts() {
-        assert_eq!(verdict_word("latency_ns", Verdict::Better), "faster");
-        assert_eq!(verdict_word("peak_rss_bytes", Verdict::Worse), "larger");
+        assert_eq!(verdict_word(&MetricReference::LATENCY, Verdict::Better), "faster");
+        assert_eq!(verdict_word(&MetricReference::of(&crate::metric::PEAK_RSS), Verdict::Worse), "larger");
         assert_eq!(percent(0.02), "2 %");
         assert_eq!(percent(0.0041), "0.41 %");
         assert_eq!(percent(0.1), "10 %");

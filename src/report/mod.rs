@@ -22,7 +22,7 @@ pub use write::write;
 
 use std::path::PathBuf;
 
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Judged};
 use crate::plan::{Cell, Plan};
 use crate::spec::model::Axis;
 use crate::store::{Manifest, StoreError, StoredRun};
@@ -37,8 +37,8 @@ pub struct Input<'a> {
     pub runs: &'a [StoredRun],
     /// What each cell's runs say together, in plan order.
     pub summary: &'a Summary,
-    /// Each cell against its baseline, in plan order.
-    pub comparisons: &'a [Comparison],
+    /// What may be claimed.
+    pub judged: &'a Judged,
 }
 
 /// A report as texts; nothing is on disk yet.

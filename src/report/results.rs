@@ -10,7 +10,7 @@ use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use super::Input;
 use super::privacy::without_home;
-use crate::compare::Comparison;
+use crate::compare::Judged;
 use crate::store::{FORMAT, Manifest};
 use crate::summary::Summary;
 
@@ -23,8 +23,9 @@ pub struct Results {
     pub manifest: Manifest,
     /// What each cell's runs say, with one value a run.
     pub summary: Summary,
-    /// Each cell against its baseline.
-    pub comparisons: Vec<Comparison>,
+    /// What is judged: comparisons, families, controls, sight.
+    #[serde(flatten)]
+    pub judged: Judged,
 }
 
 impl Results {
@@ -43,7 +44,7 @@ impl Results {
             failure.failure.message = without_home(&failure.failure.message);
             failure.log_tail = failure.log_tail.as_deref().map(without_home);
         }
-        Results { format: FORMAT, manifest, summary, comparisons: input.comparisons.to_vec() }
+        Results { format: FORMAT, manifest, summary, judged: input.judged.clone() }
     }
 
     /// The text of the file: indented, with innermost lists on one line, so that it is small and its changes are seen.

@@ -36,6 +36,8 @@ pub struct Provenance<'a> {
     pub library: Option<&'a Library>,
     /// The command line.
     pub command: String,
+    /// A quick look.
+    pub quick: bool,
     /// The perfrun executable.
     pub executable: PathBuf,
 }
@@ -46,7 +48,7 @@ pub struct Provenance<'a> {
 ///
 /// When a model or the library cannot be read, or the record's folder cannot be written.
 pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
-    let Provenance { spec, spec_path, overrides, restrictions, host, others_cpus, library, command, executable } =
+    let Provenance { spec, spec_path, overrides, restrictions, host, others_cpus, library, command, quick, executable } =
         provenance;
     let experiment = &spec.experiment;
     let models: Vec<Option<PathBuf>> = experiment.models.iter().map(|model| model.path.clone()).collect();
@@ -95,6 +97,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         iterations: Vec::new(),
         others_cpus,
         sessions: vec![session(command)],
+        quick,
         complete: false,
     };
     manifest.write(&folder)?;

@@ -8,37 +8,76 @@
 //! The definitions are those of MEASUREMENT.md; each function names its section.
 //! Runs, not samples, are the independent unit: what speaks about a cell takes one value for each run.
 
+pub mod arrivals;
 pub mod autocorrelation;
 pub mod batch_means;
 pub mod binomial;
+pub mod bootstrap;
+pub mod certain_domination;
+pub mod change_points;
+pub mod clock_share;
+mod combinations;
 pub mod density;
 pub mod distribution;
+pub mod early_stopping;
+pub mod effect_size;
+pub mod energy_split;
+pub mod equivalence;
+pub mod fieller;
 mod fourier;
+pub mod frontier_membership;
 mod indicator;
 pub mod interval;
+pub mod lag_correlation;
+pub mod load;
+pub mod mann_whitney;
+mod mean_resampling;
 pub mod minimum_effect;
 pub mod moments;
+pub mod multiplicity;
+pub mod omnibus;
 pub mod outlier;
 pub mod paired;
+pub mod pareto;
+pub mod permutation;
 pub mod planning;
 pub mod quantile;
 pub mod random;
+pub mod rank_omnibus;
+mod resampling;
+pub mod robust_score;
 pub mod runs;
+mod satterthwaite;
+pub mod session_spread;
 pub mod signed_rank;
 pub mod steady;
 pub mod stopping;
+pub mod throughput;
+pub mod unpaired;
+pub mod unpaired_hint;
+pub mod usual_rules;
+#[cfg(test)]
+mod vector_tests;
 #[cfg(test)]
 mod vectors;
 pub mod verdict;
 pub mod warmup;
+pub mod welch;
 
 pub use autocorrelation::{autocorrelation_time, effective_sample_size, mean_interval_ess, quantile_interval_ess};
+pub use bootstrap::{BootstrapEstimate, CellBootstrap, Pairing, RatioBootstrap, RunStatistic};
+pub use certain_domination::{ParetoClass, classify};
+pub use change_points::{ChangePoint, ChangePointRule, StableSegment, change_points, stable_segment};
 pub use density::{Modality, Mode, density, modality};
+pub use frontier_membership::{Membership, frontier_membership};
 pub use interval::{Estimate, Interval, mean_interval};
+pub use lag_correlation::lag_correlation;
+pub use load::{LittlesLaw, LoadPoint, littles_law};
 pub use minimum_effect::MinimumEffect;
 pub use moments::{coefficient_of_variation, geometric_mean, harmonic_mean, mean, standard_deviation, sum, variance};
 pub use outlier::{TukeyClasses, tukey_classes};
 pub use paired::{Estimator, Hint, PairedComparison, compare_paired};
+pub use pareto::{Frontier, Objective, frontier};
 pub use planning::{minimum_detectable_effect, optimal_samples, runs_for_precision};
 pub use quantile::{
     QuantileInterval, median, median_absolute_deviation, quantile_interval_sorted, quantile_is_supported,
@@ -48,6 +87,7 @@ pub use random::{Xoshiro256PlusPlus, counterbalanced_order, key_seed, stream_see
 pub use runs::{TwoLevel, two_level};
 pub use steady::{Drift, LateWarmup, drift, late_warmup};
 pub use stopping::{Location, PrecisionCheck, next_check, precision_reached};
+pub use throughput::{Throughput, throughput};
 pub use verdict::Verdict;
 pub use warmup::{AdaptiveWarmup, WarmupEvaluation, WarmupRule, WarmupStatus};
 
@@ -90,6 +130,22 @@ mod tests {
             signed_rank::hodges_lehmann(&values);
             minimum_effect::minimum_effect_signed_rank(&values, fraction);
             planning::blocks_for_effect(fraction, 0.02);
+            for statistic in [RunStatistic::Mean, RunStatistic::Quantile(fraction)] {
+                let runs = [&values[..]; 5];
+                CellBootstrap::new(&runs, statistic, 1).and_then(|bootstrap| bootstrap.estimate(5, confidence));
+                RatioBootstrap::new(&runs, &runs, statistic, Pairing::Blocked, 1).and_then(|bootstrap| bootstrap.estimate(5, confidence));
+            }
+            change_points(&values, ChangePointRule { p_value: fraction, magnitude: fraction });
+            energy_split::best_split(&values, 3);
+            early_stopping::estimate_percentile(&values, fraction, confidence);
+            early_stopping::check_bound(&values, fraction, 0.99, confidence);
+            arrivals::poisson_arrivals_ns(fraction, 1).map(|arrivals| arrivals.take(3).count());
+            frontier(&[&values.iter().copied().map(Some).collect::<Vec<_>>()], &[Objective::Min; 3]);
+            certain_domination::exact_verdict(fraction, confidence, Objective::Max, fraction);
+            littles_law(LoadPoint { concurrency: 1, throughput_per_s: fraction, mean_latency_s: fraction });
+            clock_share::iterations_for_share(fraction, confidence, fraction);
+            lag_correlation(&values, 1);
+            robust_score::robust_scores(&values);
         }
     }
 }

@@ -45,6 +45,11 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }
 
+/// Standard error of the mean of independent values; `None` below two values.
+pub fn standard_error(values: &[f64]) -> Option<f64> {
+    standard_deviation(values).map(|deviation| deviation / (values.len() as f64).sqrt())
+}
+
 /// Standard deviation over mean; `None` below two values or when the mean is zero.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let center = mean(values)?;

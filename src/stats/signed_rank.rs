@@ -177,13 +177,13 @@ fn averages_up_to(ordered: &[f64], bound: f64) -> usize {
 }
 
 /// The place of a number in the order of all floating-point numbers, as `f64::total_cmp` has it.
-fn position(number: f64) -> i64 {
+pub(super) fn position(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
 /// The number at a place; the inverse of [`position`].
-fn number_at(position: i64) -> f64 {
+pub(super) fn number_at(position: i64) -> f64 {
     f64::from_bits((position ^ (((position >> 63) as u64) >> 1) as i64) as u64)
 }
 

@@ -45,6 +45,9 @@ pub struct Manifest {
     pub others_cpus: f64,
     /// Every invocation that added to this record.
     pub sessions: Vec<Session>,
+    /// A quick look: short runs, a wide margin, never a side of anything (DESIGN 4).
+    #[serde(default)]
+    pub quick: bool,
     /// All runs have an outcome and the Parquet files are written.
     pub complete: bool,
 }

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use latency::{Latency, Percentile, summarize_latency};
+pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latency};
 
 use crate::backend::Failure;
+use crate::metric::{LATENCY, MetricReference, Statistic};
 use crate::plan::{Cell, CellId};
 use crate::stats::interval::{Estimate, mean_interval};
 use crate::store::{Arm, Manifest, Outcome, StoredRun};
@@ -27,6 +28,18 @@ pub const LEAST_RUNS: usize = 5;
 pub struct Summary {
     /// One entry a cell.
     pub cells: Vec<CellSummary>,
+    /// The doubles of the plan's controls, in the order of [`crate::plan::Plan::controls`].
+    #[serde(default)]
+    pub doubles: Vec<Double>,
+}
+
+/// A cell measured a second time, as if it were another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Double {
+    /// Index of the cell.
+    pub cell: usize,
+    /// What its runs say.
+    pub summary: CellSummary,
 }
 
 /// What the runs of one cell say.
@@ -95,18 +108,25 @@ pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     for run in runs {
         by_cell.entry(run.cell).or_default().push(run);
     }
-    let cells = &manifest.plan.cells;
+    let plan = &manifest.plan;
+    let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
+    let double = |index: &u32| {
+        let cell = &plan.cells[*index as usize];
+        Double { cell: *index as usize, summary: summarize_arm(cell, runs_of(cell), Arm::Aa) }
+    };
     Summary {
-        cells: cells
-            .iter()
-            .map(|cell| summarize_cell(cell, by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice)))
-            .collect(),
+        cells: plan.cells.iter().map(|cell| summarize_arm(cell, runs_of(cell), Arm::Main)).collect(),
+        doubles: plan.controls.iter().map(double).collect(),
     }
 }
 
-fn summarize_cell(cell: &Cell, runs: &[&StoredRun]) -> CellSummary {
+fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
+    // The pilot's failure is the cell's, and is told once.
+    let is_told = |run: &&StoredRun| run.arm == arm || (run.arm == Arm::Pilot && arm == Arm::Main);
+    let runs: Vec<&StoredRun> = runs.iter().copied().filter(is_told).collect();
+    let runs = runs.as_slice();
     let mut completed: Vec<&StoredRun> =
-        runs.iter().copied().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed).collect();
+        runs.iter().copied().filter(|run| run.arm == arm && run.outcome == Outcome::Completed).collect();
     completed.sort_by_key(|run| run.block);
     let first = completed.first();
     CellSummary {
@@ -130,7 +150,7 @@ fn summarize_cell(cell: &Cell, runs: &[&StoredRun]) -> CellSummary {
 
 fn count(runs: &[&StoredRun]) -> RunCounts {
     let mut counts = RunCounts::default();
-    for run in runs.iter().filter(|run| run.arm == Arm::Main) {
+    for run in runs.iter().filter(|run| run.arm != Arm::Pilot) {
         match run.outcome {
             Outcome::Completed => counts.completed += 1,
             Outcome::Failed => counts.failed += 1,
@@ -189,6 +209,44 @@ impl CellSummary {
     /// The estimate of a metric, by its stored name.
     pub fn estimate(&self, metric: &crate::metric::Metric) -> Option<&Estimate> {
         self.metrics.get(metric.name).map(|summary| &summary.estimate)
+    }
+
+    /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
+    pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
+        let latency = self.latency.as_ref().filter(|_| reference.metric.name == LATENCY.name);
+        let Some(latency) = latency.filter(|_| reference.statistic != Statistic::Median) else {
+            return self.metrics.get(reference.metric.name).map(|metric| metric.per_run.clone()).unwrap_or_default();
+        };
+        // With several iterations in a sample only means say something about one of them.
+        let is_batched = self.iterations > 1;
+        let value = |run: &RunLatency| match reference.statistic {
+            Statistic::Mean => Some(run.mean),
+            _ if is_batched => None,
+            Statistic::Min => Some(run.range.0),
+            Statistic::StandardDeviation => run.standard_deviation,
+            Statistic::CoefficientOfVariation => Some(run.standard_deviation? / run.mean),
+            percentile => {
+                let wanted = percentile.probability()?;
+                let position = PERCENTILES.iter().position(|probability| *probability == wanted)?;
+                run.quantiles.get(position).copied()
+            }
+        };
+        latency.per_run.iter().filter_map(|run| Some((run.block, value(run)?))).collect()
+    }
+
+    /// Mean of the run-level values and its t interval.
+    pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
+        let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
+        mean_interval(&values, CONFIDENCE)
+    }
+
+    /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
+    pub fn supports(&self, reference: MetricReference) -> bool {
+        let Some(wanted) = reference.statistic.probability().filter(|_| reference.statistic.is_tail()) else {
+            return true;
+        };
+        let percentiles = self.latency.as_ref().map(|latency| latency.percentiles.as_slice()).unwrap_or_default();
+        percentiles.iter().any(|percentile| percentile.probability == wanted && percentile.supported)
     }
 
     /// Whether the cell has enough runs for intervals and verdicts.

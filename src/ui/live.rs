@@ -8,9 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
-use crate::compare::against_baseline;
+use crate::compare::judge;
 use crate::event::Event;
-use crate::metric::LATENCY;
 use crate::plan::Plan;
 use crate::spec::model::Backend;
 use crate::store::{Arm, Manifest, Outcome, StoredRun};
@@ -116,8 +115,8 @@ impl<'a> Live<'a> {
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
             let summary = summarize(manifest, runs);
-            let comparisons = against_baseline(&manifest.plan, &summary, &LATENCY);
-            let table = table::render(&manifest.plan, &summary, &comparisons, self.ui.width());
+            let judged = judge(manifest, &summary);
+            let table = table::render(&manifest.plan, &summary, &judged.comparisons, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));
                 bar.set_prefix(format!("block {done} of {total}"));

@@ -7,6 +7,7 @@
     reason = "tests may panic and print"
 )]
 
+mod acceptance;
 mod cli;
 mod docs;
 mod onnxruntime;

@@ -5,8 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use perfrun::compare::{Comparison, against_baseline};
-use perfrun::metric::LATENCY;
+use perfrun::compare::{Comparison, judge};
 use perfrun::stats::paired::Verdict;
 use perfrun::store::{Arm, Outcome, Record};
 use perfrun::summary::summarize;
@@ -28,7 +27,7 @@ fn comparison(spec: &str) -> Comparison {
     place.run(&["x.yaml"]).expect_code(0);
     let record = place.record("x");
     let summary = summarize(&record.manifest, &record.runs);
-    against_baseline(&record.manifest.plan, &summary, &LATENCY).into_iter().next().unwrap()
+    judge(&record.manifest, &summary).comparisons.into_iter().next().unwrap()
 }
 
 #[test]

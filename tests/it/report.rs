@@ -5,7 +5,6 @@ mod fixture;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfrun::metric;
 use perfrun::report::{Format, Rendered, Results, plots, render, write};
 use serde_json::Value;
 
@@ -71,7 +70,7 @@ fn results_read_back_and_are_format_1() {
         assert_eq!(results.to_json(), rendered.json, "{name}");
         let value: Value = serde_json::from_str(&rendered.json).unwrap();
         let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["format", "manifest", "summary", "comparisons"], "{name}");
+        assert_eq!(keys, ["format", "manifest", "summary", "comparisons", "families", "controls", "sight"], "{name}");
         assert_eq!(value["format"], 1, "{name}");
         assert_eq!(value["manifest"]["spec"]["text"].as_str().map(str::is_empty), Some(false), "{name}");
     }
@@ -81,8 +80,8 @@ fn results_read_back_and_are_format_1() {
 fn results_are_enough_to_judge_again() {
     let fixture = Fixture::choose();
     let results: Results = serde_json::from_str(&fixture.render().json).unwrap();
-    let again = perfrun::compare::against_baseline(&results.manifest.plan, &results.summary, &metric::LATENCY);
-    assert_eq!(again, fixture.comparisons);
+    let again = perfrun::compare::judge(&results.manifest, &results.summary);
+    assert_eq!(again, fixture.judged);
 }
 
 #[test]
@@ -94,7 +93,7 @@ fn a_report_can_be_made_again_from_its_results_and_samples() {
         manifest: &results.manifest,
         runs: &fixture.runs,
         summary: &results.summary,
-        comparisons: &results.comparisons,
+        judged: &results.judged,
     };
     assert_eq!(render(&input).unwrap(), rendered);
 }

@@ -14,7 +14,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Control, Judged};
 use crate::metric;
 use crate::plan::Plan;
 use crate::stats::paired::Verdict;
@@ -44,10 +44,14 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// What the comparisons say, one sentence a subject, in plan order.
-pub fn answer(plan: &Plan, summary: &Summary, comparisons: &[Comparison]) -> Vec<Sentence> {
+/// What the comparisons say, one sentence a subject, in plan order; nothing where a control failed for the whole record.
+pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> {
+    let comparisons = judged.comparisons.as_slice();
     if !summary.cells.iter().any(|cell| cell.runs.completed > 0) {
         return vec![Sentence::new("Nothing was measured.", "No run has completed; the notices say why.")];
+    }
+    if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
+        return vec![nothing_is_claimed(plan, failed)];
     }
     let Some(baseline) = &plan.baseline else { return vec![alone(plan, summary)] };
     if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {
@@ -55,6 +59,18 @@ pub fn answer(plan: &Plan, summary: &Summary, comparisons: &[Comparison]) -> Vec
     }
     let subjects = subjects(plan, summary, comparisons);
     subjects.iter().map(|subject| sentence(subject, &baseline.name)).collect()
+}
+
+/// The measurement did not pass its own check.
+fn nothing_is_claimed(plan: &Plan, failed: &Control) -> Sentence {
+    let cell = plan.path(&plan.cells[failed.cell]);
+    let apart = format::percent(failed.difference());
+    Sentence::new(
+        "Nothing is claimed.",
+        format!(
+            "Two identical arms of {cell} differed by {apart}, beyond the margin: whatever made them differ may have made the other differences too. Look for other load and at the warnings, and measure again."
+        ),
+    )
 }
 
 /// There is no axis with more than one entry to compare.

@@ -34,7 +34,7 @@ fn scene(yaml: &str) -> Scene {
         dynamic_outputs: false,
         nodes: BTreeMap::new(),
     };
-    let summary = Summary { cells: plan.cells.iter().map(|planned| cell(planned.id)).collect() };
+    let summary = Summary { cells: plan.cells.iter().map(|planned| cell(planned.id)).collect(), doubles: Vec::new() };
     Scene { plan, summary, comparisons: Vec::new() }
 }
 
@@ -62,7 +62,7 @@ impl Scene {
         self.comparisons.push(Comparison {
             cell,
             baseline: 0,
-            metric: metric::LATENCY.name.to_owned(),
+            metric: crate::metric::MetricReference::LATENCY,
             speedup,
             interval: interval.map(|[low, high]| Interval { low, high }),
             blocks: if interval.is_some() { 10 } else { 3 },
@@ -70,6 +70,7 @@ impl Scene {
             verdict,
             hint,
             withheld: None,
+            details: None,
         });
         self.comparisons.sort_by_key(|comparison| comparison.cell);
         self
@@ -99,7 +100,10 @@ impl Scene {
     }
 
     fn sentences(&self) -> Vec<String> {
-        answer(&self.plan, &self.summary, &self.comparisons).iter().map(ToString::to_string).collect()
+        answer(&self.plan, &self.summary, &Judged { comparisons: self.comparisons.clone(), ..Judged::default() })
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 }
 

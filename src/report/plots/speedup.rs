@@ -39,13 +39,14 @@ struct Row<'a> {
 /// The figure; `None` where nothing is judged.
 pub(super) fn draw(input: &Input<'_>) -> Result<Option<Plot>, ReportError> {
     let plan = &input.manifest.plan;
-    let is_judged = input.comparisons.iter().any(|comparison| comparison.interval.is_some());
+    let is_judged = input.judged.comparisons.iter().any(|comparison| comparison.interval.is_some());
     let Some(baseline) = plan.baseline.as_ref().filter(|_| is_judged) else { return Ok(None) };
-    let rows: Vec<Row<'_>> = input.comparisons.iter().take(MOST_ROWS).map(|comparison| row(plan, comparison)).collect();
+    let rows: Vec<Row<'_>> =
+        input.judged.comparisons.iter().take(MOST_ROWS).map(|comparison| row(plan, comparison)).collect();
     let file = "speedup.svg".to_owned();
     let title = format!("Speed-up against {}", baseline.name);
     let svg = draw_rows(&rows, &title).finish(&file)?;
-    Ok(Some(Plot { svg, file, title, caption: caption(input.comparisons, rows.len()) }))
+    Ok(Some(Plot { svg, file, title, caption: caption(&input.judged.comparisons, rows.len()) }))
 }
 
 fn row<'a>(plan: &Plan, comparison: &'a Comparison) -> Row<'a> {

@@ -1,7 +1,8 @@
 //! Where the numbers come from: machine, runtime, files, commit, commands. Nothing here names a user or a host.
 
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
-use crate::compare::MARGIN;
+use crate::compare::Terms;
+use crate::metric::MetricReference;
 use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
@@ -30,7 +31,8 @@ pub(super) fn provenance(input: &Input<'_>) -> Vec<Fact> {
     let on = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
     let judged = match &plan.baseline {
         Some(baseline) => {
-            format!("against {} ({}), margin {}", baseline.name, baseline.axes_words(), format::percent(MARGIN))
+            let margin = Terms::of(manifest).margin_of(MetricReference::LATENCY);
+            format!("against {} ({}), margin {}", baseline.name, baseline.axes_words(), format::percent(margin))
         }
         None => "not compared: one variant, one model, one device".to_owned(),
     };

@@ -84,7 +84,7 @@ impl Numbers<'_> {
     }
 
     fn comparison(&self, cell: usize) -> Option<&Comparison> {
-        comparison_of(self.input.comparisons, cell)
+        comparison_of(&self.input.judged.comparisons, cell)
     }
 
     /// The cells of a group that are better than its baseline and not clearly slower than another such cell.
@@ -201,7 +201,7 @@ fn caption(input: &Input<'_>) -> String {
     };
     let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), one stream.")];
     let is_judged = |comparison: &&Comparison| comparison.interval.is_some() && comparison.withheld.is_none();
-    let sample = input.comparisons.iter().find(is_judged);
+    let sample = input.judged.comparisons.iter().find(is_judged);
     if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {
         sentences.push(format!(
             "With it the speed-up against {} with its interval, and the verdict at a margin of {}; bold: judged faster than {}.",

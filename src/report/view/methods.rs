@@ -1,7 +1,7 @@
 //! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
 
-use crate::compare::MARGIN;
-use crate::metric;
+use crate::compare::Terms;
+use crate::metric::{self, MetricReference};
 use crate::report::Input;
 use crate::report::format::{count, percent};
 use crate::spec::model::{Backend, Stop, StopStatistic, Values, Warmup};
@@ -132,8 +132,8 @@ fn statistics(input: &Input<'_>) -> String {
         text += &format!(
             " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, or outputs held NaN or infinity. Intervals are not adjusted for the number of comparisons ({}).",
             baseline.name,
-            percent(MARGIN),
-            input.comparisons.len()
+            percent(Terms::of(input.manifest).margin_of(MetricReference::LATENCY)),
+            input.judged.comparisons.len()
         );
     }
     text

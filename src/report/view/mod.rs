@@ -292,7 +292,7 @@ impl Report {
         Report {
             experiment: manifest.experiment.name.clone(),
             description: manifest.experiment.description.as_deref().map(printable),
-            answer: answer(&manifest.plan, input.summary, input.comparisons),
+            answer: answer(&manifest.plan, input.summary, input.judged),
             provenance: environment::provenance(input),
             notices: notices::notices(input),
             headline: headline::headline(input),

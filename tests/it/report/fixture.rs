@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use perfrun::backend::{Failure, FailureKind, Placement};
-use perfrun::compare::{Comparison, against_baseline};
+use perfrun::compare::{Judged, judge};
 use perfrun::host::Host;
 use perfrun::measure::Samples;
 use perfrun::measure::stop::StopReason;
@@ -26,7 +26,7 @@ pub(super) struct Fixture {
     pub(super) manifest: Manifest,
     pub(super) runs: Vec<StoredRun>,
     pub(super) summary: Summary,
-    pub(super) comparisons: Vec<Comparison>,
+    pub(super) judged: Judged,
 }
 
 /// How a cell behaves.
@@ -159,20 +159,20 @@ impl Fixture {
         let plan = plan::expand(&experiment).expect("a plan");
         let runs = runs(&plan, behaviour);
         let manifest = manifest(experiment, plan);
-        let summary = Summary { cells: Vec::new() };
-        Fixture { manifest, runs, summary, comparisons: Vec::new() }
+        let summary = Summary { cells: Vec::new(), doubles: Vec::new() };
+        Fixture { manifest, runs, summary, judged: Judged::default() }
     }
 
     /// Derives summary and comparisons from the runs as they are now.
     pub(super) fn summarized(mut self) -> Self {
         self.runs.sort_by_key(|run| (run.arm, run.block, run.cell));
         self.summary = summarize(&self.manifest, &self.runs);
-        self.comparisons = against_baseline(&self.manifest.plan, &self.summary, &metric::LATENCY);
+        self.judged = judge(&self.manifest, &self.summary);
         self
     }
 
     pub(super) fn input(&self) -> Input<'_> {
-        Input { manifest: &self.manifest, runs: &self.runs, summary: &self.summary, comparisons: &self.comparisons }
+        Input { manifest: &self.manifest, runs: &self.runs, summary: &self.summary, judged: &self.judged }
     }
 
     pub(super) fn render(&self) -> Rendered {
@@ -321,6 +321,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             command: format!("perfrun experiments/{}.yaml", experiment.name),
             perfrun: "0.1.0".to_owned(),
         }],
+        quick: false,
         complete: true,
         experiment,
         plan,

@@ -1,0 +1,138 @@
+//! The controls: identical arms against each other, and what they say about everything else (MEASUREMENT 8.2, 8.3).
+
+use serde::{Deserialize, Serialize};
+
+use super::pair::{Comparison, Terms, Withheld, paired, speedup, speedup_interval};
+use crate::metric::MetricReference;
+use crate::plan::Plan;
+use crate::spec::model::{Aa, Grade};
+use crate::stats::interval::Interval;
+use crate::stats::paired::{PairedComparison, Verdict};
+use crate::stats::planning::minimum_detectable_effect;
+use crate::store::Manifest;
+use crate::summary::Summary;
+
+/// The grade is what ten blocks could see, whatever the number here, so that machines can be compared.
+const BLOCKS_OF_GRADE: usize = 10;
+
+/// A cell and its double.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// Index of the cell.
+    pub cell: usize,
+    /// The cell over its double: 1 but for noise.
+    pub ratio: f64,
+    /// Its interval; `None` below five common blocks.
+    pub interval: Option<Interval>,
+    /// The comparison as of two different things.
+    pub paired: PairedComparison,
+    /// The interval excludes 1 and the estimate is beyond half of the margin, which chance does in 2 to 5 of 100.
+    pub is_biased: bool,
+}
+
+impl Control {
+    /// Two identical arms were found different: the measurement itself is at fault (`E_AA_FAILED`).
+    pub fn has_failed(&self) -> bool {
+        matches!(self.paired.verdict, Verdict::Better | Verdict::Worse)
+    }
+
+    /// How far the two arms were apart, as a relative difference.
+    pub fn difference(&self) -> f64 {
+        self.paired.theta.abs().exp() - 1.0
+    }
+}
+
+/// How small a difference can be seen, from the controls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sight {
+    /// `None` without a control of at least five blocks.
+    pub grade: Option<Grade>,
+    /// The relative effect that ten blocks find with 80 % power.
+    pub in_ten_blocks: Option<f64>,
+    /// The same for the blocks of this record.
+    pub here: Option<f64>,
+    /// Runs during which others took more than 2 % of the processors.
+    pub noisy_runs: u32,
+}
+
+/// The controls of a record that have at least one common block.
+pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Control> {
+    let control = |(index, double): (&u32, &crate::summary::Double)| {
+        let cell = *index as usize;
+        let paired = paired(summary.cells.get(cell)?, &double.summary, MetricReference::LATENCY, terms)?;
+        let excludes_one = paired.interval.is_some_and(|interval| !interval.contains(0.0));
+        Some(Control {
+            cell,
+            ratio: speedup(paired.theta),
+            interval: paired.interval.map(speedup_interval),
+            is_biased: excludes_one && paired.theta.abs() > paired.margin.ln_1p() / 2.0,
+            paired,
+        })
+    };
+    plan.controls.iter().zip(&summary.doubles).filter_map(control).collect()
+}
+
+/// Takes back the verdicts of groups whose control failed; a single control stands for the whole record.
+pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[Control]) {
+    let group_of = |cell: usize| plan.cells.get(cell).map(|cell| cell.group);
+    let is_single = plan.controls.len() == 1;
+    for failed in controls.iter().filter(|control| control.has_failed()) {
+        let group = group_of(failed.cell);
+        for comparison in comparisons.iter_mut().filter(|other| is_single || group_of(other.cell) == group) {
+            comparison.withheld.get_or_insert(Withheld::ControlFailed);
+            comparison.verdict = Verdict::Inconclusive;
+            comparison.hint = None;
+        }
+    }
+}
+
+/// What the controls together say about this machine.
+pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest) -> Sight {
+    let noisy_runs = summary.cells.iter().filter_map(|cell| cell.warnings.get(NOISY_CODE)).sum();
+    if manifest.experiment.compare.aa == Aa::Off {
+        return Sight { noisy_runs, ..Sight::default() };
+    }
+    let judged: Vec<&PairedComparison> =
+        controls.iter().map(|control| &control.paired).filter(|paired| paired.interval.is_some()).collect();
+    let variances: Vec<f64> =
+        judged.iter().filter_map(|paired| paired.standard_deviation).map(|deviation| deviation * deviation).collect();
+    let (Some(pooled), Some(blocks)) =
+        (crate::stats::mean(&variances), judged.iter().map(|paired| paired.blocks).min())
+    else {
+        return Sight { noisy_runs, ..Sight::default() };
+    };
+    let deviation = pooled.sqrt();
+    let in_ten_blocks = minimum_detectable_effect(deviation, BLOCKS_OF_GRADE);
+    Sight {
+        grade: in_ten_blocks.map(|effect| grade(effect, noisy_runs)),
+        in_ten_blocks,
+        here: minimum_detectable_effect(deviation, blocks),
+        noisy_runs,
+    }
+}
+
+/// The code of runs during which others took much of the processors.
+const NOISY_CODE: &str = "W_STEAL";
+
+/// MEASUREMENT 8.3.
+pub fn grade(in_ten_blocks: f64, noisy_runs: u32) -> Grade {
+    match in_ten_blocks {
+        effect if effect <= 0.01 && noisy_runs == 0 => Grade::A,
+        effect if effect <= 0.03 => Grade::B,
+        effect if effect <= 0.10 => Grade::C,
+        _ => Grade::D,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grades_follow_what_ten_blocks_can_see() {
+        assert_eq!(grade(0.01, 0), Grade::A);
+        assert_eq!(grade(0.005, 1), Grade::B);
+        assert_eq!((grade(0.03, 0), grade(0.1, 0), grade(0.11, 0)), (Grade::B, Grade::C, Grade::D));
+        assert_eq!(grade(f64::NAN, 0), Grade::D);
+    }
+}

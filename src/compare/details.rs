@@ -1,0 +1,71 @@
+//! What else two cells' run-level values say: shown in details, deciding nothing (MEASUREMENT 6.3 to 6.6).
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{Direction, MetricReference};
+use crate::stats::effect_size::{CliffsDelta, cliffs_delta, hedges_g};
+use crate::stats::equivalence::Equivalence;
+use crate::stats::fieller::{MeanRatio, mean_ratio};
+use crate::stats::mann_whitney::mann_whitney;
+use crate::stats::multiplicity::AdjustableP;
+use crate::stats::paired::PairedComparison;
+use crate::stats::welch::{Welch, welch};
+use crate::summary::{CONFIDENCE, CellSummary};
+
+/// Statistics of one comparison beside its verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Details {
+    /// The log ratios of the blocks: estimate, spread, tests.
+    pub paired: PairedComparison,
+    /// The p value that takes part in the adjustments: that of `paired`, or Student's where the ranks of so few blocks
+    /// are too coarse for so many comparisons.
+    pub adjustable: Option<AdjustableP>,
+    /// Holm's adjustment over all comparisons of the record.
+    pub p_holm: Option<f64>,
+    /// Benjamini-Hochberg's adjustment over all comparisons of the record.
+    pub q: Option<f64>,
+    /// p value of equivalence within the margin (two one-sided tests).
+    pub p_tost: Option<f64>,
+    /// Cliff's delta of the run-level values.
+    pub cliffs_delta: Option<CliffsDelta>,
+    /// Probability that a run of the candidate is larger than one of the baseline (A12).
+    pub superiority: Option<f64>,
+    /// Hedges' g of the run-level values.
+    pub hedges_g: Option<f64>,
+    /// Welch's t test on the run-level values, which ignores the blocks.
+    pub welch: Option<Welch>,
+    /// Mann-Whitney's p value on the run-level values, which ignores the blocks.
+    pub p_mann_whitney: Option<f64>,
+    /// Ratio of the arithmetic means with Fieller's interval, candidate over baseline.
+    pub mean_ratio: Option<MeanRatio>,
+}
+
+impl Details {
+    /// Of two cells whose paired comparison is known.
+    pub(super) fn new(
+        from: &CellSummary,
+        to: &CellSummary,
+        reference: MetricReference,
+        paired: &PairedComparison,
+    ) -> Option<Self> {
+        let values = |cell: &CellSummary| -> Vec<f64> {
+            cell.run_values(reference).into_iter().map(|(_, value)| value).collect()
+        };
+        let (from, to) = (values(from), values(to));
+        let ranks = mann_whitney(&from, &to);
+        let has_direction = reference.metric.direction != Direction::Neutral;
+        has_direction.then(|| Details {
+            paired: *paired,
+            adjustable: None,
+            p_holm: None,
+            q: None,
+            p_tost: Equivalence::of_paired(paired).map(|test| test.p),
+            cliffs_delta: cliffs_delta(&from, &to),
+            superiority: ranks.as_ref().map(|test| test.u_candidate / (from.len() * to.len()) as f64),
+            hedges_g: hedges_g(&from, &to).map(|effect| effect.g),
+            welch: welch(&from, &to, CONFIDENCE),
+            p_mann_whitney: ranks.map(|test| test.p),
+            mean_ratio: mean_ratio(&from, &to, CONFIDENCE),
+        })
+    }
+}

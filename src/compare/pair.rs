@@ -1,0 +1,280 @@
+//! Two cells in their common blocks (MEASUREMENT 6.1).
+
+use serde::{Deserialize, Serialize};
+
+use super::details::Details;
+use crate::metric::{Direction, MetricReference};
+use crate::spec::model::Margin;
+use crate::stats::interval::Interval;
+use crate::stats::paired::{Hint, PairedComparison, Verdict, compare_paired};
+use crate::store::Manifest;
+use crate::summary::{CONFIDENCE, CellSummary, Summary};
+
+/// The margin of a quick look: what is within it stays open (DESIGN 4).
+pub const QUICK_MARGIN: f64 = 0.10;
+
+/// By what cells are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// Differences of no interest.
+    pub margin: Margin,
+    /// A quick look claims only what is beyond its wide margin.
+    pub is_quick: bool,
+}
+
+impl Terms {
+    /// Those of a record.
+    pub fn of(manifest: &Manifest) -> Self {
+        Terms { margin: manifest.experiment.compare.margin, is_quick: manifest.quick }
+    }
+
+    /// The margin for this metric as a relative difference.
+    pub fn margin_of(&self, reference: MetricReference) -> f64 {
+        match (self.is_quick, reference.statistic.is_tail()) {
+            (true, _) => QUICK_MARGIN,
+            (false, true) => self.margin.tail.0,
+            (false, false) => self.margin.default.0,
+        }
+    }
+}
+
+/// One cell against another, its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Index of the baseline cell.
+    pub baseline: usize,
+    /// What is compared, as users name it: `latency`, `latency.p95`.
+    pub metric: MetricReference,
+    /// Baseline over candidate for times, candidate over baseline for rates: above 1 is better.
+    pub speedup: f64,
+    /// Its interval; `None` below five common blocks.
+    pub interval: Option<Interval>,
+    /// Blocks in which both completed.
+    pub blocks: usize,
+    /// The margin of the verdict.
+    pub margin: f64,
+    /// What may be claimed.
+    pub verdict: Verdict,
+    /// Why not more, where the verdict is inconclusive.
+    pub hint: Option<Hint>,
+    /// Why there is no verdict whatever the interval says; the verdict is then inconclusive.
+    pub withheld: Option<Withheld>,
+    /// What else was computed from the same values.
+    #[serde(default)]
+    pub details: Option<Details>,
+}
+
+/// What forbids a verdict (MEASUREMENT 12.3 and 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// Outputs with NaN or infinity: what was timed is not the model's work.
+    NotFinite,
+    /// Samples too short for a cold cache, which allows one iteration a sample.
+    NotResolved,
+    /// More than a fifth of the runs failed or were given up.
+    ManyFailures,
+    /// More than half of the runs never became steady.
+    NotSteady,
+    /// Two identical arms differed by more than the margin.
+    ControlFailed,
+    /// Nothing within the wide margin of a quick look is judged.
+    QuickLook,
+}
+
+impl Withheld {
+    /// The reason as a fragment.
+    pub fn words(self) -> &'static str {
+        match self {
+            Withheld::NotFinite => "outputs with NaN or infinity",
+            Withheld::NotResolved => "samples too short for a cold cache",
+            Withheld::ManyFailures => "more than a fifth of the runs failed",
+            Withheld::NotSteady => "most runs never became steady",
+            Withheld::ControlFailed => "two identical arms differed",
+            Withheld::QuickLook => "quick look",
+        }
+    }
+}
+
+/// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
+pub fn compare_cells(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let paired = paired(from, to, reference, terms)?;
+    let withheld = withheld(from).or_else(|| withheld(to)).or_else(|| terms.withheld(&paired));
+    Some(Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: speedup(paired.theta),
+        interval: paired.interval.map(speedup_interval),
+        blocks: paired.blocks,
+        margin: paired.margin,
+        verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
+        hint: paired.hint.filter(|_| withheld.is_none()),
+        withheld,
+        details: Details::new(from, to, reference, &paired),
+    })
+}
+
+impl Terms {
+    /// What a quick look leaves open.
+    fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
+        let is_beyond = matches!(paired.verdict, Verdict::Better | Verdict::Worse);
+        (self.is_quick && !is_beyond && paired.interval.is_some()).then_some(Withheld::QuickLook)
+    }
+}
+
+/// The paired comparison of two arms in their common blocks.
+pub(super) fn paired(
+    from: &CellSummary,
+    to: &CellSummary,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<PairedComparison> {
+    compare_paired(&log_ratios(from, to, reference), terms.margin_of(reference), CONFIDENCE)
+}
+
+/// Theta above 0 is worse, so the speed-up is its negative exponential.
+pub(super) fn speedup(theta: f64) -> f64 {
+    (-theta).exp()
+}
+
+/// As [`speedup`], by which the ends of the interval swap.
+pub(super) fn speedup_interval(interval: Interval) -> Interval {
+    Interval { low: speedup(interval.high), high: speedup(interval.low) }
+}
+
+/// What of a cell forbids verdicts about it.
+fn withheld(cell: &CellSummary) -> Option<Withheld> {
+    let runs = cell.runs;
+    let with = |code: &str| cell.warnings.get(code).copied().unwrap_or(0);
+    let lost = runs.failed + runs.not_run;
+    if with("W_OUTPUT_NONFINITE") > 0 {
+        Some(Withheld::NotFinite)
+    } else if with("W_COLD_UNRESOLVED") > 0 {
+        Some(Withheld::NotResolved)
+    } else if lost * 5 > lost + runs.completed {
+        Some(Withheld::ManyFailures)
+    } else if with("W_NO_STEADY_STATE") * 2 > runs.completed {
+        Some(Withheld::NotSteady)
+    } else {
+        None
+    }
+}
+
+/// Log of candidate over baseline in each block that both completed; positive is worse.
+fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
+    let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let base = from.run_values(reference);
+    let pair = |(block, value): (u32, f64)| {
+        let position = base.binary_search_by_key(&block, |(other, _)| *other).ok()?;
+        let base = base[position].1;
+        (value > 0.0 && base > 0.0).then(|| sign * (value.ln() - base.ln()))
+    };
+    to.run_values(reference).into_iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::{ITEMS, LATENCY, Metric};
+    use crate::quantity::Ratio;
+    use crate::stats::interval::mean_interval;
+    use crate::summary::{MetricSummary, RunCounts};
+    use std::collections::BTreeMap;
+
+    fn cell(values: &[f64], metric: &Metric) -> CellSummary {
+        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
+        let estimate = mean_interval(values, CONFIDENCE).expect("values");
+        CellSummary {
+            id: "0123456789abcdef".parse().expect("an id"),
+            runs: RunCounts { completed: values.len() as u32, ..RunCounts::default() },
+            metrics: BTreeMap::from([(metric.name.to_owned(), MetricSummary { estimate, per_run })]),
+            latency: None,
+            failures: Vec::new(),
+            warnings: BTreeMap::new(),
+            output_hash: None,
+            iterations: 1,
+            dynamic_outputs: false,
+            nodes: BTreeMap::new(),
+        }
+    }
+
+    fn compared(base: CellSummary, other: CellSummary, metric: &'static Metric) -> Comparison {
+        let summary = Summary { cells: vec![base, other], doubles: Vec::new() };
+        compare_cells(&summary, 0, 1, MetricReference::of(metric), &Terms::default()).expect("common blocks")
+    }
+
+    const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0];
+
+    #[test]
+    fn more_time_is_worse_and_a_higher_rate_is_better() {
+        let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
+        let time = compared(cell(&BASE, &LATENCY), cell(&higher, &LATENCY), &LATENCY);
+        assert_eq!(time.verdict, Verdict::Worse);
+        assert!((time.speedup - 1.0 / 1.1).abs() < 1e-9);
+        let rate = compared(cell(&BASE, &ITEMS), cell(&higher, &ITEMS), &ITEMS);
+        assert_eq!(rate.verdict, Verdict::Better);
+        assert!((rate.speedup - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pairs_are_made_by_block_and_lost_blocks_are_dropped() {
+        let mut other = cell(&BASE, &LATENCY);
+        let per_run = &mut other.metrics.get_mut(LATENCY.name).expect("latency").per_run;
+        per_run.remove(2);
+        assert_eq!(compared(cell(&BASE, &LATENCY), other, &LATENCY).blocks, 5);
+    }
+
+    #[test]
+    fn no_verdict_on_wrong_outputs_many_failures_or_unsteady_runs() {
+        let faster: Vec<f64> = BASE.iter().map(|value| value * 0.5).collect();
+        let verdict = |change: &dyn Fn(&mut CellSummary)| {
+            let mut other = cell(&faster, &LATENCY);
+            change(&mut other);
+            let found = compared(cell(&BASE, &LATENCY), other, &LATENCY);
+            (found.verdict, found.withheld)
+        };
+        assert_eq!(verdict(&|_| {}), (Verdict::Better, None));
+        let withheld = |reason| (Verdict::Inconclusive, Some(reason));
+        let warn = |code: &'static str, runs: u32| {
+            move |cell: &mut CellSummary| cell.warnings = BTreeMap::from([(code.to_owned(), runs)])
+        };
+        assert_eq!(verdict(&warn("W_OUTPUT_NONFINITE", 1)), withheld(Withheld::NotFinite));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 3)), (Verdict::Better, None));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 4)), withheld(Withheld::NotSteady));
+        assert_eq!(verdict(&|cell| cell.runs.failed = 2), withheld(Withheld::ManyFailures));
+    }
+
+    #[test]
+    fn a_quick_look_claims_only_what_is_beyond_its_margin() {
+        let terms = Terms { is_quick: true, ..Terms::default() };
+        let against = |factor: f64| {
+            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
+            let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
+            let summary = Summary { cells, doubles: Vec::new() };
+            compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks")
+        };
+        assert_eq!((against(1.5).verdict, against(1.5).withheld), (Verdict::Worse, None));
+        for factor in [0.95, 1.0, 1.05] {
+            let found = against(factor);
+            assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
+        }
+    }
+
+    #[test]
+    fn tails_have_their_own_margin() {
+        let terms = Terms { margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) }, is_quick: false };
+        let margin = |text: &str| terms.margin_of(text.parse().expect("a reference"));
+        assert_eq!((margin("latency"), margin("latency.mean")), (0.01, 0.01));
+        assert_eq!((margin("latency.p95"), margin("latency.p99.9")), (0.07, 0.07));
+    }
+}

@@ -1,0 +1,49 @@
+//! `--quick`: the same matrix, measured just long enough for a first look (DESIGN 4).
+
+use super::model::{Aa, Experiment, Stop, StopStatistic, Warmup};
+use crate::quantity::{Nanos, Ratio};
+
+/// Fewest runs that allow a verdict.
+const RUNS: u32 = 5;
+
+/// Cuts an experiment down: 5 runs, a short warm-up, short sampling, no control, no cool-down.
+///
+/// What is claimed from it has a margin of its own, which stands with the rules of judging.
+pub fn quick(experiment: &mut Experiment) {
+    experiment.runs = RUNS;
+    experiment.compare.aa = Aa::Off;
+    experiment.require.grade = None;
+    let measure = &mut experiment.measure;
+    measure.cooldown = Nanos(0);
+    measure.warmup = Warmup::Adaptive {
+        min_time: Nanos::from_millis(100),
+        max_time: Nanos::from_millis(500),
+        min_samples: 2,
+        tolerance: Ratio(0.02),
+    };
+    measure.stop = Stop::Precision {
+        statistic: StopStatistic::Median,
+        relative: Ratio(0.01),
+        confidence: Ratio(0.95),
+        min_samples: 5,
+        max_samples: 100_000,
+        min_time: Nanos::from_millis(200),
+        max_time: Nanos::from_millis(500),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quick_look_is_short_whatever_the_specification_says() {
+        let text = "backend: mock\nmodels: [m]\nruns: 40\nmeasure: { stop: { mode: time, time: 1h } }\n";
+        let mut experiment =
+            crate::spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec").experiment;
+        quick(&mut experiment);
+        assert_eq!((experiment.runs, experiment.compare.aa), (5, Aa::Off));
+        let Stop::Precision { min_samples, max_time, .. } = experiment.measure.stop else { panic!("by precision") };
+        assert_eq!((min_samples, max_time), (5, Nanos::from_millis(500)));
+    }
+}

@@ -182,11 +182,11 @@ pub fn expanded_tail(runs: usize, confidence: f64) -> f64 {
     normal_cdf(-(runs as f64 / freedom).sqrt() * quantile)
 }
 
-fn stream(seed: u64, number: u64) -> Xoshiro256PlusPlus {
+pub(super) fn stream(seed: u64, number: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, number))
 }
 
-fn summarise(value: f64, runs: usize, resamples: &[f64], confidence: f64) -> Option<BootstrapEstimate> {
+pub(super) fn summarise(value: f64, runs: usize, resamples: &[f64], confidence: f64) -> Option<BootstrapEstimate> {
     if !is_confidence(confidence) || !value.is_finite() || !are_finite(resamples) {
         return None;
     }

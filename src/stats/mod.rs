@@ -38,6 +38,7 @@ pub mod multiplicity;
 pub mod omnibus;
 pub mod outlier;
 pub mod paired;
+pub mod paired_tests;
 pub mod pareto;
 pub mod permutation;
 pub mod planning;
@@ -48,14 +49,15 @@ mod resampling;
 pub mod robust_score;
 pub mod runs;
 mod satterthwaite;
-pub mod session_spread;
+mod session_spread;
 pub mod signed_rank;
 pub mod steady;
 pub mod stopping;
 pub mod throughput;
 pub mod unpaired;
-pub mod unpaired_hint;
+mod unpaired_hint;
 pub mod usual_rules;
+pub mod value_bootstrap;
 #[cfg(test)]
 mod vector_tests;
 #[cfg(test)]
@@ -69,27 +71,40 @@ pub use bootstrap::{BootstrapEstimate, CellBootstrap, Pairing, RatioBootstrap, R
 pub use certain_domination::{ParetoClass, classify};
 pub use change_points::{ChangePoint, ChangePointRule, StableSegment, change_points, stable_segment};
 pub use density::{Modality, Mode, density, modality};
+pub use effect_size::{CliffsDelta, HedgesG, Magnitude, cliffs_delta, hedges_g, hodges_lehmann_shift};
+pub use equivalence::{Equivalence, tost_paired, tost_unpaired};
+pub use fieller::{MeanRatio, RatioBounds, mean_ratio};
 pub use frontier_membership::{Membership, frontier_membership};
 pub use interval::{Estimate, Interval, mean_interval};
 pub use lag_correlation::lag_correlation;
 pub use load::{LittlesLaw, LoadPoint, littles_law};
+pub use mann_whitney::{MannWhitney, NullDistribution, mann_whitney};
 pub use minimum_effect::MinimumEffect;
 pub use moments::{coefficient_of_variation, geometric_mean, harmonic_mean, mean, standard_deviation, sum, variance};
+pub use multiplicity::{AdjustableP, adjustable_p, benjamini_hochberg, blocks_needed, finest_signed_rank_p, holm};
+pub use omnibus::{Anova, WelchAnova, anova, welch_anova};
 pub use outlier::{TukeyClasses, tukey_classes};
 pub use paired::{Estimator, Hint, PairedComparison, compare_paired};
+pub use paired_tests::{PairedT, SignedRankTest, paired_t, signed_rank_test};
 pub use pareto::{Frontier, Objective, frontier};
+pub use permutation::{PermutationTest, Rearrangements, permutation_test, sign_flip_test};
 pub use planning::{minimum_detectable_effect, optimal_samples, runs_for_precision};
 pub use quantile::{
     QuantileInterval, median, median_absolute_deviation, quantile_interval_sorted, quantile_is_supported,
     quantile_sorted,
 };
 pub use random::{Xoshiro256PlusPlus, counterbalanced_order, key_seed, stream_seed};
+pub use rank_omnibus::{RankTest, friedman, kruskal_wallis};
 pub use runs::{TwoLevel, two_level};
 pub use steady::{Drift, LateWarmup, drift, late_warmup};
 pub use stopping::{Location, PrecisionCheck, next_check, precision_reached};
 pub use throughput::{Throughput, throughput};
+pub use unpaired::{LogRatioError, SessionSpread, UnpairedComparison, UnpairedHint, compare_unpaired};
+pub use usual_rules::{ChangeRule, OverlapRule, TestRule, UsualRules, usual_rules};
+pub use value_bootstrap::ValueBootstrap;
 pub use verdict::Verdict;
 pub use warmup::{AdaptiveWarmup, WarmupEvaluation, WarmupRule, WarmupStatus};
+pub use welch::{SampleSummary, Welch, welch, welch_of_summaries};
 
 #[cfg(test)]
 mod tests {
@@ -146,6 +161,36 @@ mod tests {
             clock_share::iterations_for_share(fraction, confidence, fraction);
             lag_correlation(&values, 1);
             robust_score::robust_scores(&values);
+        }
+
+        #[test]
+        fn no_comparison_panics(values in prop::collection::vec(any::<f64>(), 0..120), fraction: f64, confidence in 0.5_f64..1.0) {
+            let (first, second) = values.split_at(values.len() / 2);
+            welch(first, second, confidence);
+            mann_whitney(first, second);
+            permutation_test(&first[..first.len().min(6)], &second[..second.len().min(6)], 1);
+            permutation::permutation_test_random(first, second, 1, 20);
+            sign_flip_test(&values[..values.len().min(8)], 1);
+            mean_ratio(first, second, confidence);
+            cliffs_delta(first, second);
+            hodges_lehmann_shift(first, second);
+            hedges_g(first, second);
+            anova(&[first, second]);
+            welch_anova(&[first, second, &values]);
+            friedman(&[first, second]);
+            friedman(&[first, first]);
+            kruskal_wallis(&[first, second]);
+            holm(&values);
+            benjamini_hochberg(&values);
+            compare_unpaired(first, second, 0.02, confidence, SessionSpread::NONE);
+            let magnitudes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
+            let (first, second) = magnitudes.split_at(magnitudes.len() / 2);
+            compare_unpaired(first, second, 0.02, confidence, SessionSpread::assumed(fraction.abs()));
+            tost_unpaired(first, second, fraction, SessionSpread::assumed(confidence));
+            tost_paired(&values, fraction);
+            paired_t(&values, confidence);
+            signed_rank_test(&values, confidence);
+            usual_rules(&[first, second], &[second], 1);
         }
     }
 }

@@ -75,8 +75,9 @@ pub struct UsualRules {
     /// Student's 95% intervals of the means of all iterations do not overlap.
     pub pooled_overlap: Option<OverlapRule>,
     /// criterion.rs: the bootstrap interval of the change of the mean of all iterations lies beyond its noise threshold
-    /// (`compare_to_threshold` in `src/report.rs`). Its second condition, p < 0.05 of a bootstrapped t test, is met
-    /// whenever this one is; here both sides are drawn anew for each resample, there all pairs of fewer draws are taken.
+    /// (`compare_to_threshold` in `src/report.rs`). Its other condition, p < 0.05 of a bootstrapped t test, is left out: an
+    /// interval that clears 1% practically always meets it. Both sides are drawn anew for each resample, where
+    /// criterion.rs combines fewer draws of each in all pairs.
     pub pooled_change: Option<ChangeRule>,
     /// google/benchmark, `compare.py` with its U test (`calc_utest` in `tools/gbench/report.py`): Mann and Whitney's test
     /// on repetitions, which are the medians of runs here.

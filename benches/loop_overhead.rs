@@ -53,6 +53,7 @@ fn main() {
         tensors: vec![tensor],
         input_sets: 8,
         outputs: Some([("y".to_owned(), vec![1])].into()),
+        slowdown: 0.0,
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();
     backend.load().unwrap();

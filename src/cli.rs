@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::quantity::Nanos;
+use crate::quantity::{Nanos, Ratio};
 
 /// Measures ONNX models as one committed YAML file says, and reports what may be claimed.
 ///
@@ -52,6 +52,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Find, fetch and list ONNX Runtime libraries.
     Runtime(RuntimeArgs),
+    /// Measure identical code against itself: this machine's noise floor, false alarms, and what it can find.
+    Calibrate(CalibrateArgs),
     /// Say what this machine offers and what would spoil a measurement.
     Doctor(DoctorArgs),
     /// Print a shell completion script.
@@ -79,7 +81,7 @@ pub struct Overrides {
 }
 
 /// Arguments of `run`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct RunArgs {
     /// Specifications, or folders of them.
     #[arg(value_name = "SPEC", required_unless_present = "resume")]
@@ -247,6 +249,50 @@ pub enum RuntimeAction {
         #[arg(long, value_name = "PATH")]
         runtime: Option<PathBuf>,
     },
+}
+
+/// Arguments of `calibrate`.
+#[derive(Clone, Debug, Args)]
+pub struct CalibrateArgs {
+    /// The specification whose models, inputs, runs and rules are used.
+    #[arg(value_name = "SPEC")]
+    pub spec: PathBuf,
+    /// Override any key, as in `run`.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Only the cells that match, as in `run`.
+    #[arg(long, value_name = "SELECTOR")]
+    pub only: Option<String>,
+    /// At least so many comparisons of identical code.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub comparisons: u32,
+    /// A known slowdown to be found, such as `5%`; several are several positive controls.
+    #[arg(long = "effect", value_name = "RATIO", default_values = ["5%"])]
+    pub effects: Vec<Ratio>,
+    /// The order of the runs; `sequential` shows what blocks are for.
+    #[arg(long, value_name = "DESIGN", default_value = "blocks")]
+    pub design: CalibrationDesign,
+    /// Where `calibration.md` and `calibration.json` go, in place of the record's folder.
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Print `calibration.json`.
+    #[arg(long)]
+    pub json: bool,
+    /// The ONNX Runtime library, as in `run`.
+    #[arg(long, value_name = "PATH")]
+    pub runtime: Option<PathBuf>,
+    /// Wait until nobody else uses the machine, at most this long.
+    #[arg(long, value_name = "TIME")]
+    pub wait: Option<Nanos>,
+}
+
+/// Orders in which a calibration can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CalibrationDesign {
+    /// Interleaved in counterbalanced blocks, as everything is measured by default.
+    Blocks,
+    /// All runs of one arm, then all of the next, as benchmarks are usually compared.
+    Sequential,
 }
 
 /// Arguments of `doctor`.

@@ -128,6 +128,13 @@ impl fmt::Display for Nanos {
 #[serde(transparent)]
 pub struct Ratio(pub f64);
 
+impl Ratio {
+    /// Whether it is nothing at all.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0.0
+    }
+}
+
 impl FromStr for Ratio {
     type Err = QuantityError;
 

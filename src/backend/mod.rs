@@ -8,6 +8,7 @@ pub mod inputs;
 pub mod mock;
 pub mod onnxruntime;
 pub mod request;
+pub mod slowed;
 
 pub use failure::{Failure, FailureKind};
 pub use request::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
@@ -98,8 +99,12 @@ pub struct Placement {
 ///
 /// When its library cannot be opened or its inputs cannot be made.
 pub fn open(request: &CellRequest, clock: &mock::ScriptedClock) -> Result<Box<dyn Backend>, Failure> {
-    match &request.backend {
-        BackendRequest::Onnxruntime(settings) => Ok(Box::new(onnxruntime::OnnxRuntime::new(request, settings)?)),
-        BackendRequest::Mock(settings) => Ok(Box::new(mock::MockBackend::new(settings.clone(), clock.clone()))),
-    }
+    let backend: Box<dyn Backend> = match &request.backend {
+        BackendRequest::Onnxruntime(settings) => Box::new(onnxruntime::OnnxRuntime::new(request, settings)?),
+        // A script is slowed down by its factor: its clock is not the host's.
+        BackendRequest::Mock(settings) => {
+            return Ok(Box::new(mock::MockBackend::new(settings.clone(), clock.clone())));
+        }
+    };
+    Ok(if request.slowdown > 0.0 { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend })
 }

@@ -22,6 +22,9 @@ pub struct CellRequest {
     pub input_sets: u32,
     /// Shapes of the outputs by name, where the rehearsal found them constant; they are then allocated beforehand.
     pub outputs: Option<BTreeMap<String, Vec<u64>>>,
+    /// Share by which every call is made slower, for positive controls; 0: not at all.
+    #[serde(default)]
+    pub slowdown: f64,
 }
 
 /// What executes the model.

@@ -1,5 +1,6 @@
 //! One file per verb: from arguments to an exit code.
 
+mod calibrate;
 mod doctor;
 mod init;
 mod inspect;
@@ -30,6 +31,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Init(arguments) => init::run(&arguments, ui),
         Command::Schema(SchemaArgs { name }) => print(ui, &schema(name)),
         Command::Runtime(arguments) => runtime::run(&arguments, ui),
+        Command::Calibrate(arguments) => calibrate::run(&arguments, ui),
         Command::Doctor(arguments) => doctor::run(&arguments, ui),
         Command::Completions(CompletionsArgs { shell }) => {
             print(ui, &String::from_utf8_lossy(&cli::completions(shell)))

@@ -187,7 +187,7 @@ fn require_devices(prepared: &Prepared) -> Result<(), Error> {
 }
 
 /// The library that workers open; fetched where there is none. `None` with the mock backend.
-fn library(backend: &Backend, arguments: &RunArgs, ui: &Ui) -> Result<Option<Library>, Error> {
+pub(super) fn library(backend: &Backend, arguments: &RunArgs, ui: &Ui) -> Result<Option<Library>, Error> {
     if matches!(backend, Backend::Mock(_)) {
         return Ok(None);
     }
@@ -199,7 +199,12 @@ fn library(backend: &Backend, arguments: &RunArgs, ui: &Ui) -> Result<Option<Lib
 }
 
 /// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
-fn lock(name: &str, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
+pub(super) fn lock(
+    name: &str,
+    arguments: &RunArgs,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<Option<MachineLock>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
     let path = lock::default_path();
     let mut told = false;
@@ -220,7 +225,7 @@ fn lock(name: &str, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Re
 }
 
 /// Who else uses the machine, after waiting for nobody if that was asked for.
-fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui) -> Vec<Neighbour> {
+pub(super) fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui) -> Vec<Neighbour> {
     let give_up = wait.map(|wait| Instant::now() + wait.to_duration());
     let mut told = false;
     loop {
@@ -238,7 +243,7 @@ fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui)
 }
 
 /// Who else uses the machine, in words; `None` if nobody does.
-fn busy(neighbours: &[Neighbour]) -> Option<String> {
+pub(super) fn busy(neighbours: &[Neighbour]) -> Option<String> {
     if neighbours.is_empty() {
         return None;
     }
@@ -251,7 +256,7 @@ fn busy(neighbours: &[Neighbour]) -> Option<String> {
 }
 
 /// The command as it was typed, without the folders of this user.
-fn command_line(place: &Place) -> String {
+pub(super) fn command_line(place: &Place) -> String {
     let words = std::env::args().skip(1).map(|word| {
         let path = PathBuf::from(&word);
         if path.is_absolute() { place.relative(&path) } else { word }
@@ -259,6 +264,6 @@ fn command_line(place: &Place) -> String {
     std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn executable() -> Result<PathBuf, Error> {
+pub(super) fn executable() -> Result<PathBuf, Error> {
     std::env::current_exe().map_err(|source| Error::Io { what: "the path of perfrun itself".to_owned(), source })
 }

@@ -3,6 +3,7 @@
 //!
 //! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
 
+pub mod calibration;
 pub mod control;
 pub mod details;
 pub mod family;
@@ -10,6 +11,7 @@ pub mod pair;
 
 use serde::{Deserialize, Serialize};
 
+pub use calibration::{Calibration, calibrate};
 pub use control::{Control, Sight};
 pub use details::Details;
 pub use family::Family;

@@ -109,6 +109,7 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         skips: Vec::new(),
         product,
         runs: experiment.runs,
+        rounds: 1,
         seed: experiment.seed,
         controls: Vec::new(),
     })

@@ -51,11 +51,18 @@ pub struct Plan {
     pub product: Product,
     /// Fresh processes for each cell.
     pub runs: u32,
+    /// In how many equal parts the runs are judged; more than one in a calibration only.
+    #[serde(default = "one_round")]
+    pub rounds: u32,
     /// Master seed.
     pub seed: u64,
     /// Cells that are measured twice, as if they were two things: the controls (MEASUREMENT 8.2).
     #[serde(default)]
     pub controls: Vec<u32>,
+}
+
+fn one_round() -> u32 {
+    1
 }
 
 /// One point of the matrix. Indices point into the axes of the [`Plan`].

@@ -5,6 +5,7 @@
 //! `compare`, and where a report lies, which the command decides.
 
 pub mod answer;
+pub mod calibration;
 mod committed;
 pub mod format;
 pub mod plots;

@@ -178,7 +178,7 @@ impl Job {
                 let key = format!("mock/{}/{}/{run}", cell.id, arm.name());
                 BackendRequest::Mock(MockRequest {
                     script: script.clone(),
-                    scale: variant.mock.scale.map_or(1.0, |scale| scale.0),
+                    scale: variant.mock.scale.map_or(1.0, |scale| scale.0) * (1.0 + variant.slowdown.0),
                     // The rehearsal plays only failures that every run has, as a real model would.
                     fail: variant.mock.fail.clone().filter(|fail| match arm {
                         Arm::Pilot => fail.runs.is_empty(),
@@ -194,6 +194,7 @@ impl Job {
             tensors: self.tensors(cell),
             input_sets: manifest.experiment.measure.inputs,
             outputs: self.pilot(cell).and_then(|pilot| pilot.output_shapes.clone()),
+            slowdown: self.variant(cell).slowdown.0,
         }
     }
 

@@ -24,18 +24,22 @@ impl Turn {
 /// How many blocks the schedule has.
 pub fn blocks(plan: &Plan, design: Design) -> u32 {
     match design {
-        Design::Sequential => block_order(plan, 0).len() as u32,
+        Design::Sequential => block_order(plan, 0).len() as u32 * plan.rounds,
         Design::Blocks | Design::Slices | Design::Duet => plan.runs,
     }
 }
 
-/// The runs of one block, in order: run k of every arm, or, in a sequential design, all runs of one arm.
+/// The runs of one block, in order: run k of every arm, or, in a sequential design, all runs of one arm
+/// in one round.
 pub fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
     match design {
         Design::Sequential => {
-            let order = block_order(plan, 0);
-            let arm = order.get(number as usize).copied();
-            arm.into_iter().flat_map(|arm| (0..plan.runs).map(move |run| Turn::new(arm, run))).collect()
+            let arms = block_order(plan, 0).len().max(1) as u32;
+            let round = number / arms;
+            let arm = block_order(plan, round).get((number % arms) as usize).copied();
+            let runs = plan.runs / plan.rounds.max(1);
+            let first = round * runs;
+            arm.into_iter().flat_map(|arm| (first..first + runs).map(move |run| Turn::new(arm, run))).collect()
         }
         Design::Blocks | Design::Slices | Design::Duet => {
             block_order(plan, number).into_iter().map(|arm| Turn::new(arm, number)).collect()
@@ -62,6 +66,10 @@ mod tests {
             let distinct: HashSet<_> = turns.iter().map(|turn| (turn.cell, turn.arm.name(), turn.run)).collect();
             assert_eq!(distinct.len(), turns.len());
         }
+        plan.rounds = 7;
+        let turns = (0..blocks(&plan, Design::Sequential)).flat_map(|number| block(&plan, Design::Sequential, number));
+        assert_eq!(turns.map(|turn| turn.run).collect::<HashSet<_>>().len(), 7);
+        plan.rounds = 1;
         let first = block(&plan, Design::Sequential, 0);
         assert!(first.iter().all(|turn| turn.cell == first[0].cell && turn.arm == first[0].arm));
     }

@@ -5,6 +5,7 @@
 //! checks (`schema`, `validate`); what is left becomes forms (`form`), and these the experiment (`expand`). Every
 //! problem of a file is found at once and keeps its place. Deliberately absent: cells, which are `plan`'s.
 
+mod calibrate;
 mod check;
 mod coerce;
 mod document;
@@ -26,6 +27,7 @@ mod validate;
 mod wording;
 mod yaml;
 
+pub use calibrate::{SAME, calibration};
 pub use error::{Invalid, SpecError};
 pub(crate) use expand::is_name;
 pub use load::{Loaded, load, parse};

@@ -16,7 +16,7 @@ pub use judge::{Aa, Bound, Choose, Compare, Grade, Margin, Require, TableSpec};
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 
-use crate::quantity::Nanos;
+use crate::quantity::{Nanos, Ratio};
 
 /// What one YAML file describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -120,6 +120,9 @@ pub struct Variant {
     pub wrap: Vec<String>,
     /// Script of the mock backend for this variant.
     pub mock: MockVariant,
+    /// Share by which every call is made slower; only `perfrun calibrate` sets it.
+    #[serde(default, skip_serializing_if = "Ratio::is_zero")]
+    pub slowdown: Ratio,
 }
 
 /// The arithmetic of a model.

@@ -65,6 +65,7 @@ mod vectors;
 pub mod verdict;
 pub mod warmup;
 pub mod welch;
+pub mod wilson;
 
 pub use autocorrelation::{autocorrelation_time, effective_sample_size, mean_interval_ess, quantile_interval_ess};
 pub use bootstrap::{BootstrapEstimate, CellBootstrap, Pairing, RatioBootstrap, RunStatistic};
@@ -105,6 +106,7 @@ pub use value_bootstrap::ValueBootstrap;
 pub use verdict::Verdict;
 pub use warmup::{AdaptiveWarmup, WarmupEvaluation, WarmupRule, WarmupStatus};
 pub use welch::{SampleSummary, Welch, welch, welch_of_summaries};
+pub use wilson::wilson_interval;
 
 #[cfg(test)]
 mod tests {

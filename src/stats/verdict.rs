@@ -35,6 +35,16 @@ impl Verdict {
         }
     }
 
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Equivalent => "equivalent",
+            Verdict::Inconclusive => "inconclusive",
+        }
+    }
+
     /// The verdict with baseline and candidate swapped.
     pub fn swapped(self) -> Self {
         match self {

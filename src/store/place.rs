@@ -35,6 +35,11 @@ impl Place {
         self.root.join(".perfrun").join("records").join(experiment)
     }
 
+    /// The last calibration, by which budgets and conditions are judged.
+    pub fn calibration(&self) -> PathBuf {
+        self.root.join(".perfrun").join("calibration.json")
+    }
+
     /// The committed report of one experiment.
     pub fn report(&self, experiment: &str) -> PathBuf {
         self.root.join("reports").join(experiment)

@@ -1,5 +1,6 @@
 //! The only place that prints. Data goes to standard output, progress and log to standard error.
 
+pub mod calibration;
 pub mod doctor;
 pub mod live;
 pub mod plan;

@@ -8,6 +8,7 @@
 )]
 
 mod acceptance;
+mod calibrate;
 mod cli;
 mod docs;
 mod onnxruntime;

@@ -61,6 +61,7 @@ fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tem
         tensors,
         input_sets: 8,
         outputs: None,
+        slowdown: 0.0,
     };
     let plan = RunPlan {
         request,

@@ -1,0 +1,157 @@
+//! `perfrun calibrate`: identical code against itself, and against copies that are slower by a known share.
+
+use std::path::Path;
+
+use super::run::{busy, command_line, executable, library, lock, quiet};
+use super::{print, specs};
+use crate::cli::{CalibrateArgs, CalibrationDesign, Overrides, RunArgs};
+use crate::compare::{Calibration, calibrate};
+use crate::error::{Error, ExitCode};
+use crate::event::Event;
+use crate::host;
+use crate::report::calibration as report;
+use crate::run::{self, Ended, Job, Provenance};
+use crate::spec::model::Design;
+use crate::spec::{self, Loaded};
+use crate::store::{Place, write_whole};
+use crate::ui::live::Live;
+use crate::ui::{Ui, calibration as terminal};
+use crate::worker::Interrupts;
+
+pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    check_effects(arguments)?;
+    let overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
+    let loaded = specs::load(&arguments.spec, &overrides)?;
+    ui.warnings(&loaded.warnings);
+    let place = Place::of(&arguments.spec)?;
+    let (derived, mut prepared) = derive(&loaded, arguments)?;
+    specs::select(&mut prepared.plan, &derived, arguments.only.as_deref())?;
+    let groups = prepared
+        .plan
+        .groups
+        .iter()
+        .filter(|group| group.cells.iter().all(|cell| prepared.plan.cells[*cell as usize].skip.is_none()));
+    let groups = groups.count() as u32;
+    if groups == 0 {
+        return Err(Error::refused("every cell is skipped here", "`perfrun plan` says why"));
+    }
+    let rounds = arguments.comparisons.div_ceil(groups);
+    let mut derived = derived;
+    derived.experiment.runs = loaded.experiment.runs.saturating_mul(rounds);
+    prepared.plan.runs = derived.experiment.runs;
+    prepared.plan.rounds = rounds;
+    let job = match begin(&derived, prepared, &place, arguments, &interrupts, ui)? {
+        Some(begun) => begun,
+        None => return Ok(ExitCode::Interrupted),
+    };
+    measure(job, &place, arguments, &interrupts, ui)
+}
+
+fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {
+    match arguments.effects.iter().find(|effect| effect.0 <= 0.0 || effect.0 > 10.0) {
+        Some(effect) => Err(Error::refused(
+            format!("--effect {effect} is no slowdown that could be injected"),
+            "write a share of the time above zero, such as `--effect 5%`",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The calibration's own experiment with its plan, for one round.
+fn derive(loaded: &Loaded, arguments: &CalibrateArgs) -> Result<(Loaded, run::Prepared), Error> {
+    let design = match arguments.design {
+        CalibrationDesign::Blocks => Design::Blocks,
+        CalibrationDesign::Sequential => Design::Sequential,
+    };
+    let mut effects = arguments.effects.clone();
+    effects.dedup();
+    let mut derived = loaded.clone();
+    derived.experiment = spec::calibration(&loaded.experiment, &effects, 1, design);
+    let prepared = run::prepare(&derived.experiment)?;
+    Ok((derived, prepared))
+}
+
+/// Creates the record and what listens to it; `None` if the user stopped waiting for the machine.
+fn begin<'a>(
+    derived: &Loaded,
+    prepared: run::Prepared,
+    place: &Place,
+    arguments: &CalibrateArgs,
+    interrupts: &Interrupts,
+    ui: &'a Ui,
+) -> Result<Option<Begun<'a>>, Error> {
+    let like_run = RunArgs { runtime: arguments.runtime.clone(), wait: arguments.wait, ..RunArgs::default() };
+    let library = library(&derived.experiment.backend, &like_run, ui)?;
+    let real = library.is_some();
+    let lock = if real { lock(&derived.experiment.name, &like_run, interrupts, ui)? } else { None };
+    if interrupts.count() > 0 {
+        return Ok(None);
+    }
+    let neighbours = if real { quiet(like_run.wait, interrupts, ui) } else { Vec::new() };
+    let provenance = Provenance {
+        spec: derived,
+        spec_path: &arguments.spec,
+        overrides: &arguments.set,
+        restrictions: vec!["calibrate".to_owned()],
+        host: host::describe(),
+        others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0,
+        library: library.as_ref(),
+        command: command_line(place),
+        quick: false,
+        executable: executable()?,
+    };
+    let job = run::create(prepared, place, provenance)?;
+    Ok(Some(Begun { job, live: Live::new(ui, busy(&neighbours)), _lock: lock }))
+}
+
+struct Begun<'a> {
+    job: Job,
+    live: Live<'a>,
+    /// Held until the last run has ended.
+    _lock: Option<crate::worker::lock::MachineLock>,
+}
+
+fn measure(
+    begun: Begun<'_>,
+    place: &Place,
+    arguments: &CalibrateArgs,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
+    let Begun { mut job, mut live, _lock } = begun;
+    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    live.finish();
+    if ended? == Ended::Interrupted {
+        ui.note("a calibration is judged as a whole; this one is not");
+        return Ok(ExitCode::Interrupted);
+    }
+    let record = &job.record;
+    let result = calibrate(&record.manifest, &record.runs);
+    let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
+    write(&result, &folder, place)?;
+    if arguments.json {
+        return print(ui, &(json(&result)? + "\n"));
+    }
+    print(ui, &terminal::describe(&result, ui))?;
+    ui.note(&format!("wrote      {}/calibration.md  calibration.json", place.relative(&folder)));
+    let failed = record.runs.iter().any(|run| run.outcome == crate::store::Outcome::Failed);
+    Ok(if failed { ExitCode::RunsFailed } else { ExitCode::Done })
+}
+
+fn json(result: &Calibration) -> Result<String, Error> {
+    serde_json::to_string_pretty(result).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// Writes both files, and the one by which budgets and conditions are judged later on.
+fn write(result: &Calibration, folder: &Path, place: &Place) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    let text = json(result)? + "\n";
+    write_whole(&folder.join("calibration.json"), text.as_bytes())?;
+    write_whole(&folder.join("calibration.md"), report::markdown(result).as_bytes())?;
+    // In blocks is how everything else is measured; another order says nothing about it.
+    if result.design == Design::Blocks {
+        write_whole(&place.calibration(), text.as_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! A calibration as sentences and a table; the terminal and `calibration.md` show the same ones.
+
+use crate::compare::Calibration;
+use crate::compare::calibration::{Count, Effect};
+use crate::report::format::percent;
+use crate::spec::model::Design;
+
+/// The rules in the order of the table, with what each of them is.
+pub const RULES: [(&str, fn(&Effect) -> Count); 6] = [
+    ("perfrun: paired runs in blocks, interval beyond the margin", |effect| effect.perfrun),
+    ("perfrun: the interval excludes 1 (a hint, no verdict)", |effect| effect.detected),
+    ("Mann-Whitney on all iterations, p < 0.05", |effect| effect.pooled_mann_whitney),
+    ("95 % intervals of all iterations do not overlap", |effect| effect.pooled_overlap),
+    ("bootstrap of the mean of all iterations beyond 1 %", |effect| effect.pooled_change),
+    ("Mann-Whitney on medians of runs, p < 0.05", |effect| effect.run_median_mann_whitney),
+];
+
+/// `identical` or `5 % slower`.
+pub fn heading(effect: &Effect) -> String {
+    if effect.effect.is_zero() { "identical".to_owned() } else { format!("{} slower", percent(effect.effect.0)) }
+}
+
+/// `2 of 40`, or nothing where the rule has no statistic.
+pub fn counted(count: Count) -> String {
+    if count.of == 0 { "-".to_owned() } else { format!("{} of {}", count.different, count.of) }
+}
+
+/// What it comes down to, a sentence each.
+pub fn sentences(calibration: &Calibration) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let order = match calibration.design {
+        Design::Sequential => "one arm after the other",
+        _ => "in interleaved blocks",
+    };
+    if let Some(identical) = calibration.effects.iter().find(|effect| effect.effect.is_zero()) {
+        let alarms = identical.perfrun;
+        let at_most = alarms.interval.map_or(String::new(), |interval| {
+            format!(" (95 % interval of the rate: {} to {})", percent(interval.low), percent(interval.high))
+        });
+        sentences.push(format!(
+            "Identical code, {} runs a side {order}, was called different in {} comparisons{at_most}.",
+            calibration.runs,
+            counted(alarms)
+        ));
+    }
+    for effect in calibration.effects.iter().filter(|effect| !effect.effect.is_zero()) {
+        sentences.push(format!(
+            "A true slowdown of {} was found in {} comparisons at a margin of {}.",
+            percent(effect.effect.0),
+            counted(effect.perfrun),
+            percent(calibration.margin)
+        ));
+    }
+    match (calibration.grade, calibration.in_ten_blocks, calibration.here) {
+        (Some(grade), Some(ten), Some(here)) => sentences.push(format!(
+            "Grade {}: ten blocks find a difference of {} with 80 % power, {} runs one of {}.",
+            grade.letter(),
+            percent(ten),
+            calibration.runs,
+            percent(here)
+        )),
+        _ => sentences.push("No grade: it takes two blocks of identical arms.".to_owned()),
+    }
+    sentences
+}
+
+/// `calibration.md`.
+pub fn markdown(calibration: &Calibration) -> String {
+    let mut text = format!("# Calibration for {}\n\n", calibration.experiment);
+    for sentence in sentences(calibration) {
+        text.push_str(&sentence);
+        text.push('\n');
+    }
+    text.push_str("\n| rule | ");
+    text.push_str(&calibration.effects.iter().map(heading).collect::<Vec<_>>().join(" | "));
+    text.push_str(" |\n|---|");
+    text.push_str(&"--:|".repeat(calibration.effects.len()));
+    text.push('\n');
+    for (rule, of) in RULES {
+        let counts: Vec<String> = calibration.effects.iter().map(|effect| counted(of(effect))).collect();
+        text.push_str(&format!("| {rule} | {} |\n", counts.join(" | ")));
+    }
+    text.push_str("\nThe number of comparisons that each rule called different, of the same samples.\n");
+    text.push_str(
+        "\n| cell | comparisons | bias | deviation of a block | found with 80 % power |\n|---|--:|--:|--:|--:|\n",
+    );
+    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), percent);
+    for noise in &calibration.noise {
+        text.push_str(&format!(
+            "| {} | {} | {} | {} | {} |\n",
+            noise.cell,
+            noise.comparisons,
+            shown(noise.bias.map(f64::exp_m1)),
+            shown(noise.standard_deviation),
+            shown(noise.minimum_detectable_effect)
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::Ratio;
+
+    fn calibration() -> Calibration {
+        let count = |different| Count { different, of: 40, interval: None };
+        let effect = |effect, found| Effect {
+            effect: Ratio(effect),
+            comparisons: 40,
+            verdicts: Default::default(),
+            detected: count(found),
+            perfrun: count(found),
+            pooled_mann_whitney: count(40),
+            pooled_overlap: count(30),
+            pooled_change: Count::default(),
+            run_median_mann_whitney: count(3),
+        };
+        Calibration {
+            format: 1,
+            experiment: "x".to_owned(),
+            machine: "0123".to_owned(),
+            design: Design::Blocks,
+            runs: 10,
+            margin: 0.02,
+            noise: Vec::new(),
+            in_ten_blocks: Some(0.019),
+            here: Some(0.019),
+            grade: Some(crate::spec::model::Grade::B),
+            effects: vec![effect(0.0, 0), effect(0.05, 36)],
+        }
+    }
+
+    #[test]
+    fn sentences_say_alarms_findings_and_grade() {
+        let sentences = sentences(&calibration());
+        assert_eq!(
+            sentences,
+            [
+                "Identical code, 10 runs a side in interleaved blocks, was called different in 0 of 40 comparisons.",
+                "A true slowdown of 5 % was found in 36 of 40 comparisons at a margin of 2 %.",
+                "Grade B: ten blocks find a difference of 1.9 % with 80 % power, 10 runs one of 1.9 %.",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_table_has_a_column_for_each_effect() {
+        let text = markdown(&calibration());
+        assert!(text.contains("| rule | identical | 5 % slower |"), "{text}");
+        assert!(text.contains("| Mann-Whitney on all iterations, p < 0.05 | 40 of 40 | 40 of 40 |"), "{text}");
+        assert!(text.contains("| bootstrap of the mean of all iterations beyond 1 % | - | - |"), "{text}");
+    }
+}

@@ -1,0 +1,71 @@
+//! An experiment turned into its own calibration: the baseline against itself and against copies that are slower by a
+//! known share (MEASUREMENT 8.2).
+
+use std::collections::BTreeMap;
+
+use super::model::{Aa, Compare, Design, Experiment, Selector, Variant};
+use crate::quantity::Ratio;
+
+/// The variant that is the baseline's double.
+pub const SAME: &str = "same";
+
+/// Derives the calibration of `experiment`: every model and input with one variant, its double, and one copy for each of
+/// `effects`, judged in as many rounds of the experiment's own number of runs as `rounds` says.
+///
+/// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
+/// variants, questions, tables, conditions, the budget.
+pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, design: Design) -> Experiment {
+    let named = experiment.compare.baseline.as_ref().and_then(|selector| selector.0.get("variant"));
+    let wanted = named.and_then(|names| names.first());
+    let base = wanted.and_then(|name| experiment.variants.iter().find(|variant| variant.name == *name));
+    let base = base.or(experiment.variants.first()).cloned().unwrap_or_default();
+    let mut variants = vec![base.clone(), Variant { name: SAME.to_owned(), ..base.clone() }];
+    variants.extend(effects.iter().map(|effect| Variant { name: slower(*effect), slowdown: *effect, ..base.clone() }));
+    let mut matrix = experiment.matrix.clone();
+    let names_variants = |selector: &Selector| selector.0.contains_key("variant");
+    matrix.exclude.retain(|selector| !names_variants(selector));
+    matrix.include.retain(|selector| !names_variants(selector));
+    let mut measure = experiment.measure.clone();
+    measure.design = design;
+    Experiment {
+        name: format!("{}-calibration", experiment.name),
+        variants,
+        matrix,
+        measure,
+        runs: experiment.runs.saturating_mul(rounds.max(1)),
+        compare: Compare {
+            baseline: Some(Selector(BTreeMap::from([("variant".to_owned(), vec![base.name])]))),
+            margin: experiment.compare.margin,
+            aa: Aa::Off,
+        },
+        budget: None,
+        require: Default::default(),
+        choose: None,
+        tables: Vec::new(),
+        ..experiment.clone()
+    }
+}
+
+/// `slower-5pct`.
+fn slower(effect: Ratio) -> String {
+    let percent = effect.to_string();
+    format!("slower-{}pct", percent.trim_end_matches('%').trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_is_the_baseline_and_slower_copies() {
+        let text = "backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 6\nmatrix: { exclude: [{ variant: b }] }";
+        let spec = crate::spec::parse("x.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let derived = calibration(&spec.experiment, &[Ratio(0.03), Ratio(0.1)], 4, Design::Blocks);
+        let names: Vec<&str> = derived.variants.iter().map(|variant| variant.name.as_str()).collect();
+        assert_eq!(names, ["a", "same", "slower-3pct", "slower-10pct"]);
+        assert_eq!((derived.runs, derived.name.as_str()), (24, "x-calibration"));
+        assert!(derived.matrix.exclude.is_empty());
+        let plan = crate::plan::expand(&derived).expect("a plan");
+        assert_eq!(plan.baseline.map(|baseline| baseline.name), Some("a".to_owned()));
+    }
+}

@@ -1,0 +1,48 @@
+//! `perfrun calibrate` from YAML to its files, with scripted latencies.
+
+use perfrun::compare::Calibration;
+
+use crate::support::Workplace;
+
+const SPEC: &str = "\
+backend: { mock: { median: 1ms, run_sd: 1%, noise: 2% } }
+models: [m, n]
+variants: [fp32, { name: other, mock: { scale: 2 } }]
+runs: 10
+measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 60 } }
+";
+
+fn calibration(arguments: &[&str]) -> Calibration {
+    let place = Workplace::with_spec(SPEC);
+    let mut words = vec!["calibrate", "x.yaml", "--json"];
+    words.extend(arguments);
+    let output = place.run(&words).expect_code(0);
+    serde_json::from_str(&output.stdout).expect("calibration.json")
+}
+
+#[test]
+fn identical_code_is_not_called_different_and_slower_code_is_found() {
+    let found = calibration(&["--comparisons", "6", "--effect", "5%", "--effect", "10%"]);
+    let effects: Vec<f64> = found.effects.iter().map(|effect| effect.effect.0).collect();
+    assert_eq!(effects, [0.0, 0.05, 0.1]);
+    // Two groups make the six comparisons in three rounds of the experiment's ten runs.
+    assert!(found.effects.iter().all(|effect| effect.comparisons == 6));
+    assert_eq!((found.runs, found.noise.len()), (10, 2));
+    assert_eq!(found.effects[0].perfrun.different, 0);
+    assert_eq!(found.effects[2].perfrun.different, 6);
+    assert!(found.grade.is_some());
+}
+
+#[test]
+fn one_arm_after_the_other_is_judged_alike() {
+    let found = calibration(&["--comparisons", "4", "--design", "sequential"]);
+    assert!(found.effects.iter().all(|effect| effect.comparisons == 4));
+    assert_eq!(found.effects[0].perfrun.different, 0);
+}
+
+#[test]
+fn an_effect_that_is_none_is_refused() {
+    let place = Workplace::with_spec(SPEC);
+    let output = place.run(&["calibrate", "x.yaml", "--effect", "0%"]).expect_code(2);
+    assert!(output.stderr.contains("no slowdown"), "{}", output.stderr);
+}

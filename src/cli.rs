@@ -75,6 +75,9 @@ pub struct Overrides {
     /// Fresh processes for each cell, in place of the specification's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
+    /// Time that the whole record may take, in place of the specification's: `--budget 10m`.
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Nanos>,
     /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and never goes to `reports/`.
     #[arg(long, conflicts_with = "runs")]
     pub quick: bool,
@@ -90,7 +93,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub overrides: Overrides,
     /// Go on with an unfinished record: this folder, or the newest of the specification.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "runs", "quick"])]
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "runs", "quick", "budget"])]
     pub resume: Option<Option<PathBuf>>,
     /// Show the plan and measure nothing.
     #[arg(long)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Plan;
-use crate::store::{Manifest, StoredRun};
+use crate::store::{BudgetUsed, Manifest, StoredRun};
 
 /// Something happened. Borrowed data belongs to the runner.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub enum Event<'a> {
         took: Duration,
         /// How long the blocks will take, from what the pilots showed.
         estimate: Option<Duration>,
+        /// What the budget leaves of them.
+        budget: Option<BudgetUsed>,
     },
     /// A run of a block has its outcome.
     RunEnded {

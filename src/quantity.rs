@@ -32,6 +32,12 @@ impl Nanos {
     }
 
     /// As the standard library's duration.
+    /// A time, at most 584 years.
+    pub fn from_duration(time: std::time::Duration) -> Self {
+        Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// As the standard library's type.
     pub const fn to_duration(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0)
     }

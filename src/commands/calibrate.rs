@@ -122,7 +122,7 @@ fn measure(
     let Begun { mut job, mut live, _lock } = begun;
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
     live.finish();
-    if ended? == Ended::Interrupted {
+    if ended? != Ended::Complete {
         ui.note("a calibration is judged as a whole; this one is not");
         return Ok(ExitCode::Interrupted);
     }

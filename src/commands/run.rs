@@ -8,10 +8,11 @@ use crate::cli::RunArgs;
 use crate::error::{Error, ExitCode};
 use crate::event::Event;
 use crate::host::{self, Neighbour};
-use crate::run::{self, Ended, Job, Prepared, Provenance};
+use crate::report::format::percent;
+use crate::run::{self, Ended, Job, Prepared, Preview, Provenance};
 use crate::runtime::{self, Library};
 use crate::spec::Loaded;
-use crate::spec::model::Backend;
+use crate::spec::model::{Backend, Grade};
 use crate::store::{Arm, Outcome, Place, Record};
 use crate::ui::live::Live;
 use crate::ui::{Ui, plan as listing};
@@ -75,6 +76,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         return Ok(ExitCode::Interrupted);
     }
     let neighbours = if real { quiet(arguments.wait, interrupts, ui) } else { Vec::new() };
+    require_quiet(loaded, &neighbours)?;
     let provenance = Provenance {
         spec: loaded,
         spec_path: path,
@@ -88,7 +90,9 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         quick: arguments.overrides.quick,
         executable: executable()?,
     };
-    let job = run::create(prepared, &place, provenance)?;
+    let mut job = run::create(prepared, &place, provenance)?;
+    let machine = job.record.manifest.host.machine.clone();
+    job.spread = known_spread(&place, &loaded.experiment.name, &machine);
     execute(job, &place, target, arguments, interrupts, Live::new(ui, busy(&neighbours)))
 }
 
@@ -137,6 +141,7 @@ fn execute(
         // A report that says nothing replaces none that says something.
         Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
         Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),
+        Ended::Refused(preview) => return Err(below_requirement(&job.record, preview)),
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
@@ -154,6 +159,43 @@ fn execute(
         super::report::open(&written, ui);
     }
     Ok(outcome(&job.record))
+}
+
+/// The specification asks for a better machine than this one is now.
+fn below_requirement(record: &Record, preview: Preview) -> Error {
+    let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
+    let effect = percent(preview.in_ten_blocks);
+    Error::refused(
+        format!(
+            "`require: {{ grade: {required} }}`: a short control of identical runs gives grade {} now; ten blocks would find a difference of {effect}",
+            preview.grade.letter()
+        ),
+        "wait until the machine is quiet (`--wait 5m`), see `perfrun doctor`, or ask for less",
+    )
+}
+
+/// Refuses where the specification wants nobody else on the machine.
+fn require_quiet(loaded: &Loaded, neighbours: &[Neighbour]) -> Result<(), Error> {
+    match busy(neighbours).filter(|_| loaded.experiment.require.quiet) {
+        Some(busy) => Err(Error::refused(
+            format!("`require: {{ quiet: true }}`: {busy}"),
+            "wait until the machine is quiet (`--wait 5m`), or leave the key out",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// How much identical arms differ on this machine from block to block, if a calibration or the committed report of this
+/// experiment says so.
+fn known_spread(place: &Place, experiment: &str, machine: &str) -> Option<f64> {
+    let read = |path: PathBuf| serde_json::from_slice::<serde_json::Value>(&std::fs::read(path).ok()?).ok();
+    let report = read(place.report(experiment).join(crate::report::JSON_FILE));
+    let own = report.filter(|report| report["manifest"]["host"]["machine"] == machine);
+    let own = own.and_then(|report| report["sight"]["standard_deviation"].as_f64());
+    own.or_else(|| {
+        let calibration = read(place.calibration()).filter(|calibration| calibration["machine"] == machine);
+        calibration?["standard_deviation"].as_f64()
+    })
 }
 
 /// 3 if some runs failed or nothing was measured.

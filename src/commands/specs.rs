@@ -54,6 +54,7 @@ fn is_spec(path: &Path) -> bool {
 pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
     let mut set = overrides.set.clone();
     set.extend(overrides.runs.map(|runs| format!("runs={runs}")));
+    set.extend(overrides.budget.map(|budget| format!("budget={budget}")));
     let mut loaded = spec::load(path, &set)?;
     if overrides.quick {
         spec::quick(&mut loaded.experiment);
@@ -95,6 +96,7 @@ pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Re
 pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     let mut flags: Vec<String> = overrides.set.iter().map(|set| format!("--set {set}")).collect();
     flags.extend(overrides.only.iter().map(|only| format!("--only {only}")));
+    flags.extend(overrides.budget.map(|budget| format!("--budget {budget}")));
     flags.extend(overrides.quick.then(|| "--quick".to_owned()));
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
     flags

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::control::grade;
 use super::pair::Terms;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
@@ -41,6 +40,8 @@ pub struct Calibration {
     pub margin: f64,
     /// The noise of each group's comparisons.
     pub noise: Vec<Noise>,
+    /// Standard deviation of a block's log ratio of identical arms, over all groups.
+    pub standard_deviation: Option<f64>,
     /// The relative effect that ten blocks find with 80 % power, from all groups together.
     pub in_ten_blocks: Option<f64>,
     /// The same for the runs of the experiment.
@@ -135,9 +136,10 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
         runs: per_comparison,
         margin: Terms::of(manifest).margin_of(MetricReference::LATENCY),
         noise: noise(&manifest.plan, &trials, per_comparison as usize),
+        standard_deviation: spread,
         in_ten_blocks,
         here: spread.and_then(|deviation| minimum_detectable_effect(deviation, per_comparison as usize)),
-        grade: in_ten_blocks.map(|effect| grade(effect, 0)),
+        grade: in_ten_blocks.map(|effect| Grade::of(effect, 0)),
         effects: effects.into_iter().map(|effect| summed_up(effect, &trials)).collect(),
     }
 }

@@ -47,6 +47,9 @@ impl Control {
 pub struct Sight {
     /// `None` without a control of at least five blocks.
     pub grade: Option<Grade>,
+    /// Standard deviation of a block's log ratio of identical arms.
+    #[serde(default)]
+    pub standard_deviation: Option<f64>,
     /// The relative effect that ten blocks find with 80 % power.
     pub in_ten_blocks: Option<f64>,
     /// The same for the blocks of this record.
@@ -104,7 +107,8 @@ pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest
     let deviation = pooled.sqrt();
     let in_ten_blocks = minimum_detectable_effect(deviation, BLOCKS_OF_GRADE);
     Sight {
-        grade: in_ten_blocks.map(|effect| grade(effect, noisy_runs)),
+        standard_deviation: Some(deviation),
+        grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),
         in_ten_blocks,
         here: minimum_detectable_effect(deviation, blocks),
         noisy_runs,
@@ -113,26 +117,3 @@ pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest
 
 /// The code of runs during which others took much of the processors.
 const NOISY_CODE: &str = "W_STEAL";
-
-/// MEASUREMENT 8.3.
-pub fn grade(in_ten_blocks: f64, noisy_runs: u32) -> Grade {
-    match in_ten_blocks {
-        effect if effect <= 0.01 && noisy_runs == 0 => Grade::A,
-        effect if effect <= 0.03 => Grade::B,
-        effect if effect <= 0.10 => Grade::C,
-        _ => Grade::D,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn grades_follow_what_ten_blocks_can_see() {
-        assert_eq!(grade(0.01, 0), Grade::A);
-        assert_eq!(grade(0.005, 1), Grade::B);
-        assert_eq!((grade(0.03, 0), grade(0.1, 0), grade(0.11, 0)), (Grade::B, Grade::C, Grade::D));
-        assert_eq!(grade(f64::NAN, 0), Grade::D);
-    }
-}

@@ -124,6 +124,7 @@ mod tests {
             runs: 10,
             margin: 0.02,
             noise: Vec::new(),
+            standard_deviation: Some(0.02),
             in_ten_blocks: Some(0.019),
             here: Some(0.019),
             grade: Some(crate::spec::model::Grade::B),

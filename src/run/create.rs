@@ -98,6 +98,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         others_cpus,
         sessions: vec![session(command)],
         quick,
+        budget: None,
         complete: false,
     };
     manifest.write(&folder)?;

@@ -29,6 +29,8 @@ pub struct Job {
     pub stamps: Vec<Option<Stamp>>,
     /// The perfrun executable.
     pub executable: PathBuf,
+    /// Standard deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
+    pub spread: Option<f64>,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -95,7 +97,7 @@ impl Job {
         for (position, run) in record.runs.iter().enumerate() {
             index.add(position, run);
         }
-        Job { record, shapes, library, models, stamps, executable, index }
+        Job { record, shapes, library, models, stamps, executable, spread: None, index }
     }
 
     /// Adds a run that has its outcome.

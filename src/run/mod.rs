@@ -4,31 +4,38 @@
 //! journal before the next one starts. Printing is the listener's business.
 
 pub mod blocks;
+pub mod budget;
 pub mod create;
 pub mod finish;
 pub mod job;
 pub mod prepare;
 mod provenance;
 pub mod rehearsal;
+pub mod require;
 pub mod schedule;
 
+pub use budget::Budget;
 pub use create::{Provenance, create, resume};
 pub use job::Job;
 pub use prepare::{Prepared, prepare};
+pub use require::Preview;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::event::Event;
-use crate::store::StoreError;
+use crate::spec::model::Design;
+use crate::store::{Arm, BudgetUsed, StoreError};
 use crate::worker::Interrupts;
 
 /// How an execution ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
     /// Every run has an outcome.
     Complete,
     /// The user stopped it; everything finished so far is in the journal.
     Interrupted,
+    /// The specification requires a better machine than this one was seen to be; no block was run.
+    Refused(Preview),
 }
 
 /// Carries out what is left of a record: the rehearsal, then block after block.
@@ -46,16 +53,32 @@ pub fn execute(
     if rehearsal::rehearse(job, interrupts, events)? == Ended::Interrupted {
         return Ok(Ended::Interrupted);
     }
+    let estimate = rehearsal::estimate(job);
+    let budget = keep_to_budget(job, started.elapsed(), estimate)?;
     events(&Event::RehearsalEnded {
         plan: &job.record.manifest.plan,
         pilots: &job.pilots(),
         took: started.elapsed(),
         estimate: rehearsal::estimate(job),
+        budget: job.record.manifest.budget,
     });
+    if let Some(preview) = below_requirement(job, interrupts, events) {
+        return Ok(Ended::Refused(preview));
+    }
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
     let design = job.record.manifest.experiment.measure.design;
     let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
+    let measuring = Instant::now();
+    let mut measured_here = 0;
     for number in 0..total {
+        if let Some(budget) = budget
+            && design != Design::Sequential
+            && !budget.has_room(started.elapsed(), measuring.elapsed(), measured_here)
+        {
+            cut(job, budget.used(number))?;
+            break;
+        }
+        measured_here += 1;
         let block = schedule::block(&job.record.manifest.plan, design, number);
         if blocks::carry_out(job, &block, interrupts, events)? == Ended::Interrupted {
             return Ok(Ended::Interrupted);
@@ -66,4 +89,31 @@ pub fn execute(
     blocks::give_every_run_an_outcome(job);
     job.record.complete()?;
     Ok(Ended::Complete)
+}
+
+/// Cuts the plan to what fits into the specification's budget, if it has one.
+fn keep_to_budget(job: &mut Job, spent: Duration, estimate: Option<Duration>) -> Result<Option<Budget>, StoreError> {
+    let manifest = &job.record.manifest;
+    let Some(limit) = manifest.experiment.budget else { return Ok(None) };
+    let budget = Budget::new(limit, manifest.experiment.runs, job.spread);
+    // A resumed record keeps the number that it began with.
+    if job.record.runs.iter().all(|run| run.arm == Arm::Pilot) {
+        cut(job, budget.fit(spent, estimate))?;
+    }
+    Ok(Some(budget))
+}
+
+/// Plans fewer runs, as the record says from then on.
+fn cut(job: &mut Job, used: BudgetUsed) -> Result<(), StoreError> {
+    job.record.manifest.plan.runs = used.runs;
+    job.record.manifest.budget = Some(used);
+    job.record.manifest.write(&job.record.folder)
+}
+
+/// What a short control says, if the specification requires more of this machine.
+fn below_requirement(job: &Job, interrupts: &Interrupts, events: &mut dyn FnMut(&Event<'_>)) -> Option<Preview> {
+    let required = job.record.manifest.experiment.require.grade?;
+    let is_new = job.record.runs.iter().all(|run| run.arm == Arm::Pilot);
+    let preview = if is_new { require::preview(job, interrupts, &mut || events(&Event::Tick)) } else { None };
+    preview.filter(|preview| preview.grade > required)
 }

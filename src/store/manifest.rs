@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{FORMAT, StoreError, read_versioned, write_whole};
 use crate::host::Host;
 use crate::plan::Plan;
+use crate::quantity::Nanos;
 use crate::revision::Revision;
 use crate::spec::model::Experiment;
 
@@ -48,8 +49,24 @@ pub struct Manifest {
     /// A quick look: short runs, a wide margin, never a side of anything (DESIGN 4).
     #[serde(default)]
     pub quick: bool,
+    /// What the budget left of what was asked for; `None` without one.
+    #[serde(default)]
+    pub budget: Option<BudgetUsed>,
     /// All runs have an outcome and the Parquet files are written.
     pub complete: bool,
+}
+
+/// A budget, and what it left of the runs that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetUsed {
+    /// The whole record's limit.
+    pub limit: Nanos,
+    /// Runs of each cell that were asked for.
+    pub wanted: u32,
+    /// Runs of each cell that fit.
+    pub runs: u32,
+    /// The relative effect that so many blocks find with 80 % power, where this machine's noise is known.
+    pub sees: Option<f64>,
 }
 
 /// The specification's file.

@@ -11,9 +11,10 @@ use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::compare::judge;
 use crate::event::Event;
 use crate::plan::Plan;
+use crate::report::format::percent;
 use crate::spec::model::Backend;
-use crate::store::{Arm, Manifest, Outcome, StoredRun};
-use crate::summary::summarize;
+use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
+use crate::summary::{LEAST_RUNS, summarize};
 
 /// Listens to the runner.
 #[derive(Debug)]
@@ -43,7 +44,9 @@ impl<'a> Live<'a> {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
-            Event::RehearsalEnded { plan, pilots, took, estimate } => self.rehearsal(plan, pilots, *took, *estimate),
+            Event::RehearsalEnded { plan, pilots, took, estimate, budget } => {
+                self.rehearsal(plan, pilots, *took, *estimate, *budget);
+            }
             Event::RunEnded { done, total, .. } => {
                 if let Some(bar) = &self.bar {
                     bar.set_length(*total as u64);
@@ -89,7 +92,14 @@ impl<'a> Live<'a> {
         bar.set_position(done as u64);
     }
 
-    fn rehearsal(&mut self, plan: &Plan, pilots: &[StoredRun], took: Duration, estimate: Option<Duration>) {
+    fn rehearsal(
+        &mut self,
+        plan: &Plan,
+        pilots: &[StoredRun],
+        took: Duration,
+        estimate: Option<Duration>,
+        budget: Option<BudgetUsed>,
+    ) {
         self.finish();
         let good = pilots.iter().filter(|run| run.outcome == Outcome::Completed).count();
         let text = format!("{good} of {} cells load and run; {}", pilots.len(), duration(took));
@@ -102,7 +112,16 @@ impl<'a> Live<'a> {
             self.ui.labelled("  failed", &text);
         }
         let time = estimate.map_or(String::new(), |estimate| format!(": about {}", duration(estimate)));
-        self.ui.labelled("time", &format!("{good} cells, {} runs each{time}", plan.runs));
+        let controls = match plan.controls.len() {
+            0 => String::new(),
+            1 => " + 1 control".to_owned(),
+            several => format!(" + {several} controls"),
+        };
+        let cells = if good == 1 { "1 cell".to_owned() } else { format!("{good} cells") };
+        self.ui.labelled("time", &format!("{cells}{controls}, {} runs each{time}", plan.runs));
+        if let Some(budget) = budget {
+            self.ui.labelled("budget", &budget_words(&budget));
+        }
         self.blocks = Some((Instant::now(), 0));
         if self.ui.is_terminal() && good > 0 {
             let total = plan.arms() as u64 * u64::from(plan.runs);
@@ -168,6 +187,21 @@ impl<'a> Live<'a> {
             bar
         })
     }
+}
+
+/// What a budget leaves, and what can be seen with it.
+fn budget_words(budget: &BudgetUsed) -> String {
+    let limit = duration(budget.limit.to_duration());
+    let fits = match (budget.runs, budget.wanted) {
+        (runs, wanted) if runs >= wanted => format!("{limit}: all {wanted} runs of each cell fit"),
+        (runs, wanted) => format!("{limit}: about {runs} of {wanted} runs of each cell fit"),
+    };
+    let sees = match budget.sees {
+        _ if (budget.runs as usize) < LEAST_RUNS => format!("; no verdict below {LEAST_RUNS}"),
+        Some(effect) => format!("; differences under {} will not be seen", percent(effect)),
+        None => "; what that can find is not known here yet (`perfrun calibrate` measures it)".to_owned(),
+    };
+    fits + &sees
 }
 
 /// `AMD EPYC 7R13, 4 cores, 0.2 in use; ONNX Runtime 1.31.1, 4 threads; commit 3f2a91c, clean`.

@@ -75,6 +75,16 @@ pub enum Grade {
 }
 
 impl Grade {
+    /// From the relative effect that ten blocks find with 80 % power, and the number of runs that others disturbed.
+    pub fn of(in_ten_blocks: f64, noisy_runs: u32) -> Self {
+        match in_ten_blocks {
+            effect if effect <= 0.01 && noisy_runs == 0 => Grade::A,
+            effect if effect <= 0.03 => Grade::B,
+            effect if effect <= 0.10 => Grade::C,
+            _ => Grade::D,
+        }
+    }
+
     /// The letter.
     pub fn letter(self) -> &'static str {
         match self {
@@ -120,4 +130,16 @@ pub struct TableSpec {
     pub columns: Vec<Axis>,
     /// What stands in each cell of the table.
     pub show: Vec<MetricReference>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grades_follow_what_ten_blocks_can_see() {
+        let grades = [0.01, 0.03, 0.1, 0.11, f64::NAN].map(|effect| Grade::of(effect, 0));
+        assert_eq!(grades, [Grade::A, Grade::B, Grade::C, Grade::D, Grade::D]);
+        assert_eq!(Grade::of(0.005, 1), Grade::B);
+    }
 }

@@ -322,6 +322,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             perfrun: "0.1.0".to_owned(),
         }],
         quick: false,
+        budget: None,
         complete: true,
         experiment,
         plan,

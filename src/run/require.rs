@@ -1,0 +1,64 @@
+//! Conditions of a specification that are checked before anything is measured (`require`).
+
+use super::Job;
+use crate::metric::LATENCY;
+use crate::quantity::Nanos;
+use crate::spec::model::Grade;
+use crate::stats::moments::standard_deviation;
+use crate::stats::planning::minimum_detectable_effect;
+use crate::store::Arm;
+use crate::worker::{Interrupts, RunPlan};
+
+/// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
+const PAIRS: u32 = 6;
+
+/// The blocks by which machines are graded.
+const BLOCKS_OF_GRADE: usize = 10;
+
+/// What a short control said about this machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preview {
+    /// The grade.
+    pub grade: Grade,
+    /// The relative effect that ten blocks would find with 80 % power.
+    pub in_ten_blocks: f64,
+}
+
+/// Runs one cell a few times against itself, by the specification's own rules; nothing of it is stored. `None` if no
+/// cell can be run, runs fail, or the user stopped it.
+pub fn preview(job: &Job, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Option<Preview> {
+    let plan = &job.record.manifest.plan;
+    let is_good = |index: &usize| !job.is_given_up(&plan.cells[*index]);
+    let control = plan.controls.iter().map(|index| *index as usize).find(is_good);
+    let index = control.or_else(|| plan.runnable().map(|(index, _)| index).find(is_good))?;
+    let mut ratios = Vec::new();
+    for pair in 0..PAIRS {
+        let first = latency(job, index, 2 * pair, interrupts, tick)?;
+        let second = latency(job, index, 2 * pair + 1, interrupts, tick)?;
+        // Each order comes as often as the other.
+        let sign = if pair % 2 == 0 { 1.0 } else { -1.0 };
+        ratios.push(sign * (second.ln() - first.ln()));
+    }
+    let in_ten_blocks = minimum_detectable_effect(standard_deviation(&ratios)?, BLOCKS_OF_GRADE)?;
+    Some(Preview { grade: Grade::of(in_ten_blocks, 0), in_ten_blocks })
+}
+
+fn latency(job: &Job, index: usize, run: u32, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Option<f64> {
+    let cell = job.record.manifest.plan.cells[index];
+    let measure = &job.record.manifest.experiment.measure;
+    let iterations = job.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1);
+    // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
+    let number = u32::MAX - run;
+    let plan = RunPlan {
+        request: job.request(&cell, Arm::Aa, number),
+        warmup: measure.warmup,
+        at_least: Nanos(0),
+        iterations,
+        stop: Some(measure.stop),
+        outputs: None,
+    };
+    let worker = crate::worker::run(&job.launch(&cell, Arm::Aa, number), &plan, interrupts, tick).ok()?;
+    let slot = super::finish::Slot { cell: cell.id, arm: Arm::Aa, run: number, position: 0, session: 0, iterations };
+    let run = super::finish::store_run(slot, worker, Some(measure.stop), None);
+    run.metrics.get(LATENCY.name).copied().filter(|value| run.failure.is_none() && *value > 0.0)
+}

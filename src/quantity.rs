@@ -164,6 +164,53 @@ impl fmt::Display for Ratio {
     }
 }
 
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+/// Binary and decimal units; the binary ones are those that [`Bytes`] prints.
+const SIZES: [(&str, u64); 9] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("B", 1),
+];
+
+impl FromStr for Bytes {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        const WHAT: &str = "size";
+        const EXAMPLE: &str = "`64MiB` or `2GiB`";
+        let (number, unit) = split(text, WHAT, EXAMPLE)?;
+        let Some((_, scale)) = SIZES.iter().find(|(name, _)| *name == unit) else {
+            return Err(QuantityError::Malformed { text: text.trim().to_owned(), what: WHAT, example: EXAMPLE });
+        };
+        let bytes = (number * *scale as f64).round();
+        if bytes >= u64::MAX as f64 {
+            return Err(QuantityError::TooLarge { text: text.trim().to_owned(), what: WHAT });
+        }
+        Ok(Bytes(bytes as u64))
+    }
+}
+
+/// The shortest text that reads back as the same size: `64MiB`.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |(_, size): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*size);
+        match SIZES[..4].iter().find(whole) {
+            Some((unit, size)) => write!(f, "{}{unit}", self.0 / size),
+            None => write!(f, "{}B", self.0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +234,19 @@ mod tests {
         assert!(matches!("5 weeks".parse::<Nanos>(), Err(QuantityError::Malformed { .. })));
         assert!(matches!("5".parse::<Nanos>(), Err(QuantityError::Malformed { .. })));
         assert!(matches!("99999999999h".parse::<Nanos>(), Err(QuantityError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn sizes_read_and_print() {
+        for (text, bytes) in [("64MiB", 64 << 20), ("1.5GiB", 3 << 29), ("2MB", 2_000_000), ("7B", 7)] {
+            assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)));
+        }
+        assert_eq!(Bytes(64 << 20).to_string(), "64MiB");
+        assert_eq!(Bytes(2_000_000).to_string(), "2000000B");
+        assert_eq!(Bytes(0).to_string(), "0B");
+        assert!(matches!("64".parse::<Bytes>(), Err(QuantityError::Malformed { .. })));
+        assert!(matches!("64mb".parse::<Bytes>(), Err(QuantityError::Malformed { .. })));
+        assert!(matches!("-1MiB".parse::<Bytes>(), Err(QuantityError::Negative { .. })));
     }
 
     #[test]

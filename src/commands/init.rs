@@ -9,6 +9,7 @@ use super::print;
 use crate::cli::InitArgs;
 use crate::error::{Error, ExitCode};
 use crate::onnx::{self, ModelHeader, ShapeProblem};
+use crate::spec::fitting_name;
 use crate::spec::model::{InputPoint, Values};
 use crate::ui::Ui;
 
@@ -59,12 +60,22 @@ fn experiment_name(files: &[PathBuf]) -> String {
     valid_name(&raw.unwrap_or_default().to_string_lossy())
 }
 
-/// The same text with every character that names may not have as `-`.
+/// A name that looks like the text.
 fn valid_name(text: &str) -> String {
-    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
-    let name: String = text.chars().map(kept).take(64).collect();
-    let name = name.trim_start_matches(['.', '_', '-']).to_owned();
+    let name = fitting_name(text);
     if name.is_empty() { "models".to_owned() } else { name }
+}
+
+/// The name, or with the first number behind it that makes it another.
+fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
+    if !taken.contains(name) {
+        return name.to_owned();
+    }
+    // Room for the number; names are ASCII.
+    let short = &name[..name.len().min(56)];
+    let numbered = (2..=taken.len() + 2).map(|number| format!("{short}-{number}"));
+    let mut free = numbered.filter(|name| !taken.contains(name));
+    free.next().expect("more numbers than names are tried")
 }
 
 /// The text. `folder` is where the file will lie; `None` gives absolute paths.
@@ -84,10 +95,9 @@ fn specification(name: &str, models: &[(PathBuf, ModelHeader)], folder: Option<&
         for input in &header.signature.inputs {
             let _ = writeln!(text, "  # {}", tensor(input));
         }
-        let mut entry_name = valid_name(&path.file_stem().unwrap_or_default().to_string_lossy());
-        while !names.insert(entry_name.clone()) {
-            entry_name.push_str("-2");
-        }
+        let stem = valid_name(&path.file_stem().unwrap_or_default().to_string_lossy());
+        let entry_name = first_free(&stem, &names);
+        names.insert(entry_name.clone());
         let _ = writeln!(text, "  - name: {}", quoted(&entry_name));
         let _ = writeln!(text, "    path: {}", quoted(&path_from(folder, path)?));
         if common.is_none() && !dimensions.is_empty() {
@@ -170,9 +180,15 @@ mod tests {
 
     #[test]
     fn names_become_valid() {
-        assert_eq!(valid_name("my model (1)"), "my-model--1-");
-        assert_eq!(valid_name("_.x"), "x");
+        assert_eq!(valid_name("my net (1)"), "my-net-1");
         assert_eq!(valid_name("äöü"), "models");
+    }
+
+    #[test]
+    fn equal_names_are_numbered() {
+        let taken = BTreeSet::from(["net".to_owned(), "net-2".to_owned()]);
+        assert_eq!(first_free("net", &taken), "net-3");
+        assert_eq!(first_free("other", &taken), "other");
     }
 
     #[test]

@@ -22,7 +22,10 @@ pub struct OnnxError {
 pub enum OnnxErrorKind {
     /// Nothing is there.
     #[error("there is no such file")]
-    Missing,
+    Missing {
+        /// The path that looks most like it.
+        near: Option<PathBuf>,
+    },
     /// A folder, a pipe or a device.
     #[error("this is not a file")]
     NotAFile,
@@ -69,7 +72,10 @@ pub enum OnnxErrorKind {
 impl miette::Diagnostic for OnnxError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         let help: Box<dyn fmt::Display> = match &self.kind {
-            OnnxErrorKind::Missing => Box::new("a path in a spec is relative to the folder of that spec"),
+            OnnxErrorKind::Missing { near: Some(near) } => Box::new(format!("did you mean `{}`?", near.display())),
+            OnnxErrorKind::Missing { near: None } => {
+                Box::new("`perfrun inspect FOLDER` shows every model below a folder")
+            }
             OnnxErrorKind::NotAFile => Box::new("name an .onnx file"),
             OnnxErrorKind::GitLfsPointer { bytes } => {
                 let size = bytes.map(|bytes| format!(" ({bytes} bytes)")).unwrap_or_default();

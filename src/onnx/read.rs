@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::near_path;
+
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
@@ -83,7 +85,7 @@ pub fn read_header(path: &Path) -> Result<ModelHeader, OnnxError> {
 /// Looks before it opens, because opening a named pipe waits for ever.
 fn open(path: &Path) -> Result<(File, u64), OnnxErrorKind> {
     let missing_or_io = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OnnxErrorKind::Missing,
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OnnxErrorKind::Missing { near: near_path(path) },
         _ => OnnxErrorKind::Io(error),
     };
     let metadata = std::fs::metadata(path).map_err(missing_or_io)?;
@@ -232,7 +234,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             read_header(&path).unwrap_err().kind
         };
-        assert!(matches!(read_header(&folder.path().join("no.onnx")).unwrap_err().kind, OnnxErrorKind::Missing));
+        assert!(matches!(read_header(&folder.path().join("no.onnx")).unwrap_err().kind, OnnxErrorKind::Missing { .. }));
         assert!(matches!(read_header(folder.path()).unwrap_err().kind, OnnxErrorKind::NotAFile));
         assert!(matches!(kind(b""), OnnxErrorKind::Empty));
         let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 99\n";

@@ -18,18 +18,22 @@ impl Axes {
     /// devices that has more than one entry, against its first (DESIGN 5).
     pub(super) fn compared(&self, selector: Option<&Selector>) -> Option<Compared> {
         let Some(selector) = selector else {
-            let axes = [(Axis::Variants, &self.variants), (Axis::Models, &self.models), (Axis::Devices, &self.devices)];
-            let (axis, names) = axes.into_iter().find(|(_, names)| names.len() > 1)?;
-            let selector = Selector(BTreeMap::from([(axis.singular().to_owned(), vec![names[0].clone()])]));
+            let axis = Axis::COMPARED_UNASKED.into_iter().find(|axis| self.names(*axis).len() > 1)?;
+            let first = self.names(axis)[0].clone();
+            let selector = Selector(BTreeMap::from([(axis.singular().to_owned(), vec![first])]));
             return Some(Compared { axes: vec![axis], selector, is_default: true });
         };
-        // A key that is no axis is a dimension of the input.
-        let names = |axis: Axis| {
-            let is_dimension = |key: &String| Axis::ALL.iter().all(|other| other.singular() != key);
-            selector.0.keys().any(|key| key == axis.singular() || (axis == Axis::Inputs && is_dimension(key)))
-        };
-        let axes = Axis::ALL.into_iter().filter(|axis| names(*axis)).collect();
-        Some(Compared { axes, selector: selector.clone(), is_default: false })
+        Some(Compared { axes: selector.axes(), selector: selector.clone(), is_default: false })
+    }
+
+    /// The names on an axis that can be compared unasked.
+    fn names(&self, axis: Axis) -> &[String] {
+        match axis {
+            Axis::Models => &self.models,
+            Axis::Variants => &self.variants,
+            Axis::Devices => &self.devices,
+            Axis::Inputs => &[],
+        }
     }
 
     /// Finds the baseline cell of each group.

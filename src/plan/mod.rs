@@ -221,28 +221,3 @@ impl Plan {
 fn names_on(coordinates: &Coordinates<'_>, axes: &[Axis]) -> String {
     axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
 }
-
-impl Axis {
-    /// Every axis, in plan order.
-    pub const ALL: [Axis; 4] = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices];
-
-    /// The word for one entry of the axis, as selectors and tables use it.
-    pub fn singular(self) -> &'static str {
-        match self {
-            Axis::Models => "model",
-            Axis::Inputs => "input",
-            Axis::Variants => "variant",
-            Axis::Devices => "device",
-        }
-    }
-
-    /// The key of the specification.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Axis::Models => "models",
-            Axis::Inputs => "inputs",
-            Axis::Variants => "variants",
-            Axis::Devices => "devices",
-        }
-    }
-}

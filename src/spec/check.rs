@@ -8,6 +8,7 @@ use std::str::FromStr;
 use crate::quantity::QuantityError;
 
 use super::document::{Node, Place, exists, key_span, value_span};
+use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
 
 /// Collects what is wrong with the meaning of a document.
@@ -19,12 +20,14 @@ pub(super) struct Check<'a> {
     pub(super) problems: Vec<Problem>,
     /// What does not.
     pub(super) warnings: Vec<Problem>,
+    /// What one key means for another.
+    pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Check<'a> {
     /// A check of the document `root`, of which the places `damaged` are not to be relied on.
     pub(super) fn new(sources: &'a Sources, root: &'a Node, damaged: Vec<Place>) -> Self {
-        Check { sources, root, damaged, problems: Vec::new(), warnings: Vec::new() }
+        Check { sources, root, damaged, problems: Vec::new(), warnings: Vec::new(), notes: Vec::new() }
     }
 
     /// True where something at or below `place` was refused.

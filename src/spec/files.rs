@@ -108,6 +108,11 @@ pub(super) fn near_name(path: &Path) -> Option<String> {
     nearest(&wanted, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
+/// The path beside `path` whose name is most like its own.
+pub(crate) fn near_path(path: &Path) -> Option<PathBuf> {
+    Some(path.with_file_name(near_name(path)?))
+}
+
 fn with_name(path: &Path, name: &str) -> String {
     path.with_file_name(name).display().to_string()
 }

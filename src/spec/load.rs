@@ -13,6 +13,7 @@ use super::document::{Content, Node, Place, Step};
 use super::error::{Invalid, SpecError};
 use super::form::ExperimentForm;
 use super::model::Experiment;
+use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
 use super::{coerce, expand, files, overrides, schema, validate, yaml};
 
@@ -28,6 +29,8 @@ pub struct Loaded {
     pub text: String,
     /// What is right but deserves a word.
     pub warnings: Vec<Problem>,
+    /// What one key means for another, for `plan` to show.
+    pub notes: Vec<Note>,
     /// The spec with overrides as JSON with sorted keys, without defaults: what a hash of it is taken of.
     pub canonical: Value,
     /// The folder that paths are relative to.
@@ -76,8 +79,7 @@ fn read(path: &Path) -> Result<String, SpecError> {
 }
 
 fn missing_hint(path: &Path) -> Option<String> {
-    let near = files::near_name(path)?;
-    Some(format!("did you mean `{}`?", path.with_file_name(near).display()))
+    Some(format!("did you mean `{}`?", files::near_path(path)?.display()))
 }
 
 /// Reads a spec from its text. `name` is what messages call the file, and its stem the default name of the experiment;
@@ -119,11 +121,11 @@ pub fn parse(name: &str, text: &str, folder: &Path, overrides: &[String]) -> Res
     let mut check = Check::new(&sources, &root, damaged);
     let experiment = expand::expand(&form, folder, &default_name, &mut check);
     problems.append(&mut check.problems);
-    let warnings = std::mem::take(&mut check.warnings);
+    let (warnings, notes) = (std::mem::take(&mut check.warnings), std::mem::take(&mut check.notes));
     if !problems.is_empty() {
         return Err(invalid(problems));
     }
-    Ok(Loaded { experiment, text: text.to_owned(), warnings, canonical, folder: folder.to_owned() })
+    Ok(Loaded { experiment, text: text.to_owned(), warnings, notes, canonical, folder: folder.to_owned() })
 }
 
 fn not_a_map(sources: &Sources, root: &Node) -> Option<Problem> {

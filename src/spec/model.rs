@@ -193,6 +193,34 @@ pub enum Axis {
     Devices,
 }
 
+impl Axis {
+    /// Every axis, in plan order.
+    pub const ALL: [Axis; 4] = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices];
+
+    /// Where nothing says what is compared, the first of these that has more than one entry (DESIGN 5).
+    pub const COMPARED_UNASKED: [Axis; 3] = [Axis::Variants, Axis::Models, Axis::Devices];
+
+    /// The word for one entry of the axis, as selectors and tables use it.
+    pub fn singular(self) -> &'static str {
+        match self {
+            Axis::Models => "model",
+            Axis::Inputs => "input",
+            Axis::Variants => "variant",
+            Axis::Devices => "device",
+        }
+    }
+
+    /// The key of the specification.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Axis::Models => "models",
+            Axis::Inputs => "inputs",
+            Axis::Variants => "variants",
+            Axis::Devices => "devices",
+        }
+    }
+}
+
 /// Changes to the product of the axes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matrix {
@@ -209,6 +237,17 @@ pub struct Matrix {
 /// A pattern is a name or a glob; several for one key mean any of them. `cuda` matches every `cuda:N`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selector(pub BTreeMap<String, Vec<String>>);
+
+impl Selector {
+    /// The axes that it names, in plan order; a key that is no axis is a dimension of the input.
+    pub fn axes(&self) -> Vec<Axis> {
+        let is_dimension = |key: &String| Axis::ALL.iter().all(|axis| axis.singular() != key);
+        let names = |axis: &Axis| {
+            self.0.keys().any(|key| key == axis.singular() || (*axis == Axis::Inputs && is_dimension(key)))
+        };
+        Axis::ALL.into_iter().filter(names).collect()
+    }
+}
 
 /// `model=mlp|cnn,batch=1`, as `--only` reads it.
 impl std::fmt::Display for Selector {

@@ -161,6 +161,9 @@ impl Setting<'_> {
             let names: Vec<String> = nodes.iter().filter_map(|node| entry_name(node, list)).collect();
             let first = segments[0];
             let problem = self.sources.problem(first.span, format!("no {kind} is named `{}`", first.text));
+            if names.is_empty() {
+                return Err(problem.with_hint(format!("there is none; set the whole list: `{}=[...]`", path.join("."))));
+            }
             return Err(match suggestion(first.text, names.iter().map(String::as_str).collect::<Vec<_>>(), kind) {
                 Some(hint) => problem.with_hint(hint),
                 None => problem,
@@ -202,6 +205,7 @@ fn entries_of<'a>(node: &'a mut Node, path: &[&str], span: Span) -> &'a mut Vec<
         let old = node.clone();
         *node = match path {
             [.., "threads"] if old.as_text().is_some() => Node::map(span, vec![("intra", old)]),
+            [.., "margin"] if old.as_text().is_some() => Node::map(span, vec![("default", old)]),
             _ => Node::map(span, Vec::new()),
         };
     }

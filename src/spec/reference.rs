@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::metric::{Direction, METRICS, Metric, SPEEDUP, Statistic, Unit};
+
 use super::schema;
 
 /// A spec with every key and its default, commented: `docs/reference/spec-full.yaml`.
@@ -39,15 +41,19 @@ fn definitions() -> impl Iterator<Item = (&'static str, &'static Value)> {
     definitions.into_iter().flatten().map(|(name, definition)| (name.as_str(), definition))
 }
 
-/// True for what is worth a heading: keys, choices, and texts with a rule. The rest is told where it is used.
+/// True for what is worth a heading: keys, choices, and texts with a rule or examples. The rest is told where it is
+/// used.
 fn has_section(definition: &Value) -> bool {
-    ["properties", "oneOf", "pattern"].iter().any(|keyword| definition.get(keyword).is_some())
+    ["properties", "oneOf", "pattern", "examples"].iter().any(|keyword| definition.get(keyword).is_some())
 }
 
 fn section(text: &mut String, name: &str, definition: &'static Value) {
     push(text, format_args!("\n## {name}\n\n{}\n", description(definition)));
     if let Some(pattern) = definition.get("pattern").and_then(Value::as_str) {
         push(text, format_args!("\nPattern: `{pattern}`\n"));
+    }
+    if name == "metric" {
+        metrics(text);
     }
     keys(text, definition);
     if let Some(alternatives) = definition.get("oneOf").and_then(Value::as_array) {
@@ -62,6 +68,37 @@ fn section(text: &mut String, name: &str, definition: &'static Value) {
             push(text, format_args!("\n### {name} with `mode: {mode}`\n\n{}\n", description(alternative)));
             keys(text, alternative);
         }
+    }
+}
+
+/// What references can name.
+fn metrics(text: &mut String) {
+    text.push_str("\n| metric | unit of its values | better | meaning |\n|---|---|---|---|\n");
+    for metric in METRICS.iter().chain([&SPEEDUP]) {
+        let (stem, meaning) = (metric.stem(), metric.meaning);
+        push(text, format_args!("| `{stem}` | {} | {} | {meaning} |\n", unit(metric), better(metric)));
+    }
+    let names: Vec<String> = Statistic::NAMES.iter().map(|(name, _)| format!("`latency.{name}`")).collect();
+    push(text, format_args!("\nStatistics: {}.\n", names.join(", ")));
+    text.push_str("`stddev` is the standard deviation, `cv` that over the mean.\n");
+    text.push_str("All but latency have one value a run, and so no statistic.\n");
+}
+
+fn unit(metric: &Metric) -> &'static str {
+    match metric.unit {
+        Unit::Nanoseconds => "duration",
+        Unit::Bytes => "size",
+        Unit::PerSecond => "number a second",
+        Unit::Ratio => "ratio",
+        Unit::Count => "number",
+    }
+}
+
+fn better(metric: &Metric) -> &'static str {
+    match metric.direction {
+        Direction::LowerIsBetter => "lower",
+        Direction::HigherIsBetter => "higher",
+        Direction::Neutral => "neither",
     }
 }
 
@@ -121,6 +158,7 @@ fn kind(schema: &'static Value) -> String {
             _ => "map".to_owned(),
         },
         Some(Value::String(one)) if one == "string" => "text".to_owned(),
+        Some(Value::String(one)) if one == "boolean" => "true or false".to_owned(),
         Some(Value::Array(_)) => "any scalar".to_owned(),
         _ => String::new(),
     }
@@ -175,7 +213,9 @@ mod tests {
         for key in all_keys() {
             assert!(reference.contains(&format!("| `{key}` |")), "`{key}` is missing");
         }
-        assert!(!reference.contains("|  | |"), "a type has no words");
+        for key in all_keys() {
+            assert!(!reference.contains(&format!("| `{key}` |  |")), "the type of `{key}` has no words");
+        }
     }
 
     #[test]

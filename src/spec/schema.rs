@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, transform};
 use serde_json::{Map, Value};
 
+use super::document::{Place, Step};
 use super::form::ExperimentForm;
 
 /// Names the schema for ever; a change that old specs do not survive gets a new number.
@@ -194,6 +195,29 @@ pub(super) fn default_of(map_shapes: &[&'static Value], key: &str) -> Option<&'s
     map_shapes.iter().find_map(|shape| shape.get("properties")?.get(key)?.get("default"))
 }
 
+/// A value that would do at `place`, as it is written in YAML; of a list without an example its entry's.
+pub(super) fn example(place: &Place) -> Option<String> {
+    let here = place.0.iter().fold(top(), |shapes, step| match step {
+        Step::Key(key) => property(&shapes, key),
+        Step::Index(_) => items(&shapes),
+    });
+    let first = |shapes: &[&'static Value]| shapes.iter().find_map(|shape| shape.get("examples")?.get(0)).map(flow);
+    first(&here).or_else(|| first(&items(&here)).map(|entry| format!("[{entry}]")))
+}
+
+/// A value in YAML's flow style.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Array(values) => format!("[{}]", values.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => {
+            let entries: Vec<String> = map.iter().map(|(key, value)| format!("{key}: {}", flow(value))).collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
+        Value::String(text) => text.clone(),
+        scalar => scalar.to_string(),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -235,6 +259,15 @@ mod tests {
         assert_eq!(default("/properties/variants/default"), serde_json::json!(["fp32"]));
         assert_eq!(default("/$defs/measure/properties/timeout/default"), "10m");
         assert_eq!(default("/$defs/warmup/oneOf/0/properties/tolerance/default"), "2%");
+    }
+
+    #[test]
+    fn examples_are_those_of_the_value_or_of_its_entries() {
+        let place = Place::top("choose");
+        assert_eq!(example(&place.key("best")).as_deref(), Some("latency"));
+        assert_eq!(example(&place.key("within")).as_deref(), Some("[{ metric: latency.p95, max: 20ms }]"));
+        assert_eq!(example(&place.key("within").index(0).key("where")).as_deref(), Some("{ variant: fp32 }"));
+        assert_eq!(example(&Place::top("seed")), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::quantity::{Nanos, QuantityError, Ratio};
 
 use super::document::{Node, Place, Step, key_span, value_span};
 use super::form::{DURATION_PATTERN, NAME_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN};
+use super::name::fitting_name;
 use super::nearest::{list, nearest, suggestion};
 use super::problem::{Problem, Sources};
 use super::schema;
@@ -63,7 +64,13 @@ impl Wording<'_> {
         }
         let problem = self.at_value(place, format!("{} is {shown}; it must be {wanted}", place.name()));
         let is_number = types.iter().any(|kind| kind == "integer") && shown.trim_matches('`').parse::<f64>().is_ok();
-        if is_number && shown.starts_with('`') { problem.with_hint("write the number without quotes") } else { problem }
+        if is_number && shown.starts_with('`') {
+            return problem.with_hint("write the number without quotes");
+        }
+        match schema::example(place) {
+            Some(example) => problem.with_hint(format!("write for example `{example}`")),
+            None => problem,
+        }
     }
 
     /// None of these values.
@@ -106,7 +113,12 @@ impl Wording<'_> {
         }
         let mode = value_text(self.json, &place.key("mode")).map(|mode| format!(" with `mode: {mode}`"));
         let message = format!("{} needs the key `{key}`{}", place.name(), mode.unwrap_or_default());
-        self.sources.problem(span, message)
+        let problem = self.sources.problem(span, message);
+        let own = schema::example(&place.key(key)).map(|example| format!("{key}: {example}"));
+        match own.or_else(|| schema::example(place)) {
+            Some(example) => problem.with_hint(format!("write for example `{example}`")),
+            None => problem,
+        }
     }
 
     /// A key that looks as none can.
@@ -182,15 +194,7 @@ impl Wording<'_> {
 
 /// The problem of a text that cannot be a name, with one that can.
 pub(super) fn bad_name(problem: Problem, what: &str, written: &str) -> Problem {
-    let fitting: String =
-        written
-            .chars()
-            .map(|character| {
-                if character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-') { character } else { '-' }
-            })
-            .collect();
-    let fitting = fitting.trim_matches(|character: char| !character.is_ascii_alphanumeric());
-    let fitting = fitting.get(..64).unwrap_or(fitting);
+    let fitting = fitting_name(written);
     let rule =
         "a name has letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and has at most 64 characters";
     let message = if written.is_empty() {
@@ -199,7 +203,7 @@ pub(super) fn bad_name(problem: Problem, what: &str, written: &str) -> Problem {
         format!("{what} is {}, which cannot be a name", quote(written))
     };
     let problem = problem.with_message(message);
-    match fitting {
+    match fitting.as_str() {
         "" => problem.with_hint(rule),
         fitting => problem.with_hint(format!("for example `{fitting}`; {rule}")),
     }

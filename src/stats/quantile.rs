@@ -151,6 +151,17 @@ pub fn quantile_is_supported(n_effective: f64, probability: f64) -> bool {
     probability.powf(n_effective.floor()) <= 0.025
 }
 
+/// The smallest effective size that [`quantile_is_supported`] accepts for this percentile, between 0 and 1.
+pub fn quantile_support(probability: f64) -> Option<u32> {
+    if !(probability > 0.0 && probability < 1.0) {
+        return None;
+    }
+    // p^n <= 0.025, solved for n; the next integers settle what rounding leaves open.
+    let near = (0.025_f64.ln() / probability.ln()).floor();
+    let smallest = [near, near + 1.0].into_iter().find(|n| quantile_is_supported(*n, probability))?;
+    (smallest <= f64::from(u32::MAX)).then_some(smallest as u32)
+}
+
 /// A sample of `count` values that stands for a larger one: type 7 quantiles at (i + 1/2) / count (DESIGN 11).
 /// A sample that is not larger stands for itself.
 pub fn representatives_sorted(sorted: &[f64], count: usize) -> Vec<f64> {
@@ -230,6 +241,7 @@ mod tests {
                 let interval = quantile_interval_sorted(&vec![1.0; n], probability, 0.95).unwrap();
                 assert_eq!(interval.rank_high.is_some(), n == smallest);
             }
+            assert_eq!(quantile_support(probability), u32::try_from(smallest).ok());
         }
         assert!(!quantile_is_supported(f64::NAN, 0.9));
         assert!(!quantile_is_supported(1e9, 1.0));

@@ -63,6 +63,11 @@ fn overrides_are_told_what_is_wrong() {
         "devices=[cpu, gpu]",
         "inputs=[1",
         "matrix.exclude.model=mlp",
+        "compare.margin.tails=3%",
+        "compare.baseline.varaint=fp32",
+        "measure.design=slice",
+        "choose.within.max=20ms",
+        "tables.t.rows=[model]",
         "name=",
     ];
     check("spec_override", "x.yaml", text, &overrides);
@@ -112,6 +117,46 @@ fn the_committed_schema_is_current() {
     assert_eq!(committed, spec::schema_text(), "stale: perfrun schema experiment > schemas/experiment.schema.json");
 }
 
+/// Lines of a spec of which any may be left out, with values of any kind that is valid beside all the others.
+fn valid_spec() -> impl Strategy<Value = String> {
+    let pick = |lines: &'static [&'static str]| prop::sample::select(lines);
+    let compare = (
+        pick(&["", "baseline: { variant: a }, ", "baseline: { variant: [a], device: cpu }, "]),
+        pick(&["margin: 0.3%", "margin: { default: 7%, tail: 2.5% }", "margin: { tail: 0.0123 }"]),
+        pick(&["", ", aa: off", ", aa: group"]),
+    );
+    let measure = (
+        pick(&["", "design: slices, slice_time: 30ms, ", "design: blocks, ", "cache: cold, cooldown: 0s, "]),
+        pick(&["stop: { mode: time, time: 1s }", "stop: { min_samples: 7, relative: 0.7% }", "inputs: 3"]),
+        pick(&["", ", warmup: { mode: samples, count: 3 }", ", warmup: { tolerance: 0.1% }"]),
+    );
+    let best = ["latency", "latency.p99", "throughput", "peak_rss", "speedup", "latency.cv"];
+    let bounds = [
+        "",
+        "{ metric: latency.p95, max: 0.3ms, where: { batch: 1, variant: b* } }",
+        "{ metric: speedup, min: 110% }, { metric: items, min: 0.1, max: 33.3 }",
+        "{ metric: peak_rss, max: 1.3GiB }, { metric: latency.cv, max: 7% }",
+    ];
+    let choose = (prop::sample::select(best.to_vec()), prop::sample::select(bounds.to_vec()));
+    let rest = pick(&[
+        "",
+        "budget: 90m\n",
+        "require: { grade: C, quiet: true }\n",
+        "tables: [{ name: t, rows: [model, input], columns: [variant], show: [speedup, latency.p99.9] }]\n",
+    ]);
+    (compare, measure, prop::option::of(choose), rest, any::<u64>(), 1..20u32).prop_map(
+        |((baseline, margin, aa), (design, stop, warmup), choose, rest, seed, runs)| {
+            let choose = choose.map(|(best, within)| format!("choose: {{ best: {best}, within: [{within}] }}\n"));
+            format!(
+                "backend: {{ mock: {{ median: 3.3ms, noise: 0.7% }} }}\nmodels: [m, n]\nvariants: [a, b]\n\
+                 inputs: {{ batch: [1, 8] }}\nruns: {runs}\nseed: {seed}\n\
+                 compare: {{ {baseline}{margin}{aa} }}\nmeasure: {{ {design}{stop}{warmup} }}\n{}{rest}",
+                choose.unwrap_or_default()
+            )
+        },
+    )
+}
+
 /// Pieces of YAML that meet in ways nobody would write.
 const PIECES: [&str; 28] = [
     "models:",
@@ -146,6 +191,21 @@ const PIECES: [&str; 28] = [
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A record keeps the experiment, and `report` and `--resume` read it again.
+    #[test]
+    fn experiments_read_back_equal(text in valid_spec()) {
+        let loaded = match spec::parse("x.yaml", &text, Path::new(""), &[]) {
+            Ok(loaded) => loaded,
+            Err(error) => panic!("{text}\n{}", render(&error)),
+        };
+        let json = serde_json::to_string(&loaded.experiment).expect("an experiment is JSON");
+        let read: spec::model::Experiment = serde_json::from_str(&json).expect("and reads back");
+        prop_assert_eq!(read, loaded.experiment);
+        // An override meets the margin in every shape.
+        let again = spec::parse("x.yaml", &text, Path::new(""), &["compare.margin.default=2%".to_owned()]);
+        prop_assert!(again.is_ok());
+    }
 
     /// Whatever the text, the answer is a spec or problems; rendering these does not fail either.
     #[test]

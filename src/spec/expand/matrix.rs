@@ -5,53 +5,12 @@ use std::collections::HashMap;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{MatrixForm, SelectorForm};
-use crate::spec::model::{Axis as AxisName, Device, InputPoint, Matrix, Model, Selector, Variant};
+use crate::spec::model::{Axis as AxisName, Matrix, Model, Selector};
 use crate::spec::nearest::list;
-use crate::spec::selector::{SelectorError, Vocabulary};
+use crate::spec::selector::Vocabulary;
 
-use super::{Axis, MOST_CELLS, grouped};
-
-/// The axes as far as they could be read.
-pub(super) struct Axes<'a> {
-    pub(super) models: &'a Axis<Model>,
-    pub(super) inputs: &'a Axis<InputPoint>,
-    pub(super) variants: &'a Axis<Variant>,
-    pub(super) devices: &'a Axis<Device>,
-}
-
-impl Axes<'_> {
-    fn length(&self, axis: AxisName) -> usize {
-        match axis {
-            AxisName::Models => self.models.values.len(),
-            AxisName::Inputs => self.inputs.values.len(),
-            AxisName::Variants => self.variants.values.len(),
-            AxisName::Devices => self.devices.values.len(),
-        }
-    }
-
-    fn is_complete(&self, axis: AxisName) -> bool {
-        match axis {
-            AxisName::Models => self.models.is_complete,
-            AxisName::Inputs => self.inputs.is_complete,
-            AxisName::Variants => self.variants.is_complete,
-            AxisName::Devices => self.devices.is_complete,
-        }
-    }
-
-    fn vocabulary(&self) -> Vocabulary {
-        let own = self.models.values.iter().filter_map(|model| model.inputs.as_ref());
-        let points: Vec<&InputPoint> = own.flatten().chain(&self.inputs.values).collect();
-        let inputs_known = self.inputs.is_complete && self.models.is_complete;
-        Vocabulary {
-            models: self.models.names(|model| model.name.clone()),
-            inputs: inputs_known.then(|| points.iter().map(|point| point.name.clone()).collect()),
-            variants: self.variants.names(|variant| variant.name.clone()),
-            devices: self.devices.names(Device::label),
-            dimensions: inputs_known
-                .then(|| points.iter().flat_map(|point| point.dimensions.keys().cloned()).collect()),
-        }
-    }
-}
+use super::axes::Axes;
+use super::{MOST_CELLS, grouped, selection};
 
 /// Reads `matrix`, checks its names, and refuses products that no machine could run.
 pub(super) fn expand(form: &MatrixForm, axes: &Axes<'_>, check: &mut Check<'_>) -> Matrix {
@@ -75,37 +34,9 @@ fn selectors(forms: &[SelectorForm], place: &Place, vocabulary: &Vocabulary, che
         if check.is_full() {
             break;
         }
-        let place = place.index(index);
-        let patterns = form.0.0.iter().map(|(key, patterns)| {
-            (key.clone(), patterns.as_slice().iter().map(|pattern| pattern.0.clone()).collect())
-        });
-        let selector = Selector(patterns.collect());
-        for error in selector.check(vocabulary) {
-            report(&error, form, &place, check);
-        }
-        selectors.push(selector);
+        selectors.push(selection::expand(form, &place.index(index), vocabulary, check));
     }
     selectors
-}
-
-/// A selector's error at the key or the pattern that it is about.
-fn report(error: &SelectorError, form: &SelectorForm, place: &Place, check: &mut Check<'_>) {
-    let (key, pattern) = error.subject();
-    let place = place.key(key);
-    let problem = match pattern {
-        None => check.at_key(&place, error.to_string()),
-        Some(pattern) => {
-            let written = form.0.0.iter().find(|(name, _)| name == key);
-            let found = written.and_then(|(_, patterns)| {
-                patterns.places(&place).into_iter().find(|(_, written)| written.0 == pattern).map(|(place, _)| place)
-            });
-            check.at(&found.unwrap_or(place), error.to_string())
-        }
-    };
-    check.problems.push(match error.hint() {
-        Some(hint) => problem.with_hint(hint),
-        None => problem,
-    });
 }
 
 /// An added cell is one point: an axis of several entries must be named.
@@ -137,7 +68,7 @@ fn check_zip(zips: &[Vec<AxisName>], axes: &Axes<'_>, place: &Place, check: &mut
         for (position, axis) in zip.iter().enumerate() {
             let place = place.index(position);
             if used.insert(*axis, ()).is_some() {
-                check.error(&place, format!("`{}` is zipped twice", key(*axis)), "an axis walks once".to_owned());
+                check.error(&place, format!("`{}` is zipped twice", axis.plural()), "an axis walks once".to_owned());
             }
             let own = axes.models.values.iter().find(|model| model.inputs.is_some());
             if let (AxisName::Inputs, Some(model)) = (axis, own) {
@@ -148,19 +79,10 @@ fn check_zip(zips: &[Vec<AxisName>], axes: &Axes<'_>, place: &Place, check: &mut
         let complete = zip.iter().all(|axis| axes.is_complete(*axis));
         let lengths: Vec<usize> = zip.iter().map(|axis| axes.length(*axis)).collect();
         if complete && lengths.windows(2).any(|pair| pair[0] != pair[1]) {
-            let sizes = zip.iter().zip(&lengths).map(|(axis, length)| format!("`{}` has {length}", key(*axis)));
+            let sizes = zip.iter().zip(&lengths).map(|(axis, length)| format!("`{}` has {length}", axis.plural()));
             let message = format!("zipped axes need equally many entries: {}", sizes.collect::<Vec<_>>().join(", "));
             check.error(&place, message, None);
         }
-    }
-}
-
-fn key(axis: AxisName) -> &'static str {
-    match axis {
-        AxisName::Models => "models",
-        AxisName::Inputs => "inputs",
-        AxisName::Variants => "variants",
-        AxisName::Devices => "devices",
     }
 }
 
@@ -177,7 +99,7 @@ fn check_product(zips: &[Vec<AxisName>], axes: &Axes<'_>, check: &mut Check<'_>)
     for axis in [AxisName::Models, AxisName::Inputs, AxisName::Variants, AxisName::Devices] {
         let in_sum = has_own && matches!(axis, AxisName::Models | AxisName::Inputs);
         if !in_sum && !walks_along(axis) {
-            factors.push((axes.length(axis) as u128, key(axis)));
+            factors.push((axes.length(axis) as u128, axis.plural()));
         }
     }
     let cells = factors.iter().fold(1u128, |product, (count, _)| product.saturating_mul(*count));

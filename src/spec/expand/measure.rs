@@ -16,7 +16,10 @@ pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
         stop: stop(&form.stop, &place.key("stop"), check),
         inputs: form.inputs,
         timeout: positive(&form.timeout, &place.key("timeout"), check),
-        ..Measure::default()
+        design: form.design,
+        slice_time: positive(&form.slice_time, &place.key("slice_time"), check),
+        cache: form.cache,
+        cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
     };
     let longest = longest(&measure);
     if measure.timeout.0 > 0 && measure.timeout < longest && !check.is_damaged(&place) {
@@ -97,7 +100,8 @@ fn bounded_time(min_time: &DurationText, max_time: &DurationText, place: &Place,
     max
 }
 
-fn positive(text: &DurationText, place: &Place, check: &mut Check<'_>) -> Nanos {
+/// A duration that is more than zero.
+pub(super) fn positive(text: &DurationText, place: &Place, check: &mut Check<'_>) -> Nanos {
     let before = check.problems.len();
     let duration: Nanos = check.quantity(place, &text.0);
     if duration.0 == 0 && check.problems.len() == before {
@@ -107,7 +111,7 @@ fn positive(text: &DurationText, place: &Place, check: &mut Check<'_>) -> Nanos 
 }
 
 /// A ratio between 0 and 1, neither included.
-fn open_ratio(text: &RatioText, place: &Place, check: &mut Check<'_>) -> Ratio {
+pub(super) fn open_ratio(text: &RatioText, place: &Place, check: &mut Check<'_>) -> Ratio {
     let before = check.problems.len();
     let ratio: Ratio = check.quantity(place, &text.0);
     if (ratio.0 <= 0.0 || ratio.0 >= 1.0) && check.problems.len() == before {

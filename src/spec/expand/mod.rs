@@ -4,11 +4,18 @@
 //! schema refused are left out, and what depends on them is not judged. Deliberately absent: the cells themselves,
 //! which are `plan`'s; here they are only counted.
 
+mod axes;
+mod choose;
+mod compare;
+mod design;
 mod devices;
 mod inputs;
 mod matrix;
 mod measure;
+mod metric;
 mod models;
+mod selection;
+mod tables;
 mod variants;
 
 use std::path::Path;
@@ -16,7 +23,8 @@ use std::path::Path;
 use super::check::Check;
 use super::document::Place;
 use super::form::{BackendForm, ExperimentForm};
-use super::model::{Compare, Experiment, Require};
+use super::model::Experiment;
+use super::name::is_name;
 use super::wording::bad_name;
 
 /// More cells than this are a mistake: at a second each, they take twelve days.
@@ -73,9 +81,17 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let inputs = inputs::expand(form.inputs.as_ref(), &Place::top("inputs"), check);
     let variants = variants::expand(form, kind, check);
     let devices = devices::expand(&form.devices, check);
-    let axes = matrix::Axes { models: &models, inputs: &inputs, variants: &variants, devices: &devices };
+    let axes = axes::Axes { models: &models, inputs: &inputs, variants: &variants, devices: &devices };
     let matrix = matrix::expand(&form.matrix, &axes, check);
-    let measure = measure::expand(&form.measure, check);
+    let mut measure = measure::expand(&form.measure, check);
+    let mut compare = compare::expand(&form.compare, &axes, check);
+    design::check(&measure, &mut compare, &matrix, &axes, check);
+    let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));
+    if let Some(choose) = &choose {
+        choose::raise_samples(&mut measure, choose, check);
+    }
+    let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
+    let budget = compare::budget(form.budget.as_ref(), check);
     let backend = measure::backend(&form.backend, check);
     Experiment {
         name,
@@ -89,19 +105,12 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         matrix,
         measure,
         backend,
-        compare: Compare::default(),
-        budget: None,
-        require: Require::default(),
-        choose: None,
-        tables: Vec::new(),
+        compare,
+        budget,
+        require: compare::require(&form.require),
+        choose,
+        tables,
     }
-}
-
-/// True for what the schema's pattern of names accepts.
-pub(crate) fn is_name(text: &str) -> bool {
-    text.len() <= 64
-        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
 /// A count with its thousands apart: `10,000,000`.
@@ -115,6 +124,40 @@ fn grouped(count: u128) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::{Loaded, Note, Problem, SpecError, parse};
+
+    fn read(rest: &str, overrides: &[&str]) -> Result<Loaded, SpecError> {
+        let models = if rest.contains("models:") { "" } else { "models: [any]\n" };
+        let overrides: Vec<String> = overrides.iter().map(|argument| (*argument).to_owned()).collect();
+        parse("x.yaml", &format!("backend: mock\n{models}{rest}"), Path::new(""), &overrides)
+    }
+
+    fn valid(rest: &str, overrides: &[&str]) -> Loaded {
+        read(rest, overrides).unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)))
+    }
+
+    /// The experiment of a valid spec for the mock backend.
+    pub(super) fn mock(rest: &str) -> Experiment {
+        mock_with(rest, &[])
+    }
+
+    pub(super) fn mock_with(rest: &str, overrides: &[&str]) -> Experiment {
+        valid(rest, overrides).experiment
+    }
+
+    pub(super) fn notes(rest: &str) -> Vec<Note> {
+        valid(rest, &[]).notes
+    }
+
+    pub(super) fn warnings(rest: &str) -> Vec<String> {
+        valid(rest, &[]).warnings.iter().map(|warning| warning.message().to_owned()).collect()
+    }
+
+    /// What is wrong with a spec, if anything.
+    pub(super) fn problems(rest: &str) -> Vec<String> {
+        let problems = |error: &SpecError| error.problems().iter().map(Problem::message).map(str::to_owned).collect();
+        read(rest, &[]).err().as_ref().map(problems).unwrap_or_default()
+    }
 
     #[test]
     fn counts_are_grouped() {
@@ -122,11 +165,5 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");
         assert_eq!(grouped(10_000_000), "10,000,000");
-    }
-
-    #[test]
-    fn names_are_what_the_pattern_says() {
-        assert!(is_name("a") && is_name("9.x_y-Z") && is_name(&"a".repeat(64)));
-        assert!(!is_name("") && !is_name("-a") && !is_name("a b") && !is_name("é") && !is_name(&"a".repeat(65)));
     }
 }

@@ -8,10 +8,11 @@ use crate::spec::document::Place;
 use crate::spec::files::{self, FileProblem};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
 use crate::spec::model::Model;
+use crate::spec::name::{fitting_name, is_name};
 use crate::spec::selector::is_glob;
 use crate::spec::wording::bad_name;
 
-use super::{Axis, BackendKind, inputs, is_name};
+use super::{Axis, BackendKind, inputs};
 
 /// A model with the place that it comes from and the path as the user would write it.
 struct Found {
@@ -180,11 +181,8 @@ fn entry_hint(found: &Found, name: &str) -> String {
 
 /// A name that tells the file from others of its name: with its folder, else with a number.
 fn suggested(found: &Found, number: usize) -> String {
-    let fits =
-        |character: char| if character.is_ascii_alphanumeric() || ".-_".contains(character) { character } else { '-' };
-    let stem: String = found.model.name.chars().map(fits).collect();
-    let stem = stem.trim_start_matches(|character: char| !character.is_ascii_alphanumeric());
-    let stem = if stem.is_empty() { "model" } else { stem };
+    let stem = fitting_name(&found.model.name);
+    let stem = if stem.is_empty() { "model" } else { &stem };
     let folder = Path::new(&found.written).parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
     match (folder, number) {
         (_, 0) => stem.to_owned(),

@@ -9,10 +9,11 @@ use crate::spec::form::{
     ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
 use crate::spec::model::{GraphOptimization, MockFailure, MockVariant, Precision, Threads, Variant};
+use crate::spec::name::is_name;
 use crate::spec::nearest::{nearest, suggestion};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 
-use super::{Axis, BackendKind, MOST_CELLS, grouped, is_name};
+use super::{Axis, BackendKind, MOST_CELLS, grouped};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(form: &ExperimentForm, backend: BackendKind, check: &mut Check<'_>) -> Axis<Variant> {

@@ -11,7 +11,7 @@ use crate::spec::model::{GraphOptimization, Precision, Values};
 
 use super::backend::MockVariantForm;
 use super::scalar::{DimensionSize, Name, Setting, Sha256Text, VARIABLE_PATTERN};
-use super::shorthand::{OneOrMany, Ordered};
+use super::shorthand::{OneOrMany, Ordered, two_shapes};
 
 /// An entry of `models`.
 #[derive(Clone, Debug)]
@@ -120,41 +120,6 @@ pub(in crate::spec) struct ThreadsForm {
     /// Threads between operators.
     #[schemars(range(min = 1, max = 4096))]
     pub(in crate::spec) inter: Option<u32>,
-}
-
-/// Deserialize, Serialize and JsonSchema of a form that has a short and a long shape.
-macro_rules! two_shapes {
-    ($type:ident, $name:literal, $short:ident($json:ident => $read:expr), $long:ident, $schema:expr) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                match Value::deserialize(deserializer)? {
-                    short @ Value::$json(_) => serde_json::from_value(short).map($read),
-                    long => serde_json::from_value(long).map($type::$long),
-                }
-                .map_err(D::Error::custom)
-            }
-        }
-
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                match self {
-                    $type::$short(short) => short.serialize(serializer),
-                    $type::$long(long) => long.serialize(serializer),
-                }
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                let shapes: fn(&mut SchemaGenerator) -> Schema = $schema;
-                shapes(generator)
-            }
-        }
-    };
 }
 
 two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |generator| {

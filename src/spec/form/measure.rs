@@ -1,4 +1,4 @@
-//! Forms of `measure`: how a run warms up, samples and stops.
+//! Forms of `measure`: how a run warms up, samples and stops, and in which order the runs come.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::spec::model::StopStatistic;
+use crate::spec::model::{Cache, Design, StopStatistic};
 
 use super::scalar::{DurationText, RatioText};
 
-/// How one run warms up, samples and stops.
+/// How one run warms up, samples and stops, and in which order the runs come.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "measure")]
@@ -25,6 +25,14 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) inputs: u32,
     /// Deadline of one run; a run that misses it fails.
     pub(in crate::spec) timeout: DurationText,
+    /// In which order, and how many at a time, the cells that are compared run.
+    pub(in crate::spec) design: Design,
+    /// How long a cell runs before the next has its turn; only with `design: slices` and `design: duet`.
+    pub(in crate::spec) slice_time: DurationText,
+    /// What the processor's caches hold when a sample begins.
+    pub(in crate::spec) cache: Cache,
+    /// Longest wait between blocks for a processor that is throttled by heat; `0s` never waits.
+    pub(in crate::spec) cooldown: DurationText,
 }
 
 impl Default for MeasureForm {
@@ -34,6 +42,10 @@ impl Default for MeasureForm {
             stop: StopForm::Precision(PrecisionStop::default()),
             inputs: 8,
             timeout: "10m".into(),
+            design: Design::Blocks,
+            slice_time: "500ms".into(),
+            cache: Cache::Warm,
+            cooldown: "30s".into(),
         }
     }
 }

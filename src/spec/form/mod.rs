@@ -6,6 +6,7 @@
 
 mod axes;
 mod backend;
+mod judge;
 mod measure;
 mod scalar;
 mod shorthand;
@@ -19,10 +20,11 @@ use crate::spec::model::Axis;
 
 pub(super) use axes::{InputEntry, Inputs, ModelEntry, ModelForm, ThreadsEntry, VariantEntry, VariantForm};
 pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
+pub(super) use judge::{BoundForm, ChooseForm, CompareForm, CoordinateWord, MarginForm, RequireForm, TableForm};
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
 pub(super) use scalar::{
-    DURATION_PATTERN, DimensionSize, DurationText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN, RatioText,
-    SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    BoundText, DURATION_PATTERN, DimensionSize, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN,
+    RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 
@@ -55,8 +57,19 @@ pub(super) struct ExperimentForm {
     pub(super) seed: u64,
     /// Changes to the product of models, inputs, variants and devices.
     pub(super) matrix: MatrixForm,
-    /// How one run warms up, samples and stops.
+    /// How one run warms up, samples and stops, and in which order the runs come.
     pub(super) measure: MeasureForm,
+    /// What is compared with what, and how strictly.
+    pub(super) compare: CompareForm,
+    /// Time that the whole record may take. What does not fit is said before anything is measured.
+    pub(super) budget: Option<DurationText>,
+    /// What must be so on this machine before anything is measured; otherwise perfrun refuses.
+    pub(super) require: RequireForm,
+    /// A question that the report answers: which cell is best among those that keep within bounds.
+    pub(super) choose: Option<ChooseForm>,
+    /// Tables that the report shows beside its own.
+    #[schemars(length(min = 1))]
+    pub(super) tables: Vec<TableForm>,
     /// What executes the models.
     pub(super) backend: BackendForm,
 }
@@ -74,6 +87,11 @@ impl Default for ExperimentForm {
             seed: 42,
             matrix: MatrixForm::default(),
             measure: MeasureForm::default(),
+            compare: CompareForm::default(),
+            budget: None,
+            require: RequireForm::default(),
+            choose: None,
+            tables: Vec::new(),
             backend: BackendForm::Onnxruntime,
         }
     }
@@ -115,6 +133,7 @@ impl JsonSchema for SelectorForm {
             "description": "Selects cells by axis, or by a dimension such as `batch`. All keys must match; of a list, one.",
             "type": "object",
             "minProperties": 1,
+            "examples": [{ "variant": "fp32" }],
             "properties": {
                 "model": described("Names of models."),
                 "input": described("Names of inputs."),

@@ -88,6 +88,32 @@ text!(
 );
 
 text!(
+    /// A metric with the statistic that is meant.
+    MetricText,
+    "metric",
+    {
+        "description": "What is meant of a measurement: a metric's name, and for latency a statistic behind a dot. \
+                        Without one it is the median.",
+        "type": "string",
+        "minLength": 1,
+        "examples": ["latency", "latency.p95", "peak_rss"],
+    }
+);
+
+text!(
+    /// A value in the unit of a metric.
+    BoundText,
+    "quantity",
+    {
+        "description": "A value in the metric's own unit: a duration for times (`20ms`), a size for memory (`64MiB`), \
+                        a plain number for rates (`100`, a second), a ratio for ratios (`1.5` or `150%`).",
+        "type": ["string", "number"],
+        "minLength": 1,
+        "examples": ["20ms", "64MiB", 100, 1.5],
+    }
+);
+
+text!(
     /// A SHA-256.
     Sha256Text,
     "sha256",

@@ -1,4 +1,4 @@
-//! The two general shorthands: one value where a list can stand, and a map whose order matters.
+//! The general shorthands: one value where a list can stand, a map whose order matters, and a scalar in place of a map.
 //!
 //! Serde's `untagged` and `flatten` would do this with messages nobody can use; here the schema, which is checked
 //! first, carries the messages.
@@ -132,3 +132,40 @@ impl<T: JsonSchema> JsonSchema for Ordered<T> {
         json_schema!({ "type": "object", "propertyNames": { "minLength": 1 }, "additionalProperties": value })
     }
 }
+
+/// Deserialize, Serialize and JsonSchema of a form that has a short and a long shape.
+macro_rules! two_shapes {
+    ($type:ident, $name:literal, $short:ident($json:ident => $read:expr), $long:ident, $schema:expr) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                match Value::deserialize(deserializer)? {
+                    short @ Value::$json(_) => serde_json::from_value(short).map($read),
+                    long => serde_json::from_value(long).map($type::$long),
+                }
+                .map_err(D::Error::custom)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $type::$short(short) => short.serialize(serializer),
+                    $type::$long(long) => long.serialize(serializer),
+                }
+            }
+        }
+
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let shapes: fn(&mut SchemaGenerator) -> Schema = $schema;
+                shapes(generator)
+            }
+        }
+    };
+}
+
+pub(super) use two_shapes;

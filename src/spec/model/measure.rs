@@ -41,7 +41,7 @@ fn default_cooldown() -> Nanos {
 /// In which order, and how many at a time, the arms of a group run (MEASUREMENT 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "design")]
+#[schemars(rename = "design", description = "In which order, and how many at a time, the cells of a group run.")]
 pub enum Design {
     /// One run of each arm in a block, one after the other, in a counterbalanced random order.
     #[default]
@@ -57,7 +57,7 @@ pub enum Design {
 /// What the caches hold when a sample begins (MEASUREMENT 1.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "cache")]
+#[schemars(rename = "cache", description = "What the processor's caches hold when a sample begins.")]
 pub enum Cache {
     /// What the samples before left in them.
     #[default]

@@ -1,0 +1,177 @@
+//! `choose`: a metric to be best in, bounds in the units of their metrics, and the samples that percentiles take.
+
+use crate::metric::MetricReference;
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::form::{BoundForm, ChooseForm};
+use crate::spec::model::{Bound, Choose, Compare, Measure, Stop};
+use crate::spec::note::Note;
+use crate::spec::selector::Vocabulary;
+use crate::stats::quantile::quantile_support;
+
+use super::axes::Axes;
+use super::{metric, selection};
+
+/// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
+pub(super) fn expand(form: &ChooseForm, axes: &Axes<'_>, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {
+    let place = Place::top("choose");
+    let best = metric::reference(&form.best, &place.key("best"), check);
+    if let Some(best) = best {
+        metric::check_direction(best, &place.key("best"), check);
+        metric::check_speedup(best, axes, compare, &place.key("best"), check);
+    }
+    let vocabulary = axes.vocabulary();
+    let mut within = Vec::with_capacity(form.within.len());
+    for (index, form) in form.within.iter().enumerate() {
+        let place = place.key("within").index(index);
+        let Some(bound) = bound(form, &place, &vocabulary, check) else { continue };
+        metric::check_speedup(bound.metric, axes, compare, &place.key("metric"), check);
+        within.push(bound);
+    }
+    Some(Choose { best: best?, within })
+}
+
+fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Option<Bound> {
+    let of = form.of.as_ref().map(|form| selection::expand(form, &place.key("where"), vocabulary, check));
+    let metric = metric::reference(&form.metric, &place.key("metric"), check)?;
+    let is_damaged = check.is_damaged(place);
+    if form.min.is_none() && form.max.is_none() && !is_damaged {
+        let message = format!("this bound on `{metric}` has neither `min` nor `max`");
+        check.error(place, message, format!("add for example `max: {}`", metric::example(metric)));
+    }
+    let before = check.problems.len();
+    let mut read = |key: &str, text| metric::value(text, metric, &place.key(key), check);
+    let min = form.min.as_ref().and_then(|text| read("min", text));
+    let max = form.max.as_ref().and_then(|text| read("max", text));
+    if let (Some(least), Some(most), Some(min), Some(max)) = (&form.min, &form.max, min, max)
+        && min > max
+        && check.problems.len() == before
+    {
+        let message = format!("`min` is `{}`, more than `max`, `{}`: no value lies between", least.0, most.0);
+        check.error(&place.key("min"), message, None);
+    }
+    Some(Bound { metric, min, max, of: of.unwrap_or_default() })
+}
+
+/// Raises `min_samples` to what the percentiles of the question take (DESIGN 5).
+///
+/// Without it a bound on a tail would stay undecided for ever. A fixed number of samples is the author's, and is only
+/// warned of.
+pub(super) fn raise_samples(measure: &mut Measure, choose: &Choose, check: &mut Check<'_>) {
+    let stop_place = Place::top("measure").key("stop");
+    if check.is_damaged(&stop_place) {
+        return;
+    }
+    let Some((place, reference, needed)) = most_demanding(choose) else { return };
+    match &mut measure.stop {
+        Stop::Precision { max_samples, .. } if *max_samples < needed => {
+            let message =
+                format!("`{reference}` takes {needed} samples of a run, more than `max_samples`, {max_samples}");
+            let hint = format!("ask for a lower percentile, or write `measure.stop.max_samples: {needed}` or more");
+            check.error(&place, message, hint);
+        }
+        Stop::Precision { min_samples, .. } if *min_samples < needed => {
+            check.notes.push(Note::MoreSamples { reference, from: *min_samples, to: needed });
+            *min_samples = needed;
+        }
+        Stop::Precision { .. } => {}
+        Stop::Samples { count, .. } => too_few(reference, needed, ("count", *count), &stop_place, check),
+        Stop::Time { max_samples, .. } => {
+            too_few(reference, needed, ("max_samples", *max_samples), &stop_place, check);
+        }
+    }
+}
+
+fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32), stop: &Place, check: &mut Check<'_>) {
+    if written < needed {
+        let message = format!(
+            "`{reference}`, which `choose` asks for, takes {needed} samples of a run, and `{key}` is {written}"
+        );
+        let hint =
+            format!("with fewer it has no upper bound, so no cell is known to keep to it; write `{key}: {needed}`");
+        check.warn(&stop.key(key), message, hint);
+    }
+}
+
+/// The tail percentile that takes the most samples, with its place and their number.
+fn most_demanding(choose: &Choose) -> Option<(Place, MetricReference, u32)> {
+    let top = Place::top("choose");
+    let bounds = choose.within.iter().enumerate();
+    let bounds = bounds.map(|(index, bound)| (top.key("within").index(index).key("metric"), bound.metric));
+    let all = [(top.key("best"), choose.best)].into_iter().chain(bounds);
+    let tails = all.filter(|(_, reference)| reference.statistic.is_tail());
+    let needed = tails.filter_map(|(place, reference)| {
+        let needed = reference.statistic.probability().and_then(quantile_support)?;
+        Some((place, reference, needed))
+    });
+    // Of equals the first.
+    needed.reduce(|most, next| if next.2 > most.2 { next } else { most })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::metric::Statistic;
+    use crate::spec::expand::tests::{mock, mock_with, notes, warnings};
+    use crate::spec::model::Selector;
+
+    use super::*;
+
+    fn least_samples(rest: &str) -> Option<u32> {
+        match mock(rest).measure.stop {
+            Stop::Precision { min_samples, .. } => Some(min_samples),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn values_are_in_the_unit_that_is_stored() {
+        let text = "variants: [a, b]\nchoose:\n  best: throughput\n  within:\n\
+                    \x20   - { metric: latency.p95, max: 20ms, where: { variant: a } }\n\
+                    \x20   - { metric: peak_rss, max: 64MiB }\n\
+                    \x20   - { metric: throughput, min: 100, max: 1_000/s }\n\
+                    \x20   - { metric: speedup, min: 1.5 }\n\
+                    \x20   - { metric: latency.cv, max: 5% }\n";
+        let choose = mock(text).choose;
+        let within = choose.as_ref().map(|choose| choose.within.as_slice()).unwrap_or_default();
+        let bounds: Vec<_> = within.iter().map(|bound| (bound.min, bound.max)).collect();
+        assert_eq!(
+            bounds,
+            [
+                (None, Some(20e6)),
+                (None, Some(67_108_864.0)),
+                (Some(100.0), Some(1000.0)),
+                (Some(1.5), None),
+                (None, Some(0.05)),
+            ]
+        );
+        assert_eq!(within[0].of.to_string(), "variant=a");
+        assert_eq!(within[1].of, Selector::default());
+        assert_eq!(within[4].metric.statistic, Statistic::CoefficientOfVariation);
+        let best = mock_with("choose: { best: latency }", &["choose.best=throughput"]).choose.map(|choose| choose.best);
+        assert_eq!(best.map(|best| best.to_string()).as_deref(), Some("throughput"));
+    }
+
+    #[test]
+    fn percentiles_raise_the_fewest_samples() {
+        assert_eq!(least_samples("choose: { best: latency }"), Some(50));
+        assert_eq!(least_samples("choose: { best: latency.p90 }"), Some(50));
+        let two = "choose: { best: latency.p95, within: [{ metric: latency.p99, max: 1s }] }";
+        assert_eq!(least_samples(two), Some(368));
+        let raised = notes(two);
+        let [Note::MoreSamples { reference, from: 50, to: 368 }] = raised.as_slice() else { panic!("{raised:?}") };
+        assert_eq!(reference.to_string(), "latency.p99");
+        assert_eq!(least_samples("choose: { best: latency.p99.9 }"), Some(3688));
+        let enough = "choose: { best: latency.p95 }\nmeasure: { stop: { min_samples: 100 } }";
+        assert_eq!(least_samples(enough), Some(100));
+        assert!(notes(enough).is_empty());
+    }
+
+    #[test]
+    fn a_fixed_number_of_samples_stays_and_is_warned_of() {
+        let fixed = "choose: { best: latency.p95 }\nmeasure: { stop: { mode: samples, count: 71 } }";
+        let expected = "`latency.p95`, which `choose` asks for, takes 72 samples of a run, and `count` is 71";
+        assert_eq!(warnings(fixed), [expected]);
+        assert!(warnings(&fixed.replace("71", "72")).is_empty());
+        assert!(warnings("choose: { best: latency.p95 }\nmeasure: { stop: { mode: time, time: 1s } }").is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! `tables`: pivots in which every cell of the matrix has a place of its own.
+
+use std::collections::HashSet;
+
+use crate::metric::MetricReference;
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::form::{CoordinateWord, MetricText, OneOrMany, TableForm};
+use crate::spec::model::{Axis as AxisName, Compare, Matrix, TableSpec};
+
+use super::axes::Axes;
+use super::metric;
+
+/// Reads `tables`.
+pub(super) fn expand(
+    forms: &[TableForm],
+    axes: &Axes<'_>,
+    matrix: &Matrix,
+    compare: &Compare,
+    check: &mut Check<'_>,
+) -> Vec<TableSpec> {
+    let top = Place::top("tables");
+    let mut tables = Vec::with_capacity(forms.len());
+    let mut names = Vec::with_capacity(forms.len());
+    for (index, form) in forms.iter().enumerate() {
+        let place = top.index(index);
+        let mut used = Vec::new();
+        let rows = read_axes(&form.rows, &place.key("rows"), &mut used, check);
+        let columns = read_axes(&form.columns, &place.key("columns"), &mut used, check);
+        check_cover(&form.name.0, &used, axes, matrix, &place, check);
+        let show = read_metrics(&form.show, &place.key("show"), axes, compare, check);
+        names.push((place, form.name.0.clone()));
+        tables.push(TableSpec { name: form.name.0.clone(), rows, columns, show });
+    }
+    check.duplicates("tables", &names, "give each its own `name`");
+    tables
+}
+
+/// The axes of one side; an axis that stands anywhere in the table already is a problem.
+fn read_axes(
+    words: &OneOrMany<CoordinateWord>,
+    place: &Place,
+    used: &mut Vec<AxisName>,
+    check: &mut Check<'_>,
+) -> Vec<AxisName> {
+    let mut axes = Vec::new();
+    for (place, word) in words.places(place) {
+        let axis = AxisName::from(*word);
+        if used.contains(&axis) {
+            let hint = "an axis makes rows or columns, once".to_owned();
+            check.error(&place, format!("`{}` stands twice in this table", axis.singular()), hint);
+        } else {
+            used.push(axis);
+            axes.push(axis);
+        }
+    }
+    axes
+}
+
+/// Every axis of several entries must stand in the table, or several cells fall on one place.
+fn check_cover(name: &str, used: &[AxisName], axes: &Axes<'_>, matrix: &Matrix, place: &Place, check: &mut Check<'_>) {
+    if check.is_damaged(&Place::top("matrix")) {
+        return;
+    }
+    // An axis that walks with another is told by it, unless added cells break the step.
+    let walks_with_used = |axis: AxisName| {
+        let mut zips = matrix.zip.iter().filter(|zip| zip.contains(&axis));
+        matrix.include.is_empty() && zips.any(|zip| zip.iter().any(|other| used.contains(other)))
+    };
+    for axis in AxisName::ALL {
+        let count = axes.most_entries(axis);
+        let is_known = axes.is_complete(axis) && (axis != AxisName::Inputs || axes.is_complete(AxisName::Models));
+        if count > 1 && is_known && !used.contains(&axis) && !walks_with_used(axis) {
+            let word = axis.singular();
+            let message = format!(
+                "the table `{name}` says nothing of `{word}`, so the cells of {count} {} would fall on one place",
+                axis.plural()
+            );
+            check.error(place, message, format!("add `{word}` to its `rows` or `columns`"));
+        }
+    }
+}
+
+fn read_metrics(
+    texts: &OneOrMany<MetricText>,
+    place: &Place,
+    axes: &Axes<'_>,
+    compare: &Compare,
+    check: &mut Check<'_>,
+) -> Vec<MetricReference> {
+    let mut shown = Vec::new();
+    let mut seen = HashSet::new();
+    for (place, text) in texts.places(place) {
+        let Some(reference) = metric::reference(text, &place, check) else { continue };
+        if !seen.insert(reference.to_string()) {
+            check.error(&place, format!("`{reference}` stands twice"), None);
+        }
+        metric::check_speedup(reference, axes, compare, &place, check);
+        shown.push(reference);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::spec::expand::tests::{mock, problems};
+
+    use super::*;
+
+    #[test]
+    fn tables_are_read() {
+        let text = "variants: [a, b]\ntables: [{ name: t, rows: variant }, { name: u, rows: [model], columns: variant, show: [speedup] }]";
+        let tables = mock(text).tables;
+        assert_eq!((tables[0].rows.as_slice(), tables[0].columns.len()), (&[AxisName::Variants][..], 0));
+        assert_eq!(tables[0].show, [MetricReference::LATENCY]);
+        assert_eq!(tables[1].columns, [AxisName::Variants]);
+        assert!(tables[1].show[0].is_speedup());
+    }
+
+    #[test]
+    fn an_axis_that_walks_with_another_is_told_by_it() {
+        let axes = "variants: [a, b]\ninputs: { batch: [1, 8] }\ntables: [{ name: t, rows: [variant] }]\n";
+        assert_eq!(problems(axes).len(), 1);
+        assert_eq!(problems(&format!("{axes}matrix: {{ zip: [[variants, inputs]] }}")).len(), 0);
+        let include = "include: [{ variant: a, input: b8 }]";
+        assert_eq!(problems(&format!("{axes}matrix: {{ zip: [[variants, inputs]], {include} }}")).len(), 1);
+    }
+
+    #[test]
+    fn inputs_of_one_each_need_no_place() {
+        let text = "models: [{ name: x, inputs: { batch: 1 } }, { name: y, inputs: { batch: 8 } }]\n\
+                    tables: [{ name: t, rows: [model] }]";
+        assert_eq!(problems(text).len(), 0);
+    }
+}

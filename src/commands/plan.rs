@@ -15,5 +15,5 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         let text = serde_json::to_string_pretty(&prepared.plan).map_err(|error| Error::Internal(error.to_string()))?;
         return print(ui, &(text + "\n"));
     }
-    print(ui, &listing::describe(&loaded.experiment, &prepared))
+    print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared))
 }

@@ -66,7 +66,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         require_devices(&prepared)?;
     }
     if arguments.dry_run {
-        return super::print(ui, &listing::describe(&loaded.experiment, &prepared));
+        return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared));
     }
     let target = super::report::target(&place, loaded, arguments)?;
     let library = library(&loaded.experiment.backend, arguments, ui)?;

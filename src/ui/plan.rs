@@ -1,25 +1,30 @@
 //! A plan as text.
 
+mod settings;
+
 use std::fmt::Write;
 
 use super::duration;
 use crate::plan::{Plan, PlannedRun, block_order, estimate_before_measuring};
+use crate::report::format::count;
 use crate::run::Prepared;
-use crate::spec::model::Experiment;
+use crate::spec::Note;
+use crate::spec::model::{Design, Experiment};
 
 /// More cells than this are counted, not listed.
 const MOST_LISTED: usize = 200;
 
-/// Product, cells, skips, order and time of a prepared experiment.
-pub fn describe(experiment: &Experiment, prepared: &Prepared) -> String {
+/// Product, settings, cells, skips, order and time of a prepared experiment.
+pub fn describe(experiment: &Experiment, notes: &[Note], prepared: &Prepared) -> String {
     let plan = &prepared.plan;
     let mut text = String::new();
     // Writing into a String cannot fail.
     let _ = product(&mut text, experiment, plan);
+    let _ = settings::describe(&mut text, experiment, notes, plan);
     let _ = batch_dimensions(&mut text, prepared);
     let _ = cells(&mut text, prepared);
     let _ = skips(&mut text, plan);
-    let _ = order(&mut text, plan);
+    let _ = order(&mut text, experiment, plan);
     let _ = time(&mut text, experiment, plan);
     text
 }
@@ -27,7 +32,7 @@ pub fn describe(experiment: &Experiment, prepared: &Prepared) -> String {
 /// `2 models x 2 inputs x 3 variants = 12 cells; 4 excluded`.
 pub fn product_line(plan: &Plan) -> String {
     let product = &plan.product;
-    let mut line = format!("{} = {} cells", product, product.total);
+    let mut line = format!("{} = {}", product, count(product.total, "cell"));
     if product.excluded > 0 {
         let _ = write!(line, "; {} excluded", product.excluded);
     }
@@ -45,19 +50,6 @@ fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt:
     writeln!(text, "{:<10} {}", experiment.name, product_line(plan))?;
     for idle in &plan.product.idle_selectors {
         writeln!(text, "{:<11}{idle} matches no cell", "warning")?;
-    }
-    match &plan.baseline {
-        Some(baseline) => {
-            writeln!(
-                text,
-                "{:<11}{} `{}`{}",
-                "baseline",
-                baseline.axes_words(),
-                baseline.name,
-                if baseline.is_default { ", the first of its axis" } else { "" }
-            )?;
-        }
-        None => writeln!(text, "{:<11}none: every axis has one entry", "baseline")?,
     }
     Ok(())
 }
@@ -106,13 +98,18 @@ fn skips(text: &mut String, plan: &Plan) -> std::fmt::Result {
     Ok(())
 }
 
-fn order(text: &mut String, plan: &Plan) -> std::fmt::Result {
-    let groups = plan.groups.len();
+fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {
+    if experiment.measure.design == Design::Sequential {
+        return Ok(());
+    }
+    let groups = plan.groups.len() as u64;
     writeln!(text, "\norder")?;
     writeln!(
         text,
-        "  {} blocks, each with one run of every cell in {groups} groups; shuffled with seed {}, odd blocks reversed",
-        plan.runs, plan.seed
+        "  {}, each with one run of every cell in {}; shuffled with seed {}, odd blocks reversed",
+        count(u64::from(plan.runs), "block"),
+        count(groups, "group"),
+        plan.seed
     )?;
     if plan.cells.len() > MOST_LISTED {
         return Ok(());
@@ -134,11 +131,16 @@ fn time(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Re
     if cells == 0 {
         return writeln!(text, "\ntime\n  every cell is skipped; there is nothing to measure");
     }
-    let range = estimate_before_measuring(&experiment.measure, cells, plan.runs);
+    let range = estimate_before_measuring(&experiment.measure, plan, plan.runs);
+    let controls = match plan.controls.len() as u64 {
+        0 => String::new(),
+        controls => format!(" and {}", count(controls, "control")),
+    };
     writeln!(
         text,
-        "\ntime\n  {cells} cells x {} runs: {} to {}; the rehearsal at the beginning of a run measures it",
-        plan.runs,
+        "\ntime\n  {}{controls} x {}: {} to {}; the rehearsal at the beginning of a run measures it",
+        count(cells as u64, "cell"),
+        count(u64::from(plan.runs), "run"),
         duration(range.least.to_duration()),
         duration(range.most.to_duration())
     )

@@ -1,0 +1,141 @@
+//! How an experiment compares, measures and asks, in a line each; what needs no word is left out.
+
+use std::fmt::{Result, Write};
+
+use crate::metric::{Direction, MetricReference, Statistic, Unit};
+use crate::plan::{CompiledSelector, Plan, estimate_before_measuring};
+use crate::quantity::Nanos;
+use crate::report::format;
+use crate::spec::Note;
+use crate::spec::model::{Bound, Cache, Choose, Design, Experiment, Stop};
+use crate::summary::LEAST_RUNS;
+use crate::ui::duration;
+
+/// Baseline, margins, controls, design, samples, budget, conditions and questions.
+pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note], plan: &Plan) -> Result {
+    let mut line = |label: &str, words: &str| writeln!(text, "{label:<11}{words}");
+    line("baseline", &baseline(experiment, plan))?;
+    line("control", &control(notes, plan))?;
+    if let Some(design) = design(experiment) {
+        line("design", &design)?;
+    }
+    for note in notes {
+        if let Note::MoreSamples { reference, from, to } = note {
+            line("samples", &samples(experiment, *reference, *from, *to))?;
+        }
+    }
+    if let Some(budget) = experiment.budget {
+        line("budget", &self::budget(experiment, plan, budget))?;
+    }
+    let grade = experiment.require.grade.map(|grade| format!("grade {} or better", grade.letter()));
+    let quiet = experiment.require.quiet.then(|| "nobody else on the machine".to_owned());
+    let required: Vec<String> = grade.into_iter().chain(quiet).collect();
+    if !required.is_empty() {
+        line("require", &format::list(&required))?;
+    }
+    if let Some(choose) = &experiment.choose {
+        line("choose", &question(choose))?;
+        for limits in &choose.within {
+            line("", &bound(limits))?;
+            let compiled = CompiledSelector::for_plan(&limits.of, plan);
+            if !plan.cells.iter().any(|cell| compiled.matches(cell)) {
+                line("warning", &format!("choose where {} matches no cell", limits.of))?;
+            }
+        }
+    }
+    if !experiment.tables.is_empty() {
+        let names: Vec<&str> = experiment.tables.iter().map(|table| table.name.as_str()).collect();
+        line("tables", &format::list(&names))?;
+    }
+    Ok(())
+}
+
+fn baseline(experiment: &Experiment, plan: &Plan) -> String {
+    let Some(baseline) = &plan.baseline else {
+        return "none: variants, models and devices have one entry each".to_owned();
+    };
+    let first = if baseline.is_default { ", the first of its axis" } else { "" };
+    let margin = experiment.compare.margin;
+    let margins = format!("margin {}, tails {}", format::percent(margin.default.0), format::percent(margin.tail.0));
+    format!("{} `{}`{first}; {margins}", baseline.axes_words(), baseline.name)
+}
+
+fn control(notes: &[Note], plan: &Plan) -> String {
+    match plan.controls.as_slice() {
+        [] if notes.contains(&Note::NoControl) => "none: nothing is compared by design".to_owned(),
+        [] => "none: nothing checks the measurement itself".to_owned(),
+        [one] => format!("{} is measured twice", plan.path(&plan.cells[*one as usize])),
+        several => format!("{} cells are measured twice, one in each group that runs", several.len()),
+    }
+}
+
+/// Nothing for blocks and warm caches.
+fn design(experiment: &Experiment) -> Option<String> {
+    let measure = &experiment.measure;
+    let design = match measure.design {
+        Design::Blocks => None,
+        Design::Slices => Some(format!("slices of {}: the processes of a group take turns", measure.slice_time)),
+        Design::Duet => {
+            Some(format!("duet: two cells at a time on halves of the cores, slices of {}", measure.slice_time))
+        }
+        Design::Sequential => Some("sequential: cell after cell".to_owned()),
+    };
+    let cache = (measure.cache == Cache::Cold).then(|| "caches are cold before every sample".to_owned());
+    let words: Vec<String> = design.into_iter().chain(cache).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u32) -> String {
+    let mut words = format!("at least {to} in every run for `{reference}`, not {from}");
+    if let Stop::Precision { max_time, .. } = experiment.measure.stop {
+        // The time of a sample with which the limit comes just as the last one does.
+        let slowest = max_time.to_duration() / to.max(1);
+        let _ = write!(words, "; slower models than {slowest:.1?} reach `max_time`, {max_time}, before");
+    }
+    words
+}
+
+fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos) -> String {
+    let least = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs).least;
+    let (fewest, all) = (least(LEAST_RUNS as u32), least(plan.runs));
+    let time = |nanos: Nanos| duration(nanos.to_duration());
+    if fewest > budget {
+        format!("{budget}; not enough for verdicts: {LEAST_RUNS} runs of every cell take at least {}", time(fewest))
+    } else if all > budget {
+        format!("{budget}; not enough for {} runs of every cell, which take at least {}", plan.runs, time(all))
+    } else {
+        budget.to_string()
+    }
+}
+
+fn question(choose: &Choose) -> String {
+    let best = match choose.best.metric.direction {
+        Direction::HigherIsBetter => "highest",
+        Direction::LowerIsBetter | Direction::Neutral => "lowest",
+    };
+    let within = if choose.within.is_empty() { "" } else { " within" };
+    format!("{best} {}{within}", choose.best)
+}
+
+/// `latency.p95 <= 20 ms for batch=1`.
+fn bound(bound: &Bound) -> String {
+    let show = |limit: f64| value(bound.metric, limit);
+    let range = match (bound.min, bound.max) {
+        (Some(min), Some(max)) => format!("{} <= {} <= {}", show(min), bound.metric, show(max)),
+        (Some(min), None) => format!("{} >= {}", bound.metric, show(min)),
+        (None, Some(max)) => format!("{} <= {}", bound.metric, show(max)),
+        (None, None) => bound.metric.to_string(),
+    };
+    if bound.of.0.is_empty() { range } else { format!("{range} for {}", bound.of) }
+}
+
+/// A stored value as a person would write it: `20 ms`, `512 MiB`, `50/s`, `1.5`.
+fn value(reference: MetricReference, value: f64) -> String {
+    let unit = match reference.statistic {
+        Statistic::CoefficientOfVariation => Unit::Ratio,
+        _ => reference.metric.unit,
+    };
+    let scale = format::scale(unit, [value]);
+    let space = if matches!(unit, Unit::Nanoseconds | Unit::Bytes) { " " } else { "" };
+    format!("{}{space}{}", value / scale.factor, scale.unit)
+}

@@ -11,6 +11,8 @@ pub mod printable;
 
 pub mod metric;
 
+pub mod code;
+
 pub mod host;
 
 pub mod revision;

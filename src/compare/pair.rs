@@ -205,6 +205,7 @@ mod tests {
             iterations: 1,
             dynamic_outputs: false,
             nodes: BTreeMap::new(),
+            findings: Default::default(),
         }
     }
 

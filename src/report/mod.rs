@@ -13,7 +13,6 @@ pub mod privacy;
 pub mod results;
 mod template;
 pub mod view;
-pub mod warnings;
 mod write;
 
 pub use answer::{Sentence, answer};

@@ -1,11 +1,13 @@
-//! From what a worker sent to what is stored: outcome, derived metrics, warning codes.
+//! From what a worker sent to what is stored: outcome, derived metrics, the shape of the samples.
+//!
+//! The codes are set in [`super::codes`].
 
-use crate::measure::stop::StopReason;
+use super::codes;
 use crate::measure::warm::WarmupStatus;
 use crate::metric;
 use crate::plan::CellId;
 use crate::spec::model::Stop;
-use crate::stats;
+use crate::stats::{self, SampleShape};
 use crate::store::{Arm, FORMAT, Outcome, StoredRun};
 use crate::worker::WorkerRun;
 
@@ -25,9 +27,6 @@ pub struct Slot {
     /// Iterations of each sample.
     pub iterations: u32,
 }
-
-/// Reading the clock above this makes short samples doubtful (MEASUREMENT 1.2).
-const SLOW_CLOCK_NS: f64 = 200.0;
 
 /// Makes the stored run. `stop` is the rule that the run followed, `batch_size` the items of one inference.
 pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: Option<u64>) -> StoredRun {
@@ -53,7 +52,9 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
     };
     mark_late_warmup(&mut run);
     derive_metrics(&mut run, batch_size);
-    warn(&mut run, stop);
+    let durations: Vec<f64> = run.durations().collect();
+    run.shape = SampleShape::of(&durations, run.iterations);
+    run.warnings.extend(codes::of_run(&run, &durations, stop).into_iter().map(str::to_owned));
     run
 }
 
@@ -94,31 +95,6 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>) {
     if let Some(items) = batch_size {
         run.metrics.insert(metric::ITEMS.name.to_owned(), per_second * items as f64);
     }
-}
-
-fn warn(run: &mut StoredRun, stop: Option<Stop>) {
-    let mut codes = Vec::new();
-    if run.metrics.get(metric::CLOCK_OVERHEAD.name).is_some_and(|overhead| *overhead > SLOW_CLOCK_NS) {
-        codes.push("W_CLOCK_SLOW");
-    }
-    if run.warmup_status == Some(WarmupStatus::Trend) && run.arm != Arm::Pilot {
-        codes.push("W_WARMUP_TREND");
-    }
-    if run.stop_reason == Some(StopReason::TimeLimit) && matches!(stop, Some(Stop::Precision { .. })) {
-        codes.push("W_PRECISION_NOT_REACHED");
-    }
-    if !run.non_finite.is_empty() {
-        codes.push("W_OUTPUT_NONFINITE");
-    }
-    let differs = |after: &String| run.output_hash.as_ref().is_some_and(|before| before != after);
-    if run.output_hash_after.as_ref().is_some_and(differs) {
-        codes.push("W_NONDETERMINISTIC_OUTPUT");
-    }
-    let durations: Vec<f64> = run.durations().collect();
-    if stats::steady::drift(&durations).is_some_and(|drift| drift.flagged) {
-        codes.push("W_DRIFT");
-    }
-    run.warnings.extend(codes.into_iter().map(str::to_owned));
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod budget;
+mod codes;
 pub mod create;
 pub mod finish;
 pub mod job;

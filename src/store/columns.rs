@@ -109,6 +109,7 @@ fn runs(record: &Record) -> PolarsResult<DataFrame> {
         Column::new("warmup_status".into(), text(&|run| run.warmup_status.map(|status| status.name().to_owned()))),
         Column::new("stop_reason".into(), text(&|run| run.stop_reason.map(|reason| reason.name().to_owned()))),
         Column::new("late_warmup".into(), number(&|run| run.late_warmup)),
+        Column::new("shape".into(), text(&|run| run.shape.as_ref().and_then(json))),
         Column::new("warnings".into(), text(&|run| json(&run.warnings))),
         Column::new("placement".into(), text(&|run| run.placement.as_ref().and_then(json))),
         Column::new("output_shapes".into(), text(&|run| run.output_shapes.as_ref().and_then(json))),
@@ -197,6 +198,9 @@ fn read_runs(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
     let mut log_tail = table.texts("log_tail")?;
     let warmup_status = table.words("warmup_status")?;
     let stop_reason = table.words("stop_reason")?;
+    // Records from before the shape was stored have no such column.
+    let has_shape = table.frame.schema().contains("shape");
+    let mut shape = if has_shape { table.values("shape")? } else { vec![None; run.len()] };
     let mut warnings = table.values("warnings")?;
     let mut placement = table.values("placement")?;
     let mut output_shapes = table.values("output_shapes")?;
@@ -221,6 +225,7 @@ fn read_runs(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
             warmup_status: warmup_status[index],
             stop_reason: stop_reason[index],
             late_warmup: late_warmup[index],
+            shape: shape[index].take(),
             warnings: warnings[index].take().unwrap_or_default(),
             metrics: BTreeMap::new(),
             placement: placement[index].take(),

@@ -15,6 +15,7 @@ use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use crate::plan::CellId;
+use crate::stats::SampleShape;
 
 /// A member of a group in one record (DESIGN 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,7 +97,10 @@ pub struct StoredRun {
     pub stop_reason: Option<StopReason>,
     /// Counted samples at the beginning that turned out to be warm-up still (MEASUREMENT 2.4).
     pub late_warmup: u32,
-    /// Warning codes of MEASUREMENT 14.
+    /// What the counted samples look like; absent where there are none.
+    #[serde(default)]
+    pub shape: Option<SampleShape>,
+    /// Codes of MEASUREMENT 14.
     pub warnings: Vec<String>,
     /// Metrics by stored name.
     pub metrics: BTreeMap<String, f64>,
@@ -134,6 +138,7 @@ impl StoredRun {
             warmup_status: None,
             stop_reason: None,
             late_warmup: 0,
+            shape: None,
             warnings: Vec::new(),
             metrics: BTreeMap::new(),
             placement: None,

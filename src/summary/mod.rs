@@ -3,12 +3,14 @@
 //! A run gives one observation; every interval here is a t interval over runs. Percentiles of iterations are averaged
 //! over runs, and marked where the number of samples cannot support them.
 
+mod findings;
 pub mod latency;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use findings::{CellShape, Findings};
 pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latency};
 
 use crate::backend::Failure;
@@ -65,6 +67,9 @@ pub struct CellSummary {
     pub dynamic_outputs: bool,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
+    /// What is odd about the cell as a whole.
+    #[serde(default)]
+    pub findings: Findings,
 }
 
 /// Runs by outcome; their sum is the number of planned runs once a record is complete.
@@ -145,6 +150,7 @@ fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
             .and_then(|run| run.placement.as_ref())
             .map(|placement| placement.nodes.clone())
             .unwrap_or_default(),
+        findings: Findings::of(&completed),
     }
 }
 

@@ -33,6 +33,7 @@ fn scene(yaml: &str) -> Scene {
         iterations: 1,
         dynamic_outputs: false,
         nodes: BTreeMap::new(),
+        findings: Default::default(),
     };
     let summary = Summary { cells: plan.cells.iter().map(|planned| cell(planned.id)).collect(), doubles: Vec::new() };
     Scene { plan, summary, comparisons: Vec::new() }

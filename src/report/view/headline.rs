@@ -5,7 +5,7 @@ use crate::compare::Comparison;
 use crate::metric;
 use crate::plan::{Cell, Group, Plan};
 use crate::report::format::{self, Column};
-use crate::report::warnings::{Severity, warning_text};
+use crate::code::Severity;
 use crate::report::{Input, comparison_of, has_several};
 use crate::spec::model::Axis;
 use crate::stats::paired::Verdict;
@@ -113,8 +113,8 @@ impl Numbers<'_> {
             let text = why_absent(&plan.cells[index], summary);
             return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
         };
-        if is_invalid(summary) {
-            let text = "withheld: outputs with NaN or infinity".to_owned();
+        if let Some(why) = why_invalid(summary) {
+            let text = format!("withheld: {why}");
             return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
         }
         let comparison = self.comparison(index);
@@ -143,10 +143,15 @@ fn tone(comparison: Option<&Comparison>) -> &'static str {
     }
 }
 
-/// Whether a warning says that the value is not to be used (MEASUREMENT 14).
-fn is_invalid(summary: &CellSummary) -> bool {
-    let invalid = |code: &String| warning_text(code).is_some_and(|text| text.severity == Severity::Invalid);
-    summary.warnings.keys().any(invalid)
+/// Why the value is not to be used, if a code says so (MEASUREMENT 14).
+fn why_invalid(summary: &CellSummary) -> Option<&str> {
+    let codes = summary.all_codes();
+    let code = codes.keys().copied().find(|code| summary.severity(code) == Severity::Invalid)?;
+    Some(match code {
+        "W_OUTPUT_NONFINITE" => "outputs with NaN or infinity",
+        "W_COLD_UNRESOLVED" => "too short to time one by one",
+        other => other,
+    })
 }
 
 /// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
@@ -155,8 +160,7 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     // Before the record is complete runs are missing everywhere, and a notice says so.
     let lacks_runs = input.manifest.complete && completed < planned;
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs"));
-    let is_grave = |code: &String| warning_text(code).is_none_or(|text| text.severity >= Severity::Warn);
-    let grave = summary.warnings.keys().filter(|code| is_grave(code)).count();
+    let grave = summary.all_codes().keys().filter(|code| summary.severity(code) >= Severity::Warn).count();
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
     let parts: Vec<String> = runs.into_iter().chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))

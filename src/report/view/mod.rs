@@ -100,6 +100,8 @@ pub struct Notices {
     pub not_run: Option<String>,
     /// Warnings by code, the gravest first.
     pub warnings: Vec<WarningView>,
+    /// Codes that are good to know and cast no doubt.
+    pub notes: Vec<WarningView>,
     /// A warning says that a value must not be used.
     pub is_grave: bool,
     /// What else to know: sentences.
@@ -141,11 +143,15 @@ pub struct WarningView {
     pub code: String,
     /// How much it weighs.
     pub severity: String,
+    /// It casts no doubt.
+    pub is_info: bool,
     /// What was seen.
     pub meaning: String,
+    /// What that does to the number.
+    pub effect: String,
     /// What to do.
     pub remedy: String,
-    /// Which cells, with the number of runs.
+    /// How many cells and runs, and which.
     pub cells: String,
 }
 

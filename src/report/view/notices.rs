@@ -1,11 +1,11 @@
 //! What a reader has to know before the numbers: what is missing, what failed, what to doubt.
 
 use super::{FailureView, Notices, SkipView, WarningView};
+use crate::code::{self, Severity};
 use crate::plan::Skip;
 use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
-use crate::report::warnings::{Severity, WARNINGS, warning_text};
 use crate::summary::FailureCount;
 
 /// More cells than these are counted instead of named.
@@ -16,7 +16,7 @@ const LOAD: f64 = 0.1;
 
 /// All notices of a record.
 pub(super) fn notices(input: &Input<'_>) -> Notices {
-    let warnings = warnings(input);
+    let (notes, warnings): (Vec<_>, Vec<_>) = warnings(input).into_iter().partition(|warning| warning.is_info);
     let invalid = Severity::Invalid.name();
     Notices {
         partial: partial(input),
@@ -26,6 +26,7 @@ pub(super) fn notices(input: &Input<'_>) -> Notices {
         not_run: not_run(input),
         is_grave: warnings.iter().any(|warning| warning.severity == invalid),
         warnings,
+        notes,
         remarks: remarks(input),
     }
 }
@@ -124,32 +125,72 @@ fn not_run(input: &Input<'_>) -> Option<String> {
     })
 }
 
+/// Every code of the record, the gravest first.
 fn warnings(input: &Input<'_>) -> Vec<WarningView> {
-    let plan = &input.manifest.plan;
-    let mut codes: Vec<&String> = input.summary.cells.iter().flat_map(|cell| cell.warnings.keys()).collect();
-    codes.sort();
+    let cells = &input.summary.cells;
+    let mut codes: Vec<&str> = cells.iter().flat_map(|cell| cell.all_codes().into_keys()).collect();
+    codes.sort_unstable();
     codes.dedup();
-    // By gravity, as the table of texts stands; codes of a later version last.
-    codes.sort_by_key(|code| WARNINGS.iter().position(|warning| warning.code == **code).unwrap_or(WARNINGS.len()));
-    let cells_of = |code: &String| {
-        let cells = plan.cells.iter().zip(&input.summary.cells);
-        let with = cells.filter_map(|(cell, summary)| {
-            let runs = summary.warnings.get(code)?;
-            Some(format!("{} ({runs} of {})", plan.path(cell), count(u64::from(summary.runs.completed), "run")))
-        });
-        with.collect::<Vec<String>>()
-    };
-    let view = |code: &String| {
-        let text = warning_text(code);
+    let mut seen: Vec<Seen<'_>> = codes.into_iter().map(|code| Seen::new(input, code)).collect();
+    seen.sort_by_key(|seen| (std::cmp::Reverse(seen.severity), code::rank(seen.code)));
+    seen.into_iter().map(|seen| seen.view(input)).collect()
+}
+
+/// Where a code was seen.
+struct Seen<'a> {
+    code: &'a str,
+    /// The gravest that it is in any cell.
+    severity: Severity,
+    /// The cells that carry it, or that have runs that do, with the number of those runs.
+    cells: Vec<(usize, Option<u32>)>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(input: &Input<'_>, code: &'a str) -> Self {
+        let cells = input.summary.cells.iter().enumerate();
+        let cells: Vec<(usize, Option<u32>)> =
+            cells.filter_map(|(index, cell)| Some((index, *cell.all_codes().get(code)?))).collect();
+        let severity = cells.iter().map(|(index, _)| input.summary.cells[*index].severity(code)).max();
+        Seen { code, severity: severity.unwrap_or(Severity::Warn), cells }
+    }
+
+    fn view(&self, input: &Input<'_>) -> WarningView {
+        let text = code::by_name(self.code);
+        let or_nothing = |text: Option<&str>| text.unwrap_or_default().to_owned();
         WarningView {
-            code: code.clone(),
-            severity: text.map_or("unknown", |text| text.severity.name()).to_owned(),
+            code: self.code.to_owned(),
+            severity: if text.is_some() { self.severity.name() } else { "unknown" }.to_owned(),
+            is_info: self.severity == Severity::Info,
             meaning: text.map_or("This version of perfrun does not know the code.", |text| text.meaning).to_owned(),
-            remedy: text.map(|text| text.remedy).unwrap_or_default().to_owned(),
-            cells: named(&cells_of(code)),
+            effect: or_nothing(text.map(|text| text.effect)),
+            remedy: or_nothing(text.map(|text| text.remedy)),
+            cells: self.cells(input),
         }
-    };
-    codes.into_iter().map(view).collect()
+    }
+
+    /// `2 of 12 cells, 3 of 20 runs: a/b1/fp32/cpu, b/b1/fp32/cpu`: the sum first, so that one code is one line.
+    fn cells(&self, input: &Input<'_>) -> String {
+        let plan = &input.manifest.plan;
+        let measured = input.summary.cells.iter().filter(|cell| cell.runs.completed > 0).count();
+        let all = self.cells.len() == measured && measured > 1;
+        let mut text = match (self.cells.len(), measured) {
+            (_, 1) => String::new(),
+            (_, measured) if all => format!("all {measured} cells"),
+            (with, measured) => format!("{with} of {}", count(measured as u64, "cell")),
+        };
+        let runs: Vec<u32> = self.cells.iter().filter_map(|(_, runs)| *runs).collect();
+        if !runs.is_empty() {
+            let with: u32 = runs.iter().sum();
+            let of: u32 = self.cells.iter().map(|(index, _)| input.summary.cells[*index].runs.completed).sum();
+            let separator = if text.is_empty() { "" } else { ", " };
+            text = format!("{text}{separator}{with} of {}", count(u64::from(of), "run"));
+        }
+        if all {
+            return text;
+        }
+        let names: Vec<String> = self.cells.iter().map(|(index, _)| plan.path(&plan.cells[*index])).collect();
+        if text.is_empty() { named(&names) } else { format!("{text}: {}", named(&names)) }
+    }
 }
 
 fn remarks(input: &Input<'_>) -> Vec<String> {

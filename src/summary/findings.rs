@@ -1,0 +1,120 @@
+//! What is odd about a cell as a whole, and how much each of its codes weighs.
+//!
+//! Input: the completed runs of a cell and what the plan says of it. Output: codes of the cell, the shape of its
+//! samples, and what its runs met on the machine. Codes of single runs are counted in [`super::CellSummary::warnings`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{CellSummary, LEAST_RUNS};
+use crate::code::{self, Severity};
+use crate::metric;
+use crate::stats::quantile::median;
+use crate::stats::shape::OutlierCounts;
+use crate::stats::{RunGroups, run_groups};
+use crate::store::StoredRun;
+
+/// Largest over smallest run median from which runs are told to differ (MEASUREMENT 5).
+const FAR_APART: f64 = 1.10;
+
+/// An interval over runs within this makes the precision within a run unimportant (relative half width).
+const NARROW: f64 = 0.01;
+
+/// What is odd about a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Findings {
+    /// Codes of the cell as a whole.
+    pub codes: Vec<String>,
+    /// The two groups into which its runs fall, if they do; latency in nanoseconds.
+    pub run_groups: Option<RunGroups>,
+    /// What the samples of its runs look like; absent without samples.
+    pub shape: Option<CellShape>,
+}
+
+/// What the samples of a cell's runs look like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellShape {
+    /// Samples of all runs by Tukey's fences, each run's own; absent where a sample holds several iterations.
+    pub outliers: Option<OutlierCounts>,
+    /// Median over runs of the robust coefficient of variation.
+    pub robust_variation: Option<f64>,
+    /// Median over runs of the skewness.
+    pub skewness: Option<f64>,
+    /// Runs whose samples fall into several groups.
+    pub multimodal_runs: u32,
+    /// The largest number of groups in one run.
+    pub most_modes: u32,
+}
+
+impl Findings {
+    /// Of the completed runs of a cell.
+    pub(super) fn of(completed: &[&StoredRun]) -> Findings {
+        let medians: Vec<f64> =
+            completed.iter().filter_map(|run| run.metrics.get(metric::LATENCY.name)).copied().collect();
+        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let groups = run_groups(&medians);
+        let mut codes = Vec::new();
+        if (1..LEAST_RUNS).contains(&completed.len()) {
+            codes.push("W_FEW_RUNS");
+        }
+        if groups.is_some() || (medians.len() > 1 && most > FAR_APART * least) {
+            codes.push("W_BIMODAL_RUNS");
+        }
+        Findings {
+            codes: codes.into_iter().map(str::to_owned).collect(),
+            run_groups: groups,
+            shape: CellShape::of(completed),
+        }
+    }
+}
+
+impl CellShape {
+    fn of(completed: &[&StoredRun]) -> Option<CellShape> {
+        let shapes: Vec<_> = completed.iter().filter_map(|run| run.shape.as_ref()).collect();
+        let first = shapes.first()?;
+        let middle = |values: Vec<f64>| median(&values);
+        Some(CellShape {
+            outliers: shapes
+                .iter()
+                .filter_map(|shape| shape.outliers)
+                .reduce(|sum, counts| sum.plus(&counts))
+                .filter(|_| first.outliers.is_some()),
+            robust_variation: middle(shapes.iter().filter_map(|shape| shape.robust_variation).collect()),
+            skewness: middle(shapes.iter().filter_map(|shape| shape.skewness).collect()),
+            multimodal_runs: shapes.iter().filter(|shape| shape.is_multimodal).count() as u32,
+            most_modes: shapes.iter().map(|shape| shape.modes.len()).max().unwrap_or(0) as u32,
+        })
+    }
+}
+
+impl CellSummary {
+    /// Every code of the cell and of its runs, with the number of runs; the cell's own codes have none.
+    pub fn all_codes(&self) -> BTreeMap<&str, Option<u32>> {
+        let of_runs = self.warnings.iter().map(|(code, runs)| (code.as_str(), Some(*runs)));
+        of_runs.chain(self.findings.codes.iter().map(|code| (code.as_str(), None))).collect()
+    }
+
+    /// How much a code weighs in this cell; that of a later version counts as a warning.
+    ///
+    /// A precision that was not reached within runs is information where the interval over runs is narrow, and a few
+    /// runs without a steady state are a warning only.
+    pub fn severity(&self, name: &str) -> Severity {
+        let severity = code::by_name(name).map_or(Severity::Warn, |code| code.severity);
+        match name {
+            "W_PRECISION_NOT_REACHED" if self.is_narrow() => Severity::Info,
+            "W_NO_STEADY_STATE" if self.warnings.get(name).copied().unwrap_or(0) * 2 <= self.runs.completed => {
+                Severity::Warn
+            }
+            _ => severity,
+        }
+    }
+
+    fn is_narrow(&self) -> bool {
+        let estimate = self.estimate(&metric::LATENCY);
+        let interval = estimate.and_then(|estimate| Some((estimate.value, estimate.interval?)));
+        interval.is_some_and(|(value, interval)| (interval.high - interval.low) / 2.0 <= NARROW * value)
+    }
+}

@@ -54,6 +54,7 @@ fn main() {
         input_sets: 8,
         outputs: Some([("y".to_owned(), vec![1])].into()),
         slowdown: 0.0,
+        evict_bytes: None,
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();
     backend.load().unwrap();

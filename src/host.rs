@@ -3,6 +3,8 @@
 //! Every fact that cannot be read is `None`, never an error and never zero.
 //! Deliberately absent: anything that names the user or the host, and changes to settings.
 
+pub mod cache;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -10,6 +12,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+/// Where the kernel describes its processors.
+pub const CPUS: &str = "/sys/devices/system/cpu";
 
 /// What a machine is, as stored with a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +49,9 @@ pub struct Host {
     pub clock_source: Option<String>,
     /// Address-space randomisation: 0 is off.
     pub aslr: Option<u32>,
+    /// Bytes of the last level of cache that the allowed processors have, all of them together.
+    #[serde(default)]
+    pub last_level_cache_bytes: Option<u64>,
 }
 
 /// A process that used the processor while perfrun looked.
@@ -78,6 +86,7 @@ pub fn describe() -> Host {
         kernel: sysinfo::System::kernel_version().ok(),
         clock_source: read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         aslr: read_text("/proc/sys/kernel/randomize_va_space").and_then(|text| text.parse().ok()),
+        last_level_cache_bytes: allowed.as_ref().and_then(|cpus| cache::last_level_bytes(cpus, Path::new(CPUS))),
     }
 }
 

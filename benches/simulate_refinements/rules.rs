@@ -10,10 +10,10 @@ use perfrun::stats::paired::compare_paired;
 use perfrun::stats::quantile::{median, median_with_error};
 use perfrun::stats::steady::late_warmup;
 use perfrun::stats::stopping::{Location, MINIMUM_EFFECTIVE_SIZE, PrecisionCheck, next_check, precision_reached};
-use perfrun::stats::variance_stop::{LooserStop, RunLocation, looser_stop};
 use perfrun::stats::verdict::Verdict;
 use perfrun::stats::warmup::{AdaptiveWarmup, WarmupRule, WarmupStatus};
 
+use super::looser::{LooserStop, RunLocation, looser_stop};
 use super::script::{ARMS, BLOCKS, SECOND, Setting, Trace};
 
 const CONFIDENCE: f64 = 0.95;
@@ -58,7 +58,7 @@ pub(crate) enum Learned {
 pub(crate) enum EarlyEnd {
     /// A quarter of the variance of the arm's log medians suffices.
     Proposed,
-    /// As `perfrun::stats::variance_stop` has it.
+    /// The same beside the variance of pairs, not soon, and not after a trend: see `looser`.
     Guarded,
 }
 
@@ -123,7 +123,6 @@ impl Trace {
         let (start, count) = (start + late, count - late);
         let location = median(&self.durations[start..start + count]).unwrap_or(f64::NAN);
         let half_width = self.check(start, count).relative_half_width;
-        // What `variance_stop::run_location` gives, from a check that is known already.
         let error = half_width.map(|width| width / ERRORS_IN_HALF_WIDTH);
         let known = error.map(|relative_error| RunLocation { log_location: location.ln(), relative_error });
         (location, known)

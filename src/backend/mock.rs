@@ -20,7 +20,8 @@ use crate::stats::random::{Xoshiro256PlusPlus, stream_seed};
 pub struct ScriptedClock(Rc<Cell<u64>>);
 
 impl ScriptedClock {
-    fn advance(&self, nanos: u64) {
+    /// Lets time pass, in nanoseconds.
+    pub(crate) fn advance(&self, nanos: u64) {
         self.0.set(self.0.get().saturating_add(nanos));
     }
 }

@@ -25,6 +25,9 @@ pub struct CellRequest {
     /// Share by which every call is made slower, for positive controls; 0: not at all.
     #[serde(default)]
     pub slowdown: f64,
+    /// Bytes to write and read before every sample, so that it begins with cold caches; none where they stay warm.
+    #[serde(default)]
+    pub evict_bytes: Option<u64>,
 }
 
 /// What executes the model.

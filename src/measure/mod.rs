@@ -1,10 +1,12 @@
-//! The worker's loop: clock, iterations per sample, warm-up, stopping.
+//! The worker's loop: clock, iterations per sample, cold caches, warm-up, stopping.
 //!
 //! Input: a loaded backend, a clock and the rules. Output: raw samples and why the loop ended.
 //! Deliberately absent: statistics of the result, printing, files, the network.
 
 pub mod batching;
+pub mod cold;
 pub mod sampler;
+pub mod slice;
 pub mod stop;
 pub mod warm;
 
@@ -29,6 +31,13 @@ impl Samples {
             duration_ns: Vec::with_capacity(capacity),
             input: Vec::with_capacity(capacity),
         }
+    }
+
+    /// Adds samples that were taken later.
+    pub fn append(&mut self, later: Samples) {
+        self.start_ns.extend(later.start_ns);
+        self.duration_ns.extend(later.duration_ns);
+        self.input.extend(later.input);
     }
 
     /// How many samples.

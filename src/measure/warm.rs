@@ -89,9 +89,11 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
     use crate::stats::warmup::WarmupStatus as Ended;
     let mut samples = Samples::with_capacity(rule.min_samples);
     let mut warmup = AdaptiveWarmup::new(rule);
+    let started = sampler.elapsed();
     loop {
         let duration = sampler.take(iterations, &mut samples)?;
-        let status = match warmup.push(duration) {
+        // Emptying caches between samples takes time that `max_time` has to cover.
+        let status = match warmup.push_at(duration, sampler.elapsed().saturating_sub(started)) {
             None => continue,
             Some(Ended::Converged) => WarmupStatus::Converged,
             Some(Ended::Trend) => WarmupStatus::Trend,
@@ -101,17 +103,16 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
     }
 }
 
-/// Warms up until `enough(samples taken, nanoseconds spent in them)`.
+/// Warms up until `enough(samples taken, nanoseconds since it began)`.
 fn fixed<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
     iterations: u32,
     enough: impl Fn(u32, u64) -> bool,
 ) -> Result<Warmed, Failure> {
     let mut samples = Samples::default();
-    let (mut taken, mut spent) = (0, 0_u64);
-    while !enough(taken, spent) {
-        spent = spent.saturating_add(sampler.take(iterations, &mut samples)?);
-        taken += 1;
+    let started = sampler.elapsed();
+    while !enough(samples.len() as u32, sampler.elapsed().saturating_sub(started)) {
+        sampler.take(iterations, &mut samples)?;
     }
     Ok(Warmed { samples, status: WarmupStatus::Fixed })
 }

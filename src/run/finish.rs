@@ -3,10 +3,12 @@
 //! The codes are set in [`super::codes`].
 
 use super::codes;
+use crate::clock::ClockQuality;
+use crate::measure::batching::iterations_per_sample;
 use crate::measure::warm::WarmupStatus;
 use crate::metric;
 use crate::plan::CellId;
-use crate::spec::model::Stop;
+use crate::spec::model::{Cache, Stop};
 use crate::stats::{self, SampleShape};
 use crate::store::{Arm, FORMAT, Outcome, StoredRun};
 use crate::worker::WorkerRun;
@@ -26,6 +28,8 @@ pub struct Slot {
     pub session: u32,
     /// Iterations of each sample.
     pub iterations: u32,
+    /// What the caches held when a sample began.
+    pub cache: Cache,
 }
 
 /// Makes the stored run. `stop` is the rule that the run followed, `batch_size` the items of one inference.
@@ -51,10 +55,13 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
         ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
     };
     mark_late_warmup(&mut run);
-    derive_metrics(&mut run, batch_size);
+    derive_metrics(&mut run, batch_size, slot.cache);
     let durations: Vec<f64> = run.durations().collect();
     run.shape = SampleShape::of(&durations, run.iterations);
     run.warnings.extend(codes::of_run(&run, &durations, stop).into_iter().map(str::to_owned));
+    if slot.cache == Cache::Cold && is_too_short(&run) {
+        run.warnings.push("W_COLD_UNRESOLVED".to_owned());
+    }
     run
 }
 
@@ -70,7 +77,7 @@ fn mark_late_warmup(run: &mut StoredRun) {
     }
 }
 
-fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>) {
+fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
     let mut set = |name: &str, value: f64| run.metrics.insert(name.to_owned(), value);
     set(metric::WARMUP_SAMPLES.name, run.warmup.len() as f64);
     let (Some(first), true) = (run.measured.start_ns.first().copied(), run.outcome == Outcome::Completed) else {
@@ -82,6 +89,10 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>) {
     let durations: Vec<f64> = run.durations().collect();
     if let Some(median) = stats::quantile::median(&durations) {
         run.metrics.insert(metric::LATENCY.name.to_owned(), median);
+    }
+    // Between cold samples the caches are emptied, which is no work of the model and no pause of its caller.
+    if cache == Cache::Cold {
+        return;
     }
     let late = run.late_warmup as usize;
     let (Some(begin), Some(last), Some(length)) =
@@ -97,6 +108,18 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>) {
     }
 }
 
+/// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.
+fn is_too_short(run: &StoredRun) -> bool {
+    let value = |metric: metric::Metric| run.metrics.get(metric.name).map(|value| *value as u64);
+    let (Some(overhead_ns), Some(resolution_ns)) = (value(metric::CLOCK_OVERHEAD), value(metric::CLOCK_RESOLUTION))
+    else {
+        return false;
+    };
+    let last: Vec<f64> = run.warmup.duration_ns.iter().rev().take(5).map(|duration| *duration as f64).collect();
+    let typical = stats::quantile::median(&last);
+    typical.is_some_and(|ns| iterations_per_sample(ns as u64, ClockQuality { overhead_ns, resolution_ns }) > 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +127,7 @@ mod tests {
 
     fn slot() -> Slot {
         let cell = "0123456789abcdef".parse().expect("an id");
-        Slot { cell, arm: Arm::Main, run: 3, position: 1, session: 0, iterations: 4 }
+        Slot { cell, arm: Arm::Main, run: 3, position: 1, session: 0, iterations: 4, cache: Cache::Warm }
     }
 
     fn samples(durations: &[u64]) -> Samples {
@@ -129,6 +152,27 @@ mod tests {
         assert!((run.metrics[metric::THROUGHPUT.name] - expected).abs() < 1e-3);
         assert!((run.metrics[metric::ITEMS.name] - 8.0 * expected).abs() < 1e-2);
         assert!(!run.metrics.contains_key(metric::TIME_TO_STEADY.name));
+    }
+
+    #[test]
+    fn cold_samples_have_no_throughput_and_must_be_long_enough_for_the_clock() {
+        let slot = Slot { iterations: 1, cache: Cache::Cold, ..slot() };
+        let clock = [(metric::CLOCK_OVERHEAD, 20.0), (metric::CLOCK_RESOLUTION, 1.0)];
+        let clock = clock.map(|(metric, value)| (metric.name.to_owned(), value));
+        for (duration, warnings) in [(20_000, &[][..]), (19_999, &["W_COLD_UNRESOLVED"])] {
+            let worker = WorkerRun {
+                metrics: clock.clone().into(),
+                warmup: samples(&[duration; 6]),
+                measured: samples(&[duration; 6]),
+                ..WorkerRun::default()
+            };
+            let run = store_run(slot, worker, None, Some(8));
+            assert_eq!(run.metrics[metric::LATENCY.name], duration as f64);
+            assert!(
+                !run.metrics.contains_key(metric::THROUGHPUT.name) && !run.metrics.contains_key(metric::ITEMS.name)
+            );
+            assert_eq!(run.warnings, warnings);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::backend::request::MockRequest;
 use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use crate::onnx::Resolved;
 use crate::plan::{Cell, CellId};
-use crate::spec::model::{Backend, GraphOptimization, InputPoint, Variant};
+use crate::spec::model::{Backend, Cache, GraphOptimization, InputPoint, Variant};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
 use crate::store::{Arm, Outcome, Record, StoredRun};
 use crate::worker::Launch;
@@ -197,7 +197,17 @@ impl Job {
             input_sets: manifest.experiment.measure.inputs,
             outputs: self.pilot(cell).and_then(|pilot| pilot.output_shapes.clone()),
             slowdown: self.variant(cell).slowdown.0,
+            evict_bytes: self.evict_bytes(),
         }
+    }
+
+    /// What has to be overwritten before every sample that is to find cold caches: twice the last level.
+    fn evict_bytes(&self) -> Option<u64> {
+        /// More than most machines have, where this one does not say.
+        const UNKNOWN_CACHE: u64 = 64 << 20;
+        let manifest = &self.record.manifest;
+        let cache = manifest.host.last_level_cache_bytes.unwrap_or(UNKNOWN_CACHE);
+        (manifest.experiment.measure.cache == Cache::Cold).then(|| cache.saturating_mul(2))
     }
 
     fn onnxruntime(&self, cell: &Cell) -> OnnxruntimeRequest {

@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::measure::batching::iterations_per_sample;
 use crate::metric;
 use crate::quantity::{Nanos, Ratio};
-use crate::spec::model::{Backend, Measure, Stop, Warmup};
+use crate::spec::model::{Backend, Cache, Measure, Stop, Warmup};
 use crate::stats::autocorrelation::autocorrelation_time;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
@@ -61,7 +61,8 @@ pub fn rehearse(
         };
         let position = done as u32;
         let session = job.session();
-        let slot = Slot { cell: cell.id, arm: Arm::Pilot, run: 0, position, session, iterations: 1 };
+        let cache = job.record.manifest.experiment.measure.cache;
+        let slot = Slot { cell: cell.id, arm: Arm::Pilot, run: 0, position, session, iterations: 1, cache };
         let run = store_run(slot, worker, None, job.batch_size(&cell));
         run.write(&job.record.folder)?;
         events(&Event::Rehearsed { done: done + 1, total, run: &run });
@@ -76,9 +77,11 @@ pub fn rehearse(
     Ok(Ended::Complete)
 }
 
-/// The largest number of iterations that any arm of a group needs (DESIGN 11); 0 where no cell of it ran.
+/// The largest number of iterations that any arm of a group needs (DESIGN 11); 0 where no cell of it ran. Only the
+/// first iteration of a sample finds cold caches, so there is one where that is asked for.
 fn iterations_by_group(job: &Job) -> Vec<u32> {
     let plan = &job.record.manifest.plan;
+    let most = if job.record.manifest.experiment.measure.cache == Cache::Cold { 1 } else { u32::MAX };
     let needed = |cell: &u32| {
         let pilot = job.pilot(&plan.cells[*cell as usize])?;
         let clock = ClockQuality {
@@ -87,7 +90,18 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
         };
         Some(iterations_per_sample(iteration_ns(pilot)?, clock))
     };
-    plan.groups.iter().map(|group| group.cells.iter().filter_map(needed).max().unwrap_or(0)).collect()
+    plan.groups.iter().map(|group| group.cells.iter().filter_map(needed).max().unwrap_or(0).min(most)).collect()
+}
+
+/// Typical time from the start of a sample to the start of the next: emptying caches takes its time too.
+fn sample_ns(pilot: &StoredRun, measure: &Measure, iterations: u32) -> u64 {
+    let together = iteration_ns(pilot).unwrap_or(0).saturating_mul(u64::from(iterations.max(1)));
+    let starts = &pilot.warmup.start_ns;
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+    match measure.cache {
+        Cache::Cold => median(&gaps).map_or(together, |gap| gap as u64),
+        Cache::Warm => together,
+    }
 }
 
 /// Typical duration of an iteration: the median of a pilot's last five samples (MEASUREMENT 1.3).
@@ -131,8 +145,7 @@ pub fn estimate(job: &Job) -> Option<Duration> {
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
 /// makes of them.
 fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
-    let iteration = iteration_ns(pilot).unwrap_or(0);
-    let sample = iteration.saturating_mul(u64::from(iterations.max(1))).max(1);
+    let sample = sample_ns(pilot, measure, iterations).max(1);
     let (noise, correlation) = noise(pilot).unwrap_or((0.0, 1.0));
     let metric_of = |metric: metric::Metric| pilot.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
     let start = metric_of(metric::SPAWN) + metric_of(metric::LOAD) + metric_of(metric::FIRST_INFERENCE);

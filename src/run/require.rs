@@ -58,7 +58,15 @@ fn latency(job: &Job, index: usize, run: u32, interrupts: &Interrupts, tick: &mu
         outputs: None,
     };
     let worker = crate::worker::run(&job.launch(&cell, Arm::Aa, number), &plan, interrupts, tick).ok()?;
-    let slot = super::finish::Slot { cell: cell.id, arm: Arm::Aa, run: number, position: 0, session: 0, iterations };
+    let slot = super::finish::Slot {
+        cell: cell.id,
+        arm: Arm::Aa,
+        run: number,
+        position: 0,
+        session: 0,
+        iterations,
+        cache: measure.cache,
+    };
     let run = super::finish::store_run(slot, worker, Some(measure.stop), None);
     run.metrics.get(LATENCY.name).copied().filter(|value| run.failure.is_none() && *value > 0.0)
 }

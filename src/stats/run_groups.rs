@@ -47,8 +47,8 @@ pub fn run_groups(values: &[f64]) -> Option<RunGroups> {
     let (lower, upper) = ordered.split_at(cut);
     let (low, high) = (mean(lower)?, mean(upper)?);
     let freedom = |group: &[f64]| (group.len() - 1) as f64;
-    let pooled = (freedom(lower) * variance(lower)? + freedom(upper) * variance(upper)?)
-        / (freedom(lower) + freedom(upper));
+    let pooled =
+        (freedom(lower) * variance(lower)? + freedom(upper) * variance(upper)?) / (freedom(lower) + freedom(upper));
     let is_apart = high - low > LEAST_DISTANCE * pooled.sqrt() && high > low * (1.0 + LEAST_DIFFERENCE);
     is_apart.then_some(RunGroups { low, low_runs: lower.len(), high, high_runs: upper.len() })
 }

@@ -151,13 +151,7 @@ mod tests {
     }
 
     fn told(shape: &SampleShape) -> [bool; 5] {
-        [
-            shape.has_outliers(),
-            shape.is_multimodal,
-            shape.is_skewed(),
-            shape.is_noisy(),
-            shape.is_first_sample_slow(),
-        ]
+        [shape.has_outliers(), shape.is_multimodal, shape.is_skewed(), shape.is_noisy(), shape.is_first_sample_slow()]
     }
 
     #[test]
@@ -173,8 +167,11 @@ mod tests {
         let mut stalls = normal(500, 2);
         stalls.iter_mut().skip(10).step_by(50).for_each(|value| *value = 130.0);
         assert_eq!(told(&SampleShape::of(&stalls, 1).unwrap()), [true, true, true, false, false]);
-        let groups: Vec<f64> =
-            normal(500, 3).into_iter().enumerate().map(|(index, v)| if index % 3 == 0 { v + 20.0 } else { v }).collect();
+        let groups: Vec<f64> = normal(500, 3)
+            .into_iter()
+            .enumerate()
+            .map(|(index, v)| if index % 3 == 0 { v + 20.0 } else { v })
+            .collect();
         let shape = SampleShape::of(&groups, 1).unwrap();
         assert!(shape.is_multimodal && shape.modes.len() == 2);
         let scattered: Vec<f64> = normal(500, 4).into_iter().map(|value| 100.0 + 15.0 * (value - 100.0)).collect();

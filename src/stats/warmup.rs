@@ -3,7 +3,7 @@
 //! Input: the durations of warm-up samples as they come. Output: that warm-up is over, and how it ended.
 //! The rule compares the second quarter with the last half of everything seen, so that a slow trend of any time
 //! constant is only accepted once it is flat over a factor of two in time. Deliberately absent: the clock; time is the
-//! sum of the durations.
+//! sum of the durations, or what the caller says it is.
 
 use serde::{Deserialize, Serialize};
 
@@ -81,8 +81,13 @@ impl AdaptiveWarmup {
     /// Takes the duration of the next sample; `Some` when warm-up is over. Cheap except at the few points in time,
     /// each half as long again as the one before, at which the samples are compared.
     pub fn push(&mut self, duration_ns: u64) -> Option<WarmupStatus> {
+        self.push_at(duration_ns, self.elapsed_ns.saturating_add(duration_ns))
+    }
+
+    /// The same, where time passes between samples too: the sample ends `elapsed_ns` after warm-up began.
+    pub fn push_at(&mut self, duration_ns: u64, elapsed_ns: u64) -> Option<WarmupStatus> {
         self.durations.push(duration_ns as f64);
-        self.elapsed_ns = self.elapsed_ns.saturating_add(duration_ns);
+        self.elapsed_ns = elapsed_ns;
         let count = self.durations.len();
         let out_of_time = self.elapsed_ns >= self.rule.max_time_ns && count >= self.rule.hard_min_samples;
         let enough = count >= self.rule.min_samples;
@@ -115,7 +120,7 @@ impl AdaptiveWarmup {
         self.durations.len()
     }
 
-    /// The sum of the durations pushed, in nanoseconds.
+    /// Time since warm-up began, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         self.elapsed_ns
     }

@@ -61,13 +61,13 @@ impl Log {
     }
 
     /// Everything that was kept, with a line where something is left out.
-    pub(super) fn into_text(mut self) -> String {
+    pub(super) fn take_text(&mut self) -> String {
         self.take();
-        let mut bytes = self.beginning;
+        let mut bytes = std::mem::take(&mut self.beginning);
         if self.left_out > 0 {
             bytes.extend_from_slice(format!("\n... {} bytes left out ...\n", self.left_out).as_bytes());
         }
-        bytes.extend(self.end);
+        bytes.extend(std::mem::take(&mut self.end));
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

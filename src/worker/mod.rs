@@ -1,14 +1,25 @@
 //! One run in one fresh process: the protocol, the child that speaks it, and the parent that listens.
 //!
 //! The parent sleeps on the pipe while the child measures. A crash, a kill or a hang of the child is one failed run.
+//! Parent: [`run`] is one run from start to end, [`Conversation`] one of several at a time. Child: [`child::serve`].
 
 pub mod child;
+mod conversation;
+mod dialogue;
 mod exit;
 pub mod interrupt;
+mod loaded;
 pub mod lock;
 mod log;
-pub mod parent;
+mod outputs;
+mod parent;
+mod process;
 pub mod protocol;
+mod result;
 
+pub use conversation::{Conversation, StoppedAtOnce};
+pub use dialogue::{Ended, Tick};
 pub use interrupt::Interrupts;
-pub use parent::{Launch, RunPlan, WorkerRun, run};
+pub use parent::{RunPlan, run};
+pub use process::Launch;
+pub use result::WorkerRun;

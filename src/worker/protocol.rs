@@ -48,6 +48,17 @@ pub enum Command {
         /// Iterations of each sample.
         iterations: u32,
     },
+    /// Take counted samples for a while; asked again and again while others take turns. Ends with `done`.
+    Slice {
+        /// Until this much time has passed, in nanoseconds, but at least one sample.
+        time: Nanos,
+        /// Never more samples.
+        samples: u32,
+        /// Iterations of each sample.
+        iterations: u32,
+    },
+    /// Report what all slices together used, and hash the outputs for the first input set again.
+    Check,
     /// Write the outputs for the first input set as `.npy` files, named by index and output.
     Outputs {
         /// The folder, which exists.
@@ -103,7 +114,7 @@ pub enum Answer {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `outputs` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]

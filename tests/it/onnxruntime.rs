@@ -62,6 +62,7 @@ fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tem
         input_sets: 8,
         outputs: None,
         slowdown: 0.0,
+        evict_bytes: None,
     };
     let plan = RunPlan {
         request,

@@ -1,11 +1,11 @@
 //! The headline table: compared entries side by side, one row for everything else that differs.
 
 use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
+use crate::code::Severity;
 use crate::compare::Comparison;
 use crate::metric;
 use crate::plan::{Cell, Group, Plan};
 use crate::report::format::{self, Column};
-use crate::code::Severity;
 use crate::report::{Input, comparison_of, has_several};
 use crate::spec::model::Axis;
 use crate::stats::paired::Verdict;

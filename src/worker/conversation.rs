@@ -1,0 +1,140 @@
+//! One run as a conversation: several may be under way at once, each with a process of its own.
+//!
+//! A step that fails ends its conversation and nothing else. Whoever lets go of one, by [`Conversation::end`] or by
+//! dropping it, leaves no process behind.
+
+use std::fs;
+
+use super::dialogue::{Dialogue, Ended, Tick};
+use super::exit::{out_of_memory_kills, tail};
+use super::interrupt::Interrupts;
+use super::process::Launch;
+use super::protocol::{Command, PROTOCOL};
+use super::result::WorkerRun;
+use crate::backend::{CellRequest, Failure, FailureKind};
+use crate::metric;
+use crate::printable::printable;
+
+/// The user asked twice to stop; the run in flight is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoppedAtOnce;
+
+/// A worker that is asked one thing after the other.
+pub struct Conversation<'a> {
+    launch: Launch,
+    /// Or why there is none.
+    dialogue: Result<Dialogue<'a>, Failure>,
+    heard: WorkerRun,
+    kills_before: u64,
+    /// What was told and not listened to yet.
+    told_slice: bool,
+}
+
+impl<'a> Conversation<'a> {
+    /// Starts a worker, which is given up after `patience` interrupts. If it cannot be started, the first step says so.
+    pub fn start(launch: Launch, interrupts: &'a Interrupts, patience: u32) -> Self {
+        let kills_before = out_of_memory_kills();
+        let dialogue = Dialogue::start(&launch, interrupts, patience);
+        Conversation { launch, dialogue, heard: WorkerRun::default(), kills_before, told_slice: false }
+    }
+
+    /// Greets the worker and has it load a cell and run it once.
+    ///
+    /// # Errors
+    ///
+    /// A run that failed, or that the user stopped.
+    pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
+        self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
+        if let Ok(dialogue) = &self.dialogue {
+            let spawn = dialogue.started.elapsed().as_nanos() as f64;
+            self.heard.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
+        }
+        self.ask(&Command::Prepare { cell: Box::new(request) }, tick)
+    }
+
+    /// Tells the worker to do something and waits until it is done.
+    ///
+    /// # Errors
+    ///
+    /// A run that failed, or that the user stopped.
+    pub fn ask(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
+        self.tell(command, tick)?;
+        self.listen(tick)
+    }
+
+    /// Tells the worker to do something; it begins at once. [`Conversation::listen`] has to follow.
+    ///
+    /// # Errors
+    ///
+    /// A run that failed, or that the user stopped.
+    pub fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
+        self.told_slice = matches!(command, Command::Slice { .. });
+        let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
+        dialogue.tell(command, &mut self.heard, tick)
+    }
+
+    /// Waits until the worker has done what it was told.
+    ///
+    /// # Errors
+    ///
+    /// A run that failed, or that the user stopped.
+    pub fn listen(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
+        let before = self.heard.measured.len();
+        let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
+        dialogue.listen(&mut self.heard, tick)?;
+        if self.told_slice {
+            self.heard.slices.push((self.heard.measured.len() - before) as u32);
+        }
+        Ok(())
+    }
+
+    /// What the worker said so far.
+    pub fn heard(&self) -> &WorkerRun {
+        &self.heard
+    }
+
+    /// Ends the run after its last step, or after the one that failed, and with it the process.
+    ///
+    /// # Errors
+    ///
+    /// [`StoppedAtOnce`] if the user stopped it. Every other failure is data in the [`WorkerRun`].
+    pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
+        let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
+        let Conversation { launch, dialogue, mut heard, kills_before, .. } = self;
+        let (ended, log, spoke) = match dialogue {
+            Ok(dialogue) => {
+                let spoke = dialogue.spoke;
+                let (ended, log) = dialogue.end(outcome, tick);
+                (ended, printable(&log), spoke)
+            }
+            Err(_) => (outcome, String::new(), false),
+        };
+        if !log.is_empty() {
+            // The end of the log is in the run as well; a log that cannot be written loses nothing that counts.
+            let _unwritable = fs::write(&launch.log, &log);
+        }
+        match ended {
+            Ok(()) => Ok(heard),
+            Err(Ended::Stopped) => Err(StoppedAtOnce),
+            Err(Ended::Failed(failure)) => {
+                let ran_out = log.contains("memory allocation of") || out_of_memory_kills() > kills_before;
+                heard.failure = Some(explain(failure, ran_out, spoke, &launch));
+                heard.log_tail = tail(&log);
+                Ok(heard)
+            }
+        }
+    }
+}
+
+/// The failure with what its circumstances say: memory that ran out, a wrapper that never became a worker.
+fn explain(mut failure: Failure, ran_out_of_memory: bool, spoke: bool, launch: &Launch) -> Failure {
+    if failure.kind == FailureKind::Killed && ran_out_of_memory {
+        failure = Failure::new(FailureKind::OutOfMemory, format!("{}; memory ran out", failure.message));
+    }
+    failure.message = printable(&failure.message);
+    if !spoke && !launch.wrap.is_empty() && failure.kind == FailureKind::Internal {
+        failure.kind = FailureKind::Protocol;
+        failure.message = format!("behind `wrap: [{}]`: {}", launch.wrap.join(", "), failure.message);
+    }
+    failure
+}

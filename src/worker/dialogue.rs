@@ -1,0 +1,222 @@
+//! The listening side: tells a worker what to do, sleeps on the pipe, gathers what it answers.
+
+use std::io::{Read, Write};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::exit::describe_exit;
+use super::interrupt::Interrupts;
+use super::process::{Launch, PATIENCE, Process};
+use super::protocol::{Answer, Command, PROTOCOL};
+use super::result::WorkerRun;
+use crate::backend::{Failure, FailureKind};
+use crate::quantity::Nanos;
+
+/// Why a dialogue is over before its end.
+#[derive(Debug)]
+pub enum Ended {
+    /// The run failed.
+    Failed(Failure),
+    /// The user does not want to wait.
+    Stopped,
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Ended::Failed(failure)
+    }
+}
+
+/// Longest line that a worker may send: the samples of a run at its upper limit take about 3 MB.
+const LONGEST_LINE: usize = 256 << 20;
+
+/// What happens about once a second while perfrun waits.
+pub type Tick<'a> = &'a mut dyn FnMut();
+
+pub(super) struct Dialogue<'a> {
+    process: Process,
+    received: Vec<u8>,
+    pub(super) started: Instant,
+    /// How much longer the worker may keep perfrun waiting, counted from `since`.
+    left: Duration,
+    since: Instant,
+    timeout: Nanos,
+    interrupts: &'a Interrupts,
+    /// Interrupts after which the run is given up at once.
+    patience: u32,
+    /// The worker has said something that is the protocol.
+    pub(super) spoke: bool,
+}
+
+impl<'a> Dialogue<'a> {
+    pub(super) fn start(launch: &Launch, interrupts: &'a Interrupts, patience: u32) -> Result<Self, Failure> {
+        let started = Instant::now();
+        Ok(Dialogue {
+            process: Process::start(launch)?,
+            received: Vec::new(),
+            started,
+            left: launch.timeout.to_duration(),
+            since: started,
+            timeout: launch.timeout,
+            interrupts,
+            patience,
+            spoke: false,
+        })
+    }
+
+    /// Sends a command.
+    pub(super) fn tell(&mut self, command: &Command, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<(), Ended> {
+        let mut line = serde_json::to_vec(command).expect("commands are plain JSON");
+        line.push(b'\n');
+        let sent = self.process.input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));
+        if matches!(sent, Some(Ok(()))) {
+            return Ok(());
+        }
+        // The worker is gone; whatever it said last tells why.
+        self.since = Instant::now();
+        self.drain(heard, tick)?;
+        Err(self.exit_failure().into())
+    }
+
+    /// Gathers answers until the one that ends the command.
+    pub(super) fn listen(&mut self, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<(), Ended> {
+        self.since = Instant::now();
+        while !self.gather(heard, tick)? {}
+        self.left = self.left.saturating_sub(self.since.elapsed());
+        Ok(())
+    }
+
+    /// Takes one answer; true if it ends the command.
+    fn gather(&mut self, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<bool, Ended> {
+        let Some(line) = self.line(tick)? else { return Err(self.exit_failure().into()) };
+        let answer = serde_json::from_slice::<Answer>(&line).map_err(|error| {
+            let start: String = String::from_utf8_lossy(&line).chars().take(120).collect();
+            Failure::new(
+                FailureKind::Protocol,
+                format!("the worker wrote `{start}`, which is not the protocol: {error}"),
+            )
+        })?;
+        self.spoke = true;
+        match answer {
+            Answer::Hello { protocol, .. } if protocol != PROTOCOL => {
+                let text = format!("the worker speaks protocol {protocol}, perfrun speaks {PROTOCOL}");
+                Err(Failure::new(FailureKind::Protocol, text).into())
+            }
+            Answer::Failed { failure } => Err(failure.into()),
+            answer => Ok(heard.hear(answer)),
+        }
+    }
+
+    /// Reads what a dying worker still said, so that its own reason is not lost.
+    fn drain(&mut self, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<(), Ended> {
+        while let Some(line) = self.line(tick)? {
+            match serde_json::from_slice::<Answer>(&line) {
+                Ok(Answer::Failed { failure }) => return Err(failure.into()),
+                Ok(Answer::Metrics { values }) => heard.metrics.extend(values),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line, or `None` when the worker closed its side.
+    fn line(&mut self, tick: Tick<'_>) -> Result<Option<Vec<u8>>, Ended> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = self.received[searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.received.split_off(searched + end + 1);
+                let mut line = std::mem::replace(&mut self.received, rest);
+                line.pop();
+                return Ok(Some(line));
+            }
+            searched = self.received.len();
+            if searched > LONGEST_LINE {
+                let text = format!("the worker wrote a line of more than {} MiB", LONGEST_LINE >> 20);
+                return Err(Failure::new(FailureKind::Protocol, text).into());
+            }
+            self.wait(tick)?;
+            let mut chunk = vec![0; 1 << 16];
+            let read =
+                self.process.output.read(&mut chunk).map_err(|error| {
+                    Failure::new(FailureKind::Internal, format!("reading from the worker: {error}"))
+                })?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.received.extend_from_slice(&chunk[..read]);
+        }
+    }
+
+    /// Sleeps until the worker says something, its time is up, or the user insists.
+    fn wait(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
+        loop {
+            if self.interrupts.count() >= self.patience {
+                return Err(Ended::Stopped);
+            }
+            let left = self.left.saturating_sub(self.since.elapsed());
+            if left.is_zero() {
+                let text = format!("the run did not end within {}", self.timeout);
+                return Err(Failure::new(FailureKind::Timeout, text).into());
+            }
+            let nap = left.min(Duration::from_secs(1));
+            let timeout = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
+            let mut waited = vec![
+                PollFd::new(&self.process.output, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.interrupts.as_fd(), PollFlags::IN),
+            ];
+            waited.extend(self.process.log.as_fd().map(|log| PollFd::from_borrowed_fd(log, PollFlags::IN)));
+            // An interrupted wait is repeated; every other error shows up when reading.
+            let woken = poll(&mut waited, Some(&timeout));
+            let readable = !waited[0].revents().is_empty();
+            let logged = waited.get(2).is_some_and(|log| !log.revents().is_empty());
+            if logged {
+                self.process.log.take();
+            }
+            if woken.is_ok() && readable {
+                return Ok(());
+            }
+            if !logged {
+                tick();
+            }
+        }
+    }
+
+    /// Says how the process ended, after it closed its pipe without a word.
+    fn exit_failure(&mut self) -> Failure {
+        self.process.input = None;
+        match self.process.reap() {
+            Some(status) => describe_exit(status),
+            None => Failure::new(FailureKind::Protocol, "the worker closed its pipe and went on"),
+        }
+    }
+
+    /// Ends the process, whatever became of the dialogue: no orphan, and no failure on the way out goes unnoticed.
+    pub(super) fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> (Result<(), Ended>, String) {
+        self.process.input = None;
+        let status = match outcome {
+            Ok(()) => self.last_status(tick),
+            Err(_) => None,
+        };
+        let ended = match (outcome, status) {
+            (Ok(()), Some(status)) if status.success() => Ok(()),
+            (Ok(()), Some(status)) => Err(describe_exit(status).into()),
+            (Ok(()), None) => {
+                Err(Failure::new(FailureKind::Timeout, "the worker finished its run but did not end").into())
+            }
+            (Err(ended), _) => Err(ended),
+        };
+        let Dialogue { mut process, .. } = self;
+        let log = process.end();
+        (ended, log)
+    }
+
+    /// The end of the pipe is the end of the process, and waiting for it costs no naps.
+    fn last_status(&mut self, tick: Tick<'_>) -> Option<ExitStatus> {
+        self.since = Instant::now();
+        self.left = self.left.min(PATIENCE);
+        let _ended_or_late = self.line(tick);
+        self.process.reap()
+    }
+}

@@ -1,0 +1,217 @@
+//! The cell that a worker has loaded: its backend, its clock, and what the steps so far amount to.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use super::outputs::{constant_shapes, first_outputs, has_non_finite, hash_outputs, write_outputs};
+use super::protocol::Answer;
+use crate::backend::mock::ScriptedClock;
+use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind};
+use crate::clock::{Clock, ClockQuality, HostClock};
+use crate::measure::Samples;
+use crate::measure::cold::Eviction;
+use crate::measure::sampler::Sampler;
+use crate::measure::slice::take_slice;
+use crate::measure::stop::{self, Measured};
+use crate::measure::warm::{self, Warmed};
+use crate::metric;
+use crate::probe::Usage;
+use crate::quantity::Nanos;
+use crate::spec::model::{MockStep, Stop, Warmup};
+
+/// The clock that belongs to a backend. One match a reading costs less than the clock's own step.
+enum AnyClock {
+    Host(HostClock),
+    Scripted(ScriptedClock),
+}
+
+impl Clock for AnyClock {
+    #[inline]
+    fn now(&self) -> u64 {
+        match self {
+            AnyClock::Host(clock) => clock.now(),
+            AnyClock::Scripted(clock) => clock.now(),
+        }
+    }
+
+    fn calibrate(&self) -> ClockQuality {
+        match self {
+            AnyClock::Host(clock) => clock.calibrate(),
+            AnyClock::Scripted(clock) => clock.calibrate(),
+        }
+    }
+}
+
+/// A loaded cell.
+pub(super) struct Loaded {
+    backend: Box<dyn Backend>,
+    clock: AnyClock,
+    /// Clock reading at the start of the first inference.
+    origin: u64,
+    /// Input set of the next counted sample.
+    next_input: u32,
+    cold: Option<Cold>,
+    tally: Tally,
+}
+
+/// What it takes to begin samples with cold caches.
+struct Cold {
+    evict: Box<dyn FnMut()>,
+    /// Peak memory before the buffer was made: the model's own.
+    peak_resident_bytes: Option<u64>,
+}
+
+/// What the counted samples took so far, over all slices.
+#[derive(Default)]
+struct Tally {
+    inferences: f64,
+    span_ns: f64,
+    cpu_time_ns: Option<f64>,
+}
+
+/// A cell that has just been loaded, and what is to be said about it.
+pub(super) struct JustLoaded {
+    pub(super) cell: Loaded,
+    /// Metrics by stored name.
+    pub(super) values: BTreeMap<String, f64>,
+    /// Ends the step.
+    pub(super) ready: Answer,
+}
+
+impl Loaded {
+    /// Loads a cell and runs it once.
+    pub(super) fn load(request: &CellRequest) -> Result<JustLoaded, Failure> {
+        let scripted = ScriptedClock::default();
+        let clock = match &request.backend {
+            BackendRequest::Onnxruntime(settings) => {
+                warm_page_cache(&settings.model)?;
+                AnyClock::Host(HostClock::start())
+            }
+            BackendRequest::Mock(_) => AnyClock::Scripted(scripted.clone()),
+        };
+        let quality = clock.calibrate();
+        let mut backend = backend::open(request, &scripted)?;
+        let before_load = clock.now();
+        backend.load()?;
+        let loaded = clock.now();
+        backend.bind()?;
+        backend.select(0);
+        let origin = clock.now();
+        backend.iterate(1)?;
+        let first = clock.now();
+        let outputs = backend.outputs()?;
+        let placement = backend.placement();
+        let values = BTreeMap::from([
+            (metric::LOAD.name.to_owned(), (loaded - before_load) as f64),
+            (metric::FIRST_INFERENCE.name.to_owned(), (first - origin) as f64),
+            (metric::CLOCK_OVERHEAD.name.to_owned(), quality.overhead_ns as f64),
+            (metric::CLOCK_RESOLUTION.name.to_owned(), quality.resolution_ns as f64),
+            (metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64),
+        ]);
+        // Only the rehearsal needs to see every input set; afterwards the shapes are known.
+        let output_shapes = if request.outputs.is_some() { None } else { constant_shapes(backend.as_mut())? };
+        let ready = Answer::Ready {
+            placement,
+            output_shapes,
+            output_hash: hash_outputs(&outputs),
+            non_finite: outputs.iter().filter(|output| has_non_finite(output)).map(|o| o.name.clone()).collect(),
+        };
+        let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
+        let cell = Loaded { backend, clock, origin, next_input: 0, cold, tally: Tally::default() };
+        Ok(JustLoaded { cell, values, ready })
+    }
+
+    fn sampler(&mut self) -> Sampler<'_, dyn Backend, AnyClock> {
+        let evict = self.cold.as_mut().map(|cold| -> &mut dyn FnMut() { cold.evict.as_mut() });
+        Sampler::new(self.backend.as_mut(), &self.clock, self.origin).from_input(self.next_input).evicting(evict)
+    }
+
+    /// Runs until steady.
+    pub(super) fn warm(&mut self, rule: Warmup, at_least: Nanos, iterations: u32) -> Result<Warmed, Failure> {
+        self.backend.begin(MockStep::Warmup);
+        warm::warm(&mut self.sampler(), rule, at_least, iterations)
+    }
+
+    /// Takes the counted samples of a run that is not cut into slices.
+    pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<Measured, Failure> {
+        self.backend.begin(MockStep::Measure);
+        let before = self.backend.usage();
+        let measured = stop::measure(&mut self.sampler(), rule, iterations)?;
+        self.count(&measured.samples, iterations, before);
+        Ok(measured)
+    }
+
+    /// Takes counted samples for a while.
+    pub(super) fn slice(&mut self, time: Nanos, most: u32, iterations: u32) -> Result<Samples, Failure> {
+        self.backend.begin(MockStep::Measure);
+        let before = self.backend.usage();
+        let mut sampler = self.sampler();
+        let samples = take_slice(&mut sampler, time, most, iterations)?;
+        self.next_input = sampler.next_input();
+        self.count(&samples, iterations, before);
+        Ok(samples)
+    }
+
+    /// Adds what some samples took.
+    fn count(&mut self, samples: &Samples, iterations: u32, before: Usage) {
+        let after = self.backend.usage();
+        let tally = &mut self.tally;
+        tally.inferences += samples.len() as f64 * f64::from(iterations);
+        tally.span_ns += samples.span_ns() as f64;
+        if let (Some(start), Some(end)) = (before.cpu_time_ns, after.cpu_time_ns) {
+            *tally.cpu_time_ns.get_or_insert(0.0) += end.saturating_sub(start) as f64;
+        }
+    }
+
+    /// What the process used for the counted samples so far, by stored name. Where caches are emptied between samples,
+    /// the processor worked for that too, so its time says nothing about the model.
+    pub(super) fn used(&self) -> BTreeMap<String, f64> {
+        let mut values = BTreeMap::new();
+        let peak = match &self.cold {
+            Some(cold) => cold.peak_resident_bytes,
+            None => self.backend.usage().peak_resident_bytes,
+        };
+        values.extend(peak.map(|bytes| (metric::PEAK_RSS.name.to_owned(), bytes as f64)));
+        if let (Some(spent), None) = (self.tally.cpu_time_ns, &self.cold) {
+            values.insert(metric::CPU_TIME.name.to_owned(), spent / self.tally.inferences.max(1.0));
+            values.insert(metric::CPU_UTILISATION.name.to_owned(), spent / self.tally.span_ns.max(1.0));
+        }
+        values
+    }
+
+    /// Hash of the outputs for the first input set, computed now.
+    pub(super) fn check(&mut self) -> Result<String, Failure> {
+        Ok(hash_outputs(&first_outputs(self.backend.as_mut())?))
+    }
+
+    /// Writes the outputs for the first input set into a folder.
+    pub(super) fn write_outputs(&mut self, folder: &Path) -> Result<(), Failure> {
+        write_outputs(folder, &first_outputs(self.backend.as_mut())?)
+    }
+}
+
+impl Cold {
+    fn new(bytes: u64, clock: &AnyClock, usage: Usage) -> Result<Self, Failure> {
+        let evict: Box<dyn FnMut()> = match clock {
+            AnyClock::Host(_) => {
+                let mut eviction = Eviction::with_bytes(bytes)?;
+                Box::new(move || eviction.evict())
+            }
+            AnyClock::Scripted(clock) => {
+                /// What emptying the caches costs in a script: a tenth of a nanosecond a byte.
+                const BYTES_PER_NANOSECOND: u64 = 10;
+                let clock = clock.clone();
+                Box::new(move || clock.advance(bytes / BYTES_PER_NANOSECOND))
+            }
+        };
+        Ok(Cold { evict, peak_resident_bytes: usage.peak_resident_bytes })
+    }
+}
+
+/// Reads the model file once, so that `load_ns` never includes the disk.
+fn warm_page_cache(model: &Path) -> Result<(), Failure> {
+    let copied = File::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
+    copied.map(|_| ()).map_err(|error| Failure::new(FailureKind::Model, format!("{}: {error}", model.display())))
+}

@@ -1,0 +1,114 @@
+//! The worker as a process: how it is started, and how it is made sure that it ends.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::log::Log;
+use crate::backend::{Failure, FailureKind};
+use crate::quantity::Nanos;
+
+/// How a worker process is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The perfrun executable.
+    pub executable: PathBuf,
+    /// Command in front of it.
+    pub wrap: Vec<String>,
+    /// Environment variables of the variant.
+    pub env: BTreeMap<String, String>,
+    /// Length of a variable that only shifts the stack: a cheap randomisation of layout (MEASUREMENT 4.1).
+    pub padding: usize,
+    /// Where its standard error goes.
+    pub log: PathBuf,
+    /// How long perfrun waits for it, from its start to its end; while others take turns, nobody waits.
+    pub timeout: Nanos,
+}
+
+/// Tearing a runtime down takes milliseconds; more is a hang.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A worker process with its pipes. Dropping it ends the process and whatever wraps it.
+pub(super) struct Process {
+    child: Child,
+    pub(super) input: Option<ChildStdin>,
+    pub(super) output: ChildStdout,
+    pub(super) log: Log,
+    is_reaped: bool,
+}
+
+impl Process {
+    /// Starts a worker.
+    pub(super) fn start(launch: &Launch) -> Result<Self, Failure> {
+        let internal = |what: &str, error: io::Error| Failure::new(FailureKind::Internal, format!("{what}: {error}"));
+        let mut words = launch.wrap.iter().map(String::as_str).map(OsStr::new).collect::<Vec<_>>();
+        words.push(launch.executable.as_os_str());
+        words.push("worker".as_ref());
+        let mut command = std::process::Command::new(words[0]);
+        command
+            .args(&words[1..])
+            .envs(&launch.env)
+            .env("PERFRUN_PADDING", "x".repeat(launch.padding))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: Ctrl-C in a terminal reaches the parent alone, and a wrapper dies with its worker.
+            .process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|error| internal(&format!("cannot start `{}`", words[0].to_string_lossy()), error))?;
+        let missing = || Failure::new(FailureKind::Internal, "the worker has no pipe");
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;
+        Ok(Process { child, input, output, log, is_reaped: false })
+    }
+
+    /// Waits a little for the end of the process; `None` if it goes on.
+    pub(super) fn reap(&mut self) -> Option<ExitStatus> {
+        let give_up = Instant::now() + PATIENCE;
+        let mut nap = Duration::from_micros(100);
+        while Instant::now() < give_up {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                self.is_reaped = true;
+                return Some(status);
+            }
+            // A worker that is still writing cannot end before somebody reads.
+            self.log.take();
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(Duration::from_millis(20));
+        }
+        None
+    }
+
+    /// Makes sure that nothing of the process is left, and returns what it logged.
+    pub(super) fn end(&mut self) -> String {
+        self.kill();
+        self.log.take_text()
+    }
+
+    fn kill(&mut self) {
+        if self.is_reaped {
+            return;
+        }
+        if let Some(group) = Pid::from_raw(self.child.id() as i32) {
+            // Already gone is what is wanted.
+            let _gone = kill_process_group(group, Signal::KILL);
+        }
+        let _reaped = self.child.wait();
+        self.is_reaped = true;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -139,3 +139,62 @@ fn value(reference: MetricReference, value: f64) -> String {
     let space = if matches!(unit, Unit::Nanoseconds | Unit::Bytes) { " " } else { "" };
     format!("{}{space}{}", value / scale.factor, scale.unit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(spec: &str) -> Vec<String> {
+        let text = format!("backend: mock\nmodels: [m]\ninputs: {{ batch: [1, 8] }}\n{spec}");
+        let loaded = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let prepared = crate::run::prepare(&loaded.experiment).expect("a plan");
+        let mut text = String::new();
+        describe(&mut text, &loaded.experiment, &loaded.notes, &prepared.plan).expect("a String takes every text");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_is_as_always_takes_two_lines() {
+        let expected = [
+            "baseline   variant `a`, the first of its axis; margin 2 %, tails 5 %",
+            "control    m/b1/a/cpu is measured twice",
+        ];
+        assert_eq!(lines("variants: [a, b]"), expected);
+    }
+
+    #[test]
+    fn whatever_is_asked_for_is_shown() {
+        let spec = "variants: [a, b]\ncompare: { baseline: { variant: b }, margin: 3%, aa: group }\nbudget: 30s\n\
+                    require: { grade: B, quiet: true }\nmeasure: { design: duet, cache: cold }\n\
+                    choose:\n  best: throughput\n  within:\n\
+                    \x20   - { metric: latency.p99, max: 20ms, where: { batch: 1 } }\n\
+                    \x20   - { metric: peak_rss, min: 1.5MiB, max: 512MiB }\n\
+                    \x20   - { metric: speedup, min: 110%, where: { batch: 7 } }\n\
+                    tables: [{ name: t, rows: [variant], columns: [input] }]";
+        let expected = [
+            "baseline   variant `b`; margin 3 %, tails 5 %",
+            "control    2 cells are measured twice, one in each group that runs",
+            "design     duet: two cells at a time on halves of the cores, slices of 500ms; caches are cold before every sample",
+            "samples    at least 368 in every run for `latency.p99`, not 50; slower models than 13.6ms reach `max_time`, 5s, before",
+            "budget     30s; not enough for 10 runs of every cell, which take at least 58 s",
+            "require    grade B or better and nobody else on the machine",
+            "choose     highest throughput within",
+            "           latency.p99 <= 20 ms for batch=1",
+            "           1.5 MiB <= peak_rss <= 512 MiB",
+            "           speedup >= 1.1 for batch=7",
+            "warning    choose where batch=7 matches no cell",
+            "tables     t",
+        ];
+        assert_eq!(lines(spec), expected);
+    }
+
+    #[test]
+    fn what_compares_nothing_says_so() {
+        let expected = [
+            "baseline   none: variants, models and devices have one entry each",
+            "control    none: nothing is compared by design",
+            "design     sequential: cell after cell",
+        ];
+        assert_eq!(lines("measure: { design: sequential }"), expected);
+    }
+}

@@ -161,8 +161,14 @@ pub struct ValidateArgs {
 #[derive(Clone, Debug, Args)]
 pub struct PlanArgs {
     /// The specification.
-    #[arg(value_name = "SPEC")]
-    pub spec: PathBuf,
+    #[arg(value_name = "SPEC", required_unless_present = "pilot")]
+    pub spec: Option<PathBuf>,
+    /// Propose runs and samples from what this record shows, in place of the plan.
+    #[arg(long, value_name = "RECORD", conflicts_with = "spec")]
+    pub pilot: Option<PathBuf>,
+    /// The precision that `--pilot` plans for: half the width of the 95 % interval, relative to the estimate.
+    #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
+    pub precision: Ratio,
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,

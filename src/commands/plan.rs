@@ -1,13 +1,23 @@
 //! `perfrun plan`: the matrix before anything is measured.
 
+use std::path::Path;
+
 use super::{print, specs};
 use crate::cli::PlanArgs;
+use crate::compare::{judge, proposal};
 use crate::error::{Error, ExitCode};
 use crate::run::prepare;
-use crate::ui::{Ui, plan as listing};
+use crate::store::Record;
+use crate::summary::summarize;
+use crate::ui::{Ui, plan as listing, proposal as proposed};
 
 pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let loaded = specs::load(&arguments.spec, &arguments.overrides)?;
+    let spec = match (&arguments.pilot, &arguments.spec) {
+        (Some(record), _) => return propose(record, arguments, ui),
+        (None, Some(spec)) => spec,
+        (None, None) => return Err(Error::refused("there is no specification", "name one, or a record with --pilot")),
+    };
+    let loaded = specs::load(spec, &arguments.overrides)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::select(&mut prepared.plan, &loaded, arguments.overrides.only.as_deref())?;
@@ -16,4 +26,26 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return print(ui, &(text + "\n"));
     }
     print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared))
+}
+
+/// What a record says about the next one.
+fn propose(record: &Path, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let relative = arguments.precision.0;
+    if !(relative > 0.0 && relative < 1.0) {
+        let message = format!("--precision {} cannot be planned for", arguments.precision);
+        return Err(Error::refused(message, "write a share between 0% and 100%, such as `--precision 1%`"));
+    }
+    let record = Record::open(record)?;
+    let proposals = proposal::propose(&record.manifest, &record.runs, relative);
+    if proposals.is_empty() {
+        return Err(Error::refused("no cell of this record completed two runs", "plan from a record that has some"));
+    }
+    let summary = summarize(&record.manifest, &record.runs);
+    let needed = proposal::blocks_needed(&record.manifest.plan, &judge(&record.manifest, &summary));
+    if arguments.json {
+        let value = serde_json::json!({ "precision": relative, "cells": proposals, "comparisons": needed });
+        let text = serde_json::to_string_pretty(&value).map_err(|error| Error::Internal(error.to_string()))?;
+        return print(ui, &(text + "\n"));
+    }
+    print(ui, &proposed::describe(&proposals, &needed, relative))
 }

@@ -8,6 +8,7 @@ pub mod control;
 pub mod details;
 pub mod family;
 pub mod pair;
+pub mod proposal;
 
 use serde::{Deserialize, Serialize};
 

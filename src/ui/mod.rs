@@ -4,6 +4,7 @@ pub mod calibration;
 pub mod doctor;
 pub mod live;
 pub mod plan;
+pub mod proposal;
 pub mod table;
 
 use std::io::{self, IsTerminal, Write};

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{ReportArgs, ReportFormat, RunArgs};
-use crate::compare::judge;
+use crate::compare::{Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
 use crate::report::{self, Format, Input};
 use crate::spec::Loaded;
-use crate::store::{Place, Record};
+use crate::store::{Manifest, Place, Record};
 use crate::summary::summarize;
 use crate::ui::{Ui, table};
 
@@ -116,9 +116,18 @@ pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui
         let label = if index == 0 { "answer" } else { "" };
         text.push_str(&ui.labelled_text(label, &format!("{} {}", sentence.lead, sentence.text)));
     }
+    text.push_str(&ui.labelled_text("trust", &trust(manifest, &judged)));
     text.push_str(&ui.labelled_text("wrote", &shown(folder, &written)));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     Ok(written)
+}
+
+/// The controls and the grade as one fragment: labels begin with small letters, and end without a period.
+fn trust(manifest: &Manifest, judged: &Judged) -> String {
+    let text = report::Trust::of(manifest, judged).sentences.join(" ");
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_lowercase().collect::<String>()).unwrap_or_default();
+    format!("{first}{}", letters.as_str().trim_end_matches('.'))
 }
 
 /// The folder as the user would type it, then the files in it: `reports/x/report.md  report.html  results.json`.

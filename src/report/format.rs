@@ -166,9 +166,7 @@ impl Decimals {
             return Some(Decimals { fewest: decimals, most: decimals, preferred: decimals });
         }
         let first = significant_decimals(half_width, 1);
-        let leading = (half_width * 10_f64.powi(first)).round();
-        // One digit of 1 would be a rounding by up to a half, so a leading 1 brings the next digit along.
-        let preferred = if leading < 2.0 { first + 1 } else { first };
+        let preferred = preferred_decimals(half_width);
         let least = first.min(most_useful);
         Some(Decimals {
             fewest: least,
@@ -194,6 +192,13 @@ fn significant_decimals(value: f64, digits: i32) -> i32 {
     if carried { decimals - 1 } else { decimals }
 }
 
+/// Decimals that show a half width's first significant digit. One digit of 1 would be a rounding by up to a half, so a
+/// leading 1 brings the next digit along.
+fn preferred_decimals(half_width: f64) -> i32 {
+    let first = significant_decimals(half_width, 1);
+    if (half_width * 10_f64.powi(first)).round() < 2.0 { first + 1 } else { first }
+}
+
 /// `value` with this many decimals; negative numbers of decimals round to tens, hundreds ...
 fn fixed(value: f64, decimals: i32) -> String {
     if decimals >= 0 {
@@ -205,32 +210,68 @@ fn fixed(value: f64, decimals: i32) -> String {
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on, three where two would hide the interval.
 pub fn ratio(value: f64, interval: Option<Interval>) -> String {
+    parts_of_ratio(value, interval, "x")
+}
+
+/// `0.478 [0.474, 0.481]`: a ratio that is no speed-up.
+pub fn share(value: f64, interval: Option<Interval>) -> String {
+    parts_of_ratio(value, interval, "")
+}
+
+fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str) -> String {
     let mut decimals = match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
         // A ratio far below one keeps two digits that say something.
         value => significant_decimals(value, 2).max(2),
     };
-    let Some(interval) = interval else { return format!("{}x", fixed(value, decimals)) };
+    let Some(interval) = interval else { return format!("{}{unit}", fixed(value, decimals)) };
     if interval.low < interval.high && fixed(interval.low, decimals) == fixed(interval.high, decimals) {
         decimals += 1;
     }
     let [value, low, high] = [value, interval.low, interval.high].map(|number| fixed(number, decimals));
-    format!("{value}x [{low}, {high}]")
+    format!("{value}{unit} [{low}, {high}]")
 }
 
-/// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `not judged` where a verdict is
-/// withheld.
+/// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
+/// the reason, where a verdict is withheld.
 pub fn speedup(comparison: &Comparison) -> String {
     let ratio = ratio(comparison.speedup, comparison.interval);
-    if let Some(withheld) = comparison.withheld {
-        return format!("{ratio} (not judged: {})", withheld.words());
-    }
-    if comparison.interval.is_none() {
-        return format!("{ratio} ({}, not judged)", count(comparison.blocks as u64, "run"));
-    }
     let word = verdict_word(&comparison.metric, comparison.verdict);
-    format!("{ratio} {}", if comparison.withheld.is_some() { "not judged" } else { word })
+    match comparison.withheld {
+        Some(withheld) => format!("{ratio} {word}: {}", withheld.words()),
+        None if comparison.interval.is_none() => {
+            format!("{ratio} ({}, not judged)", count(comparison.blocks as u64, "run"))
+        }
+        None => format!("{ratio} {word}"),
+    }
+}
+
+/// `-48 % [-50, -46]`: a relative change with its interval, with as many decimals as tell its ends apart.
+pub fn change(value: f64, interval: Option<Interval>) -> String {
+    let Some(interval) = interval else { return format!("{} %", signed(value * 100.0, 1)) };
+    let decimals = preferred_decimals(interval.half_width() * 100.0).clamp(0, 3);
+    let [value, low, high] = [value, interval.low, interval.high].map(|number| signed(number * 100.0, decimals));
+    format!("{value} % [{low}, {high}]")
+}
+
+/// With its sign; what rounds to zero has none.
+fn signed(value: f64, decimals: i32) -> String {
+    let text = fixed(value, decimals);
+    match text.trim_start_matches(['-', '0', '.']) {
+        "" => text.trim_start_matches('-').to_owned(),
+        _ if value > 0.0 => format!("+{text}"),
+        _ => text,
+    }
+}
+
+/// `0.0031`: two significant digits; `< 0.0001` below.
+pub fn p_value(p: f64) -> String {
+    const LEAST: f64 = 1e-4;
+    if p < LEAST {
+        return "< 0.0001".to_owned();
+    }
+    fixed(p, significant_decimals(p, 2).clamp(0, 5))
 }
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
@@ -368,6 +409,17 @@ mod tests {
         assert_eq!(ratio(1.0004, interval(0.9998, 1.0011)), "1.000x [1.000, 1.001]");
         assert_eq!(ratio(1.0, interval(1.0, 1.0)), "1.00x [1.00, 1.00]");
         assert_eq!(ratio(0.66, None), "0.66x");
+    }
+
+    #[test]
+    fn changes_and_p_values_show_what_they_support() {
+        let interval = |low, high| Some(Interval { low, high });
+        assert_eq!(change(-0.482, interval(-0.501, -0.463)), "-48 % [-50, -46]");
+        assert_eq!(change(-0.05, interval(-0.062, -0.038)), "-5.0 % [-6.2, -3.8]");
+        assert_eq!(change(0.0512, interval(0.0488, 0.0537)), "+5.1 % [+4.9, +5.4]");
+        assert_eq!(change(0.0001, interval(-0.004, 0.004)), "0.0 % [-0.4, +0.4]");
+        assert_eq!(change(-0.25, None), "-25.0 %");
+        assert_eq!([0.25, 0.0031, 0.00004, 1.0, 0.0499].map(p_value), ["0.25", "0.0031", "< 0.0001", "1.0", "0.050"]);
     }
 
     #[test]

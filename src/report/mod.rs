@@ -12,12 +12,14 @@ pub mod plots;
 pub mod privacy;
 pub mod results;
 mod template;
+pub mod trust;
 pub mod view;
 mod write;
 
 pub use answer::{Sentence, answer};
 pub use committed::measured_on;
 pub use results::Results;
+pub use trust::Trust;
 pub use write::write;
 
 use std::path::PathBuf;

@@ -8,8 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
-use crate::compare::judge;
+use crate::compare::{Terms, judge};
 use crate::event::Event;
+use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::report::format::percent;
 use crate::spec::model::Backend;
@@ -73,6 +74,14 @@ impl<'a> Live<'a> {
     fn start(&mut self, manifest: &Manifest, already_done: usize) {
         let ui = self.ui;
         ui.labelled(&format!("{:<10} ", manifest.experiment.name), &product_line(&manifest.plan));
+        if manifest.quick {
+            let margin = percent(Terms::of(manifest).margin_of(MetricReference::LATENCY));
+            let runs = manifest.plan.runs;
+            ui.labelled(
+                "quick look",
+                &format!("{runs} short runs a cell, no control; only differences beyond {margin} are claimed"),
+            );
+        }
         for (index, skip) in manifest.plan.skips.iter().enumerate() {
             let count = manifest.plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
             let remedy = skip.remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));

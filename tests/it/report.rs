@@ -18,6 +18,9 @@ fn all() -> Vec<(&'static str, Fixture)> {
         ("interrupted", Fixture::interrupted()),
         ("hostile", Fixture::hostile()),
         ("devices", Fixture::devices()),
+        ("failed-control", Fixture::failed_control()),
+        ("quick-look", Fixture::quick_look()),
+        ("restless", Fixture::restless()),
     ]
 }
 
@@ -262,6 +265,43 @@ fn many_rows_bound_the_number_of_figures() {
     assert_eq!(rendered.plots.len(), 9);
     assert!(rendered.markdown.contains("The distributions of 12 more rows of the table are not drawn"));
     assert!(rendered.markdown.contains("4 more comparisons not drawn"));
+}
+
+#[test]
+fn every_report_tells_grade_and_control() {
+    let words = [
+        ("choose", ["control passed", "Control: two identical arms, equivalent. Grade "]),
+        ("alone", ["no control", "No control (`compare.aa: off`)"]),
+        ("failed-control", ["controls failed", "Control failed (E_AA_FAILED): two identical arms of cnn/b1/fp32/cpu"]),
+        ("quick-look", ["quick look, no control", "Quick look: no control, and only differences beyond 10 %"]),
+    ];
+    for (name, fixture) in all() {
+        let rendered = fixture.render();
+        let Some((_, texts)) = words.iter().find(|(other, _)| *other == name) else { continue };
+        for text in texts {
+            assert!(rendered.markdown.contains(text), "{name}.md lacks {text}");
+            let html = rendered.html.replace("<code>", "`").replace("</code>", "`");
+            assert!(html.contains(text), "{name}.html lacks {text}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_claimed_where_identical_arms_differ() {
+    let markdown = Fixture::failed_control().render().markdown;
+    let beginning = markdown.split("<details>").next().unwrap();
+    assert!(beginning.contains("inconclusive: two identical arms differed"), "{beginning}");
+    assert!(!beginning.contains("] faster") && !beginning.contains("is faster"), "{beginning}");
+}
+
+#[test]
+fn significant_stands_only_beside_its_p_values() {
+    for (name, fixture) in all() {
+        for line in fixture.render().markdown.lines().filter(|line| line.contains("significant")) {
+            let is_row = line.starts_with("| ") && line.split(" | ").any(|cell| cell.ends_with(" significant"));
+            assert!(is_row || line.contains("without a significant trend"), "{name}: {line}");
+        }
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::summary::{LEAST_RUNS, Summary};
 
 use super::format::{self, Column};
 use standing::{Entry, Subject, subjects};
+pub(in crate::report) use words::hint_words;
 
 /// One sentence of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -87,7 +87,7 @@ pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
 }
 
 /// What the cells of a group have in common: `mlp, b1`.
-fn group_name(plan: &Plan, group: usize) -> String {
+pub(super) fn group_name(plan: &Plan, group: usize) -> String {
     let Some(first) = plan.groups[group].cells.first() else { return String::new() };
     row_name(plan, &plan.cells[*first as usize])
 }

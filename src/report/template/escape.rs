@@ -25,7 +25,9 @@ pub(super) fn inline(text: &str) -> String {
 fn is_markup(letter: char, before: Option<char>, after: Option<char>) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     match letter {
-        '\\' | '`' | '*' | '<' | '|' | '~' => true,
+        '\\' | '`' | '*' | '|' | '~' => true,
+        // A tag begins with a letter, `/`, `!` or `?`; what follows the text may be one of them.
+        '<' => !after.is_some_and(|c| c == ' ' || c.is_ascii_digit()),
         // Between letters an underscore emphasises nothing, and names are full of them.
         '_' => !(is_word(before) && is_word(after)),
         // A link or a footnote needs what follows the bracket.
@@ -136,7 +138,9 @@ mod tests {
 
     #[test]
     fn numbers_stay_readable() {
-        for text in ["39.9 us ± 0.2", "2.67x [2.64, 2.70] faster", ">= 281", "n/a (batched x32)", "b16-sequence128"] {
+        for text in
+            ["39.9 us ± 0.2", "2.67x [2.64, 2.70] faster", ">= 281", "n/a (batched x32)", "b16-sequence128", "< 0.0001"]
+        {
             assert_eq!(inline(text), text);
         }
     }

@@ -3,9 +3,9 @@
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
 use crate::compare::Terms;
 use crate::metric::MetricReference;
-use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
+use crate::report::{Input, Trust};
 use crate::spec::model::Backend;
 use crate::store::{Manifest, ModelFile};
 
@@ -29,19 +29,29 @@ pub(super) fn provenance(input: &Input<'_>) -> Vec<Fact> {
     let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
     let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));
     let on = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
-    let judged = match &plan.baseline {
-        Some(baseline) => {
-            let margin = Terms::of(manifest).margin_of(MetricReference::LATENCY);
-            format!("against {} ({}), margin {}", baseline.name, baseline.axes_words(), format::percent(margin))
-        }
-        None => "not compared: one variant, one model, one device".to_owned(),
-    };
+    let judged = judged(input);
     vec![
         Fact::new("measured", measured),
         Fact::new("on", on.into_iter().flatten().collect::<Vec<_>>().join(", ")),
         Fact::new("with", with(manifest)),
         Fact::new("judged", judged),
     ]
+}
+
+/// Against what, by which margin, how much can be seen, and whether identical arms were found alike.
+fn judged(input: &Input<'_>) -> String {
+    let manifest = input.manifest;
+    let trust = Trust::of(manifest, input.judged);
+    let against = match &manifest.plan.baseline {
+        Some(baseline) => {
+            let margin = Terms::of(manifest).margin_of(MetricReference::LATENCY);
+            format!("against {} ({}), margin {}", baseline.name, baseline.axes_words(), format::percent(margin))
+        }
+        None => "not compared: one variant, one model, one device".to_owned(),
+    };
+    let quick = manifest.quick.then(|| "quick look".to_owned());
+    let parts = [Some(against), quick, trust.grade, Some(trust.control)];
+    parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 fn commit(manifest: &Manifest) -> Option<String> {

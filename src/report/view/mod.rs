@@ -4,6 +4,7 @@
 //! Deliberately absent: markup, escaping, and arithmetic beyond choosing what to show.
 
 mod check;
+mod comparisons;
 mod environment;
 mod headline;
 mod methods;
@@ -15,10 +16,13 @@ use serde::Serialize;
 
 pub(super) use headline::why_absent;
 
-use super::Input;
 use super::answer::{Sentence, answer};
 use super::plots::Plots;
 use super::privacy::without_home;
+use super::{Input, Trust};
+
+/// What a quick look is worth (DESIGN 4).
+const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first look, on which no decision, no gate and no history should rest. A run without `--quick` measures what the specification says.";
 
 /// A whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,10 +35,22 @@ pub struct Report {
     pub answer: Vec<Sentence>,
     /// What was measured, on what, with what, and how it was judged: one line each.
     pub provenance: Vec<Fact>,
+    /// What a quick look is worth, a sentence; `None` for a whole record.
+    pub quick_look: Option<String>,
+    /// The controls and the grade: whether the measurement itself can be believed.
+    pub trust: Trust,
     /// What a reader has to know before the numbers.
     pub notices: Notices,
     /// The table that answers the question.
     pub headline: Headline,
+    /// Every comparison with the evidence of its verdict; `None` where nothing is compared.
+    pub comparisons: Option<Table>,
+    /// Every comparison without its blocks: effect sizes and tests that decide nothing.
+    pub effects: Option<Table>,
+    /// Tests over whole groups of at least three cells.
+    pub families: Option<Table>,
+    /// Identical arms against each other; `None` without a control.
+    pub controls: Option<Table>,
     /// Every metric of every cell.
     pub details: Table,
     /// What happens before the steady state.
@@ -300,8 +316,14 @@ impl Report {
             description: manifest.experiment.description.as_deref().map(printable),
             answer: answer(&manifest.plan, input.summary, input.judged),
             provenance: environment::provenance(input),
+            quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
+            trust: Trust::of(manifest, input.judged),
             notices: notices::notices(input),
             headline: headline::headline(input),
+            comparisons: comparisons::comparisons(input),
+            effects: comparisons::effects(input),
+            families: comparisons::families(input),
+            controls: comparisons::controls(input),
             details: tables::details(input),
             startup: tables::startup(input),
             speedup: plots.speedup.iter().map(PlotView::of).collect(),

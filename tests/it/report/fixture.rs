@@ -40,6 +40,10 @@ pub(super) struct Behaviour {
     pub(super) samples: usize,
     /// Iterations of a sample.
     pub(super) iterations: u32,
+    /// Factor on every third run: a choice made once a process.
+    pub(super) every_third: f64,
+    /// Relative change from the first counted sample to the last.
+    pub(super) drift: f64,
 }
 
 /// The axes of an experiment, everything else as usual.
@@ -83,7 +87,7 @@ impl Fixture {
         fixture.warn("mobilenetv2/b1/int8/cpu", "W_DRIFT", 3);
         fixture.warn("resnet50/b16/fp32/cpu", "W_PRECISION_NOT_REACHED", 10);
         fixture.warn("resnet50/b16/int8/cpu", "W_PRECISION_NOT_REACHED", 2);
-        fixture.summarized()
+        fixture.with_control(Aa::Auto, 1.0).summarized()
     }
 
     /// One tiny model alone: nothing to compare, iterations share samples.
@@ -153,6 +157,45 @@ impl Fixture {
         fixture.summarized()
     }
 
+    /// Two identical arms that differ by 6 %: nothing may be claimed.
+    pub(super) fn failed_control() -> Self {
+        let axes =
+            Axes { models: &["cnn"], batches: &[1, 8], variants: &["fp32", "int8"], devices: &["cpu"], runs: 10 };
+        let behaviour = |path: &str| usual(if path.contains("int8") { 2.1e6 } else { 4.4e6 }, 200);
+        Fixture::new("failed", &axes, behaviour).with_control(Aa::Group, 1.06).summarized()
+    }
+
+    /// A first look: five runs, no control, a wide margin.
+    pub(super) fn quick_look() -> Self {
+        let axes =
+            Axes { models: &["cnn"], batches: &[1], variants: &["fp32", "int8", "tuned"], devices: &["cpu"], runs: 5 };
+        let behaviour = |path: &str| match path.split('/').nth(2) {
+            Some("int8") => usual(2.1e6, 60),
+            Some("tuned") => usual(4.2e6, 60),
+            _ => usual(4.4e6, 60),
+        };
+        let mut fixture = Fixture::new("look", &axes, behaviour);
+        fixture.manifest.quick = true;
+        fixture.manifest.restrictions = vec!["--quick".to_owned()];
+        fixture.summarized()
+    }
+
+    /// Runs that fall into two kinds, runs that never come to rest, and late warm-up: what figures are for.
+    pub(super) fn restless() -> Self {
+        let variants = ["steady", "two-kinds", "drifting", "late"];
+        let axes = Axes { models: &["rnn"], batches: &[1], variants: &variants, devices: &["cpu"], runs: 10 };
+        let behaviour = |path: &str| match path.split('/').nth(2) {
+            Some("two-kinds") => Behaviour { every_third: 1.24, ..usual(7.6e6, 300) },
+            Some("drifting") => Behaviour { drift: 0.2, ..usual(8.3e6, 300) },
+            _ => usual(8.0e6, 300),
+        };
+        let mut fixture = Fixture::new("restless", &axes, behaviour);
+        fixture.late_warmup("rnn/b1/late/cpu", 40);
+        fixture.warn("rnn/b1/drifting/cpu", "W_DRIFT", 10);
+        fixture.warn("rnn/b1/late/cpu", "W_LATE_WARMUP", 10);
+        fixture.with_control(Aa::Auto, 1.0).summarized()
+    }
+
     /// A complete record in which every cell completes every run.
     pub(super) fn new(name: &str, axes: &Axes<'_>, behaviour: impl Fn(&str) -> Behaviour) -> Self {
         let experiment = experiment(name, axes);
@@ -161,6 +204,30 @@ impl Fixture {
         let manifest = manifest(experiment, plan);
         let summary = Summary { cells: Vec::new(), doubles: Vec::new() };
         Fixture { manifest, runs, summary, judged: Judged::default() }
+    }
+
+    /// Adds the doubles of the controls, which take `factor` times as long as the cells that they repeat.
+    fn with_control(mut self, aa: Aa, factor: f64) -> Self {
+        self.manifest.experiment.compare.aa = aa;
+        plan::place_controls(&mut self.manifest.plan, aa);
+        for cell in self.manifest.plan.controls.clone() {
+            let id = self.manifest.plan.cells[cell as usize].id;
+            let of_cell = |run: &&StoredRun| run.cell == id && run.arm == Arm::Main;
+            let doubles: Vec<StoredRun> = self.runs.iter().filter(of_cell).map(|run| double(run, factor)).collect();
+            self.runs.extend(doubles);
+        }
+        self
+    }
+
+    /// Makes the first counted samples of a cell's runs slower, and marks them as late warm-up.
+    fn late_warmup(&mut self, path: &str, samples: usize) {
+        let id = self.manifest.plan.cells[self.cell(path)].id;
+        for run in self.runs.iter_mut().filter(|run| run.cell == id) {
+            run.late_warmup = samples as u32;
+            for (index, duration) in run.measured.duration_ns.iter_mut().take(samples).enumerate() {
+                *duration += (*duration as f64 * 0.5 * (-(index as f64) / 12.0).exp()) as u64;
+            }
+        }
     }
 
     /// Derives summary and comparisons from the runs as they are now.
@@ -226,7 +293,7 @@ impl Fixture {
 
 /// A quiet machine: runs differ by 0.6 %.
 pub(super) fn usual(median: f64, samples: usize) -> Behaviour {
-    Behaviour { median, run_sd: 0.006, samples, iterations: 1 }
+    Behaviour { median, run_sd: 0.006, samples, iterations: 1, every_third: 1.0, drift: 0.0 }
 }
 
 fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
@@ -369,15 +436,46 @@ fn runs(plan: &Plan, behaviour: impl Fn(&str) -> Behaviour) -> Vec<StoredRun> {
     runs
 }
 
+/// Forty samples before `end` that fade from twice the level.
+fn warmup(level: f64, end: u64) -> Samples {
+    let mut samples = Samples::default();
+    let durations: Vec<u64> = (0..40).map(|index| (level * (1.0 + (-f64::from(index) / 8.0).exp())) as u64).collect();
+    let mut start = end.saturating_sub(durations.iter().sum::<u64>());
+    for duration in durations {
+        samples.start_ns.push(start);
+        samples.duration_ns.push(duration);
+        samples.input.push(0);
+        start += duration;
+    }
+    samples
+}
+
+/// A run of the same program in the same block, with noise of its own.
+fn double(run: &StoredRun, factor: f64) -> StoredRun {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(11, &format!("{}/{}", run.cell, run.run)));
+    let factor = factor * (0.012 * random.normal()).exp();
+    let mut double = StoredRun { arm: Arm::Aa, ..run.clone() };
+    for duration in &mut double.measured.duration_ns {
+        *duration = (*duration as f64 * factor) as u64;
+    }
+    if let Some(value) = double.metrics.get_mut(metric::LATENCY.name) {
+        *value *= factor;
+    }
+    double
+}
+
 fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut Xoshiro256PlusPlus) -> StoredRun {
     // The machine drifts from block to block, alike for every cell; a run has a level of its own.
     let drift = 1.0 + 0.01 * (f64::from(run.block) * 0.7).sin();
-    let level = behaviour.median * drift * (behaviour.run_sd * random.normal()).exp();
+    let kind = if run.run % 3 == 2 { behaviour.every_third } else { 1.0 };
+    let level = behaviour.median * drift * kind * (behaviour.run_sd * random.normal()).exp();
     let mut samples = Samples::default();
     let mut start = 900_000_000;
-    for _ in 0..behaviour.samples {
+    run.warmup = warmup(level * f64::from(behaviour.iterations), start);
+    for index in 0..behaviour.samples {
         let burst = if random.unit() < 0.02 { 1.0 + 0.3 * random.unit() } else { 1.0 };
-        let noise = (0.015 * random.normal()).exp() * burst;
+        let along = 1.0 + behaviour.drift * index as f64 / behaviour.samples as f64;
+        let noise = (0.015 * random.normal()).exp() * burst * along;
         let duration = (level * noise * f64::from(behaviour.iterations)) as u64;
         samples.start_ns.push(start);
         samples.duration_ns.push(duration);

@@ -114,7 +114,11 @@ pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui
     text.push_str("\n\n");
     for (index, sentence) in report::answer(&manifest.plan, &summary, &judged).iter().enumerate() {
         let label = if index == 0 { "answer" } else { "" };
-        text.push_str(&ui.labelled_text(label, &format!("{} {}", sentence.lead, sentence.text)));
+        text.push_str(&ui.labelled_text(label, &sentence.to_string()));
+    }
+    let bounds = judged.choice.iter().flat_map(|choice| report::within(&manifest.plan, choice));
+    for (index, bound) in bounds.enumerate() {
+        text.push_str(&ui.labelled_text(if index == 0 { "within" } else { "" }, &bound.to_string()));
     }
     text.push_str(&ui.labelled_text("trust", &trust(manifest, &judged)));
     text.push_str(&ui.labelled_text("wrote", &shown(folder, &written)));

@@ -75,18 +75,21 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Con
     plan.controls.iter().zip(&summary.doubles).filter_map(control).collect()
 }
 
-/// Takes back the verdicts of groups whose control failed; a single control stands for the whole record.
+/// Takes back the verdicts of groups whose control failed.
 pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[Control]) {
+    for comparison in comparisons.iter_mut().filter(|comparison| is_discredited(plan, controls, comparison.cell)) {
+        comparison.withheld.get_or_insert(Withheld::ControlFailed);
+        comparison.verdict = Verdict::Inconclusive;
+        comparison.hint = None;
+    }
+}
+
+/// Whether the control of this cell's group failed; a single control stands for the whole record.
+pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> bool {
     let group_of = |cell: usize| plan.cells.get(cell).map(|cell| cell.group);
     let is_single = plan.controls.len() == 1;
-    for failed in controls.iter().filter(|control| control.has_failed()) {
-        let group = group_of(failed.cell);
-        for comparison in comparisons.iter_mut().filter(|other| is_single || group_of(other.cell) == group) {
-            comparison.withheld.get_or_insert(Withheld::ControlFailed);
-            comparison.verdict = Verdict::Inconclusive;
-            comparison.hint = None;
-        }
-    }
+    let mut failed = controls.iter().filter(|control| control.has_failed());
+    failed.any(|control| is_single || group_of(control.cell) == group_of(cell))
 }
 
 /// What the controls together say about this machine.

@@ -4,6 +4,7 @@
 //! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
 
 pub mod calibration;
+pub mod choose;
 pub mod control;
 pub mod details;
 pub mod family;
@@ -13,6 +14,7 @@ pub mod proposal;
 use serde::{Deserialize, Serialize};
 
 pub use calibration::{Calibration, calibrate};
+pub use choose::{Choice, choose};
 pub use control::{Control, Sight};
 pub use details::Details;
 pub use family::Family;
@@ -34,6 +36,9 @@ pub struct Judged {
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
     pub sight: Sight,
+    /// The answer to the specification's question, if it asks one.
+    #[serde(default)]
+    pub choice: Option<Choice>,
 }
 
 impl Judged {
@@ -57,12 +62,16 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let controls = control::controls(plan, summary, &terms);
     control::withhold(&mut comparisons, plan, &controls);
     family::adjust(&mut comparisons);
-    Judged {
+    let mut judged = Judged {
         families: family::families(plan, summary),
         sight: control::sight(&controls, summary, manifest),
         comparisons,
         controls,
-    }
+        choice: None,
+    };
+    let question = manifest.experiment.choose.as_ref();
+    judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
+    judged
 }
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.

@@ -106,10 +106,33 @@ pub fn compare_cells(
     reference: MetricReference,
     terms: &Terms,
 ) -> Option<Comparison> {
+    let (comparison, paired) = judge_pair(summary, baseline, cell, reference, terms)?;
+    let details = Details::new(&summary.cells[baseline], &summary.cells[cell], reference, &paired);
+    Some(Comparison { details, ..comparison })
+}
+
+/// As [`compare_cells`], without the details.
+pub(super) fn verdict_between(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<Comparison> {
+    judge_pair(summary, baseline, cell, reference, terms).map(|(comparison, _)| comparison)
+}
+
+fn judge_pair(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<(Comparison, PairedComparison)> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to)).or_else(|| terms.withheld(&paired));
-    Some(Comparison {
+    let comparison = Comparison {
         cell,
         baseline,
         metric: reference,
@@ -120,8 +143,9 @@ pub fn compare_cells(
         verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
         hint: paired.hint.filter(|_| withheld.is_none()),
         withheld,
-        details: Details::new(from, to, reference, &paired),
-    })
+        details: None,
+    };
+    Some((comparison, paired))
 }
 
 impl Terms {
@@ -153,7 +177,7 @@ pub(super) fn speedup_interval(interval: Interval) -> Interval {
 }
 
 /// What of a cell forbids verdicts about it.
-fn withheld(cell: &CellSummary) -> Option<Withheld> {
+pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     let runs = cell.runs;
     let with = |code: &str| cell.warnings.get(code).copied().unwrap_or(0);
     let lost = runs.failed + runs.not_run;

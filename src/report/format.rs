@@ -315,6 +315,19 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {}", fixed(scaled, significant_decimals(scaled, 3).clamp(0, 2)), scale.unit)
 }
 
+/// `20 ms`, `1.5`, `512 MiB`: a value that somebody wrote, in the fitting unit, with at most four significant digits.
+pub fn amount(unit: Unit, value: f64) -> String {
+    let scale = scale(unit, [value]);
+    let scaled = value / scale.factor;
+    let text = fixed(scaled, significant_decimals(scaled, 4));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    match scale.unit {
+        "" => text.to_owned(),
+        "/s" => format!("{text}/s"),
+        unit => format!("{text} {unit}"),
+    }
+}
+
 /// `1 cell`, `12 cells`.
 pub fn count(number: u64, singular: &str) -> String {
     if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
@@ -431,6 +444,10 @@ mod tests {
         assert_eq!(percent(0.1), "10 %");
         assert_eq!(bytes(224_395_264), "214 MiB");
         assert_eq!(bytes(512), "512 B");
+        assert_eq!(amount(Unit::Nanoseconds, 20e6), "20 ms");
+        assert_eq!(amount(Unit::Bytes, 1.5 * 1_048_576.0), "1.5 MiB");
+        assert_eq!(amount(Unit::PerSecond, 120.0), "120/s");
+        assert_eq!(amount(Unit::Ratio, 1.5), "1.5");
         assert_eq!(count(1, "cell"), "1 cell");
         assert_eq!(list(&["a", "b", "c"]), "a, b and c");
     }

@@ -16,7 +16,7 @@ pub mod trust;
 pub mod view;
 mod write;
 
-pub use answer::{Sentence, answer};
+pub use answer::{Sentence, answer, within};
 pub use committed::measured_on;
 pub use results::Results;
 pub use trust::Trust;

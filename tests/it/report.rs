@@ -73,7 +73,11 @@ fn results_read_back_and_are_format_1() {
         assert_eq!(results.to_json(), rendered.json, "{name}");
         let value: Value = serde_json::from_str(&rendered.json).unwrap();
         let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["format", "manifest", "summary", "comparisons", "families", "controls", "sight"], "{name}");
+        assert_eq!(
+            keys,
+            ["format", "manifest", "summary", "comparisons", "families", "controls", "sight", "choice"],
+            "{name}"
+        );
         assert_eq!(value["format"], 1, "{name}");
         assert_eq!(value["manifest"]["spec"]["text"].as_str().map(str::is_empty), Some(false), "{name}");
     }

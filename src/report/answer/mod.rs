@@ -4,6 +4,7 @@
 //! several). A difference is claimed only where a verdict claims it; everything else is said to be open, with what it
 //! would take. Deliberately absent: p values, and any ranking of cells that were not compared.
 
+mod choice;
 mod standing;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -14,13 +15,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::compare::{Comparison, Control, Judged};
+use crate::compare::{Comparison, Judged};
 use crate::metric;
 use crate::plan::Plan;
 use crate::stats::paired::Verdict;
 use crate::summary::{LEAST_RUNS, Summary};
 
 use super::format::{self, Column};
+pub use choice::within;
 use standing::{Entry, Subject, subjects};
 pub(in crate::report) use words::hint_words;
 
@@ -45,14 +47,18 @@ impl fmt::Display for Sentence {
     }
 }
 
-/// What the comparisons say, one sentence a subject, in plan order; nothing where a control failed for the whole record.
+/// What the comparisons say, one sentence a subject, in plan order; where the specification asks what to choose, what
+/// answers that; nothing where a control failed for the whole record.
 pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> {
     let comparisons = judged.comparisons.as_slice();
     if !summary.cells.iter().any(|cell| cell.runs.completed > 0) {
         return vec![Sentence::new("Nothing was measured.", "No run has completed; the notices say why.")];
     }
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
-        return vec![nothing_is_claimed(plan, failed)];
+        return vec![nothing_is_claimed(plan, failed.cell, failed.difference())];
+    }
+    if let Some(choice) = &judged.choice {
+        return choice::sentences(plan, choice);
     }
     let Some(baseline) = &plan.baseline else { return vec![alone(plan, summary)] };
     if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {
@@ -63,9 +69,9 @@ pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> 
 }
 
 /// The measurement did not pass its own check.
-fn nothing_is_claimed(plan: &Plan, failed: &Control) -> Sentence {
-    let cell = plan.path(&plan.cells[failed.cell]);
-    let apart = format::percent(failed.difference());
+fn nothing_is_claimed(plan: &Plan, cell: usize, difference: f64) -> Sentence {
+    let cell = plan.path(&plan.cells[cell]);
+    let apart = format::percent(difference);
     Sentence::new(
         "Nothing is claimed.",
         format!(

@@ -33,18 +33,23 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
 
 const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
 
-/// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16), inconclusive at b1 (1.02x [0.99, 1.06], ...)`.
+/// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
 fn about(entry: &Entry<'_>, baseline: Option<&str>, several_inputs: bool) -> Option<String> {
+    Some(format!("{} is {}", entry.name, standing(&entry.judged, baseline, several_inputs)?))
+}
+
+/// `faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
+pub(super) fn standing(judged: &[(&str, &Comparison)], baseline: Option<&str>, several_inputs: bool) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     for verdict in VERDICTS {
         let alike: Vec<(&str, &Comparison)> =
-            entry.judged.iter().filter(|(_, comparison)| comparison.verdict == verdict).copied().collect();
+            judged.iter().filter(|(_, comparison)| comparison.verdict == verdict).copied().collect();
         let Some((_, first)) = alike.first() else { continue };
         let evidence = evidence(&alike, several_inputs);
         let relation = relation(first, baseline.filter(|_| parts.is_empty()));
         parts.push(format!("{relation} ({evidence})"));
     }
-    (!parts.is_empty()).then(|| format!("{} is {}", entry.name, parts.join(" and ")))
+    (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
 /// `faster than fp32`, `equivalent to fp32 within 2 %`, `inconclusive against fp32`.

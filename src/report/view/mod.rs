@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub(super) use headline::why_absent;
 
-use super::answer::{Sentence, answer};
+use super::answer::{Sentence, answer, within};
 use super::plots::Plots;
 use super::privacy::without_home;
 use super::{Input, Trust};
@@ -33,6 +33,8 @@ pub struct Report {
     pub description: Option<String>,
     /// The answer, made from verdicts alone.
     pub answer: Vec<Sentence>,
+    /// How the bounds of the specification's question are kept.
+    pub within: Vec<Sentence>,
     /// What was measured, on what, with what, and how it was judged: one line each.
     pub provenance: Vec<Fact>,
     /// What a quick look is worth, a sentence; `None` for a whole record.
@@ -315,6 +317,7 @@ impl Report {
             experiment: manifest.experiment.name.clone(),
             description: manifest.experiment.description.as_deref().map(printable),
             answer: answer(&manifest.plan, input.summary, input.judged),
+            within: input.judged.choice.iter().flat_map(|choice| within(&manifest.plan, choice)).collect(),
             provenance: environment::provenance(input),
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
             trust: Trust::of(manifest, input.judged),

@@ -1,0 +1,237 @@
+//! What may be chosen, in sentences: made from the [`Choice`] alone, the plan giving the names.
+
+mod bounds;
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::within;
+
+use super::{Sentence, capitalized, nothing_is_claimed, words};
+use crate::compare::Comparison;
+use crate::compare::choose::{Choice, Standing, Unfit};
+use crate::metric::{Direction, MetricReference, Unit};
+use crate::plan::Plan;
+use crate::report::format;
+use crate::summary::LEAST_RUNS;
+use options::{Cluster, Question, questions};
+
+/// One sentence for each model, or for all together where models compete.
+pub(super) fn sentences(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
+    if let Some(failed) = choice.failed_control {
+        return vec![nothing_is_claimed(plan, failed.cell, failed.difference)];
+    }
+    questions(plan, choice).iter().map(|question| sentence(question, choice)).collect()
+}
+
+/// More kinds of answers than these are told in the text alone.
+const MOST_CLUSTERS: usize = 3;
+
+/// More names than these are counted.
+const MOST_NAMED: usize = 4;
+
+/// More rivals than these are counted.
+const MOST_RIVALS: usize = 3;
+
+fn sentence(question: &Question<'_>, choice: &Choice) -> Sentence {
+    let clusters = question.clusters();
+    let parts: Vec<String> = clusters.iter().map(|cluster| lead(cluster, choice, clusters.len() > 1)).collect();
+    let pick = if parts.len() > MOST_CLUSTERS { "it depends on the input".to_owned() } else { parts.join("; ") };
+    let is_none = clusters.iter().all(|cluster| cluster.best.is_empty());
+    let lead = match question.label.as_str() {
+        "" if is_none || parts.len() > MOST_CLUSTERS => format!("{}.", capitalized(&pick)),
+        "" => format!("{}: {pick}.", superlative(choice.best)),
+        label => format!("{label}: {pick}."),
+    };
+    let mut clauses: Vec<String> = Vec::new();
+    for cluster in &clusters {
+        clauses.extend(evidence(question, cluster, clusters.len() > 1));
+        clauses.extend(doubts(question, cluster, choice));
+    }
+    clauses.extend(out_of_bounds(question, choice));
+    clauses.extend(unfit(question));
+    // Every cluster has evidence, or says why there is none.
+    let text = match choice.best == MetricReference::LATENCY {
+        true if !clusters[0].best.is_empty() => clauses.join("; "),
+        true => capitalized(&clauses.join("; ")),
+        false => format!("By {}, {}", choice.best.title(), clauses.join("; ")),
+    };
+    Sentence::new(lead, format!("{text}."))
+}
+
+fn superlative(best: MetricReference) -> &'static str {
+    match (best.metric.unit, best.metric.direction) {
+        (Unit::Nanoseconds | Unit::PerSecond, _) => "Fastest",
+        (Unit::Bytes, Direction::LowerIsBetter) => "Smallest",
+        _ => "Best",
+    }
+}
+
+/// `int8`, `int8 or fp32 at b1`, `int8 if it keeps p95 <= 20 ms`.
+fn lead(cluster: &Cluster<'_>, choice: &Choice, is_one_of_several: bool) -> String {
+    let names = &cluster.best;
+    let what = match names.as_slice() {
+        [] => "none".to_owned(),
+        [one] => match cluster.doubt {
+            Some(bound) => format!("{one} if it keeps {}", bounds::bound_words(&choice.bounds[bound].bound)),
+            None => one.clone(),
+        },
+        several if several.len() > MOST_NAMED => format!("one of {}", several.len()),
+        several => several.join(" or "),
+    };
+    if is_one_of_several { format!("{what} {}", cluster.place()) } else { what }
+}
+
+/// The leader against the others that could be chosen; why there is none.
+fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: bool) -> Vec<String> {
+    if cluster.best.is_empty() {
+        return vec![none(cluster, is_one_of_several)];
+    }
+    let mut leaders: Vec<String> = Vec::new();
+    for (_, contest) in &cluster.contests {
+        let leader = question.name(contest.best[0]);
+        if !leaders.contains(&leader) {
+            leaders.push(leader);
+        }
+    }
+    let about = |leader: &String| {
+        let led = cluster.contests.iter().filter(|(_, contest)| question.name(contest.best[0]) == *leader);
+        let judged: Vec<(&str, &Comparison)> =
+            led.flat_map(|(place, contest)| contest.evidence.iter().map(move |one| (place.as_str(), one))).collect();
+        if judged.is_empty() {
+            let place = if is_one_of_several { format!(" {}", cluster.place()) } else { String::new() };
+            return format!("{leader} is the only one that can be chosen{place}");
+        }
+        against(question, leader, &judged)
+    };
+    leaders.iter().map(about).collect()
+}
+
+/// `int8 is faster than fp32 (2.32x [2.29, 2.35]) and faster than fp16 (3.50x [3.46, 3.54])`.
+fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]) -> String {
+    let mut rivals: Vec<(String, Vec<(&str, &Comparison)>)> = Vec::new();
+    for (place, comparison) in judged {
+        let name = question.name(comparison.baseline);
+        match rivals.iter_mut().find(|(rival, _)| *rival == name) {
+            Some((_, known)) => known.push((place, comparison)),
+            None => rivals.push((name, vec![(place, comparison)])),
+        }
+    }
+    let total = rivals.len();
+    if total > MOST_RIVALS {
+        // Those that come closest, and what the record compares with.
+        let closest = |(_, judged): &(String, Vec<(&str, &Comparison)>)| {
+            judged.iter().map(|(_, comparison)| comparison.speedup).fold(f64::INFINITY, f64::min)
+        };
+        let is_baseline = |rival: &(String, Vec<(&str, &Comparison)>)| {
+            rival.1.iter().any(|(_, comparison)| question.is_baseline(comparison.baseline))
+        };
+        rivals.sort_by(|left, right| {
+            is_baseline(right).cmp(&is_baseline(left)).then(closest(left).total_cmp(&closest(right)))
+        });
+        rivals.truncate(MOST_RIVALS - 1);
+    }
+    let mut parts: Vec<String> = rivals
+        .iter()
+        .filter_map(|(rival, judged)| words::standing(judged, Some(rival), question.has_places()))
+        .collect();
+    if total > rivals.len() {
+        parts.push(format!("ahead of {} by more", format::count((total - rivals.len()) as u64, "other")));
+    }
+    format!("{leader} is {}", format::list(&parts))
+}
+
+/// Why nothing can be chosen.
+fn none(cluster: &Cluster<'_>, is_one_of_several: bool) -> String {
+    let any = |wanted: fn(&Standing) -> bool| {
+        cluster.contests.iter().flat_map(|(_, contest)| &contest.entrants).any(|entrant| wanted(&entrant.standing))
+    };
+    let why = if any(|standing| matches!(standing, Standing::Beaten { .. })) {
+        "each that could be chosen is beaten by another"
+    } else if any(|standing| matches!(standing, Standing::OutOfBounds { .. })) {
+        "nothing that can be judged keeps the bounds"
+    } else {
+        "nothing can be judged"
+    };
+    if is_one_of_several { format!("{why} {}", cluster.place()) } else { why.to_owned() }
+}
+
+/// `whether int8 keeps p95 <= 20 ms is undecided (19.9 ms ± 0.3 at b1)`.
+fn doubts(question: &Question<'_>, cluster: &Cluster<'_>, choice: &Choice) -> Vec<String> {
+    let mut clauses: Vec<String> = Vec::new();
+    for (place, contest) in &cluster.contests {
+        for entrant in &contest.entrants {
+            let Standing::InDoubt { bound } = entrant.standing else { continue };
+            let check = &choice.bounds[bound];
+            let Some(bounded) = check.of(entrant.cell) else { continue };
+            let at = if question.has_places() { format!(" at {place}") } else { String::new() };
+            clauses.push(format!(
+                "whether {} keeps {} is undecided ({})",
+                question.name(entrant.cell),
+                bounds::bound_words(&check.bound),
+                bounds::value_words(&check.bound, bounded, &at)
+            ));
+        }
+    }
+    if clauses.len() > MOST_NAMED {
+        let left = clauses.len() - MOST_NAMED + 1;
+        clauses.truncate(MOST_NAMED - 1);
+        clauses.push(format!(
+            "{} undecided as well",
+            if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") }
+        ));
+    }
+    clauses
+}
+
+/// `fp16 misses p95 <= 20 ms at b1`.
+fn out_of_bounds(question: &Question<'_>, choice: &Choice) -> Vec<String> {
+    let found = question.told(|standing| match standing {
+        Standing::OutOfBounds { bound } => Some(bound),
+        _ => None,
+    });
+    let words = |(bound, names, place): (usize, Vec<String>, Option<String>)| {
+        let verb = if names.len() == 1 { "misses" } else { "miss" };
+        let bound = bounds::bound_words(&choice.bounds[bound].bound);
+        format!("{} {verb} {bound}{}", named(&names), place.unwrap_or_default())
+    };
+    found.into_iter().map(words).collect()
+}
+
+/// `fp16 failed (operator) at b16`; what the plan skips is a notice.
+fn unfit(question: &Question<'_>) -> Vec<String> {
+    let found = question.told(|standing| match standing {
+        Standing::Unfit { why: Unfit::Skipped } => None,
+        Standing::Unfit { why } => Some(why),
+        _ => None,
+    });
+    let words = |(why, names, place): (Unfit, Vec<String>, Option<String>)| {
+        format!("{} {}", named(&names), unfit_words(why, names.len() > 1, &place.unwrap_or_default()))
+    };
+    found.into_iter().map(words).collect()
+}
+
+/// Names up to a number, then a count.
+fn named(names: &[String]) -> String {
+    if names.len() > MOST_NAMED { format!("{} others", names.len()) } else { format::list(names) }
+}
+
+fn unfit_words(why: Unfit, are_several: bool, place: &str) -> String {
+    let is = if are_several { "are" } else { "is" };
+    let has = if are_several { "have" } else { "has" };
+    match why {
+        Unfit::Skipped => format!("{is} skipped{place}"),
+        Unfit::Failed(kind) => format!("failed ({}){place}", kind.name().replace('_', " ")),
+        Unfit::NotRun => format!("{has} no completed run{place}"),
+        Unfit::TooFewRuns(runs) => {
+            format!(
+                "{is} not judged{place}: {} of the {LEAST_RUNS} that a verdict needs",
+                format::count(u64::from(runs), "run")
+            )
+        }
+        Unfit::Withheld(reason) => format!("{is} not judged{place}: {}", reason.words()),
+        Unfit::NoValue => format!("{has} no value{place}"),
+        Unfit::TooFewSamples => format!("{is} not judged{place}: too few samples for this percentile"),
+        Unfit::NoDirection => format!("{is} not judged{place}: neither more nor less is better"),
+    }
+}

@@ -1,0 +1,118 @@
+//! Bounds in words, and which cells keep them.
+
+use super::super::Sentence;
+use crate::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choice, Doubt};
+use crate::metric::{LATENCY, MetricReference, Statistic};
+use crate::plan::{Cell, Plan};
+use crate::report::{format, has_several};
+use crate::spec::model::{Axis, Bound, Selector};
+
+/// More cells than these are counted.
+const MOST_NAMED: usize = 4;
+
+/// One sentence for each bound: `p95 <= 20 ms at batch 1: 5 of 6 cells; not resnet50/b1/fp16 (29.4 ms ± 0.3)`.
+pub fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
+    choice.bounds.iter().map(|check| sentence(plan, check)).collect()
+}
+
+fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {
+    let lead = format!("{}{}:", bound_words(&check.bound), where_words(&check.bound.of));
+    let with = |wanted: fn(BoundOutcome) -> bool| -> Vec<&BoundedCell> {
+        check.cells.iter().filter(|bounded| wanted(bounded.outcome)).collect()
+    };
+    let kept = with(|outcome| outcome == BoundOutcome::Kept).len();
+    let mut clauses = vec![match check.cells.len() {
+        0 => "no cell that is run".to_owned(),
+        1 if kept == 1 => "the only cell".to_owned(),
+        all if all == kept => format!("all {all} cells"),
+        all => format!("{kept} of {}", format::count(all as u64, "cell")),
+    }];
+    let missed = with(|outcome| outcome == BoundOutcome::Missed);
+    if !missed.is_empty() {
+        clauses.push(format!("not {}", cells(plan, &check.bound, &missed)));
+    }
+    let undecided = with(|outcome| matches!(outcome, BoundOutcome::Undecided(_)));
+    if !undecided.is_empty() {
+        clauses.push(format!("undecided: {}", cells(plan, &check.bound, &undecided)));
+    }
+    Sentence::new(lead, format!("{}.", clauses.join("; ")))
+}
+
+fn cells(plan: &Plan, bound: &Bound, bounded: &[&BoundedCell]) -> String {
+    let shown = bounded.iter().take(MOST_NAMED);
+    let mut names: Vec<String> = shown
+        .map(|one| format!("{} ({})", short_path(plan, &plan.cells[one.cell]), value_words(bound, one, "")))
+        .collect();
+    if bounded.len() > MOST_NAMED {
+        names.push(format!("{} more", bounded.len() - MOST_NAMED));
+    }
+    format::list(&names)
+}
+
+/// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
+fn short_path(plan: &Plan, cell: &Cell) -> String {
+    let coordinates = plan.coordinates(cell);
+    let axes = Axis::ALL.into_iter().filter(|axis| has_several(plan, *axis));
+    let names: Vec<&str> = axes.map(|axis| coordinates.on(axis)).collect();
+    if names.is_empty() { plan.path(cell) } else { names.join("/") }
+}
+
+/// `p95 <= 20 ms`, `5 ms <= latency <= 20 ms`.
+pub(super) fn bound_words(bound: &Bound) -> String {
+    let name = metric_word(bound.metric);
+    let amount = |value: f64| format::amount(bound.metric.metric.unit, value);
+    match (bound.min, bound.max) {
+        (Some(least), Some(most)) => format!("{} <= {name} <= {}", amount(least), amount(most)),
+        (Some(least), None) => format!("{name} >= {}", amount(least)),
+        (None, Some(most)) => format!("{name} <= {}", amount(most)),
+        (None, None) => name,
+    }
+}
+
+/// `p95` says latency already; other metrics have their title.
+fn metric_word(metric: MetricReference) -> String {
+    let is_tail = metric.metric.name == LATENCY.name && metric.statistic != Statistic::Median;
+    if is_tail { metric.statistic.name().to_owned() } else { metric.title() }
+}
+
+/// ` at batch 1`, ` for model resnet50 or mobilenetv2 at batch 1`; empty where a bound speaks of every cell.
+fn where_words(of: &Selector) -> String {
+    let is_axis = |key: &str| Axis::ALL.iter().any(|axis| *axis != Axis::Inputs && axis.singular() == key);
+    let (axes, inputs): (Vec<_>, Vec<_>) = of.0.iter().partition(|(key, _)| is_axis(key));
+    let words = |keys: Vec<(&String, &Vec<String>)>, preposition: &str| {
+        let each = keys.into_iter().map(|(key, names)| format!("{key} {}", names.join(" or ")));
+        let each: Vec<String> = each.collect();
+        if each.is_empty() { String::new() } else { format!(" {preposition} {}", format::list(&each)) }
+    };
+    words(axes, "for") + &words(inputs, "at")
+}
+
+/// `29.4 ms ± 0.3`, ` at b1` where that is said, and why nothing follows from it.
+pub(super) fn value_words(bound: &Bound, bounded: &BoundedCell, place: &str) -> String {
+    let value = bounded.estimate.as_ref().map(|estimate| {
+        if bound.metric.is_speedup() {
+            return format::ratio(estimate.value, estimate.interval);
+        }
+        format::Column::fit(bound.metric.metric.unit, [estimate]).value_with_unit(estimate)
+    });
+    let reason = match bounded.outcome {
+        BoundOutcome::Undecided(doubt) => doubt_words(doubt, bound.metric),
+        BoundOutcome::Kept | BoundOutcome::Missed => None,
+    };
+    match (value, reason) {
+        (Some(value), Some(reason)) => format!("{value}{place}: {reason}"),
+        (Some(value), None) => format!("{value}{place}"),
+        (None, reason) => format!("{}{place}", reason.unwrap_or_else(|| "no value".to_owned())),
+    }
+}
+
+/// Why a bound is undecided, where the interval does not show it.
+fn doubt_words(doubt: Doubt, metric: MetricReference) -> Option<String> {
+    match doubt {
+        Doubt::Across | Doubt::NoValue => None,
+        Doubt::TooFewSamples => Some(format!("too few samples for {}", metric_word(metric))),
+        Doubt::TooFewRuns => Some("too few runs".to_owned()),
+        Doubt::Failed(kind) => Some(format!("failed, {}", kind.name().replace('_', " "))),
+        Doubt::Withheld(reason) => Some(reason.words().to_owned()),
+    }
+}

@@ -1,0 +1,167 @@
+//! What a sentence is about: the contests of one model, the names of what can be chosen, and where answers agree.
+
+use crate::compare::choose::{Choice, Contest, Standing};
+use crate::plan::Plan;
+use crate::report::format;
+use crate::spec::model::Axis;
+
+/// The contests that one sentence answers.
+pub(super) struct Question<'a> {
+    plan: &'a Plan,
+    /// `resnet50`; empty where models compete.
+    pub(super) label: String,
+    /// Where each contest is held, `b1`, and the contest.
+    contests: Vec<(String, &'a Contest)>,
+    /// The axes on which what can be chosen differs.
+    axes: Vec<Axis>,
+}
+
+/// Contests with the same answer.
+pub(super) struct Cluster<'a> {
+    /// What is best in them, in plan order.
+    pub(super) best: Vec<String>,
+    /// The bound that the only best one may miss.
+    pub(super) doubt: Option<usize>,
+    /// Where they are held, and the contests.
+    pub(super) contests: Vec<(String, &'a Contest)>,
+}
+
+/// The questions of a choice, in plan order.
+pub(super) fn questions<'a>(plan: &'a Plan, choice: &'a Choice) -> Vec<Question<'a>> {
+    let mut by_label: Vec<(String, Vec<&'a Contest>)> = Vec::new();
+    for contest in &choice.contests {
+        let label = shared(plan, contest, Axis::Models).unwrap_or_default();
+        match by_label.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, contests)) => contests.push(contest),
+            None => by_label.push((label, vec![contest])),
+        }
+    }
+    by_label.into_iter().map(|(label, contests)| Question::new(plan, label, &contests)).collect()
+}
+
+/// The name that every entrant has on an axis.
+fn shared(plan: &Plan, contest: &Contest, axis: Axis) -> Option<String> {
+    let name = |cell: usize| plan.coordinates(&plan.cells[cell]).on(axis);
+    let first = name(contest.entrants.first()?.cell);
+    contest.entrants.iter().all(|entrant| name(entrant.cell) == first).then(|| first.to_owned())
+}
+
+impl<'a> Question<'a> {
+    fn new(plan: &'a Plan, label: String, contests: &[&'a Contest]) -> Self {
+        let differs = |axis: &Axis| contests.iter().any(|contest| is_chosen(plan, contest, *axis));
+        let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differs).collect();
+        let placed = contests.iter().map(|contest| (place(plan, contest, contests), *contest)).collect();
+        Question { plan, label, contests: placed, axes }
+    }
+
+    /// Whether it matters where a contest is held.
+    pub(super) fn has_places(&self) -> bool {
+        self.contests.len() > 1
+    }
+
+    /// The name of a cell among those that can be chosen: `int8`, `b8/int8`.
+    pub(super) fn name(&self, cell: usize) -> String {
+        let cell = &self.plan.cells[cell];
+        if self.axes.is_empty() {
+            return self.plan.coordinates(cell).variant.to_owned();
+        }
+        let coordinates = self.plan.coordinates(cell);
+        self.axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
+    }
+
+    /// Whether the record compares others with this cell.
+    pub(super) fn is_baseline(&self, cell: usize) -> bool {
+        self.plan.is_baseline(&self.plan.cells[cell])
+    }
+
+    /// The contests by their answer, in order of the first of each.
+    pub(super) fn clusters(&self) -> Vec<Cluster<'a>> {
+        let mut clusters: Vec<Cluster<'a>> = Vec::new();
+        for (place, contest) in &self.contests {
+            let mut cells = contest.best.clone();
+            cells.sort_unstable();
+            let best: Vec<String> = cells.iter().map(|cell| self.name(*cell)).collect();
+            let doubt = doubt(contest);
+            let one = (place.clone(), *contest);
+            match clusters.iter_mut().find(|cluster| cluster.best == best && cluster.doubt == doubt) {
+                Some(cluster) => cluster.contests.push(one),
+                None => clusters.push(Cluster { best, doubt, contests: vec![one] }),
+            }
+        }
+        clusters
+    }
+
+    /// What `wanted` says of entrants, with the names of those of which it says the same, and ` at b1 and b8` unless that
+    /// is so everywhere.
+    pub(super) fn told<T: PartialEq + Copy>(
+        &self,
+        wanted: impl Fn(Standing) -> Option<T>,
+    ) -> Vec<(T, Vec<String>, Option<String>)> {
+        // First where the same is said of the same name, then who shares these places.
+        let mut by_name: Vec<(T, String, Vec<&str>)> = Vec::new();
+        for (place, contest) in &self.contests {
+            for entrant in &contest.entrants {
+                let Some(said) = wanted(entrant.standing) else { continue };
+                let name = self.name(entrant.cell);
+                match by_name.iter_mut().find(|(known, other, _)| *known == said && *other == name) {
+                    Some((_, _, places)) => places.push(place),
+                    None => by_name.push((said, name, vec![place])),
+                }
+            }
+        }
+        let mut told: Vec<(T, Vec<String>, Vec<&str>)> = Vec::new();
+        for (said, name, places) in by_name {
+            match told.iter_mut().find(|(known, _, there)| *known == said && *there == places) {
+                Some((_, names, _)) => names.push(name),
+                None => told.push((said, vec![name], places)),
+            }
+        }
+        let everywhere = self.contests.len();
+        let at = |places: &[&str]| (places.len() < everywhere).then(|| format!(" at {}", format::list(places)));
+        told.into_iter().map(|(said, names, places)| (said, names, at(&places))).collect()
+    }
+}
+
+impl Cluster<'_> {
+    /// `at b1 and b8`.
+    pub(super) fn place(&self) -> String {
+        let places: Vec<&str> = self.contests.iter().map(|(place, _)| place.as_str()).collect();
+        format!("at {}", format::list(&places))
+    }
+}
+
+/// The bound that the only best cell of a contest may miss.
+fn doubt(contest: &Contest) -> Option<usize> {
+    let [only] = contest.best.as_slice() else { return None };
+    contest.entrants.iter().find(|entrant| entrant.cell == *only).and_then(|entrant| match entrant.standing {
+        Standing::InDoubt { bound } => Some(bound),
+        _ => None,
+    })
+}
+
+/// Whether entrants that are to be run differ on an axis.
+fn is_chosen(plan: &Plan, contest: &Contest, axis: Axis) -> bool {
+    let cells = contest.entrants.iter().map(|entrant| &plan.cells[entrant.cell]).filter(|cell| cell.skip.is_none());
+    let mut names = cells.map(|cell| plan.coordinates(cell).on(axis));
+    names.next().is_some_and(|first| names.any(|other| other != first))
+}
+
+/// What tells a contest from the others: the names that its entrants share and not all contests have.
+fn place(plan: &Plan, contest: &Contest, all: &[&Contest]) -> String {
+    let tells = |axis: &Axis| {
+        let own = shared(plan, contest, *axis)?;
+        all.iter().any(|other| shared(plan, other, *axis).as_ref() != Some(&own)).then_some(own)
+    };
+    let names: Vec<String> = [Axis::Inputs, Axis::Variants, Axis::Devices].iter().filter_map(tells).collect();
+    if !names.is_empty() {
+        return names.join(" on ");
+    }
+    let mut inputs: Vec<&str> = Vec::new();
+    for entrant in &contest.entrants {
+        let input = plan.coordinates(&plan.cells[entrant.cell]).input;
+        if !inputs.contains(&input) {
+            inputs.push(input);
+        }
+    }
+    inputs.join(" or ")
+}

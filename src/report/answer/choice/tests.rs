@@ -1,0 +1,161 @@
+//! Known choices in, known sentences out.
+
+use super::*;
+use crate::compare::Terms;
+use crate::compare::choose::tests::{Scene, at_most};
+use crate::metric::ITEMS;
+use crate::spec::model::Bound;
+
+fn told(scene: &Scene, best: &str, within: &[Bound]) -> Vec<String> {
+    let choice = scene.choose(best, within);
+    sentences(&scene.plan, &choice).iter().map(ToString::to_string).collect()
+}
+
+fn bounds(scene: &Scene, bounds: &[Bound]) -> Vec<String> {
+    within(&scene.plan, &scene.choose("latency", bounds)).iter().map(ToString::to_string).collect()
+}
+
+fn two_batches() -> Scene {
+    Scene::new("models: [m]\ninputs: { batch: [1, 16] }\nvariants: [fp32, int8, fp16]")
+        .level("m/b1/fp32/cpu", 18.4)
+        .level("m/b1/int8/cpu", 7.9)
+        .level("m/b1/fp16/cpu", 27.9)
+        .level("m/b16/fp32/cpu", 271.0)
+        .level("m/b16/int8/cpu", 109.0)
+        .level("m/b16/fp16/cpu", 402.0)
+}
+
+#[test]
+fn the_best_is_named_with_its_evidence() {
+    assert_eq!(
+        told(&two_batches(), "latency", &[]),
+        [
+            "m: int8. int8 is faster than fp32 (2.329x [2.327, 2.331] at b1, 2.49x [2.48, 2.49] at b16) and faster than fp16 (3.53x [3.52, 3.54] at b1, 3.69x [3.68, 3.70] at b16)."
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_told_apart_is_named_together() {
+    let scene = two_batches().level("m/b1/fp32/cpu", 7.95);
+    let sentences = told(&scene, "latency", &[]);
+    assert!(
+        sentences[0].starts_with(
+            "m: fp32 or int8 at b1; int8 at b16. int8 is equivalent to fp32 within 2 % (1.006x [1.005, 1.007] at b1) and faster than fp16"
+        ),
+        "{sentences:?}"
+    );
+}
+
+#[test]
+fn a_bound_in_doubt_is_a_condition() {
+    let scene = two_batches().tails("m/b1/int8/cpu", false).tails("m/b1/fp32/cpu", true).tails("m/b1/fp16/cpu", true);
+    let bound = [at_most("latency.p95", 20e6, Some(1))];
+    let sentences = told(&scene, "latency", &bound);
+    assert!(
+        sentences[0].starts_with(
+            "m: int8 if it keeps p95 <= 20 ms at b1; int8 at b16. int8 is the only one that can be chosen at b1; "
+        ),
+        "{sentences:?}"
+    );
+    assert!(
+        sentences[0]
+            .contains("whether int8 keeps p95 <= 20 ms is undecided (8.690 ms ± 0.009 at b1: too few samples for p95)"),
+        "{sentences:?}"
+    );
+    assert!(sentences[0].ends_with("fp32 and fp16 miss p95 <= 20 ms at b1."), "{sentences:?}");
+}
+
+#[test]
+fn bounds_count_cells_and_name_those_that_miss() {
+    let scene = two_batches().failed("m/b1/fp16/cpu");
+    let at_one = at_most("latency", 10e6, Some(1));
+    assert_eq!(
+        bounds(&scene, &[at_one.clone(), at_most("latency", 500e6, Some(16))]),
+        [
+            "latency <= 10 ms at batch 1: 1 of 3 cells; not b1/fp32 (18.40 ms ± 0.02); undecided: b1/fp16 (failed, operator).",
+            "latency <= 500 ms at batch 16: all 3 cells."
+        ]
+    );
+    let nothing = Bound { min: Some(1e6), ..at_most("latency", 2e6, Some(7)) };
+    assert_eq!(bounds(&scene, &[nothing]), ["1 ms <= latency <= 2 ms at batch 7: no cell that is run."]);
+}
+
+#[test]
+fn nothing_within_bounds_is_said() {
+    let sentences = told(&two_batches(), "latency", &[at_most("latency", 1e6, None)]);
+    assert_eq!(
+        sentences,
+        ["m: none. Nothing that can be judged keeps the bounds; fp32, int8 and fp16 miss latency <= 1 ms."]
+    );
+}
+
+#[test]
+fn what_failed_or_is_not_judged_has_its_reason() {
+    let scene = two_batches().failed("m/b16/fp16/cpu").warned("m/b1/int8/cpu", "W_OUTPUT_NONFINITE");
+    let sentences = told(&scene, "latency", &[]);
+    assert!(sentences[0].starts_with("m: fp32 at b1; int8 at b16."), "{sentences:?}");
+    assert!(
+        sentences[0]
+            .ends_with("; int8 is not judged at b1: outputs with NaN or infinity; fp16 failed (operator) at b16."),
+        "{sentences:?}"
+    );
+}
+
+#[test]
+fn competing_models_have_no_subject() {
+    let scene = Scene::new("models: [m, n]").level("m/default/fp32/cpu", 2.0).level("n/default/fp32/cpu", 1.0);
+    assert_eq!(told(&scene, "latency", &[]), ["Fastest: n. n is faster than m (2.000x [1.998, 2.002])."]);
+}
+
+#[test]
+fn a_rate_per_item_chooses_the_batch_too() {
+    let rates =
+        [("m/b1/fp32/cpu", 100.0), ("m/b1/int8/cpu", 300.0), ("m/b16/fp32/cpu", 400.0), ("m/b16/int8/cpu", 900.0)];
+    let scene = Scene::new("models: [m]\ninputs: { batch: [1, 16] }\nvariants: [fp32, int8]");
+    let scene = rates.iter().fold(scene, |scene, (path, rate)| scene.values(path, &ITEMS, &[*rate; 10]));
+    assert_eq!(
+        told(&scene, "items_per_s", &[]),
+        [
+            "m: b16/int8. By items/s, b16/int8 is faster than b1/fp32 (9.00x [9.00, 9.00]), faster than b1/int8 (3.00x [3.00, 3.00]) and faster than b16/fp32 (2.25x [2.25, 2.25])."
+        ]
+    );
+}
+
+#[test]
+fn many_rivals_are_counted() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let scene = Scene::new("models: [m]\nvariants: [a, b, c, d, e, f]");
+    let scene = names
+        .iter()
+        .enumerate()
+        .fold(scene, |scene, (index, name)| scene.level(&format!("m/default/{name}/cpu"), 10.0 - index as f64));
+    assert_eq!(
+        told(&scene, "latency", &[]),
+        [
+            "m: f. f is faster than a (2.000x [1.998, 2.002]), faster than e (1.200x [1.198, 1.202]) and ahead of 3 others by more."
+        ]
+    );
+}
+
+#[test]
+fn a_failed_control_replaces_everything() {
+    let scene = two_batches().failed_control("m/b1/fp32/cpu");
+    let sentences = told(&scene, "latency", &[at_most("latency", 1e6, None)]);
+    assert_eq!(sentences.len(), 1);
+    assert!(sentences[0].starts_with("Nothing is claimed. Two identical arms of m/b1/fp32/cpu differed by 11 %"));
+    assert!(bounds(&scene, &[at_most("latency", 1e6, None)]).is_empty());
+}
+
+#[test]
+fn a_quick_look_says_so() {
+    let scene = two_batches().level("m/b1/fp32/cpu", 8.0);
+    let quick = Terms { is_quick: true, ..Terms::default() };
+    let choice = scene.choose_by("latency", &[], &quick);
+    let sentences = sentences(&scene.plan, &choice);
+    assert_eq!(sentences[0].lead, "m: fp32 or int8 at b1; int8 at b16.");
+    assert!(
+        sentences[0].text.contains("inconclusive against fp32 (1.013x [1.012, 1.014] at b1: quick look)"),
+        "{sentences:?}"
+    );
+}

@@ -17,7 +17,7 @@ pub(crate) mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
-pub use contest::{Contest, Entrant, Standing, Unfit};
+pub use contest::{Contest, Entrant, Standing};
 
 use super::{Judged, Terms};
 use crate::metric::MetricReference;

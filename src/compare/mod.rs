@@ -5,20 +5,24 @@
 
 pub mod calibration;
 pub mod choose;
+mod comparable;
 pub mod control;
 pub mod details;
 pub mod family;
 pub mod pair;
+pub mod pareto;
 pub mod proposal;
 
 use serde::{Deserialize, Serialize};
 
 pub use calibration::{Calibration, calibrate};
 pub use choose::{Choice, choose};
+pub use comparable::Unfit;
 pub use control::{Control, Sight};
 pub use details::Details;
 pub use family::Family;
 pub use pair::{Comparison, Terms, Withheld, compare_cells};
+pub use pareto::{Tradeoff, tradeoffs};
 
 use crate::metric::MetricReference;
 use crate::plan::Plan;
@@ -39,6 +43,9 @@ pub struct Judged {
     /// The answer to the specification's question, if it asks one.
     #[serde(default)]
     pub choice: Option<Choice>,
+    /// The cells that give and take between two metrics, one entry for each set that can stand in for each other.
+    #[serde(default)]
+    pub tradeoffs: Vec<Tradeoff>,
 }
 
 impl Judged {
@@ -68,9 +75,11 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
         comparisons,
         controls,
         choice: None,
+        tradeoffs: Vec::new(),
     };
     let question = manifest.experiment.choose.as_ref();
     judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
+    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &pareto::metrics(question));
     judged
 }
 

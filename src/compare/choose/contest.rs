@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::control::is_discredited;
-use super::super::pair::{Withheld, verdict_between, withheld};
+use super::super::comparable::{Unfit, comparable, unfit};
+use super::super::pair::verdict_between;
 use super::super::{Comparison, Judged, Terms};
 use super::bound::{BoundCheck, BoundOutcome};
-use crate::backend::FailureKind;
-use crate::metric::{Direction, ITEMS, MetricReference};
-use crate::plan::{Cell, Plan};
-use crate::spec::model::{Axis, Values};
+use crate::metric::{Direction, MetricReference};
+use crate::plan::Plan;
 use crate::stats::paired::Verdict;
-use crate::summary::{CellSummary, LEAST_RUNS, Summary};
+use crate::summary::Summary;
 
 /// The cells among which one is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,28 +62,6 @@ pub enum Standing {
     },
 }
 
-/// Why nothing may be said about a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unfit {
-    /// The plan skips it.
-    Skipped,
-    /// No run completed, for this kind of failure.
-    Failed(FailureKind),
-    /// It has not been run.
-    NotRun,
-    /// Fewer runs than an interval takes.
-    TooFewRuns(u32),
-    /// It cannot be judged.
-    Withheld(Withheld),
-    /// It has no value of the metric.
-    NoValue,
-    /// The samples of a run do not support the percentile.
-    TooFewSamples,
-    /// Neither more nor less of the metric is better.
-    NoDirection,
-}
-
 /// What the contests are about.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
@@ -96,72 +72,13 @@ pub(super) struct Question<'a> {
     pub(super) best: MetricReference,
 }
 
-/// What the cells of a contest share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    model: Option<u32>,
-    input: InputKey,
-    group: Option<u32>,
-}
-
-/// An input, with its batch size or whatever it is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum InputKey {
-    Same(u32),
-    BesidesBatch { dimensions: Vec<(String, u64)>, shapes: Vec<(String, Vec<u64>)>, values: &'static str },
-}
-
 /// Every contest of which some cell is to be run, in order of their first cells.
 pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
-    let mut keys: BTreeMap<Key, usize> = BTreeMap::new();
-    let mut contests: Vec<Vec<usize>> = Vec::new();
-    for (index, cell) in question.plan.cells.iter().enumerate() {
-        let place = *keys.entry(question.key(cell)).or_insert_with(|| {
-            contests.push(Vec::new());
-            contests.len() - 1
-        });
-        contests[place].push(index);
-    }
-    contests.retain(|cells| cells.iter().any(|cell| question.plan.cells[*cell].skip.is_none()));
-    contests.iter().map(|cells| question.contest(cells, bounds)).collect()
-}
-
-/// Whether models could stand in for each other: the specification says so, or leaves nothing else to choose.
-fn models_compete(plan: &Plan) -> bool {
-    let is_asked = plan.baseline.as_ref().is_some_and(|baseline| !baseline.is_default);
-    plan.compares(Axis::Models) && (is_asked || (plan.variants.len() == 1 && plan.devices.len() == 1))
-}
-
-/// Whether larger batches may be better.
-fn is_per_item(best: MetricReference) -> bool {
-    best.metric.name == ITEMS.name
+    let sets = comparable(question.plan, &[question.best]);
+    sets.iter().map(|cells| question.contest(cells, bounds)).collect()
 }
 
 impl Question<'_> {
-    fn key(&self, cell: &Cell) -> Key {
-        let input = if is_per_item(self.best) {
-            let input = &self.plan.inputs[cell.input as usize];
-            let others = input.dimensions.iter().filter(|(name, _)| *name != "batch");
-            InputKey::BesidesBatch {
-                dimensions: others.map(|(name, size)| (name.clone(), *size)).collect(),
-                shapes: input.shapes.clone().into_iter().collect(),
-                values: match input.values {
-                    Values::Random => "random",
-                    Values::Zeros => "zeros",
-                    Values::Ones => "ones",
-                },
-            }
-        } else {
-            InputKey::Same(cell.input)
-        };
-        Key {
-            model: (!models_compete(self.plan)).then_some(cell.model),
-            input,
-            // A ratio to one baseline says nothing about a ratio to another.
-            group: self.best.is_speedup().then_some(cell.group),
-        }
-    }
-
     /// What is compared: of two cells with one baseline, the one with the larger speed-up takes less time.
     fn metric(&self) -> MetricReference {
         if self.best.is_speedup() { MetricReference::LATENCY } else { self.best }
@@ -171,7 +88,7 @@ impl Question<'_> {
         let mut standings: BTreeMap<usize, Standing> = BTreeMap::new();
         let mut field: Vec<usize> = Vec::new();
         for &cell in cells {
-            let standing = match self.unfit(cell) {
+            let standing = match unfit(self.plan, self.summary, &self.judged.controls, self.metric(), cell) {
                 Some(why) => Standing::Unfit { why },
                 None => within(cell, bounds),
             };
@@ -219,37 +136,6 @@ impl Question<'_> {
             |cell: &usize| self.summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
         cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
     }
-
-    /// Why nothing may be said about a cell, if so.
-    fn unfit(&self, index: usize) -> Option<Unfit> {
-        let cell = &self.plan.cells[index];
-        let summary = &self.summary.cells[index];
-        let metric = self.metric();
-        let completed = summary.runs.completed;
-        if metric.metric.direction == Direction::Neutral {
-            Some(Unfit::NoDirection)
-        } else if cell.skip.is_some() {
-            Some(Unfit::Skipped)
-        } else if completed == 0 {
-            Some(why_not_run(summary))
-        } else if let Some(reason) = withheld(summary) {
-            Some(Unfit::Withheld(reason))
-        } else if is_discredited(self.plan, &self.judged.controls, index) {
-            Some(Unfit::Withheld(Withheld::ControlFailed))
-        } else if (completed as usize) < LEAST_RUNS {
-            Some(Unfit::TooFewRuns(completed))
-        } else if summary.estimate_of(metric).is_none() {
-            Some(Unfit::NoValue)
-        } else if !summary.supports(metric) {
-            Some(Unfit::TooFewSamples)
-        } else {
-            None
-        }
-    }
-}
-
-fn why_not_run(summary: &CellSummary) -> Unfit {
-    summary.failures.first().map_or(Unfit::NotRun, |failure| Unfit::Failed(failure.failure.kind))
 }
 
 /// A bound that is missed, else one that is undecided.

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::*;
 use crate::backend::{Failure, FailureKind};
 use crate::compare::pair::Withheld;
-use crate::compare::{Control, compare_cells};
+use crate::compare::{Control, Unfit, compare_cells};
 use crate::metric::{ITEMS, LATENCY, Metric};
 use crate::plan::{Skip, expand};
 use crate::spec::model::{Bound, Selector};

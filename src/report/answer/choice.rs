@@ -8,8 +8,8 @@ mod tests;
 pub use bounds::within;
 
 use super::{Sentence, capitalized, nothing_is_claimed, words};
-use crate::compare::Comparison;
-use crate::compare::choose::{Choice, Standing, Unfit};
+use crate::compare::choose::{Choice, Standing};
+use crate::compare::{Comparison, Unfit};
 use crate::metric::{Direction, MetricReference, Unit};
 use crate::plan::Plan;
 use crate::report::format;

@@ -115,7 +115,7 @@ fn a_rate_per_item_chooses_the_batch_too() {
     let scene = Scene::new("models: [m]\ninputs: { batch: [1, 16] }\nvariants: [fp32, int8]");
     let scene = rates.iter().fold(scene, |scene, (path, rate)| scene.values(path, &ITEMS, &[*rate; 10]));
     assert_eq!(
-        told(&scene, "items_per_s", &[]),
+        told(&scene, "items", &[]),
         [
             "m: b16/int8. By items/s, b16/int8 is faster than b1/fp32 (9.00x [9.00, 9.00]), faster than b1/int8 (3.00x [3.00, 3.00]) and faster than b16/fp32 (2.25x [2.25, 2.25])."
         ]

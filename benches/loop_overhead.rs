@@ -55,6 +55,7 @@ fn main() {
         outputs: Some([("y".to_owned(), vec![1])].into()),
         slowdown: 0.0,
         evict_bytes: None,
+        cpus: None,
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();
     backend.load().unwrap();

@@ -36,6 +36,8 @@ pub enum Event<'a> {
         estimate: Option<Duration>,
         /// What the budget leaves of them.
         budget: Option<BudgetUsed>,
+        /// Runs of the blocks.
+        total: usize,
     },
     /// A run of a block has its outcome.
     RunEnded {

@@ -4,6 +4,7 @@
 //! Deliberately absent: anything that names the user or the host, and changes to settings.
 
 pub mod cache;
+pub mod cores;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -28,6 +28,9 @@ pub struct CellRequest {
     /// Bytes to write and read before every sample, so that it begins with cold caches; none where they stay warm.
     #[serde(default)]
     pub evict_bytes: Option<u64>,
+    /// Processors that the worker may use, set before anything is loaded; none: those that it starts with.
+    #[serde(default)]
+    pub cpus: Option<Vec<u32>>,
 }
 
 /// What executes the model.

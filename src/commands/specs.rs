@@ -7,6 +7,9 @@ use walkdir::WalkDir;
 use crate::cli::Overrides;
 use crate::error::Error;
 use crate::plan::{self, CompiledSelector, Plan, Skip};
+use crate::run::duet::check_selection;
+use crate::run::prepare::PrepareError;
+use crate::spec::model::Design;
 use crate::spec::{self, Loaded, Vocabulary};
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
@@ -86,6 +89,9 @@ pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Re
     let skip = Skip { reason: format!("not selected by --only {text}"), remedy: None };
     for index in left_out {
         plan.mark_skipped(index, skip.clone());
+    }
+    if loaded.experiment.measure.design == Design::Duet {
+        check_selection(plan).map_err(PrepareError::from)?;
     }
     // A control must be among the cells that are left.
     plan::place_controls(plan, loaded.experiment.compare.aa);

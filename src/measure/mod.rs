@@ -10,6 +10,8 @@ pub mod slice;
 pub mod stop;
 pub mod warm;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 /// Raw samples in the order in which they were taken; three columns of equal length.
@@ -52,8 +54,16 @@ impl Samples {
 
     /// From the start of the first to the end of the last sample, in nanoseconds.
     pub fn span_ns(&self) -> u64 {
-        match (self.start_ns.first(), self.start_ns.last(), self.duration_ns.last()) {
-            (Some(first), Some(last), Some(duration)) => (last + duration).saturating_sub(*first),
+        self.part_span_ns(0..self.len())
+    }
+
+    /// From the start of the first to the end of the last of some samples in a row; 0 where there is none.
+    pub fn part_span_ns(&self, part: Range<usize>) -> u64 {
+        let (Some(starts), Some(durations)) = (self.start_ns.get(part.clone()), self.duration_ns.get(part)) else {
+            return 0;
+        };
+        match (starts.first(), starts.last(), durations.last()) {
+            (Some(first), Some(last), Some(duration)) => last.saturating_add(*duration).saturating_sub(*first),
             _ => 0,
         }
     }

@@ -46,7 +46,7 @@ pub struct Measured {
 }
 
 /// `max_time` beats every minimum, but this many samples are always taken (DESIGN 5).
-const LEAST_SAMPLES: usize = 5;
+pub const LEAST_SAMPLES: usize = 5;
 
 /// Room that is reserved beforehand; beyond it, columns grow between samples, outside the timed region.
 const MOST_RESERVED: usize = 1 << 20;
@@ -75,13 +75,14 @@ pub fn measure<B: Backend + ?Sized, C: Clock + ?Sized>(
 
 /// A stopping rule in progress; fed after every sample, tested on number streams alone.
 #[derive(Clone, Debug)]
-struct Stopping {
+pub struct Stopping {
     rule: Stop,
     next_check: usize,
 }
 
 impl Stopping {
-    fn new(rule: Stop) -> Self {
+    /// Before the first sample.
+    pub fn new(rule: Stop) -> Self {
         let next_check = match rule {
             Stop::Precision { min_samples, .. } => (min_samples as usize).max(LEAST_SAMPLES),
             _ => LEAST_SAMPLES,
@@ -96,8 +97,8 @@ impl Stopping {
         }
     }
 
-    /// Whether sampling ends after these durations, `elapsed` nanoseconds after it began.
-    fn check(&mut self, durations: &[u64], elapsed: u64) -> Option<StopReason> {
+    /// Whether sampling ends after these durations, `elapsed` nanoseconds of sampling after it began.
+    pub fn check(&mut self, durations: &[u64], elapsed: u64) -> Option<StopReason> {
         let taken = durations.len();
         let enough_to_stop = taken >= LEAST_SAMPLES;
         match self.rule {

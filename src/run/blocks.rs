@@ -1,7 +1,7 @@
 //! One block: for every group, one run of each arm, the arms adjacent in time.
 
 use super::finish::{Slot, store_run};
-use super::schedule::Turn;
+use super::schedule::{self, Turn};
 use super::{Ended, Job};
 use crate::event::Event;
 use crate::plan::Cell;
@@ -50,8 +50,8 @@ pub fn carry_out(
 pub(super) fn finish(job: &mut Job, run: StoredRun, events: &mut dyn FnMut(&Event<'_>)) -> Result<(), StoreError> {
     run.write(&job.record.folder)?;
     job.add(run);
-    let plan = &job.record.manifest.plan;
-    let total = plan.arms() * plan.runs as usize;
+    let manifest = &job.record.manifest;
+    let total = schedule::runs(&manifest.plan, manifest.experiment.measure.design);
     let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count();
     if let Some(run) = job.record.runs.last() {
         events(&Event::RunEnded { run, done, total });
@@ -99,7 +99,7 @@ fn one_run(
 
 /// The longest warm-up that an arm of the cell's group took in block 0: later blocks warm up at least as long, so that
 /// arms that are compared do not differ in it (MEASUREMENT 2.3).
-fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
+pub(super) fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
     let plan = &job.record.manifest.plan;
     let group = &plan.groups[cell.group as usize];
     let in_group = |run: &&StoredRun| group.cells.iter().any(|member| plan.cells[*member as usize].id == run.cell);
@@ -110,15 +110,15 @@ fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
 
 /// Adds the outcomes of runs that nobody started, so that every run in the plan has exactly one.
 pub fn give_every_run_an_outcome(job: &mut Job) {
-    let plan = &job.record.manifest.plan;
-    let session = job.session();
+    let manifest = &job.record.manifest;
+    let (plan, session) = (&manifest.plan, job.session());
     let mut missing = Vec::new();
-    let cells = plan.cells.iter().map(|cell| (cell, Arm::Main));
-    let doubles = plan.controls.iter().map(|index| (&plan.cells[*index as usize], Arm::Aa));
-    for (cell, arm) in cells.chain(doubles) {
+    for turn in schedule::turns(plan, manifest.experiment.measure.design) {
+        let cell = &plan.cells[turn.cell];
         let outcome = if cell.skip.is_some() { Outcome::Skipped } else { Outcome::NotRun };
-        let absent = (0..plan.runs).filter(|run| !job.is_done(cell, arm, *run));
-        missing.extend(absent.map(|run| StoredRun::not_started(cell.id, arm, run, session, outcome)));
+        if !job.is_done(cell, turn.arm, turn.run) {
+            missing.push(StoredRun::not_started(cell.id, turn.arm, turn.run, session, outcome));
+        }
     }
     for run in missing {
         job.add(run);

@@ -1,5 +1,6 @@
 //! A new record, and taking up an unfinished one.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -14,7 +15,7 @@ use crate::plan;
 use crate::revision;
 use crate::runtime::Library;
 use crate::spec::Loaded;
-use crate::spec::model::Experiment;
+use crate::spec::model::{Backend, Design, Experiment};
 use crate::store::{FORMAT, LocalPaths, Manifest, Place, Record, SpecSource};
 
 /// Everything that goes into a new record beside the plan.
@@ -90,7 +91,9 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         definitions,
         plan: prepared.plan,
         revision: revision::current(&place.root, &read_files),
-        default_threads: host.default_threads(),
+        default_threads: prepared.core_sets.as_ref().map_or(host.default_threads(), |sets| sets[0].len() as u32),
+        imposed_session: imposed_session(experiment),
+        core_sets: prepared.core_sets,
         host,
         models: files,
         runtime,
@@ -129,11 +132,25 @@ pub fn resume(
         return Err(PrepareError::Changed { record: record.folder, what });
     }
     let prepared = prepare(&experiment)?;
+    if prepared.core_sets != record.manifest.core_sets {
+        return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
+    }
     record.manifest.sessions.push(session(command));
     record.manifest.write(&record.folder)?;
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
     Ok(Job::new(record, prepared.shapes, library, models, stamps, executable))
+}
+
+/// What a resumed record must find as it was.
+const CORES: &str = "the number of usable cores";
+
+/// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is
+/// next; where several stay resident, they stop at once (MEASUREMENT 1.9).
+fn imposed_session(experiment: &Experiment) -> BTreeMap<String, String> {
+    let keeps_several = matches!(experiment.measure.design, Design::Slices | Design::Duet);
+    let entry = ("session.force_spinning_stop".to_owned(), "1".to_owned());
+    BTreeMap::from_iter((keeps_several && experiment.backend == Backend::Onnxruntime).then_some(entry))
 }
 
 /// How the model files look now, right after they were hashed.
@@ -152,8 +169,8 @@ fn what_changed(
     if here.machine != manifest.host.machine || here.cpu != manifest.host.cpu {
         return Ok(Some("the machine".to_owned()));
     }
-    if here.default_threads() != manifest.default_threads {
-        return Ok(Some("the number of usable cores".to_owned()));
+    if manifest.core_sets.is_none() && here.default_threads() != manifest.default_threads {
+        return Ok(Some(CORES.to_owned()));
     }
     if let (Some(library), Some(used)) = (library, &manifest.runtime)
         && describe_library(library)?.sha256 != used.sha256

@@ -50,6 +50,7 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
         non_finite: worker.non_finite,
         warmup: worker.warmup,
         measured: worker.measured,
+        slices: worker.slices,
         position: slot.position,
         format: FORMAT,
         ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
@@ -84,23 +85,19 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
         return;
     };
     if run.warmup_status == Some(WarmupStatus::Converged) {
-        set(metric::TIME_TO_STEADY.name, first as f64);
+        // Where several workers stay resident, the first counted sample waits for the others' warm-up.
+        let warm = run.warmup.start_ns.last().zip(run.warmup.duration_ns.last()).map(|(start, length)| start + length);
+        let steady = if run.slices.is_empty() { first } else { warm.unwrap_or(first) };
+        set(metric::TIME_TO_STEADY.name, steady as f64);
     }
     let durations: Vec<f64> = run.durations().collect();
-    if let Some(median) = stats::quantile::median(&durations) {
-        run.metrics.insert(metric::LATENCY.name.to_owned(), median);
-    }
+    let Some(median) = stats::quantile::median(&durations) else { return };
+    run.metrics.insert(metric::LATENCY.name.to_owned(), median);
     // Between cold samples the caches are emptied, which is no work of the model and no pause of its caller.
     if cache == Cache::Cold {
         return;
     }
-    let late = run.late_warmup as usize;
-    let (Some(begin), Some(last), Some(length)) =
-        (run.measured.start_ns.get(late), run.measured.start_ns.last(), run.measured.duration_ns.last())
-    else {
-        return;
-    };
-    let span = (last + length).saturating_sub(*begin).max(1) as f64;
+    let span = run.active_ns().max(1) as f64;
     let per_second = durations.len() as f64 * f64::from(run.iterations) / span * 1e9;
     run.metrics.insert(metric::THROUGHPUT.name.to_owned(), per_second);
     if let Some(items) = batch_size {

@@ -129,6 +129,12 @@ impl Job {
         self.index.done.contains(&(cell.id, arm, run))
     }
 
+    /// What became of this run, if it has an outcome already.
+    pub fn outcome(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Outcome> {
+        let is_it = |stored: &&StoredRun| (stored.cell, stored.arm, stored.run) == (cell.id, arm, run);
+        self.record.runs.iter().find(is_it).map(|stored| stored.outcome)
+    }
+
     /// Whether it is pointless to run this cell (again): its rehearsal failed, or two runs failed alike.
     pub fn is_given_up(&self, cell: &Cell) -> bool {
         let failures = self.index.failures.get(&cell.id).map(Vec::as_slice).unwrap_or_default();
@@ -156,7 +162,7 @@ impl Job {
         let stem = StoredRun::stem(cell.id, arm, run);
         // A double must not share the layout of its cell, or it would be less than another process.
         let key = match arm {
-            Arm::Aa => format!("env/{}/aa/{run}", cell.id),
+            Arm::Aa | Arm::AaTwin => format!("env/{}/{}/{run}", cell.id, arm.name()),
             Arm::Pilot | Arm::Main => format!("env/{}/{run}", cell.id),
         };
         let seed = key_seed(manifest.plan.seed, &key);
@@ -184,7 +190,7 @@ impl Job {
                     // The rehearsal plays only failures that every run has, as a real model would.
                     fail: variant.mock.fail.clone().filter(|fail| match arm {
                         Arm::Pilot => fail.runs.is_empty(),
-                        Arm::Main | Arm::Aa => fail.runs.is_empty() || fail.runs.contains(&run),
+                        Arm::Main | Arm::Aa | Arm::AaTwin => fail.runs.is_empty() || fail.runs.contains(&run),
                     }),
                     seed: key_seed(manifest.plan.seed, &key),
                 })
@@ -198,7 +204,21 @@ impl Job {
             outputs: self.pilot(cell).and_then(|pilot| pilot.output_shapes.clone()),
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
+            cpus: self.cpus(cell, arm, run),
         }
+    }
+
+    /// The processors of a run in a duet: the two arms of a pair swap their sets in every block.
+    fn cpus(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Vec<u32>> {
+        let manifest = &self.record.manifest;
+        let sets = manifest.core_sets.as_ref()?;
+        let group = &manifest.plan.groups[cell.group as usize];
+        let is_second = match arm {
+            Arm::Main => group.cells.first().is_some_and(|first| manifest.plan.cells[*first as usize].id != cell.id),
+            Arm::AaTwin => true,
+            Arm::Pilot | Arm::Aa => false,
+        };
+        Some(sets[(run as usize + usize::from(is_second)) % 2].clone())
     }
 
     /// What has to be overwritten before every sample that is to find cold caches: twice the last level.
@@ -220,7 +240,7 @@ impl Job {
             intra_threads: variant.threads.intra.unwrap_or(self.record.manifest.default_threads),
             inter_threads: variant.threads.inter.unwrap_or(1),
             graph_optimization: variant.graph_optimization.unwrap_or(GraphOptimization::All),
-            session: variant.session.clone(),
+            session: self.record.manifest.session_of(variant),
         }
     }
 

@@ -7,12 +7,15 @@ pub mod blocks;
 pub mod budget;
 mod codes;
 pub mod create;
+pub mod duet;
 pub mod finish;
 pub mod job;
 pub mod prepare;
 mod provenance;
 pub mod rehearsal;
 pub mod require;
+pub mod resident;
+mod rounds;
 pub mod schedule;
 
 pub use budget::Budget;
@@ -23,6 +26,7 @@ pub use require::Preview;
 
 use std::time::{Duration, Instant};
 
+use self::resident::Pace;
 use crate::event::Event;
 use crate::spec::model::Design;
 use crate::store::{Arm, BudgetUsed, StoreError};
@@ -56,18 +60,19 @@ pub fn execute(
     }
     let estimate = rehearsal::estimate(job);
     let budget = keep_to_budget(job, started.elapsed(), estimate)?;
+    let design = job.record.manifest.experiment.measure.design;
     events(&Event::RehearsalEnded {
         plan: &job.record.manifest.plan,
         pilots: &job.pilots(),
         took: started.elapsed(),
         estimate: rehearsal::estimate(job),
         budget: job.record.manifest.budget,
+        total: schedule::runs(&job.record.manifest.plan, design),
     });
     if let Some(preview) = below_requirement(job, interrupts, events) {
         return Ok(Ended::Refused(preview));
     }
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
-    let design = job.record.manifest.experiment.measure.design;
     let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
     let measuring = Instant::now();
     let mut measured_here = 0;
@@ -81,7 +86,12 @@ pub fn execute(
         }
         measured_here += 1;
         let block = schedule::block(&job.record.manifest.plan, design, number);
-        if blocks::carry_out(job, &block, interrupts, events)? == Ended::Interrupted {
+        let ended = match design {
+            Design::Blocks | Design::Sequential => blocks::carry_out(job, &block, interrupts, events)?,
+            Design::Slices => resident::carry_out(job, &block, Pace::InTurn, interrupts, events)?,
+            Design::Duet => resident::carry_out(job, &block, Pace::AtOnce, interrupts, events)?,
+        };
+        if ended == Ended::Interrupted {
             return Ok(Ended::Interrupted);
         }
         let (manifest, runs) = (&job.record.manifest, job.record.runs.as_slice());

@@ -5,9 +5,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::duet::{self, DuetError};
+use crate::host::cores::split_allowed_cores;
 use crate::onnx::{self, ModelHeader, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip};
-use crate::spec::model::{Backend, Device, Experiment};
+use crate::spec::model::{Backend, Design, Device, Experiment};
 use crate::store::StoreError;
 
 /// Why an experiment cannot be carried out on this host.
@@ -37,6 +39,10 @@ pub enum PrepareError {
         /// What has changed.
         what: String,
     },
+    /// Two arms at the same time.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Duet(#[from] DuetError),
     /// The record.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -64,6 +70,8 @@ pub struct Prepared {
     pub headers: Vec<Option<ModelHeader>>,
     /// Why a device cannot be used here, by index on the devices axis.
     pub devices: Vec<Option<Skip>>,
+    /// The two sets of processors of a duet.
+    pub core_sets: Option<[Vec<u32>; 2]>,
 }
 
 impl Prepared {
@@ -97,8 +105,24 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let signatures = headers.iter().map(|header| header.as_ref().map(|header| header.signature.clone())).collect();
     let facts = Facts { signatures, devices };
     let shapes = plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)?;
+    let mut core_sets = None;
+    if experiment.measure.design == Design::Duet {
+        duet::check_groups(&mut plan)?;
+        core_sets = duet_cores(experiment)?;
+    }
     plan::place_controls(&mut plan, experiment.compare.aa);
-    Ok(Prepared { plan, shapes, headers, devices: facts.devices })
+    Ok(Prepared { plan, shapes, headers, devices: facts.devices, core_sets })
+}
+
+/// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.
+fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetError> {
+    let split = split_allowed_cores().map_err(DuetError::Cores);
+    if experiment.backend != Backend::Onnxruntime {
+        return Ok(split.ok());
+    }
+    let sets = split?;
+    duet::check_threads(experiment, sets[0].len())?;
+    Ok(Some(sets))
 }
 
 /// Why a device cannot be used on this host, if so.

@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::measure::batching::iterations_per_sample;
 use crate::metric;
 use crate::quantity::{Nanos, Ratio};
-use crate::spec::model::{Backend, Cache, Measure, Stop, Warmup};
+use crate::spec::model::{Backend, Cache, Design, Measure, Stop, Warmup};
 use crate::stats::autocorrelation::autocorrelation_time;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
@@ -127,18 +127,22 @@ pub fn estimate(job: &Job) -> Option<Duration> {
     if manifest.experiment.backend != Backend::Onnxruntime {
         return None;
     }
+    let in_duet = manifest.experiment.measure.design == Design::Duet;
     let mut total = Nanos(0);
     let mut any = false;
     for (index, cell) in manifest.plan.runnable() {
         let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { continue };
         let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot && run.cell == cell.id).count() as u64;
         let doubles = manifest.plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
+        let doubles = if in_duet { 2 * doubles } else { doubles };
         let left = (u64::from(manifest.plan.runs) * (1 + doubles)).saturating_sub(done);
         let iterations = manifest.iterations.get(cell.group as usize).copied().unwrap_or(1);
         total.0 =
             total.0.saturating_add(run_time(pilot, &manifest.experiment.measure, iterations).0.saturating_mul(left));
         any = true;
     }
+    // Two run at the same time.
+    let total = if in_duet { Nanos(total.0 / 2) } else { total };
     any.then(|| total.to_duration())
 }
 

@@ -1,6 +1,6 @@
 //! Which run comes when: the blocks of a record, by its design (MEASUREMENT 4.2).
 
-use crate::plan::{Plan, PlannedRun, block_order};
+use crate::plan::{Plan, PlannedRun, block_order, group_order};
 use crate::spec::model::Design;
 use crate::store::Arm;
 
@@ -41,10 +41,34 @@ pub fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
             let first = round * runs;
             arm.into_iter().flat_map(|arm| (first..first + runs).map(move |run| Turn::new(arm, run))).collect()
         }
-        Design::Blocks | Design::Slices | Design::Duet => {
+        Design::Blocks | Design::Slices => {
             block_order(plan, number).into_iter().map(|arm| Turn::new(arm, number)).collect()
         }
+        Design::Duet => group_order(plan, number).into_iter().flat_map(|group| duets(plan, group, number)).collect(),
     }
+}
+
+/// Every run of the schedule, those of skipped cells too.
+pub fn turns(plan: &Plan, design: Design) -> impl Iterator<Item = Turn> + '_ {
+    (0..blocks(plan, design)).flat_map(move |number| block(plan, design, number))
+}
+
+/// How many runs are to be carried out.
+pub fn runs(plan: &Plan, design: Design) -> usize {
+    // A duet's control is a pair of doubles.
+    let doubles = if design == Design::Duet { 2 * plan.controls.len() } else { plan.controls.len() };
+    (plan.runnable().count() + doubles) * plan.runs as usize
+}
+
+/// The pairs of one group that run at the same time: its two cells, and its control, which is two doubles of one cell.
+/// In every second block the control comes first.
+fn duets(plan: &Plan, group: usize, number: u32) -> Vec<Turn> {
+    let cells = plan.groups[group].cells.iter();
+    let pair: Vec<Turn> = cells.map(|cell| Turn { cell: *cell as usize, arm: Arm::Main, run: number }).collect();
+    let control = plan.controls.iter().find(|control| plan.cells[**control as usize].group as usize == group);
+    let doubles = |cell: &u32| [Arm::Aa, Arm::AaTwin].map(|arm| Turn { cell: *cell as usize, arm, run: number });
+    let control = control.into_iter().flat_map(doubles);
+    if number.is_multiple_of(2) { pair.into_iter().chain(control).collect() } else { control.chain(pair).collect() }
 }
 
 #[cfg(test)]
@@ -54,15 +78,20 @@ mod tests {
     use crate::spec::model::Aa;
     use std::collections::HashSet;
 
-    #[test]
-    fn every_design_gives_each_arm_each_run_once() {
-        let text = "backend: mock\nmodels: [m, n]\nvariants: [a, b, c]\nruns: 7";
-        let spec = crate::spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
+    fn plan(variants: &str) -> Plan {
+        let text = format!("backend: mock\nmodels: [m, n]\nvariants: {variants}\nruns: 7");
+        let spec = crate::spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
         let mut plan = expand(&spec.experiment).expect("a plan");
         place_controls(&mut plan, Aa::Auto);
-        for design in [Design::Blocks, Design::Sequential] {
-            let turns: Vec<Turn> = (0..blocks(&plan, design)).flat_map(|number| block(&plan, design, number)).collect();
-            assert_eq!(turns.len(), 7 * 7);
+        plan
+    }
+
+    #[test]
+    fn every_design_gives_each_arm_each_run_once() {
+        let mut plan = plan("[a, b, c]");
+        for design in [Design::Blocks, Design::Slices, Design::Sequential] {
+            let turns: Vec<Turn> = turns(&plan, design).collect();
+            assert_eq!((turns.len(), runs(&plan, design)), (7 * 7, 7 * 7));
             let distinct: HashSet<_> = turns.iter().map(|turn| (turn.cell, turn.arm.name(), turn.run)).collect();
             assert_eq!(distinct.len(), turns.len());
         }
@@ -72,5 +101,20 @@ mod tests {
         plan.rounds = 1;
         let first = block(&plan, Design::Sequential, 0);
         assert!(first.iter().all(|turn| turn.cell == first[0].cell && turn.arm == first[0].arm));
+    }
+
+    #[test]
+    fn a_duet_is_a_pair_of_cells_or_of_doubles() {
+        let plan = plan("[a, b]");
+        let turns: Vec<Turn> = turns(&plan, Design::Duet).collect();
+        assert_eq!((turns.len(), runs(&plan, Design::Duet)), (6 * 7, 6 * 7));
+        let distinct: HashSet<_> = turns.iter().map(|turn| (turn.cell, turn.arm.name(), turn.run)).collect();
+        assert_eq!(distinct.len(), turns.len());
+        for pair in turns.chunks(2) {
+            let [one, other] = pair else { panic!("a pair") };
+            assert_eq!(plan.cells[one.cell].group, plan.cells[other.cell].group);
+            let arms = (one.arm, other.arm, one.cell == other.cell);
+            assert!([(Arm::Main, Arm::Main, false), (Arm::Aa, Arm::AaTwin, true)].contains(&arms), "{arms:?}");
+        }
     }
 }

@@ -19,6 +19,7 @@ pub mod clock_share;
 mod combinations;
 pub mod density;
 pub mod distribution;
+pub mod duet;
 pub mod early_stopping;
 pub mod effect_size;
 pub mod energy_split;
@@ -74,6 +75,7 @@ pub use bootstrap::{BootstrapEstimate, CellBootstrap, Pairing, RatioBootstrap, R
 pub use certain_domination::{ParetoClass, classify};
 pub use change_points::{ChangePoint, ChangePointRule, StableSegment, change_points, stable_segment};
 pub use density::{Modality, Mode, density, modality};
+pub use duet::paired_slice_ratio;
 pub use effect_size::{CliffsDelta, HedgesG, Magnitude, cliffs_delta, hedges_g, hodges_lehmann_shift};
 pub use equivalence::{Equivalence, tost_paired, tost_unpaired};
 pub use fieller::{MeanRatio, RatioBounds, mean_ratio};

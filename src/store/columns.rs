@@ -116,6 +116,7 @@ fn runs(record: &Record) -> PolarsResult<DataFrame> {
         Column::new("output_hash".into(), text(&|run| run.output_hash.clone())),
         Column::new("output_hash_after".into(), text(&|run| run.output_hash_after.clone())),
         Column::new("non_finite".into(), text(&|run| json(&run.non_finite))),
+        Column::new("slices".into(), text(&|run| json(&run.slices))),
     ])
 }
 
@@ -177,6 +178,14 @@ impl Table<'_> {
         self.texts(name)?.into_iter().map(parse).collect()
     }
 
+    /// A column of JSON texts that records of earlier versions do not have.
+    fn later_values<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<Option<T>>, StoreError> {
+        match self.frame.column(name) {
+            Ok(_) => self.values(name),
+            Err(_) => Ok((0..self.frame.height()).map(|_| None).collect()),
+        }
+    }
+
     /// A value that must be there.
     fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, StoreError> {
         value.ok_or_else(|| damaged(self.path, &format!("column {name} has an empty value")))
@@ -207,6 +216,7 @@ fn read_runs(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
     let mut output_hash = table.texts("output_hash")?;
     let mut output_hash_after = table.texts("output_hash_after")?;
     let mut non_finite = table.values("non_finite")?;
+    let mut slices = table.later_values("slices")?;
     let mut runs = Vec::with_capacity(run.len());
     for index in 0..run.len() {
         let failure = kind[index].map(|kind| Failure::new(kind, message[index].take().unwrap_or_default()));
@@ -235,6 +245,7 @@ fn read_runs(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
             non_finite: non_finite[index].take().unwrap_or_default(),
             warmup: Default::default(),
             measured: Default::default(),
+            slices: slices[index].take().unwrap_or_default(),
         });
     }
     Ok(runs)

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub enum Arm {
     Main,
     /// The double of a cell: the same work, measured as if it were another (MEASUREMENT 8.2).
     Aa,
+    /// The second double, in a design that measures two arms at the same time and a control beside them.
+    AaTwin,
 }
 
 impl Arm {
@@ -36,6 +39,7 @@ impl Arm {
             Arm::Pilot => "pilot",
             Arm::Main => "main",
             Arm::Aa => "aa",
+            Arm::AaTwin => "aa_twin",
         }
     }
 }
@@ -118,6 +122,10 @@ pub struct StoredRun {
     pub warmup: Samples,
     /// Counted samples, late warm-up included.
     pub measured: Samples,
+    /// How many of the counted samples each slice took; empty in designs without slices. Slice j of an arm ran next to,
+    /// or beside, slice j of the others of its group.
+    #[serde(default)]
+    pub slices: Vec<u32>,
 }
 
 impl StoredRun {
@@ -148,6 +156,7 @@ impl StoredRun {
             non_finite: Vec::new(),
             warmup: Samples::default(),
             measured: Samples::default(),
+            slices: Vec::new(),
         }
     }
 
@@ -155,6 +164,37 @@ impl StoredRun {
     pub fn durations(&self) -> impl Iterator<Item = f64> + '_ {
         let iterations = f64::from(self.iterations.max(1));
         self.measured.duration_ns.iter().skip(self.late_warmup as usize).map(move |total| *total as f64 / iterations)
+    }
+
+    /// Where each slice lies among the counted samples, without what is late warm-up; all of them are one slice where
+    /// they were not cut. What a damaged file has too many or too few of is left out.
+    fn slice_ranges(&self) -> Vec<Range<usize>> {
+        let (late, all) = (self.late_warmup as usize, self.measured.len());
+        if self.slices.is_empty() {
+            return vec![late.min(all)..all];
+        }
+        let ends = self.slices.iter().scan(0_usize, |end, length| {
+            let start = *end;
+            *end = end.saturating_add(*length as usize);
+            Some(start..*end)
+        });
+        ends.map(|range| range.start.clamp(late.min(all), all)..range.end.clamp(late.min(all), all)).collect()
+    }
+
+    /// [`StoredRun::durations`] by slice; a slice that is late warm-up as a whole is empty.
+    pub fn slice_durations(&self) -> Vec<Vec<f64>> {
+        let iterations = f64::from(self.iterations.max(1));
+        let durations = |range: Range<usize>| {
+            let totals = self.measured.duration_ns.get(range).unwrap_or_default();
+            totals.iter().map(|total| *total as f64 / iterations).collect()
+        };
+        self.slice_ranges().into_iter().map(durations).collect()
+    }
+
+    /// Time in which the samples that statistics use were taken, from the first to the last of each slice, gaps
+    /// between samples included and the others' slices not, in nanoseconds.
+    pub fn active_ns(&self) -> u64 {
+        self.slice_ranges().into_iter().map(|range| self.measured.part_span_ns(range)).sum()
     }
 
     /// The name shared by the run's journal file and log.

@@ -1,5 +1,6 @@
 //! What a record was made from and on: the first file written and the one that makes a folder a record.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::host::Host;
 use crate::plan::Plan;
 use crate::quantity::Nanos;
 use crate::revision::Revision;
-use crate::spec::model::Experiment;
+use crate::spec::model::{Experiment, Variant};
 
 /// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,12 @@ pub struct Manifest {
     pub runtime: Option<RuntimeUsed>,
     /// Threads of cells whose variant does not set them.
     pub default_threads: u32,
+    /// Session entries that every variant without its own gets, because the design keeps several workers resident.
+    #[serde(default)]
+    pub imposed_session: BTreeMap<String, String>,
+    /// The two sets of processors on which the arms of a duet run; they swap them in every block.
+    #[serde(default)]
+    pub core_sets: Option<[Vec<u32>; 2]>,
     /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
     pub iterations: Vec<u32>,
     /// Processors' worth of time that other processes used just before the record began.
@@ -153,6 +160,13 @@ impl Manifest {
         debug_assert_eq!(self.format, FORMAT, "only the current format is written");
         let text = serde_json::to_vec_pretty(self).expect("a manifest has string keys only");
         write_whole(&folder.join(Self::FILE), &text)
+    }
+
+    /// The session entries of a variant: its own, and what the design asks for beside them.
+    pub fn session_of(&self, variant: &Variant) -> BTreeMap<String, String> {
+        let mut entries = self.imposed_session.clone();
+        entries.extend(variant.session.clone());
+        entries
     }
 
     /// Indices must point where they say: a manifest may come from anywhere.

@@ -45,8 +45,8 @@ impl<'a> Live<'a> {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
-            Event::RehearsalEnded { plan, pilots, took, estimate, budget } => {
-                self.rehearsal(plan, pilots, *took, *estimate, *budget);
+            Event::RehearsalEnded { plan, pilots, took, estimate, budget, total } => {
+                self.rehearsal(plan, pilots, *took, *estimate, *budget, *total);
             }
             Event::RunEnded { done, total, .. } => {
                 if let Some(bar) = &self.bar {
@@ -108,6 +108,7 @@ impl<'a> Live<'a> {
         took: Duration,
         estimate: Option<Duration>,
         budget: Option<BudgetUsed>,
+        total: usize,
     ) {
         self.finish();
         let good = pilots.iter().filter(|run| run.outcome == Outcome::Completed).count();
@@ -133,8 +134,7 @@ impl<'a> Live<'a> {
         }
         self.blocks = Some((Instant::now(), 0));
         if self.ui.is_terminal() && good > 0 {
-            let total = plan.arms() as u64 * u64::from(plan.runs);
-            self.bar(total, "running");
+            self.bar(total as u64, "running");
         }
     }
 

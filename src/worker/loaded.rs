@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use super::affinity::bind_to;
 use super::outputs::{constant_shapes, first_outputs, has_non_finite, hash_outputs, write_outputs};
 use super::protocol::Answer;
 use crate::backend::mock::ScriptedClock;
@@ -83,6 +84,9 @@ pub(super) struct JustLoaded {
 impl Loaded {
     /// Loads a cell and runs it once.
     pub(super) fn load(request: &CellRequest) -> Result<JustLoaded, Failure> {
+        if let Some(cpus) = &request.cpus {
+            bind_to(cpus)?;
+        }
         let scripted = ScriptedClock::default();
         let clock = match &request.backend {
             BackendRequest::Onnxruntime(settings) => {

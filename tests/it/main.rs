@@ -10,6 +10,7 @@
 mod acceptance;
 mod calibrate;
 mod cli;
+mod designs;
 mod docs;
 mod onnxruntime;
 mod pipeline;

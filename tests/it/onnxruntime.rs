@@ -63,6 +63,7 @@ fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tem
         outputs: None,
         slowdown: 0.0,
         evict_bytes: None,
+        cpus: None,
     };
     let plan = RunPlan {
         request,

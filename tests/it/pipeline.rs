@@ -152,10 +152,10 @@ fn a_worker_that_prints_without_end_fills_neither_disk_nor_memory() {
 }
 
 /// A wrapper that writes down which process becomes the worker.
-const REMEMBER_PID: &str = r#"[sh, -c, 'echo $$ >> pids; exec "$@"', sh]"#;
+pub const REMEMBER_PID: &str = r#"[sh, -c, 'echo $$ >> pids; exec "$@"', sh]"#;
 
 /// Waits for processes to vanish; they do, or the test hangs and is ended from outside.
-fn assert_all_gone(pids: &Path) {
+pub fn assert_all_gone(pids: &Path) {
     let text = std::fs::read_to_string(pids).unwrap();
     assert!(!text.is_empty());
     for pid in text.lines() {
@@ -185,7 +185,7 @@ fn start_until_third_block(place: &Workplace) -> (Child, BufReader<std::process:
     (child, stderr)
 }
 
-fn read_until(stderr: &mut impl BufRead, text: &str) {
+pub fn read_until(stderr: &mut impl BufRead, text: &str) {
     let mut line = String::new();
     while stderr.read_line(&mut line).unwrap() > 0 {
         if line.contains(text) {
@@ -196,12 +196,12 @@ fn read_until(stderr: &mut impl BufRead, text: &str) {
     panic!("perfrun ended before it said {text}");
 }
 
-fn signal(child: &Child, signal: Signal) {
+pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 /// No run has two outcomes, and those of complete records have one each.
-fn assert_one_outcome_each(record: &Record) {
+pub fn assert_one_outcome_each(record: &Record) {
     let keys: BTreeSet<_> = record.runs.iter().map(|run| (run.cell, run.arm, run.run)).collect();
     assert_eq!(keys.len(), record.runs.len());
     if record.manifest.complete {

@@ -380,6 +380,8 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             sha256: hash("library"),
         }),
         default_threads: 4,
+        imposed_session: Default::default(),
+        core_sets: None,
         iterations: vec![1; plan.groups.len()],
         others_cpus: 0.0,
         sessions: vec![Session {

@@ -1,0 +1,148 @@
+//! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (MEASUREMENT 4.2).
+
+use crate::host::cores::CoreSplitError;
+use crate::plan::{Cell, Plan, Skip};
+use crate::spec::model::Experiment;
+
+/// Why two arms cannot be measured at the same time.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
+pub enum DuetError {
+    /// A group of one, or of three and more.
+    #[error("`measure.design: duet` measures two cells beside each other, but {} compared here: {}",
+        if .cells.len() == 1 { "one is" } else { "more are" }, .cells.join(", "))]
+    #[diagnostic(help("compare exactly two entries, or use `design: slices`, which takes any number"))]
+    NotTwo {
+        /// The cells of the group.
+        cells: Vec<String>,
+    },
+    /// A cell elsewhere than on the CPU.
+    #[error("`measure.design: duet` runs on the CPU only, and {cell} does not")]
+    #[diagnostic(help("take the device out of `devices`, or use `design: slices`"))]
+    NotCpu {
+        /// The cell.
+        cell: String,
+    },
+    /// More threads than cores.
+    #[error("variant `{variant}` asks for {threads} threads; in a duet each arm has {cores} of the cores")]
+    #[diagnostic(help("ask for fewer threads, or use `design: slices`, in which an arm has all cores"))]
+    Threads {
+        /// The variant.
+        variant: String,
+        /// What it asks for.
+        threads: u32,
+        /// What there is.
+        cores: usize,
+    },
+    /// Too few cores.
+    #[error("`measure.design: duet` needs two equal sets of cores: {0}")]
+    #[diagnostic(help("use `design: slices`, in which the arms take turns"))]
+    Cores(CoreSplitError),
+    /// A selection that leaves one of two.
+    #[error("--only leaves {cell} without the cell that it is measured beside")]
+    #[diagnostic(help("select both, or use another design"))]
+    Alone {
+        /// The cell.
+        cell: String,
+    },
+}
+
+/// Checks the groups of a plan, and skips a cell whose partner is skipped.
+///
+/// # Errors
+///
+/// A group that is not two cells on the CPU.
+pub fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
+    let mut alone = Vec::new();
+    for group in &plan.groups {
+        let runs: Vec<&Cell> = group.cells.iter().map(|index| &plan.cells[*index as usize]).collect();
+        let runs: Vec<&Cell> = runs.into_iter().filter(|cell| cell.skip.is_none()).collect();
+        if runs.is_empty() {
+            continue;
+        }
+        if group.cells.len() != 2 {
+            let cells = group.cells.iter().map(|index| plan.path(&plan.cells[*index as usize])).collect();
+            return Err(DuetError::NotTwo { cells });
+        }
+        if let Some(cell) = runs.iter().find(|cell| plan.coordinates(cell).device != "cpu") {
+            return Err(DuetError::NotCpu { cell: plan.path(cell) });
+        }
+        if runs.len() == 1 {
+            let is_skipped = |index: &&u32| plan.cells[**index as usize].skip.is_some();
+            let partner = group.cells.iter().find(is_skipped).map(|index| plan.path(&plan.cells[*index as usize]));
+            let reason = format!("it is measured beside {}, which is skipped", partner.unwrap_or_default());
+            let own = group.cells.iter().find(|index| !is_skipped(index)).copied();
+            alone.extend(own.map(|index| (index as usize, Skip { reason, remedy: None })));
+        }
+    }
+    for (cell, skip) in alone {
+        plan.mark_skipped(cell, skip);
+    }
+    Ok(())
+}
+
+/// Checks that a selection leaves no cell alone.
+///
+/// # Errors
+///
+/// [`DuetError::Alone`] with the first that is.
+pub fn check_selection(plan: &Plan) -> Result<(), DuetError> {
+    for group in &plan.groups {
+        let mut runs = group.cells.iter().map(|index| &plan.cells[*index as usize]).filter(|cell| cell.skip.is_none());
+        if let (Some(cell), None) = (runs.next(), runs.next()) {
+            return Err(DuetError::Alone { cell: plan.path(cell) });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no variant asks for more threads than an arm has cores.
+///
+/// # Errors
+///
+/// [`DuetError::Threads`] with the first that does.
+pub fn check_threads(experiment: &Experiment, cores: usize) -> Result<(), DuetError> {
+    for variant in &experiment.variants {
+        if let Some(threads) = variant.threads.intra.filter(|threads| *threads as usize > cores) {
+            return Err(DuetError::Threads { variant: variant.name.clone(), threads, cores });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(variants: &str, devices: &str) -> Plan {
+        let text = format!("backend: mock\nmodels: [m]\nvariants: {variants}\ndevices: {devices}");
+        let spec = crate::spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        crate::plan::expand(&spec.experiment).expect("a plan")
+    }
+
+    #[test]
+    fn a_duet_is_of_two() {
+        assert_eq!(check_groups(&mut plan("[a, b]", "[cpu]")), Ok(()));
+        let three = check_groups(&mut plan("[a, b, c]", "[cpu]")).map_err(|error| error.to_string());
+        let says = "`measure.design: duet` measures two cells beside each other, but more are compared here: \
+                    m/default/a/cpu, m/default/b/cpu, m/default/c/cpu";
+        assert_eq!(three, Err(says.to_owned()));
+        assert!(matches!(check_groups(&mut plan("[a]", "[cpu]")), Err(DuetError::NotTwo { .. })));
+    }
+
+    #[test]
+    fn a_duet_is_on_the_cpu() {
+        let error = check_groups(&mut plan("[a, b]", "[cpu, cuda]"));
+        assert_eq!(error, Err(DuetError::NotCpu { cell: "m/default/a/cuda:0".to_owned() }));
+    }
+
+    #[test]
+    fn a_cell_is_skipped_with_its_partner() {
+        let mut plan = plan("[a, b]", "[cpu]");
+        plan.mark_skipped(1, Skip { reason: "no such operator".to_owned(), remedy: None });
+        assert!(matches!(check_selection(&plan), Err(DuetError::Alone { cell }) if cell == "m/default/a/cpu"));
+        check_groups(&mut plan).expect("a duet is left");
+        let skip = plan.skip(&plan.cells[0]).expect("a reason");
+        assert_eq!(skip.reason, "it is measured beside m/default/b/cpu, which is skipped");
+        assert_eq!((plan.runnable().count(), check_selection(&plan)), (0, Ok(())));
+    }
+}

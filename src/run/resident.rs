@@ -1,0 +1,322 @@
+//! Arms whose workers stay alive together: a group that takes turns in slices, or a duet (MEASUREMENT 4.2).
+//!
+//! Input: the turns of one block. Output: the stored runs of each company, a group or a duet, in the journal as soon
+//! as the company is over. Every model of a company is in memory at once.
+
+use super::finish::{Slot, store_run};
+use super::rounds::{Progress, Rounds, SliceBounds};
+use super::schedule::Turn;
+use super::{Ended, Job, blocks};
+use crate::backend::Failure;
+use crate::event::Event;
+use crate::plan::Cell;
+use crate::quantity::Nanos;
+use crate::store::{Arm, Outcome, StoreError, StoredRun};
+use crate::worker::{self, Conversation, Interrupts, StoppedAtOnce, WorkerRun, protocol::Command};
+
+/// When the arms of a company run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// One after the other, so that one is active at any moment. An arm that fails drops out.
+    InTurn,
+    /// All at the same time. Without one of them the others would measure something else, so they end with it.
+    AtOnce,
+}
+
+/// A turn and its place in the block.
+type Placed = (u32, Turn);
+
+/// Carries out the runs of `block` that have no outcome yet.
+///
+/// # Errors
+///
+/// When the record cannot be written.
+pub fn carry_out(
+    job: &mut Job,
+    block: &[Turn],
+    pace: Pace,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Ended, StoreError> {
+    let placed: Vec<Placed> = (0..).zip(block.iter().copied()).collect();
+    let cells = job.record.manifest.plan.cells.clone();
+    let company = |turn: &Turn| (cells[turn.cell].group, pace == Pace::AtOnce && turn.arm != Arm::Main);
+    for turns in placed.chunk_by(|(_, one), (_, other)| company(one) == company(other)) {
+        let runnable = turns.iter().copied().filter(|(_, turn)| cells[turn.cell].skip.is_none());
+        let (done, open): (Vec<Placed>, Vec<Placed>) =
+            runnable.partition(|(_, turn)| job.is_done(&cells[turn.cell], turn.arm, turn.run));
+        if open.is_empty() {
+            continue;
+        }
+        if interrupts.count() > 0 {
+            events(&Event::Interrupted);
+            return Ok(Ended::Interrupted);
+        }
+        let (start, leave) = choose(job, pace, &done, open);
+        for (position, turn) in leave {
+            let run = not_run(job, position, turn);
+            blocks::finish(job, run, events)?;
+        }
+        let Ok(runs) = run_company(job, &start, pace, interrupts, events) else { return Ok(Ended::Interrupted) };
+        for run in runs {
+            blocks::finish(job, run, events)?;
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// Which of the turns without an outcome are started, and which are left: those of cells that are given up, and all of
+/// a company of which a part was measured before an interruption, because a part would not be what the design promises.
+fn choose(job: &Job, pace: Pace, done: &[Placed], open: Vec<Placed>) -> (Vec<Placed>, Vec<Placed>) {
+    let cell = |turn: &Turn| &job.record.manifest.plan.cells[turn.cell];
+    let was_started = |(_, turn): &Placed| {
+        matches!(job.outcome(cell(turn), turn.arm, turn.run), Some(Outcome::Completed | Outcome::Failed))
+    };
+    let (start, leave): (Vec<Placed>, Vec<Placed>) =
+        open.into_iter().partition(|(_, turn)| !job.is_given_up(cell(turn)));
+    let is_broken = done.iter().any(was_started) || (pace == Pace::AtOnce && (!leave.is_empty() || !done.is_empty()));
+    if is_broken { (Vec::new(), start.into_iter().chain(leave).collect()) } else { (start, leave) }
+}
+
+fn not_run(job: &Job, position: u32, turn: Turn) -> StoredRun {
+    let cell = job.record.manifest.plan.cells[turn.cell].id;
+    StoredRun { position, ..StoredRun::not_started(cell, turn.arm, turn.run, job.session(), Outcome::NotRun) }
+}
+
+/// An arm whose worker is alive.
+struct Member<'a> {
+    position: u32,
+    turn: Turn,
+    cell: Cell,
+    conversation: Conversation<'a>,
+    progress: Progress,
+    /// Why it has to leave.
+    failure: Option<Failure>,
+}
+
+/// One company from start to end.
+struct Company<'a> {
+    job: &'a Job,
+    pace: Pace,
+    members: Vec<Member<'a>>,
+    /// Runs that are over.
+    ended: Vec<StoredRun>,
+}
+
+/// Runs a company and returns its runs by place.
+fn run_company(
+    job: &Job,
+    turns: &[Placed],
+    pace: Pace,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Vec<StoredRun>, StoppedAtOnce> {
+    let mut told = false;
+    let mut tick = || {
+        events(&Event::Tick);
+        if !told && interrupts.count() > 0 {
+            told = true;
+            events(&Event::Interrupted);
+        }
+    };
+    let mut company = Company { job, pace, members: Vec::new(), ended: Vec::new() };
+    for (position, turn) in turns {
+        company.join(*position, *turn, interrupts, &mut tick)?;
+    }
+    if pace == Pace::AtOnce {
+        let commands = company.members.iter().map(|member| company.warm(member)).collect();
+        company.step(commands, &mut tick)?;
+    }
+    company.sample(&mut tick)?;
+    company.end(&mut tick)?;
+    company.ended.sort_by_key(|run| run.position);
+    Ok(company.ended)
+}
+
+impl<'a> Company<'a> {
+    fn iterations(&self, cell: &Cell) -> u32 {
+        self.job.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1)
+    }
+
+    /// Starts the worker of a turn and prepares it. In turns it also warms up before the next one starts; at the same
+    /// time they warm up together, because that is the state in which they are measured.
+    fn join(
+        &mut self,
+        position: u32,
+        turn: Turn,
+        interrupts: &'a Interrupts,
+        tick: worker::Tick<'_>,
+    ) -> Result<(), StoppedAtOnce> {
+        if self.pace == Pace::AtOnce && !self.ended.is_empty() {
+            self.ended.push(not_run(self.job, position, turn));
+            return Ok(());
+        }
+        let job = self.job;
+        let cell = job.record.manifest.plan.cells[turn.cell];
+        let slot = self.slot(position, turn, &cell);
+        if let Some(failure) = job.changed_model(&cell) {
+            let failed = WorkerRun { failure: Some(failure), ..WorkerRun::default() };
+            self.ended.push(self.store(slot, &cell, failed));
+            self.break_up();
+            return Ok(());
+        }
+        let conversation = Conversation::start(job.launch(&cell, turn.arm, turn.run), interrupts, 2);
+        let progress = Progress::new(job.record.manifest.experiment.measure.stop);
+        let mut member = Member { position, turn, cell, conversation, progress, failure: None };
+        let mut outcome = member.conversation.prepare(job.request(&cell, turn.arm, turn.run), tick);
+        if self.pace == Pace::InTurn && outcome.is_ok() {
+            outcome = member.conversation.ask(&self.warm(&member), tick);
+        }
+        member.note(outcome)?;
+        self.members.push(member);
+        self.dismiss(tick)
+    }
+
+    fn warm(&self, member: &Member<'_>) -> Command {
+        let at_least = match member.turn.run {
+            0 => Nanos(0),
+            _ => blocks::warmup_of_first_block(self.job, &member.cell),
+        };
+        let rule = self.job.record.manifest.experiment.measure.warmup;
+        Command::Warm { rule, at_least, iterations: self.iterations(&member.cell) }
+    }
+
+    /// Round after round until the stopping rule is met.
+    fn sample(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+        let measure = &self.job.record.manifest.experiment.measure;
+        let slowest = self.members.iter().filter_map(|member| member.conversation.heard().warmup.duration_ns.last());
+        // Two that run at the same time must end a slice together, so a slice of theirs is a time.
+        let slowest = slowest.max().filter(|_| self.pace == Pace::InTurn).map(|nanos| Nanos(*nanos));
+        let mut rounds = Rounds::new(measure.stop, measure.slice_time, slowest);
+        while !self.members.is_empty() {
+            let SliceBounds { time, samples } = rounds.bounds(self.members.iter().map(|member| &member.progress));
+            if rounds.is_reverse() {
+                self.members.reverse();
+            }
+            let command = |member: &Member<'_>| {
+                let iterations = self.iterations(&member.cell);
+                Command::Slice { time, samples, iterations }
+            };
+            let commands = self.members.iter().map(command).collect();
+            self.step(commands, tick)?;
+            if rounds.is_reverse() {
+                self.members.reverse();
+            }
+            for member in &mut self.members {
+                member.count(SliceBounds { time, samples });
+            }
+            if rounds.end_round(self.members.iter().map(|member| &member.progress)) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Has every member do what it is told, at the company's pace, and parts with those that fail.
+    fn step(&mut self, commands: Vec<Command>, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+        match self.pace {
+            Pace::InTurn => {
+                for (member, command) in self.members.iter_mut().zip(&commands) {
+                    let outcome = member.conversation.ask(command, tick);
+                    member.note(outcome)?;
+                }
+            }
+            Pace::AtOnce => {
+                for (member, command) in self.members.iter_mut().zip(&commands) {
+                    let outcome = member.conversation.tell(command, tick);
+                    member.note(outcome)?;
+                }
+                for member in self.members.iter_mut().filter(|member| member.failure.is_none()) {
+                    let outcome = member.conversation.listen(tick);
+                    member.note(outcome)?;
+                }
+            }
+        }
+        self.dismiss(tick)
+    }
+
+    /// Ends the runs of members that failed.
+    fn dismiss(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+        let (failed, members): (Vec<Member<'a>>, Vec<Member<'a>>) =
+            std::mem::take(&mut self.members).into_iter().partition(|member| member.failure.is_some());
+        self.members = members;
+        let any = !failed.is_empty();
+        for member in failed {
+            self.part(member, tick)?;
+        }
+        if any {
+            self.break_up();
+        }
+        Ok(())
+    }
+
+    /// Where nobody may go on without the others, those that are left end without a result.
+    fn break_up(&mut self) {
+        if self.pace == Pace::AtOnce {
+            let job = self.job;
+            let left = self.members.drain(..).map(|member| not_run(job, member.position, member.turn));
+            self.ended.extend(left);
+        }
+    }
+
+    /// Looks at every member's outputs once more and ends its run.
+    fn end(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+        for mut member in std::mem::take(&mut self.members) {
+            let outcome = member.conversation.ask(&Command::Check, tick);
+            member.note(outcome)?;
+            self.part(member, tick)?;
+        }
+        Ok(())
+    }
+
+    /// Ends one run and keeps what came of it.
+    fn part(&mut self, member: Member<'a>, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+        let slot = self.slot(member.position, member.turn, &member.cell);
+        let outcome = member.failure.map_or(Ok(()), |failure| Err(failure.into()));
+        let reason = member.progress.reason();
+        let mut worker = member.conversation.end(outcome, tick)?;
+        worker.stop_reason = worker.failure.is_none().then_some(reason);
+        self.ended.push(self.store(slot, &member.cell, worker));
+        Ok(())
+    }
+
+    fn slot(&self, position: u32, turn: Turn, cell: &Cell) -> Slot {
+        Slot {
+            cell: cell.id,
+            arm: turn.arm,
+            run: turn.run,
+            position,
+            session: self.job.session(),
+            iterations: self.iterations(cell),
+            cache: self.job.record.manifest.experiment.measure.cache,
+        }
+    }
+
+    fn store(&self, slot: Slot, cell: &Cell, worker: WorkerRun) -> StoredRun {
+        let stop = self.job.record.manifest.experiment.measure.stop;
+        store_run(slot, worker, Some(stop), self.job.batch_size(cell))
+    }
+}
+
+impl Member<'_> {
+    /// Remembers a failure; being stopped is for the caller.
+    fn note(&mut self, outcome: Result<(), worker::Ended>) -> Result<(), StoppedAtOnce> {
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(worker::Ended::Stopped) => Err(StoppedAtOnce),
+            Err(worker::Ended::Failed(failure)) => {
+                self.failure = Some(failure);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes in the slice that was just heard of.
+    fn count(&mut self, bounds: SliceBounds) {
+        let heard = self.conversation.heard();
+        let added = heard.slices.last().copied().unwrap_or(0);
+        let all = heard.measured.len();
+        let span = heard.measured.part_span_ns(all.saturating_sub(added as usize)..all);
+        self.progress.add(bounds, &heard.measured.duration_ns, added, Nanos(span));
+    }
+}

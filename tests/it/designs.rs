@@ -1,0 +1,275 @@
+//! Designs in which several workers stay alive, and cold caches: from a specification to verdicts, with the failures,
+//! interrupts and resumptions that go with it.
+
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use perfrun::compare::judge;
+use perfrun::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
+use perfrun::run::{Provenance, create, prepare};
+use perfrun::stats::{Verdict, paired_slice_ratio};
+use perfrun::store::{Arm, Outcome, Place, Record, StoredRun};
+use perfrun::summary::summarize;
+use rustix::process::Signal;
+
+use crate::pipeline::{REMEMBER_PID, assert_all_gone, assert_one_outcome_each, read_until, signal};
+use crate::support::Workplace;
+
+/// A record that is created and not begun.
+fn begin(text: &str) -> (Workplace, PathBuf) {
+    let place = Workplace::with_spec(text);
+    let path = place.path("x.yaml");
+    let spec = perfrun::spec::load(&path, &[]).unwrap();
+    let provenance = Provenance {
+        spec: &spec,
+        spec_path: &path,
+        overrides: &[],
+        restrictions: Vec::new(),
+        host: perfrun::host::describe(),
+        others_cpus: 0.0,
+        library: None,
+        command: "perfrun x.yaml".to_owned(),
+        quick: false,
+        executable: PathBuf::new(),
+    };
+    let job = create(prepare(&spec.experiment).unwrap(), &Place::of(&path).unwrap(), provenance).unwrap();
+    (place, job.record.folder)
+}
+
+/// A record of this specification, whole.
+fn measure(text: &str, code: i32) -> Record {
+    let place = Workplace::with_spec(text);
+    place.run(&["x.yaml"]).expect_code(code);
+    place.record("x")
+}
+
+const SLICES: &str = "design: slices, slice_time: 10ms";
+const DUET: &str = "design: duet, slice_time: 10ms";
+const TIMED: &str = "stop: { mode: time, time: 60ms }";
+
+/// A base and one variant whose script takes `scale` times as long, a millisecond or so.
+fn two(scale: f64, design: &str, stop: &str) -> String {
+    format!(
+        "backend: {{ mock: {{ median: 1ms, run_sd: 0.5%, noise: 1% }} }}\nmodels: [m]\n\
+         variants: [base, {{ name: other, mock: {{ scale: {scale} }} }}]\nruns: 10\n\
+         measure: {{ {design}, warmup: {{ mode: samples, count: 5 }}, {stop} }}\n"
+    )
+}
+
+fn verdict(record: &Record) -> Verdict {
+    let summary = summarize(&record.manifest, &record.runs);
+    judge(&record.manifest, &summary).comparisons[0].verdict
+}
+
+/// Every run that was to be measured.
+fn counted(record: &Record) -> impl Iterator<Item = &StoredRun> {
+    record.runs.iter().filter(|run| run.arm != Arm::Pilot)
+}
+
+#[test]
+fn slices_give_every_arm_of_a_block_the_same_rounds_and_find_the_difference() {
+    let record = measure(&two(1.1, SLICES, TIMED), 0);
+    assert_eq!(verdict(&record), Verdict::Worse);
+    assert_one_outcome_each(&record);
+    let runs: Vec<&StoredRun> = counted(&record).collect();
+    assert_eq!(runs.len(), 30, "two cells and a double");
+    for run in &runs {
+        assert_eq!(run.slices.len(), 6);
+        assert_eq!(run.slices.iter().sum::<u32>() as usize, run.measured.len());
+        // No sample is 1.2 ms, so more idle time than that would be somebody else's slice.
+        let latency = run.metrics[LATENCY.name];
+        assert!((run.metrics[THROUGHPUT.name] * latency / 1e9 - 1.0).abs() < 0.05);
+        assert!(!run.metrics.contains_key(TIME_TO_STEADY.name), "a fixed warm-up converges to nothing");
+    }
+    assert_eq!(verdict(&measure(&two(1.0, SLICES, TIMED), 0)), Verdict::Equivalent);
+}
+
+#[test]
+fn a_number_of_samples_is_met_exactly_in_slices() {
+    let record = measure(&two(1.5, SLICES, "stop: { mode: samples, count: 61 }"), 0);
+    for run in counted(&record) {
+        let even = run.slices.len() % 2 == 0;
+        assert_eq!(
+            (run.measured.len(), even, run.stop_reason.map(|reason| reason.name())),
+            (61, true, Some("samples"))
+        );
+    }
+}
+
+#[test]
+fn an_arm_that_fails_drops_out_and_the_others_go_on() {
+    let text = "backend: mock\nmodels: [m]\nruns: 4\nvariants:\n  - good\n  - better\n\
+                \x20 - { name: bad, mock: { fail: { kind: crash, at: measure, runs: [1, 2] } } }\n\
+                measure: { design: slices, slice_time: 10ms, warmup: { mode: samples, count: 5 }, stop: { mode: time, time: 60ms } }\n";
+    let record = measure(text, 3);
+    use Outcome::{Completed, Failed, NotRun};
+    for (variant, expected) in [(0, [Completed; 4]), (1, [Completed; 4]), (2, [Completed, Failed, Failed, NotRun])] {
+        let cell = record.manifest.plan.cells[variant].id;
+        let runs = counted(&record).filter(|run| run.cell == cell && run.arm == Arm::Main);
+        let outcomes: Vec<Outcome> = runs.map(|run| run.outcome).collect();
+        assert_eq!(outcomes, expected);
+    }
+    let failed = record.runs.iter().find(|run| run.outcome == Failed).unwrap();
+    assert_eq!(failed.failure.as_ref().unwrap().kind.name(), "killed");
+    assert_eq!((failed.warmup.len(), failed.stop_reason), (5, None));
+}
+
+#[test]
+fn a_duet_pairs_its_slices_and_has_a_control_of_its_own() {
+    let record = measure(&two(1.1, DUET, TIMED), 0);
+    assert_one_outcome_each(&record);
+    assert_eq!(verdict(&record), Verdict::Worse);
+    let plan = &record.manifest.plan;
+    let of = |arm: Arm, cell: usize, run: u32| {
+        let id = plan.cells[cell].id;
+        counted(&record).find(|stored| (stored.arm, stored.cell, stored.run) == (arm, id, run)).unwrap()
+    };
+    let mut controls = Vec::new();
+    for run in 0..10 {
+        let (base, other) = (of(Arm::Main, 0, run), of(Arm::Main, 1, run));
+        assert_eq!((base.slices.len(), other.slices.len()), (6, 6));
+        let ratio = paired_slice_ratio(&base.slice_durations(), &other.slice_durations()).unwrap();
+        assert!((ratio - 1.1_f64.ln()).abs() < 0.03, "{ratio}");
+        let control = plan.controls[0] as usize;
+        let (one, twin) = (of(Arm::Aa, control, run), of(Arm::AaTwin, control, run));
+        assert_ne!(one.measured, twin.measured);
+        controls.push(paired_slice_ratio(&one.slice_durations(), &twin.slice_durations()).unwrap());
+    }
+    assert!(controls.iter().all(|ratio| ratio.abs() < 0.03), "{controls:?}");
+}
+
+#[test]
+fn a_duet_does_not_go_on_alone() {
+    let text = two(1.0, DUET, TIMED).replace("scale: 1", "fail: { kind: error, at: measure, runs: [1] }");
+    let record = measure(&text.replace("runs: 10", "runs: 3"), 3);
+    use Outcome::{Completed, Failed, NotRun};
+    for (variant, expected) in [(0, [Completed, NotRun, Completed]), (1, [Completed, Failed, Completed])] {
+        let cell = record.manifest.plan.cells[variant].id;
+        let runs = counted(&record).filter(|run| run.cell == cell && run.arm == Arm::Main);
+        assert_eq!(runs.map(|run| run.outcome).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn what_a_duet_cannot_measure_is_for_the_user_to_mend() {
+    let three = two(1.0, DUET, TIMED).replace("[base,", "[base, third,");
+    let excluded = format!("{}matrix: {{ exclude: [{{ variant: other }}] }}\n", two(1.0, DUET, TIMED));
+    for text in [three, excluded] {
+        let done = Workplace::with_spec(&text).run(&["x.yaml"]).expect_code(2);
+        assert!(
+            done.stderr.contains("`design: duet`") || done.stderr.contains("`measure.design: duet`"),
+            "{}",
+            done.stderr
+        );
+    }
+    let place = Workplace::with_spec(&two(1.0, DUET, TIMED));
+    let done = place.run(&["x.yaml", "--only", "variant=other"]).expect_code(2);
+    assert!(done.stderr.contains("--only leaves m/default/other/cpu without"), "{}", done.stderr);
+}
+
+/// Four blocks of three arms, of which one hangs in block 2.
+fn hanging() -> String {
+    format!(
+        "backend: mock\nmodels: [m]\nruns: 4\ncompare: {{ aa: off }}\n\
+         measure: {{ {SLICES}, timeout: 1h, warmup: {{ mode: samples, count: 5 }}, stop: {{ mode: time, time: 60ms }} }}\n\
+         variants:\n  - {{ name: a, wrap: {REMEMBER_PID} }}\n  - {{ name: b, wrap: {REMEMBER_PID} }}\n\
+         \x20 - {{ name: c, wrap: {REMEMBER_PID}, mock: {{ fail: {{ kind: hang, at: measure, runs: [2] }} }} }}\n"
+    )
+}
+
+/// Interrupts or kills perfrun in the third block, then checks that nothing is left running and nothing half stored.
+fn stop_in_third_block(stop: Signal) -> (Workplace, PathBuf) {
+    let place = Workplace::with_spec(&hanging());
+    let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    read_until(&mut stderr, "block 2 of 4");
+    signal(&child, stop);
+    if stop == Signal::INT {
+        read_until(&mut stderr, "again to stop now");
+        signal(&child, stop);
+    }
+    std::io::copy(&mut stderr, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), (stop == Signal::INT).then_some(130));
+    assert_all_gone(&place.path("pids"));
+    let record = place.record("x");
+    assert_one_outcome_each(&record);
+    assert_eq!(counted(&record).count(), 6, "two whole blocks of three");
+    let folder = place.record_folder("x");
+    (place, folder)
+}
+
+#[test]
+fn the_second_interrupt_ends_every_resident_worker() {
+    stop_in_third_block(Signal::INT);
+}
+
+#[test]
+fn killing_the_parent_leaves_no_resident_worker_and_resuming_repeats_the_whole_group() {
+    let (place, folder) = stop_in_third_block(Signal::KILL);
+    let manifest = folder.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"hang\"", "\"error\"")).unwrap();
+    place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(3);
+    let record = place.record("x");
+    assert_one_outcome_each(&record);
+    let third: Vec<Outcome> = counted(&record).filter(|run| run.block == 2).map(|run| run.outcome).collect();
+    assert_eq!(third.iter().filter(|outcome| **outcome == Outcome::Completed).count(), 2);
+    assert_eq!(third.iter().filter(|outcome| **outcome == Outcome::Failed).count(), 1);
+}
+
+#[test]
+fn a_group_of_which_a_part_was_measured_is_not_measured_in_parts() {
+    for text in [SLICES, DUET].map(|design| two(1.0, design, TIMED)) {
+        let whole = measure(&text, 0);
+        let (place, folder) = begin(&text);
+        let base = whole.manifest.plan.cells[0].id;
+        let done = whole.runs.iter().find(|run| run.arm == Arm::Main && run.cell == base && run.run == 0).unwrap();
+        done.write(&folder).unwrap();
+        place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
+        let record = place.record("x");
+        assert_one_outcome_each(&record);
+        let kept = record.runs.iter().find(|run| run.cell == base && run.arm == Arm::Main && run.run == 0);
+        assert_eq!(kept, Some(done));
+        let other = record.manifest.plan.cells[1].id;
+        let partner = counted(&record).find(|run| run.cell == other && run.run == 0 && run.arm == Arm::Main).unwrap();
+        assert_eq!(partner.outcome, Outcome::NotRun);
+        let completed = counted(&record).filter(|run| run.block > 0 && run.outcome == Outcome::Completed).count();
+        assert_eq!(completed, counted(&record).filter(|run| run.block > 0).count());
+    }
+}
+
+#[test]
+fn slices_read_the_same_from_the_journal_and_from_parquet() {
+    let parquet = measure(&two(1.0, SLICES, TIMED).replace("runs: 10", "runs: 2"), 0);
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::create_dir(copy.path().join("journal")).unwrap();
+    let mut manifest = parquet.manifest.clone();
+    manifest.complete = false;
+    manifest.write(copy.path()).unwrap();
+    for run in &parquet.runs {
+        run.write(copy.path()).unwrap();
+    }
+    assert_eq!(Record::open(copy.path()).unwrap().runs, parquet.runs);
+}
+
+#[test]
+fn cold_samples_begin_after_the_caches_were_emptied() {
+    let text = two(1.1, "cache: cold", "stop: { mode: samples, count: 20 }");
+    let record = measure(&text, 0);
+    assert_eq!(verdict(&record), Verdict::Worse);
+    for run in counted(&record) {
+        assert_eq!((run.iterations, run.measured.len(), run.warnings.len()), (1, 20, 0));
+        assert!(!run.metrics.contains_key(THROUGHPUT.name));
+        // The script takes a tenth of a nanosecond a byte, for at least two megabytes.
+        let pauses = run.measured.start_ns.windows(2).zip(&run.measured.duration_ns);
+        assert!(pauses.into_iter().all(|(starts, length)| starts[1] - starts[0] >= length + 200_000));
+        let warm = &run.warmup;
+        assert!(
+            warm.start_ns.windows(2).zip(&warm.duration_ns).all(|(starts, length)| starts[1] - starts[0] > *length)
+        );
+    }
+    // Warm, sixteen iterations of 2 us would make a sample; cold, there is no way.
+    let record = measure(&text.replace("median: 1ms", "median: 2us"), 0);
+    assert!(counted(&record).all(|run| run.iterations == 1 && run.warnings.contains(&"W_COLD_UNRESOLVED".to_owned())));
+}

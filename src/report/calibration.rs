@@ -5,8 +5,11 @@ use crate::compare::calibration::{Count, Effect};
 use crate::report::format::percent;
 use crate::spec::model::Design;
 
+/// What of an effect a rule counted.
+type Counted = fn(&Effect) -> Count;
+
 /// The rules in the order of the table, with what each of them is.
-pub const RULES: [(&str, fn(&Effect) -> Count); 6] = [
+pub const RULES: [(&str, Counted); 6] = [
     ("perfrun: paired runs in blocks, interval beyond the margin", |effect| effect.perfrun),
     ("perfrun: the interval excludes 1 (a hint, no verdict)", |effect| effect.detected),
     ("Mann-Whitney on all iterations, p < 0.05", |effect| effect.pooled_mann_whitney),

@@ -3,10 +3,13 @@
 //! Input: stored values in base units. Output: texts that the terminal, Markdown and HTML share. Pure, and independent of
 //! the locale. Deliberately absent: escaping and alignment.
 
+mod phrases;
+
+pub use phrases::{amount, batched, bytes, count, list, percent, verdict_word};
+
 use crate::compare::Comparison;
-use crate::metric::{Direction, Metric, MetricReference, Unit};
+use crate::metric::Unit;
 use crate::stats::interval::{Estimate, Interval};
-use crate::stats::paired::Verdict;
 use crate::summary::{LEAST_RUNS, Percentile};
 
 /// What a column shows of a unit: the text, and what a stored value is divided by.
@@ -273,84 +276,14 @@ pub fn p_value(p: f64) -> String {
     }
     fixed(p, significant_decimals(p, 2).clamp(0, 5))
 }
-
-/// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
-pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Equivalent => "equivalent",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::Better | Verdict::Worse => direction_word(metric.metric, verdict == Verdict::Better),
-    }
-}
-
-fn direction_word(metric: &Metric, better: bool) -> &'static str {
-    let pair = match (metric.unit, metric.direction) {
-        (Unit::Nanoseconds | Unit::PerSecond, _) => ["faster", "slower"],
-        (Unit::Bytes, _) => ["smaller", "larger"],
-        (_, Direction::HigherIsBetter) => ["higher", "lower"],
-        (_, Direction::LowerIsBetter) => ["lower", "higher"],
-        (_, Direction::Neutral) => ["better", "worse"],
-    };
-    pair[usize::from(!better)]
-}
-
-/// What stands where iterations share samples, since a percentile of means is none of iterations.
-pub fn batched(iterations: u32) -> String {
-    format!("n/a (batched x{iterations})")
-}
-
-/// `2 %`, `0.4 %`, `12 %`: two significant digits, trailing zeros left out.
-pub fn percent(ratio: f64) -> String {
-    let value = ratio * 100.0;
-    let text = fixed(value, significant_decimals(value, 2).max(0));
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} %")
-}
-
-/// `214 MiB`: three significant digits in the fitting unit.
-pub fn bytes(bytes: u64) -> String {
-    let value = bytes as f64;
-    let scale = scale(Unit::Bytes, [value]);
-    let scaled = value / scale.factor;
-    format!("{} {}", fixed(scaled, significant_decimals(scaled, 3).clamp(0, 2)), scale.unit)
-}
-
-/// `20 ms`, `1.5`, `512 MiB`: a value that somebody wrote, in the fitting unit, with at most four significant digits.
-pub fn amount(unit: Unit, value: f64) -> String {
-    let scale = scale(unit, [value]);
-    let scaled = value / scale.factor;
-    let text = fixed(scaled, significant_decimals(scaled, 4));
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    match scale.unit {
-        "" => text.to_owned(),
-        "/s" => format!("{text}/s"),
-        unit => format!("{text} {unit}"),
-    }
-}
-
-/// `1 cell`, `12 cells`.
-pub fn count(number: u64, singular: &str) -> String {
-    if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub fn list<S: AsRef<str>>(items: &[S]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.as_ref().to_owned(),
-        [first @ .., last] => {
-            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", first.join(", "), last.as_ref())
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::metric::MetricReference;
+    use crate::stats::paired::Verdict;
 
     fn estimate(value: f64, half_width: f64) -> Estimate {
         Estimate { value, interval: Some(Interval::around(value, half_width)), n: 10, confidence: 0.95 }

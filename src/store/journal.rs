@@ -171,7 +171,7 @@ impl StoredRun {
     fn slice_ranges(&self) -> Vec<Range<usize>> {
         let (late, all) = (self.late_warmup as usize, self.measured.len());
         if self.slices.is_empty() {
-            return vec![late.min(all)..all];
+            return std::iter::once(late.min(all)..all).collect();
         }
         let ends = self.slices.iter().scan(0_usize, |end, length| {
             let start = *end;

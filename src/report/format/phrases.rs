@@ -1,0 +1,76 @@
+//! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
+
+use super::{fixed, scale, significant_decimals};
+use crate::metric::{Direction, Metric, MetricReference, Unit};
+use crate::stats::paired::Verdict;
+
+/// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
+pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Better | Verdict::Worse => direction_word(metric.metric, verdict == Verdict::Better),
+    }
+}
+
+fn direction_word(metric: &Metric, better: bool) -> &'static str {
+    let pair = match (metric.unit, metric.direction) {
+        (Unit::Nanoseconds | Unit::PerSecond, _) => ["faster", "slower"],
+        (Unit::Bytes, _) => ["smaller", "larger"],
+        (_, Direction::HigherIsBetter) => ["higher", "lower"],
+        (_, Direction::LowerIsBetter) => ["lower", "higher"],
+        (_, Direction::Neutral) => ["better", "worse"],
+    };
+    pair[usize::from(!better)]
+}
+
+/// What stands where iterations share samples, since a percentile of means is none of iterations.
+pub fn batched(iterations: u32) -> String {
+    format!("n/a (batched x{iterations})")
+}
+
+/// `2 %`, `0.4 %`, `12 %`: two significant digits, trailing zeros left out.
+pub fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    let text = fixed(value, significant_decimals(value, 2).max(0));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
+/// `214 MiB`: three significant digits in the fitting unit.
+pub fn bytes(bytes: u64) -> String {
+    let value = bytes as f64;
+    let scale = scale(Unit::Bytes, [value]);
+    let scaled = value / scale.factor;
+    format!("{} {}", fixed(scaled, significant_decimals(scaled, 3).clamp(0, 2)), scale.unit)
+}
+
+/// `20 ms`, `1.5`, `512 MiB`: a value that somebody wrote, in the fitting unit, with at most four significant digits.
+pub fn amount(unit: Unit, value: f64) -> String {
+    let scale = scale(unit, [value]);
+    let scaled = value / scale.factor;
+    let text = fixed(scaled, significant_decimals(scaled, 4));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    match scale.unit {
+        "" => text.to_owned(),
+        "/s" => format!("{text}/s"),
+        unit => format!("{text} {unit}"),
+    }
+}
+
+/// `1 cell`, `12 cells`.
+pub fn count(number: u64, singular: &str) -> String {
+    if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list<S: AsRef<str>>(items: &[S]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}

@@ -169,16 +169,16 @@ impl StoredRun {
     /// Where each slice lies among the counted samples, without what is late warm-up; all of them are one slice where
     /// they were not cut. What a damaged file has too many or too few of is left out.
     fn slice_ranges(&self) -> Vec<Range<usize>> {
-        let (late, all) = (self.late_warmup as usize, self.measured.len());
-        if self.slices.is_empty() {
-            return std::iter::once(late.min(all)..all).collect();
-        }
-        let ends = self.slices.iter().scan(0_usize, |end, length| {
+        let all = self.measured.len();
+        let first = (self.late_warmup as usize).min(all);
+        let whole = [all as u32];
+        let lengths = if self.slices.is_empty() { &whole[..] } else { &self.slices };
+        let ranges = lengths.iter().scan(0_usize, |end, length| {
             let start = *end;
             *end = end.saturating_add(*length as usize);
-            Some(start..*end)
+            Some(start.clamp(first, all)..(*end).clamp(first, all))
         });
-        ends.map(|range| range.start.clamp(late.min(all), all)..range.end.clamp(late.min(all), all)).collect()
+        ranges.collect()
     }
 
     /// [`StoredRun::durations`] by slice; a slice that is late warm-up as a whole is empty.
@@ -254,5 +254,50 @@ pub(super) fn remove(record: &Path) -> Result<(), StoreError> {
             Err(StoreError::Write { path: folder, source: error })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(durations: &[u64], slices: &[u32], late_warmup: u32) -> StoredRun {
+        let cell = "0123456789abcdef".parse().expect("an id");
+        // A tenth of a microsecond between samples.
+        let starts = durations.iter().scan(0, |start, duration| {
+            let begin = *start;
+            *start += duration + 100;
+            Some(begin)
+        });
+        let measured =
+            Samples { start_ns: starts.collect(), duration_ns: durations.to_vec(), input: vec![0; durations.len()] };
+        StoredRun {
+            iterations: 2,
+            late_warmup,
+            measured,
+            slices: slices.to_vec(),
+            ..StoredRun::not_started(cell, Arm::Main, 0, 0, Outcome::Completed)
+        }
+    }
+
+    #[test]
+    fn slices_leave_out_late_warm_up_and_the_time_between_them() {
+        let run = run(&[40, 20, 20, 30, 30], &[2, 1, 2], 1);
+        assert_eq!(run.slice_durations(), [vec![10.0], vec![10.0], vec![15.0, 15.0]]);
+        assert_eq!(run.active_ns(), 20 + 20 + (30 + 100 + 30));
+        assert!(run.slice_durations().concat().into_iter().eq(run.durations()));
+    }
+
+    #[test]
+    fn samples_that_are_not_cut_are_one_slice() {
+        let whole = run(&[40, 20, 20], &[], 1);
+        assert_eq!((whole.slice_durations(), whole.active_ns()), (vec![vec![10.0, 10.0]], 140));
+        assert_eq!(run(&[], &[], 0).active_ns(), 0);
+    }
+
+    #[test]
+    fn slices_of_a_damaged_file_stay_within_its_samples() {
+        let run = run(&[40, 20], &[1, u32::MAX, 7], 0);
+        assert_eq!(run.slice_durations(), [vec![20.0], vec![10.0], vec![]]);
     }
 }

@@ -62,7 +62,8 @@ pub struct Sight {
 pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Control> {
     let control = |(index, double): (&u32, &crate::summary::Double)| {
         let cell = *index as usize;
-        let paired = paired(summary.cells.get(cell)?, &double.summary, MetricReference::LATENCY, terms)?;
+        let other = double.twin.as_ref().or_else(|| summary.cells.get(cell))?;
+        let paired = paired(other, &double.summary, MetricReference::LATENCY, terms)?;
         let excludes_one = paired.interval.is_some_and(|interval| !interval.contains(0.0));
         Some(Control {
             cell,

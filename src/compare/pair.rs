@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::details::Details;
 use crate::metric::{Direction, MetricReference};
-use crate::spec::model::Margin;
+use crate::spec::model::{Design, Margin};
+use crate::stats::duet::paired_slice_ratio;
 use crate::stats::interval::Interval;
 use crate::stats::paired::{Hint, PairedComparison, Verdict, compare_paired};
 use crate::store::Manifest;
@@ -20,12 +21,18 @@ pub struct Terms {
     pub margin: Margin,
     /// A quick look claims only what is beyond its wide margin.
     pub is_quick: bool,
+    /// The arms of a pair ran at the same time, and are compared slice by slice.
+    pub is_duet: bool,
 }
 
 impl Terms {
     /// Those of a record.
     pub fn of(manifest: &Manifest) -> Self {
-        Terms { margin: manifest.experiment.compare.margin, is_quick: manifest.quick }
+        Terms {
+            margin: manifest.experiment.compare.margin,
+            is_quick: manifest.quick,
+            is_duet: manifest.experiment.measure.design == Design::Duet,
+        }
     }
 
     /// The margin for this metric as a relative difference.
@@ -163,7 +170,12 @@ pub(super) fn paired(
     reference: MetricReference,
     terms: &Terms,
 ) -> Option<PairedComparison> {
-    compare_paired(&log_ratios(from, to, reference), terms.margin_of(reference), CONFIDENCE)
+    let ratios = if terms.is_duet && reference == MetricReference::LATENCY {
+        slice_ratios(from, to)
+    } else {
+        log_ratios(from, to, reference)
+    };
+    compare_paired(&ratios, terms.margin_of(reference), CONFIDENCE)
 }
 
 /// Theta above 0 is worse, so the speed-up is its negative exponential.
@@ -192,6 +204,16 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     } else {
         None
     }
+}
+
+/// The same for arms that ran at the same time: the median over the slices of each block.
+fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
+    let ratio = |(block, slices): &(u32, Vec<f64>)| {
+        let (_, base) = from.slices.iter().find(|(other, _)| other == block)?;
+        let each = |medians: &[f64]| -> Vec<Vec<f64>> { medians.iter().map(|median| vec![*median]).collect() };
+        paired_slice_ratio(&each(base), &each(slices))
+    };
+    to.slices.iter().filter_map(ratio).collect()
 }
 
 /// Log of candidate over baseline in each block that both completed; positive is worse.
@@ -227,6 +249,7 @@ mod tests {
             warnings: BTreeMap::new(),
             output_hash: None,
             iterations: 1,
+            slices: Vec::new(),
             dynamic_outputs: false,
             nodes: BTreeMap::new(),
             findings: Default::default(),
@@ -297,7 +320,7 @@ mod tests {
 
     #[test]
     fn tails_have_their_own_margin() {
-        let terms = Terms { margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) }, is_quick: false };
+        let terms = Terms { margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) }, ..Terms::default() };
         let margin = |text: &str| terms.margin_of(text.parse().expect("a reference"));
         assert_eq!((margin("latency"), margin("latency.mean")), (0.01, 0.01));
         assert_eq!((margin("latency.p95"), margin("latency.p99.9")), (0.07, 0.07));

@@ -16,6 +16,7 @@ pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latenc
 use crate::backend::Failure;
 use crate::metric::{LATENCY, MetricReference, Statistic};
 use crate::plan::{Cell, CellId};
+use crate::spec::model::Design;
 use crate::stats::interval::{Estimate, mean_interval};
 use crate::store::{Arm, Manifest, Outcome, StoredRun};
 
@@ -42,6 +43,9 @@ pub struct Double {
     pub cell: usize,
     /// What its runs say.
     pub summary: CellSummary,
+    /// In a duet, where a double runs beside another double: what that one's runs say.
+    #[serde(default)]
+    pub twin: Option<CellSummary>,
 }
 
 /// What the runs of one cell say.
@@ -63,6 +67,9 @@ pub struct CellSummary {
     pub output_hash: Option<String>,
     /// Iterations of each sample.
     pub iterations: u32,
+    /// In designs with slices, the median latency of each slice by block.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<(u32, Vec<f64>)>,
     /// The runtime allocated outputs inside the timed region.
     pub dynamic_outputs: bool,
     /// Nodes by execution provider.
@@ -107,8 +114,13 @@ pub struct FailureCount {
     pub log_tail: Option<String>,
 }
 
-/// Summarises a record, complete or not; pure.
+/// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
 pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    summarize_on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get), manifest, runs)
+}
+
+/// As [`summarize`], on so many threads.
+pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     let mut by_cell: BTreeMap<CellId, Vec<&StoredRun>> = BTreeMap::new();
     for run in runs {
         by_cell.entry(run.cell).or_default().push(run);
@@ -117,12 +129,32 @@ pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
     let double = |index: &u32| {
         let cell = &plan.cells[*index as usize];
-        Double { cell: *index as usize, summary: summarize_arm(cell, runs_of(cell), Arm::Aa) }
+        let is_duet = manifest.experiment.measure.design == Design::Duet;
+        Double {
+            cell: *index as usize,
+            summary: summarize_arm(cell, runs_of(cell), Arm::Aa),
+            twin: is_duet.then(|| summarize_arm(cell, runs_of(cell), Arm::AaTwin)),
+        }
     };
     Summary {
-        cells: plan.cells.iter().map(|cell| summarize_arm(cell, runs_of(cell), Arm::Main)).collect(),
+        cells: in_parallel(threads, &plan.cells, |cell| summarize_arm(cell, runs_of(cell), Arm::Main)),
         doubles: plan.controls.iter().map(double).collect(),
     }
+}
+
+/// `of` each item, in order: every thread takes an equal stretch of them.
+fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let stretch = items.len().div_ceil(threads.max(1)).max(1);
+    let of = &of;
+    std::thread::scope(|scope| {
+        let started: Vec<_> =
+            items.chunks(stretch).map(|chunk| scope.spawn(move || chunk.iter().map(of).collect::<Vec<R>>())).collect();
+        let joined = started.into_iter().map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.flatten().collect()
+    })
 }
 
 fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
@@ -143,6 +175,7 @@ fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
         warnings: warnings(&completed),
         output_hash: agreed_hash(&completed),
         iterations: first.map_or(1, |run| run.iterations),
+        slices: slices(&completed),
         dynamic_outputs: first
             .and_then(|run| run.placement.as_ref())
             .is_some_and(|placement| placement.dynamic_outputs),
@@ -152,6 +185,14 @@ fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
             .unwrap_or_default(),
         findings: Findings::of(&completed),
     }
+}
+
+/// The median of each slice of each run that was cut into slices; a slice of nothing but late warm-up is a gap in which
+/// nothing is paired.
+fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
+    let typical = |slice: &Vec<f64>| crate::stats::quantile::median(slice).unwrap_or(0.0);
+    let cut = completed.iter().filter(|run| !run.slices.is_empty());
+    cut.map(|run| (run.block, run.slice_durations().iter().map(typical).collect())).collect()
 }
 
 fn count(runs: &[&StoredRun]) -> RunCounts {

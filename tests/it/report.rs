@@ -65,6 +65,14 @@ fn the_same_record_gives_the_same_bytes() {
 }
 
 #[test]
+fn the_number_of_threads_changes_nothing() {
+    for (name, fixture) in all() {
+        let of = |threads| perfrun::summary::summarize_on(threads, &fixture.manifest, &fixture.runs);
+        assert_eq!(of(1), of(8), "{name}");
+    }
+}
+
+#[test]
 fn results_read_back_and_are_format_1() {
     for (name, fixture) in all() {
         let rendered = fixture.render();

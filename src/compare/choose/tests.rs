@@ -42,6 +42,7 @@ fn cell(id: crate::plan::CellId) -> CellSummary {
         warnings: BTreeMap::new(),
         output_hash: None,
         iterations: 1,
+        slices: Vec::new(),
         dynamic_outputs: false,
         nodes: BTreeMap::new(),
         findings: Default::default(),

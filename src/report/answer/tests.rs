@@ -31,6 +31,7 @@ fn scene(yaml: &str) -> Scene {
         warnings: BTreeMap::new(),
         output_hash: None,
         iterations: 1,
+        slices: Vec::new(),
         dynamic_outputs: false,
         nodes: BTreeMap::new(),
         findings: Default::default(),

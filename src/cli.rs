@@ -44,6 +44,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Render a record again from what is stored.
     Report(ReportArgs),
+    /// Describe numbers from anywhere, or compare two files of them, by the rules of a report.
+    Stat(StatArgs),
     /// Show what a model file wants and gives: inputs, outputs, producer, opset, size.
     Inspect(InspectArgs),
     /// Write a commented specification for these models.
@@ -192,6 +194,71 @@ pub struct ReportArgs {
     /// Open the HTML report in the end.
     #[arg(long)]
     pub open: bool,
+}
+
+/// Arguments of `stat`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A file has one value a line (blank lines, # comments and a first line with a name are no values), or is JSON: an array
+of numbers, or an array of arrays, which are runs: executions in processes of their own.
+
+  perfrun stat times.txt
+  hyperfine --export-json t.json ./old ./new
+  perfrun stat <(jq '.results[0].times' t.json) <(jq '.results[1].times' t.json) --unit s
+  perfrun stat old.json new.json --json | jq .comparison.verdict
+
+docs/reference/stat.md has every name of the JSON output with its definition.")]
+pub struct StatArgs {
+    /// Numbers; `-` is standard input. With CANDIDATE it is the baseline.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What is compared with FILE.
+    #[arg(value_name = "CANDIDATE")]
+    pub candidate: Option<PathBuf>,
+    /// The first values (or runs) of both files belong together, the second ones too, and so on.
+    #[arg(long, requires = "candidate")]
+    pub paired: bool,
+    /// Larger values are better; without this, smaller ones are.
+    #[arg(long, requires = "candidate")]
+    pub higher_is_better: bool,
+    /// Differences up to this ratio do not matter.
+    #[arg(long, value_name = "RATIO", default_value = "2%")]
+    pub margin: Ratio,
+    /// How much a session of measuring differs from the next with nothing changed, where both files come from different
+    /// ones: `3%` is usual. None without this.
+    #[arg(long, value_name = "RATIO", requires = "candidate", conflicts_with = "paired")]
+    pub session_spread: Option<Ratio>,
+    /// Confidence of intervals.
+    #[arg(long, value_name = "RATIO", default_value = "95%", value_parser = confidence)]
+    pub confidence: Ratio,
+    /// What starting a run costs, in values: plans how many values a run should have.
+    #[arg(long, value_name = "VALUES", value_parser = cost)]
+    pub run_cost: Option<f64>,
+    /// Also what four usual rules would report of the same numbers.
+    #[arg(long, requires = "candidate")]
+    pub usual: bool,
+    /// Unit of the values, for display.
+    #[arg(long, value_name = "TEXT")]
+    pub unit: Option<String>,
+    /// Seed of everything random.
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub seed: u64,
+    /// Print every statistic as JSON, at full precision.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn confidence(text: &str) -> Result<Ratio, String> {
+    let ratio: Ratio = text.parse().map_err(|error: crate::quantity::QuantityError| error.to_string())?;
+    if ratio.0 > 0.0 && ratio.0 < 1.0 {
+        return Ok(ratio);
+    }
+    Err("a confidence lies between 0 and 1, such as `95%` or `0.95`".to_owned())
+}
+
+fn cost(text: &str) -> Result<f64, String> {
+    let cost = text.parse().ok().filter(|cost: &f64| *cost >= 0.0 && cost.is_finite());
+    cost.ok_or_else(|| "a cost is a number of values, such as `300`".to_owned())
 }
 
 /// Arguments of `inspect`.

@@ -12,6 +12,7 @@ use crate::plan::PlanError;
 use crate::report::ReportError;
 use crate::run::prepare::PrepareError;
 use crate::runtime::RuntimeError;
+use crate::series::{ContrastError, ReadError};
 use crate::spec::{SelectorError, SpecError};
 use crate::store::StoreError;
 use crate::worker::lock::LockError;
@@ -47,6 +48,14 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Onnx(#[from] OnnxError),
+    /// A file of numbers.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Numbers(#[from] ReadError),
+    /// Two files of numbers that cannot be compared.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Contrast(#[from] ContrastError),
     /// The machine's lock.
     #[error(transparent)]
     Lock(#[from] LockError),

@@ -19,6 +19,8 @@ pub mod revision;
 
 pub mod stats;
 
+pub mod series;
+
 pub mod spec;
 
 pub mod onnx;

@@ -5,6 +5,7 @@
 mod reference;
 
 pub use reference::{MetricReference, ReferenceError, Statistic};
+use serde::Serialize;
 
 /// How a value is scaled and printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,8 @@ pub enum Unit {
 }
 
 /// Which way is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// A smaller value is better.
     LowerIsBetter,

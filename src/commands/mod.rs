@@ -9,6 +9,7 @@ mod report;
 mod run;
 mod runtime;
 mod specs;
+mod stat;
 mod validate;
 
 use crate::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
@@ -27,6 +28,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Validate(arguments) => validate::run(&arguments, ui),
         Command::Plan(arguments) => plan::run(&arguments, ui),
         Command::Report(arguments) => report::run(&arguments, ui),
+        Command::Stat(arguments) => stat::run(&arguments, ui),
         Command::Inspect(arguments) => inspect::run(&arguments, ui),
         Command::Init(arguments) => init::run(&arguments, ui),
         Command::Schema(SchemaArgs { name }) => print(ui, &schema(name)),

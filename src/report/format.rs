@@ -184,7 +184,7 @@ impl Decimals {
 }
 
 /// Decimals with which `value` shows `digits` significant digits; negative where it is rounded to tens and more.
-fn significant_decimals(value: f64, digits: i32) -> i32 {
+pub(crate) fn significant_decimals(value: f64, digits: i32) -> i32 {
     if value == 0.0 || !value.is_finite() {
         return 0;
     }
@@ -203,7 +203,7 @@ fn preferred_decimals(half_width: f64) -> i32 {
 }
 
 /// `value` with this many decimals; negative numbers of decimals round to tens, hundreds ...
-fn fixed(value: f64, decimals: i32) -> String {
+pub(crate) fn fixed(value: f64, decimals: i32) -> String {
     if decimals >= 0 {
         return format!("{value:.*}", decimals as usize);
     }

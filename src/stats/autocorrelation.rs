@@ -67,7 +67,7 @@ pub fn mean_interval_ess(values: &[f64], confidence: f64) -> Option<Estimate> {
 }
 
 /// As [`mean_interval_ess`] when the effective sample size is known already.
-pub(super) fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64) -> Option<Estimate> {
+pub fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64) -> Option<Estimate> {
     if !is_confidence(confidence) || !are_finite(values) {
         return None;
     }
@@ -84,12 +84,21 @@ pub(super) fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64
 /// `None` for an empty slice, for values that are not finite, and unless probability and confidence lie strictly
 /// between 0 and 1.
 pub fn quantile_interval_ess(values: &[f64], probability: f64, confidence: f64) -> Option<CorrelatedQuantile> {
+    quantile_interval_ess_of(values, &sorted(values), probability, confidence)
+}
+
+/// As [`quantile_interval_ess`] when the same values are at hand in rising order too.
+pub fn quantile_interval_ess_of(
+    values: &[f64],
+    ordered: &[f64],
+    probability: f64,
+    confidence: f64,
+) -> Option<CorrelatedQuantile> {
     let is_inside = probability > 0.0 && probability < 1.0;
     if !is_inside || !is_confidence(confidence) || !are_finite(values) {
         return None;
     }
-    let ordered = sorted(values);
-    let value = quantile_sorted(&ordered, probability)?;
+    let value = quantile_sorted(ordered, probability)?;
     let autocorrelation_time = indicator_autocorrelation_time(values, value);
     let n = ordered.len() as f64;
     let width = normal_quantile(f64::midpoint(1.0, confidence))

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod live;
 pub mod plan;
 pub mod proposal;
+pub mod stat;
 pub mod table;
 
 use std::io::{self, IsTerminal, Write};

@@ -1,0 +1,67 @@
+//! `perfrun stat`: the statistics and the verdict of a report, for numbers from anywhere.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::print;
+use crate::cli::StatArgs;
+use crate::error::{Error, ExitCode};
+use crate::metric::Direction;
+use crate::series::{self, Series, Terms};
+use crate::stats::Pairing;
+use crate::ui::{self, Ui};
+
+/// A file of more bytes than this is refused; it has room for a hundred million values.
+const MOST_BYTES: u64 = 2 << 30;
+
+pub(super) fn run(arguments: &StatArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let is_input = |path: &Path| path == Path::new("-");
+    if arguments.candidate.as_deref().is_some_and(|candidate| is_input(candidate) && is_input(&arguments.file)) {
+        return Err(Error::refused("both files are standard input", "name a file for one of them"));
+    }
+    let baseline = read(&arguments.file)?;
+    let candidate = arguments.candidate.as_deref().map(read).transpose()?;
+    let findings = series::analyse(&baseline, candidate.as_ref(), &terms(arguments))?;
+    let text = if arguments.json {
+        let text = serde_json::to_string_pretty(&findings).map_err(|error| Error::Internal(error.to_string()))?;
+        text + "\n"
+    } else {
+        ui::stat::render(&findings, ui.width())
+    };
+    print(ui, &text)
+}
+
+fn terms(arguments: &StatArgs) -> Terms {
+    Terms {
+        confidence: arguments.confidence.0,
+        margin: arguments.margin.0,
+        direction: if arguments.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter },
+        pairing: if arguments.paired { Pairing::Blocked } else { Pairing::Unpaired },
+        session_spread: arguments.session_spread.map_or(0.0, |spread| spread.0),
+        run_cost: arguments.run_cost,
+        usual_rules: arguments.usual,
+        seed: arguments.seed,
+        unit: arguments.unit.clone(),
+    }
+}
+
+fn read(path: &Path) -> Result<Series, Error> {
+    let (name, bytes) = if path == Path::new("-") {
+        ("standard input".to_owned(), all_bytes(io::stdin().lock()))
+    } else {
+        (path.display().to_string(), File::open(path).and_then(all_bytes))
+    };
+    let bytes = bytes.map_err(|source| Error::Io { what: name.clone(), source })?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Error::refused(format!("{name} has more than 2 GiB"), "a sample of it would say as much"));
+    }
+    Ok(series::read(&name, &bytes)?)
+}
+
+/// One byte more than is allowed shows that there are too many.
+fn all_bytes(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,250 @@
+//! What runs say together: one observation each (MEASUREMENT 4.3 to 5).
+//!
+//! Input: the values of each run in their order, and the terms. Output: t intervals over runs, the two levels of
+//! variance, bootstrap intervals, a plan for the next measurement, and each run by itself.
+//! Deliberately absent: intervals from the values of all runs together, which claim more than was measured.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Terms;
+use super::one_process::{Order, WANTED_PRECISION};
+use super::quantiles::is_supported;
+use super::resample::over_runs;
+use super::symptoms::{BIMODAL_RATIO, Evidence};
+use crate::stats::bootstrap::{REPRESENTATIVES, RunStatistic};
+use crate::stats::moments::skewness;
+use crate::stats::planning::{MINIMUM_RUNS, Variances};
+use crate::stats::quantile::{representatives_sorted, sorted};
+use crate::stats::{
+    BootstrapEstimate, Estimate, Modality, TwoLevel, autocorrelation_time, mean, mean_interval,
+    median_absolute_deviation, modality, optimal_samples, quantile_sorted, runs_for_precision, standard_deviation,
+    tukey_classes, two_level,
+};
+
+/// The probabilities of the quantiles of a run.
+const PROBABILITIES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// Place of p99 among them.
+const P99: usize = 3;
+
+/// Fewer values than this cannot show more than one mode, and are not asked to.
+const MULTIMODAL_MINIMUM: usize = 50;
+
+/// Fewest and most values of a planned run. There is no floor of 50 as for perfrun's own samples (MEASUREMENT 4.3), since
+/// a value may be anything, a whole minute for example.
+const VALUES: std::ops::RangeInclusive<usize> = 1..=100_000;
+
+/// What runs say together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AcrossRuns {
+    /// Number of runs.
+    pub count: usize,
+    /// Values of the shortest run.
+    pub fewest_values: usize,
+    /// Mean of the run medians with Student's t interval over runs: the estimate that comparisons go by.
+    pub estimate: Option<Estimate>,
+    /// Quantiles of a run, over runs.
+    pub quantiles: Vec<RunQuantile>,
+    /// Variance within and between runs, of means; `None` below two runs or with a run of one value.
+    pub two_level: Option<TwoLevel>,
+    /// Two-level bootstrap of the mean over runs of the median; `None` below five runs.
+    pub bootstrap_median: Option<BootstrapEstimate>,
+    /// The same of p99.
+    pub bootstrap_p99: Option<BootstrapEstimate>,
+    /// How many values and runs the next measurement should have.
+    pub planning: Option<Planning>,
+    /// Largest run median over the smallest; `None` unless all are positive.
+    pub median_ratio: Option<f64>,
+    /// Modes of the run medians; `None` without spread.
+    pub median_modality: Option<Modality>,
+    /// Each run.
+    pub per_run: Vec<RunStatistics>,
+}
+
+/// A quantile of a run, over runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RunQuantile {
+    /// Which, between 0 and 1.
+    pub probability: f64,
+    /// Mean of the runs' type 7 quantiles with Student's t interval over runs.
+    pub estimate: Option<Estimate>,
+    /// Whether the effective number of values of every run bounds it on both sides.
+    pub is_supported: bool,
+}
+
+/// How many values and runs reach 1 % to both sides of the mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Planning {
+    /// As if the values of a run were independent.
+    pub independent: Plan,
+    /// With the autocorrelation that the runs show.
+    pub effective: Plan,
+}
+
+/// A plan and the variances behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// Variance due to values, the T1 squared of Kalibera and Jones, times the autocorrelation time.
+    pub within_runs: f64,
+    /// Variance due to runs, their T2 squared; negative when the values explain more than all of it.
+    pub between_runs: f64,
+    /// Values of each run that buy the most precision for the time; `None` unless the cost of a run is known and the runs
+    /// add variance.
+    pub values: Option<usize>,
+    /// Runs of so many values, or of as many as now, whose 95 % interval is 1 % to both sides.
+    pub runs: Option<usize>,
+}
+
+/// One run by itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunStatistics {
+    /// Number of values.
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Standard deviation with n - 1.
+    pub standard_deviation: Option<f64>,
+    /// Smallest value.
+    pub min: Option<f64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// Type 7 quantiles, the median first.
+    pub quantiles: Vec<SupportedQuantile>,
+    /// What the order of its values says.
+    pub order: Order,
+    /// Codes of what deserves doubt.
+    pub warnings: Vec<&'static str>,
+}
+
+/// A quantile of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SupportedQuantile {
+    /// Which, between 0 and 1.
+    pub probability: f64,
+    /// Type 7.
+    pub value: f64,
+    /// Whether the effective number of values bounds it on both sides.
+    pub is_supported: bool,
+}
+
+impl RunStatistics {
+    fn of(values: &[f64]) -> Self {
+        let ordered = sorted(values);
+        let order = Order::of(values);
+        let quantile = |probability: &f64| {
+            let value = quantile_sorted(&ordered, *probability)?;
+            let is_supported = supports(values, *probability, value);
+            Some(SupportedQuantile { probability: *probability, value, is_supported })
+        };
+        let quantiles: Vec<SupportedQuantile> = PROBABILITIES.iter().filter_map(quantile).collect();
+        let can_show_modes = values.len() >= MULTIMODAL_MINIMUM;
+        let modality = can_show_modes.then(|| modality(&representatives_sorted(&ordered, REPRESENTATIVES))).flatten();
+        let outliers = tukey_classes(&ordered);
+        let evidence = Evidence {
+            n: values.len(),
+            median: quantiles.first().map(|median| median.value),
+            median_absolute_deviation: median_absolute_deviation(&ordered),
+            skewness: skewness(values),
+            outliers: outliers.as_ref(),
+            modality: modality.as_ref(),
+            order: &order,
+        };
+        RunStatistics {
+            n: values.len(),
+            mean: mean(values),
+            standard_deviation: standard_deviation(values),
+            min: ordered.first().copied(),
+            max: ordered.last().copied(),
+            warnings: evidence.codes(),
+            quantiles,
+            order,
+        }
+    }
+
+    /// The value that the run counts for.
+    pub fn median(&self) -> Option<f64> {
+        self.quantiles.first().map(|median| median.value)
+    }
+}
+
+/// Whether a run bounds its quantile, discounted for the correlation around it.
+fn supports(values: &[f64], probability: f64, quantile: f64) -> bool {
+    let n = values.len() as f64;
+    // The cheap test first: correlation only ever takes values away.
+    if !is_supported(n, probability) {
+        return false;
+    }
+    let below: Vec<f64> = values.iter().map(|value| f64::from(u8::from(*value <= quantile))).collect();
+    is_supported(n / autocorrelation_time(&below), probability)
+}
+
+/// Describes runs, each with at least one value.
+pub(super) fn across_runs(runs: &[&[f64]], terms: &Terms) -> AcrossRuns {
+    let per_run: Vec<RunStatistics> = runs.iter().map(|run| RunStatistics::of(run)).collect();
+    let medians: Vec<f64> = per_run.iter().filter_map(RunStatistics::median).collect();
+    let smallest = medians.iter().copied().fold(f64::INFINITY, f64::min);
+    let largest = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let two_level = two_level(runs, terms.confidence);
+    AcrossRuns {
+        count: runs.len(),
+        fewest_values: per_run.iter().map(|run| run.n).min().unwrap_or(0),
+        estimate: mean_interval(&medians, terms.confidence),
+        quantiles: (0..PROBABILITIES.len()).map(|place| quantile_over_runs(&per_run, place, terms)).collect(),
+        bootstrap_median: over_runs(runs, RunStatistic::Median, terms),
+        bootstrap_p99: over_runs(runs, RunStatistic::Quantile(PROBABILITIES[P99]), terms),
+        planning: two_level.map(|levels| planning(&levels, &per_run, terms)),
+        two_level,
+        median_ratio: Some(largest / smallest).filter(|ratio| smallest > 0.0 && ratio.is_finite()),
+        median_modality: modality(&medians),
+        per_run,
+    }
+}
+
+fn quantile_over_runs(per_run: &[RunStatistics], place: usize, terms: &Terms) -> RunQuantile {
+    let quantiles: Vec<SupportedQuantile> =
+        per_run.iter().filter_map(|run| run.quantiles.get(place).copied()).collect();
+    let values: Vec<f64> = quantiles.iter().map(|quantile| quantile.value).collect();
+    RunQuantile {
+        probability: PROBABILITIES[place],
+        estimate: mean_interval(&values, terms.confidence),
+        is_supported: quantiles.iter().all(|quantile| quantile.is_supported),
+    }
+}
+
+fn planning(levels: &TwoLevel, per_run: &[RunStatistics], terms: &Terms) -> Planning {
+    let times: Vec<f64> = per_run.iter().map(|run| run.order.autocorrelation_time).collect();
+    let time = mean(&times).unwrap_or(1.0);
+    Planning { independent: plan(levels, 1.0, terms), effective: plan(levels, time, terms) }
+}
+
+/// The plan when so many values carry as much as one independent value.
+fn plan(levels: &TwoLevel, autocorrelation_time: f64, terms: &Terms) -> Plan {
+    let within_runs = levels.t1_squared * autocorrelation_time;
+    let between_runs = levels.s2_squared - within_runs / levels.harmonic_n;
+    let variances = Variances { within_runs, between_runs };
+    let values = terms.run_cost.and_then(|cost| optimal_samples(1.0, cost, variances, VALUES));
+    let length = values.unwrap_or(levels.harmonic_n.round() as usize);
+    let runs = runs_for_precision(levels.mean_of_run_means, variances, length, WANTED_PRECISION);
+    Plan { within_runs, between_runs, values, runs }
+}
+
+impl AcrossRuns {
+    /// Codes of what deserves doubt, with the number of runs in which it was seen.
+    pub(super) fn warnings(&self) -> BTreeMap<&'static str, usize> {
+        let mut warnings = BTreeMap::new();
+        for code in self.per_run.iter().flat_map(|run| &run.warnings) {
+            *warnings.entry(*code).or_insert(0) += 1;
+        }
+        if self.count < MINIMUM_RUNS {
+            warnings.insert("W_FEW_RUNS", self.count);
+        }
+        // Of fewer than 50 normal medians every third to eighth sample has two modes by chance.
+        let has_modes = self.median_modality.as_ref().is_some_and(Modality::is_multimodal);
+        if has_modes || self.median_ratio.is_some_and(|ratio| ratio > BIMODAL_RATIO) {
+            warnings.insert("W_BIMODAL_RUNS", self.count);
+        }
+        warnings
+    }
+}

@@ -1,0 +1,103 @@
+//! Sentences about series.
+
+use crate::report::format::{count, percent, ratio};
+use crate::series::{Contrast, Findings, Level, Reason};
+use crate::stats::{Pairing, Verdict};
+
+/// The answer: what may be claimed of the candidate, with the evidence.
+pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]) -> String {
+    let [baseline, candidate] = names;
+    let margin = percent(findings.terms.margin);
+    let relation = match contrast.verdict {
+        Verdict::Better => format!("{candidate} is better than {baseline}"),
+        Verdict::Worse => format!("{candidate} is worse than {baseline}"),
+        Verdict::Equivalent => format!("{candidate} is equivalent to {baseline} within {margin}"),
+        Verdict::Inconclusive => format!("{candidate} against {baseline} is inconclusive"),
+    };
+    let subject = match contrast.observations.level {
+        Level::Runs => "its run medians",
+        Level::Values => "its values",
+    };
+    let evidence =
+        contrast.ratio.map(|found| format!("{subject} are {} those of {baseline}", ratio(found.value, found.interval)));
+    let remark = match contrast.verdict {
+        Verdict::Better | Verdict::Worse => Some(format!("beyond the margin of {margin}")),
+        _ => contrast.reason.map(|found| reason(found, findings, contrast)),
+    };
+    let separator = if contrast.reason.is_some() { "; " } else { ", " };
+    let parts: Vec<String> = evidence.into_iter().chain(remark).collect();
+    format!("{relation}: {}.", parts.join(separator))
+}
+
+/// What would turn an inconclusive comparison into a verdict.
+fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
+    let is_paired = findings.terms.pairing == Pairing::Blocked;
+    let (one, side) = match (is_paired, contrast.observations.level) {
+        (true, _) => ("pair", ""),
+        (false, Level::Runs) => ("run", " on each side"),
+        (false, Level::Values) => ("value", " on each side"),
+    };
+    match reason {
+        Reason::TooFew { needed } => format!("a verdict takes {}{side}", count(needed as u64, one)),
+        Reason::SizeNotEstablished => {
+            format!("different, but perhaps by less than {}", percent(findings.terms.margin))
+        }
+        Reason::NotEnoughData { more: Some(more), .. } => {
+            format!("about {}{side} would decide", count(more as u64, &format!("more {one}")))
+        }
+        Reason::NotEnoughData { minimum_detectable_effect, more: None } => {
+            format!("more {one}s would not decide, these see {} and more", percent(minimum_detectable_effect))
+        }
+        Reason::NotPositive => "a ratio needs values above zero".to_owned(),
+    }
+}
+
+/// A code of the description in a sentence.
+pub(super) fn symptom(code: &str) -> &'static str {
+    match code {
+        "W_NO_STEADY_STATE" => "the values still changed in their second half: there is no steady state",
+        "W_LATE_WARMUP" => "the first values were slower than the rest; they are not left out",
+        "W_DRIFT" => "the median of the second half differs from that of the first by more than 1 %",
+        "W_FIRST_SAMPLE_SLOW" => "the first value lies more than ten robust standard deviations above the median",
+        "W_NOISY" => "the values spread by more than 10 % (robust)",
+        "W_MULTIMODAL" => "the distribution has several modes, so that no single number describes it",
+        "W_SKEWED" => "the distribution is skewed: rather the median than the mean",
+        "W_OUTLIERS" => "more than 1 % of the values are severe outliers",
+        "W_FEW_RUNS" => "fewer than five runs give no verdict",
+        "W_BIMODAL_RUNS" => "the runs disagree: their medians have several modes or lie more than 10 % apart",
+        _ => "see docs/reference/stat.md",
+    }
+}
+
+/// `p99`, `p99.9`, `median`.
+pub(super) fn quantile_name(probability: f64) -> String {
+    if probability == 0.5 {
+        return "median".to_owned();
+    }
+    // Twelve digits hide the binary remainder of a product by a hundred.
+    let percent = format!("{:.12}", probability * 100.0);
+    format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Values that support a tail percentile: the smallest n with p^n <= 0.025 (MEASUREMENT 5).
+pub(super) fn needed_for(probability: f64) -> u64 {
+    (0.025_f64.ln() / probability.ln()).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::quantile::quantile_is_supported;
+
+    #[test]
+    fn needed_numbers_are_those_of_the_rule() {
+        for probability in [0.9, 0.95, 0.99, 0.999] {
+            let needed = needed_for(probability) as f64;
+            assert!(quantile_is_supported(needed, probability) && !quantile_is_supported(needed - 1.0, probability));
+        }
+        assert_eq!(
+            ["p90", "p99.9", "median"],
+            [0.9, 0.999, 0.5].map(|p| quantile_name(p)).each_ref().map(String::as_str)
+        );
+    }
+}

@@ -199,8 +199,9 @@ pub struct ReportArgs {
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A file has one value a line (blank lines, # comments and a first line with a name are no values), or is JSON: an array
-of numbers, or an array of arrays, which are runs: executions in processes of their own.
+A file has one value a line; blank lines, # comments and a first line with a name are no values.
+Or it is JSON: an array of numbers, or an array of arrays, which are runs: each the values of a
+process of its own.
 
   perfrun stat times.txt
   hyperfine --export-json t.json ./old ./new

@@ -9,7 +9,6 @@ use crate::cli::StatArgs;
 use crate::error::{Error, ExitCode};
 use crate::metric::Direction;
 use crate::series::{self, Series, Terms};
-use crate::stats::Pairing;
 use crate::ui::{self, Ui};
 
 /// A file of more bytes than this is refused; it has room for a hundred million values.
@@ -37,7 +36,7 @@ fn terms(arguments: &StatArgs) -> Terms {
         confidence: arguments.confidence.0,
         margin: arguments.margin.0,
         direction: if arguments.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter },
-        pairing: if arguments.paired { Pairing::Blocked } else { Pairing::Unpaired },
+        paired: arguments.paired,
         session_spread: arguments.session_spread.map_or(0.0, |spread| spread.0),
         run_cost: arguments.run_cost,
         usual_rules: arguments.usual,

@@ -211,7 +211,8 @@ pub(crate) fn fixed(value: f64, decimals: i32) -> String {
     format!("{:.0}", (value / step).round() * step)
 }
 
-/// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on, three where two would hide the interval.
+/// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
+/// that it excludes 1.
 pub fn ratio(value: f64, interval: Option<Interval>) -> String {
     parts_of_ratio(value, interval, "x")
 }
@@ -229,7 +230,10 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str) -> String 
         value => significant_decimals(value, 2).max(2),
     };
     let Some(interval) = interval else { return format!("{}{unit}", fixed(value, decimals)) };
-    if interval.low < interval.high && fixed(interval.low, decimals) == fixed(interval.high, decimals) {
+    let [low, high, one] = [interval.low, interval.high, 1.0].map(|number| fixed(number, decimals));
+    let hides_width = interval.low < interval.high && low == high;
+    let hides_one = (interval.low > 1.0 && low == one) || (interval.high < 1.0 && high == one);
+    if hides_width || hides_one {
         decimals += 1;
     }
     let [value, low, high] = [value, interval.low, interval.high].map(|number| fixed(number, decimals));
@@ -354,6 +358,8 @@ mod tests {
         assert_eq!(ratio(12.34, interval(12.0, 12.7)), "12.3x [12.0, 12.7]");
         assert_eq!(ratio(1.0004, interval(0.9998, 1.0011)), "1.000x [1.000, 1.001]");
         assert_eq!(ratio(1.0, interval(1.0, 1.0)), "1.00x [1.00, 1.00]");
+        assert_eq!(ratio(1.04, interval(1.003, 1.09)), "1.040x [1.003, 1.090]");
+        assert_eq!(ratio(0.97, interval(0.95, 0.997)), "0.970x [0.950, 0.997]");
         assert_eq!(ratio(0.66, None), "0.66x");
     }
 

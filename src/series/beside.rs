@@ -68,14 +68,13 @@ impl Tests {
         let (baseline, candidate) = (&sides.baseline, &sides.candidate);
         let logs = logarithms(baseline).zip(logarithms(candidate));
         let is_small = baseline.len() + candidate.len() <= MOST_PERMUTED;
-        let is_paired = terms.pairing == Pairing::Blocked;
         let seed = key_seed(terms.seed, "perm/stat");
         let few = log_ratios.filter(|pairs| pairs.len() <= MOST_PERMUTED);
         Tests {
             welch: welch(baseline, candidate, terms.confidence),
             welch_log: logs.and_then(|(baseline, candidate)| welch(&baseline, &candidate, terms.confidence)),
             mann_whitney: mann_whitney(baseline, candidate),
-            permutation: (is_small && !is_paired).then(|| permutation_test(baseline, candidate, seed)).flatten(),
+            permutation: (is_small && !terms.paired).then(|| permutation_test(baseline, candidate, seed)).flatten(),
             paired_t: log_ratios.and_then(|pairs| paired_t(pairs, terms.confidence)),
             signed_rank: log_ratios.and_then(|pairs| signed_rank_test(pairs, terms.confidence)),
             sign_flip: few.and_then(|pairs| sign_flip_test(pairs, seed)),
@@ -97,12 +96,12 @@ impl EffectSizes {
 impl Ratios {
     pub(super) fn of(sides: &Sides, baseline: &Series, candidate: &Series, terms: &Terms) -> Self {
         let means = mean_ratio(&sides.baseline, &sides.candidate, terms.confidence);
-        let bootstrap = |statistic| match (baseline.runs(), candidate.runs(), terms.pairing) {
+        let bootstrap = |statistic| match (baseline.runs(), candidate.runs(), terms.pairing()) {
             (Some(from), Some(to), pairing) => ratio_over_runs(&from, &to, statistic, pairing, terms),
             (_, _, Pairing::Unpaired) => ratio_of_values(&sides.baseline, &sides.candidate, statistic, terms),
             // A pair of values is a block of one value a side, of which all statistics are the same.
             (_, _, Pairing::Blocked) if statistic == RunStatistic::Mean => {
-                ratio_over_runs(&single(&sides.baseline), &single(&sides.candidate), statistic, terms.pairing, terms)
+                ratio_over_runs(&single(&sides.baseline), &single(&sides.candidate), statistic, terms.pairing(), terms)
             }
             (_, _, Pairing::Blocked) => None,
         };

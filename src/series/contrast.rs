@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::beside::{EffectSizes, Ratios, Tests, usual};
 use super::judged::{Judged, Reason, sign};
 use super::{Series, Terms};
-use crate::stats::{Interval, PairedComparison, Pairing, UnpairedComparison, UsualRules, Verdict, median};
+use crate::stats::{Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, median};
 
 /// Why two series cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,11 +119,10 @@ pub struct Contrast {
 /// Compares two series.
 pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> Result<Contrast, ContrastError> {
     let sides = Sides::of(baseline, candidate)?;
-    let is_paired = terms.pairing == Pairing::Blocked;
-    let log_ratios = if is_paired { sides.log_ratios(baseline, candidate)? } else { None };
+    let log_ratios = if terms.paired { sides.log_ratios(baseline, candidate)? } else { None };
     let judged = match &log_ratios {
         Some(log_ratios) => Judged::of_pairs(log_ratios, terms),
-        None if is_paired => Judged::default(),
+        None if terms.paired => Judged::default(),
         None => Judged::without_pairs(&sides.baseline, &sides.candidate, terms),
     };
     let theta = judged.theta();
@@ -221,27 +220,27 @@ mod tests {
         Series::of_values("x", values.to_vec())
     }
 
-    fn terms(pairing: Pairing) -> Terms {
-        Terms { pairing, ..Terms::default() }
+    fn terms(paired: bool) -> Terms {
+        Terms { paired, ..Terms::default() }
     }
 
     const BASE: [f64; 9] = [10.0, 10.1, 9.9, 10.05, 9.95, 10.02, 9.98, 10.07, 9.93];
 
     #[test]
     fn every_verdict_and_every_reason_is_reached() {
-        let against = |factor: f64, pairing: Pairing, take: usize| {
+        let against = |factor: f64, paired: bool, take: usize| {
             // A factor for the pair and a little of its own, so that pairs differ too.
             let other: Vec<f64> = BASE.iter().zip(0..take).map(|(value, i)| value * factor + 1e-3 * i as f64).collect();
-            let found = contrast(&series(&BASE[..take]), &series(&other), &terms(pairing));
+            let found = contrast(&series(&BASE[..take]), &series(&other), &terms(paired));
             (found.verdict, found.reason)
         };
-        for pairing in [Pairing::Unpaired, Pairing::Blocked] {
-            assert_eq!(against(1.1, pairing, 9), (Verdict::Worse, None));
-            assert_eq!(against(0.9, pairing, 9), (Verdict::Better, None));
-            assert_eq!(against(1.001, pairing, 9), (Verdict::Equivalent, None));
-            assert_eq!(against(1.1, pairing, 4), (Verdict::Inconclusive, Some(Reason::TooFew { needed: 5 })));
+        for paired in [false, true] {
+            assert_eq!(against(1.1, paired, 9), (Verdict::Worse, None));
+            assert_eq!(against(0.9, paired, 9), (Verdict::Better, None));
+            assert_eq!(against(1.001, paired, 9), (Verdict::Equivalent, None));
+            assert_eq!(against(1.1, paired, 4), (Verdict::Inconclusive, Some(Reason::TooFew { needed: 5 })));
         }
-        let found = contrast(&series(&BASE), &series(&[0.0; 9]), &terms(Pairing::Blocked));
+        let found = contrast(&series(&BASE), &series(&[0.0; 9]), &terms(true));
         assert_eq!(
             (found.verdict, found.reason, found.ratio),
             (Verdict::Inconclusive, Some(Reason::NotPositive), None)
@@ -252,8 +251,8 @@ mod tests {
     #[test]
     fn higher_values_are_better_where_that_is_said() {
         let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
-        for pairing in [Pairing::Unpaired, Pairing::Blocked] {
-            let terms = Terms { direction: Direction::HigherIsBetter, ..terms(pairing) };
+        for paired in [false, true] {
+            let terms = Terms { direction: Direction::HigherIsBetter, ..terms(paired) };
             let found = contrast(&series(&BASE), &series(&higher), &terms);
             assert_eq!(found.verdict, Verdict::Better);
             let (ratio, improvement) = (found.ratio.unwrap(), found.improvement.unwrap());
@@ -265,10 +264,10 @@ mod tests {
 
     #[test]
     fn sides_that_do_not_match_are_refused() {
-        let runs = Series::of_runs("runs.json", &[vec![1.0, 2.0]; 5]);
+        let runs = Series::of_runs("runs.json", &[[1.0, 2.0]; 5]);
         let error = analyse(&series(&BASE), Some(&runs), &Terms::default()).unwrap_err();
         assert!(error.to_string().starts_with("runs.json holds runs and x does not"), "{error}");
-        let error = analyse(&series(&BASE), Some(&series(&BASE[1..])), &terms(Pairing::Blocked)).unwrap_err();
+        let error = analyse(&series(&BASE), Some(&series(&BASE[1..])), &terms(true)).unwrap_err();
         assert_eq!(error.to_string(), "x holds 9 values and x 8, which make no pairs");
     }
 
@@ -292,12 +291,11 @@ mod tests {
             baseline in prop::collection::vec(0.5_f64..2.0, 5..8),
             candidate in prop::collection::vec(0.5_f64..2.0, 8),
             noise in 0.001_f64..0.2,
-            is_paired: bool,
+            paired: bool,
             is_higher_better: bool,
         ) {
-            let pairing = if is_paired { Pairing::Blocked } else { Pairing::Unpaired };
             let direction = if is_higher_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
-            let terms = Terms { direction, ..terms(pairing) };
+            let terms = Terms { direction, ..terms(paired) };
             let shrunk = |values: &[f64]| series(&values.iter().map(|value| value.powf(noise)).collect::<Vec<_>>());
             let (baseline, candidate) = (shrunk(&baseline), shrunk(&candidate[..baseline.len()]));
             let forth = contrast(&baseline, &candidate, &terms);
@@ -319,10 +317,9 @@ mod tests {
         }
 
         #[test]
-        fn no_numbers_panic(values in prop::collection::vec(any::<f64>(), 1..30), cut in 0_usize..30, is_paired: bool) {
+        fn no_numbers_panic(values in prop::collection::vec(any::<f64>(), 1..30), cut in 0_usize..30, paired: bool) {
             let (baseline, candidate) = values.split_at(cut.min(values.len()));
-            let pairing = if is_paired { Pairing::Blocked } else { Pairing::Unpaired };
-            let terms = Terms { usual_rules: true, ..terms(pairing) };
+            let terms = Terms { usual_rules: true, ..terms(paired) };
             let _any = analyse(&series(baseline), Some(&series(candidate)), &terms);
             let _any = analyse(&Series::of_runs("x", &[baseline, candidate]), None, &terms);
         }

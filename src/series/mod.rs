@@ -92,7 +92,7 @@ pub struct Terms {
     /// Which way is good.
     pub direction: Direction,
     /// Whether the observations of both files belong together by position.
-    pub pairing: Pairing,
+    pub paired: bool,
     /// Standard deviation between sessions on the log scale; 0 when both sides come from one session.
     pub session_spread: f64,
     /// What a run costs without its values, in values; `None` where nobody said.
@@ -105,13 +105,20 @@ pub struct Terms {
     pub unit: Option<String>,
 }
 
+impl Terms {
+    /// How the observations of both files belong together.
+    fn pairing(&self) -> Pairing {
+        if self.paired { Pairing::Blocked } else { Pairing::Unpaired }
+    }
+}
+
 impl Default for Terms {
     fn default() -> Self {
         Terms {
             confidence: 0.95,
             margin: 0.02,
             direction: Direction::LowerIsBetter,
-            pairing: Pairing::Unpaired,
+            paired: false,
             session_spread: 0.0,
             run_cost: None,
             usual_rules: false,

@@ -16,5 +16,6 @@ mod onnxruntime;
 mod pipeline;
 mod report;
 mod spec;
+mod stat;
 mod support;
 mod tidy;

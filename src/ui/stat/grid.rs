@@ -96,11 +96,13 @@ impl Grid {
         self
     }
 
-    /// The lines, each ended, none wider than `width` where words allow; headings are the first row.
+    /// The lines, each ended, none wider than `width`; headings are the first row.
     pub(super) fn render(&self, width: usize, last_number: Alignment) -> String {
-        let widest = |column: usize| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-        let widths = [0, 1, 2].map(widest);
+        let widths = [0, 1, 2].map(|column| self.widest(column));
         let before: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+        if before > width + 2 && widths[2] > 0 && last_number == Alignment::Left {
+            return self.without_third_column().render(width, last_number);
+        }
         let mut text = String::new();
         for row in &self.rows {
             let mut line = pad(&row[0], widths[0], Alignment::Left);
@@ -110,12 +112,25 @@ impl Grid {
                     line.push_str(&pad(&row[column], widths[column], alignment));
                 }
             }
-            for line in with_remark(line, &row[3], before, width) {
-                text.push_str(line.trim_end());
+            for line in with_remark(&line, &row[3], before, width) {
+                text.push_str(&line);
                 text.push('\n');
             }
         }
         text
+    }
+
+    fn widest(&self, column: usize) -> usize {
+        self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0)
+    }
+
+    /// What stood in the third column stands in front of the remark.
+    fn without_third_column(&self) -> Grid {
+        let merged = |[label, number, more, remark]: &[String; 4]| {
+            let remark = format!("{more} {remark}").trim().to_owned();
+            [label.clone(), number.clone(), String::new(), remark]
+        };
+        Grid { rows: self.rows.iter().map(merged).collect() }
     }
 }
 
@@ -135,22 +150,27 @@ fn pad(text: &str, width: usize, alignment: Alignment) -> String {
 }
 
 /// The line with its remark, wrapped below itself or, where there is no room, on lines of its own.
-fn with_remark(line: String, remark: &str, before: usize, width: usize) -> Vec<String> {
-    if remark.is_empty() {
-        return vec![line];
-    }
+fn with_remark(line: &str, remark: &str, before: usize, width: usize) -> Vec<String> {
     let fits_beside = width.saturating_sub(before) >= LEAST_REMARK.min(remark.width());
     let indent = if fits_beside { before } else { 4 };
     let mut pieces = wrap(remark, width.saturating_sub(indent)).into_iter();
-    let mut lines = Vec::new();
-    if fits_beside {
-        let first = pieces.next().unwrap_or_default();
-        lines.push(format!("{}{first}", pad(&line, before, Alignment::Left)));
-    } else {
-        lines.push(line);
-    }
-    lines.extend(pieces.map(|piece| format!("{}{piece}", " ".repeat(indent))));
+    let first = if fits_beside { pieces.next().unwrap_or_default() } else { String::new() };
+    let line = if first.is_empty() { line.to_owned() } else { pad(line, before, Alignment::Left) + &first };
+    let mut lines = if line.trim_end().width() > width { wrap(&line, width) } else { vec![line.trim_end().to_owned()] };
+    lines.extend(pieces.filter(|piece| !piece.is_empty()).map(|piece| format!("{}{piece}", " ".repeat(indent))));
     lines
+}
+
+/// The end of a text that is longer than so many columns, since the end of a path says most.
+pub(super) fn shortened(text: &str, longest: usize) -> String {
+    if text.width() <= longest {
+        return text.to_owned();
+    }
+    let mut rest = text.chars();
+    while rest.as_str().width() >= longest.max(1) {
+        rest.next();
+    }
+    format!("…{}", rest.as_str())
 }
 
 /// The text in lines of this width; a word that is longer is broken.
@@ -178,6 +198,12 @@ mod tests {
     #[test]
     fn p_values_are_never_zero() {
         assert_eq!([0.0, 0.00267, 0.5, 1.0].map(p_value), ["< 0.0001", "0.0027", "0.50", "1.0"]);
+    }
+
+    #[test]
+    fn long_names_keep_their_end() {
+        assert_eq!(["abc", "abcdef", "äöüäöü"].map(|name| shortened(name, 4)), ["abc", "…def", "…äöü"]);
+        assert_eq!(shortened("abc", 0), "…");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod words;
 
 use std::path::Path;
 
-use grid::wrap;
+use grid::{shortened, wrap};
 
 use crate::printable::printable;
 use crate::series::{Contrast, Findings};
@@ -15,9 +15,12 @@ use crate::series::{Contrast, Findings};
 /// Names longer than this are cut from the left, where paths say least.
 const LONGEST_NAME: usize = 30;
 
+/// What a table of two named columns needs beside the names.
+const BESIDE_NAMES: usize = 14;
+
 /// The text, each line ended and none wider than `width`.
 pub fn render(findings: &Findings, width: usize) -> String {
-    let findings = &with_short_names(findings);
+    let findings = &with_short_names(findings, LONGEST_NAME.min(width.saturating_sub(BESIDE_NAMES) / 2));
     let mut blocks = match &findings.comparison {
         Some(contrast) => of_two(findings, contrast, width),
         None => of_one(findings, width),
@@ -49,14 +52,14 @@ fn of_two(findings: &Findings, contrast: &Contrast, width: usize) -> Vec<String>
         two::evidence(contrast, findings, width),
     ];
     if let Some(rules) = &contrast.usual_rules {
-        let heading = "What usual rules report of these numbers:\n".to_owned();
+        let heading = paragraph("What usual rules report of these numbers:", width);
         blocks.push(heading + &two::usual(rules, width));
     }
     blocks
 }
 
-/// Files by their names alone where these differ, as they are shown.
-fn with_short_names(findings: &Findings) -> Findings {
+/// Files by their names alone where these differ, as they are shown, in so many columns at most.
+fn with_short_names(findings: &Findings, longest: usize) -> Findings {
     let mut short = findings.clone();
     let file_name = |source: &str| {
         Path::new(source).file_name().map_or_else(|| source.to_owned(), |name| name.to_string_lossy().into_owned())
@@ -64,18 +67,9 @@ fn with_short_names(findings: &Findings) -> Findings {
     let names: Vec<String> = findings.series.iter().map(|side| file_name(&side.source)).collect();
     let differ = names.iter().enumerate().all(|(index, name)| !names[..index].contains(name));
     for (side, name) in short.series.iter_mut().zip(names) {
-        side.source = shortened(&printable(if differ { &name } else { &side.source }));
+        side.source = shortened(&printable(if differ { &name } else { &side.source }), longest);
     }
     short
-}
-
-fn shortened(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= LONGEST_NAME {
-        return name.to_owned();
-    }
-    let end: String = name.chars().skip(length + 1 - LONGEST_NAME).collect();
-    format!("…{end}")
 }
 
 fn paragraph(text: &str, width: usize) -> String {

@@ -1,12 +1,15 @@
 //! Two series side by side, and what their comparison rests on.
 
-use super::grid::{Alignment, Grid, hundredths, p_value, significant};
+use super::grid::{Alignment, Grid, hundredths, p_value, shortened, significant};
 use super::one;
 use super::words::quantile_name;
 use crate::report::format::{percent, ratio};
 use crate::series::{Contrast, Description, Findings, Level};
 use crate::stats::permutation::Rearrangements;
 use crate::stats::{Interval, Magnitude, NullDistribution, PermutationTest, RatioBounds, UsualRules};
+
+/// A longer unit makes the first column wider than its names.
+const LONGEST_UNIT: usize = 8;
 
 /// The sides with the numbers that people compare by eye.
 pub(super) fn sides(findings: &Findings, names: [&str; 2], width: usize) -> String {
@@ -15,7 +18,7 @@ pub(super) fn sides(findings: &Findings, names: [&str; 2], width: usize) -> Stri
     let [first, second] = [baseline, candidate].map(one::digits);
     let digits = first.coarser(second);
     let mut grid = Grid::default();
-    grid.row(one::unit(findings).trim(), names[0], names[1], "");
+    grid.row(shortened(one::unit(findings).trim(), LONGEST_UNIT), names[0], names[1], "");
     let mut both = |label: String, statistic: &dyn Fn(&Description) -> Option<String>| {
         let text = |description| statistic(description).unwrap_or_default();
         grid.row(label, text(baseline), text(candidate), "");
@@ -156,7 +159,7 @@ pub(super) fn usual(rules: &UsualRules, width: usize) -> String {
         grid.row("Mann-Whitney on all values", word(rule.reports_difference), format!("p {}", p_value(rule.p)), "");
     }
     if let Some(rule) = rules.pooled_overlap {
-        grid.row("95 % intervals of all values overlap", word(rule.reports_difference), "", "");
+        grid.row("overlap of 95 % intervals of all values", word(rule.reports_difference), "", "");
     }
     if let Some(rule) = rules.pooled_change {
         let change = ratio(rule.change + 1.0, Some(rule.interval.map(|bound| bound + 1.0)));

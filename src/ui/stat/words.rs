@@ -2,7 +2,7 @@
 
 use crate::report::format::{count, percent, ratio};
 use crate::series::{Contrast, Findings, Level, Reason};
-use crate::stats::{Pairing, Verdict};
+use crate::stats::Verdict;
 
 /// The answer: what may be claimed of the candidate, with the evidence.
 pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]) -> String {
@@ -31,8 +31,7 @@ pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]
 
 /// What would turn an inconclusive comparison into a verdict.
 fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
-    let is_paired = findings.terms.pairing == Pairing::Blocked;
-    let (one, side) = match (is_paired, contrast.observations.level) {
+    let (one, side) = match (findings.terms.paired, contrast.observations.level) {
         (true, _) => ("pair", ""),
         (false, Level::Runs) => ("run", " on each side"),
         (false, Level::Values) => ("value", " on each side"),
@@ -95,9 +94,6 @@ mod tests {
             let needed = needed_for(probability) as f64;
             assert!(quantile_is_supported(needed, probability) && !quantile_is_supported(needed - 1.0, probability));
         }
-        assert_eq!(
-            ["p90", "p99.9", "median"],
-            [0.9, 0.999, 0.5].map(|p| quantile_name(p)).each_ref().map(String::as_str)
-        );
+        assert_eq!(["p90", "p99.9", "median"], [0.9, 0.999, 0.5].map(quantile_name).each_ref().map(String::as_str));
     }
 }

@@ -1,0 +1,119 @@
+//! docs/reference/stat.md has every name of the JSON output, and no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{json, lines, place_with_vectors};
+
+/// The documented names of every shape, each with its own shape: `### shape`, then rows of name and shape.
+fn documented_shapes() -> BTreeMap<String, BTreeMap<String, String>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/stat.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut shapes = BTreeMap::new();
+    for section in text.split("\n### ").skip(1) {
+        let (title, body) = section.split_once('\n').unwrap();
+        let body = body.split("\n## ").next().unwrap();
+        let rows = body.lines().filter_map(|line| {
+            let mut cells = line.split('|').map(str::trim).skip(1);
+            let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
+            Some((name.to_owned(), cells.next()?.to_owned()))
+        });
+        shapes.insert(title.trim().to_owned(), rows.collect());
+    }
+    shapes
+}
+
+/// Holds an output against the documented shapes.
+struct Reference {
+    shapes: BTreeMap<String, BTreeMap<String, String>>,
+    /// Names that had a value other than null, as `shape.name`.
+    seen: BTreeSet<String>,
+}
+
+impl Reference {
+    /// An object of this shape: its names are exactly the documented ones, but for those that depend on a kind.
+    fn object(&mut self, shape: &str, value: &Value) {
+        let names = self.shapes.get(shape).unwrap_or_else(|| panic!("no shape `{shape}`")).clone();
+        let found = value.as_object().unwrap_or_else(|| panic!("{shape} is {value}"));
+        for name in found.keys() {
+            assert!(names.contains_key(name), "`{name}` of {shape} is not in docs/reference/stat.md");
+        }
+        for (name, inner) in &names {
+            let Some(value) = found.get(name) else {
+                assert!(inner.contains(", if "), "`{name}` of {shape} is documented and not there");
+                continue;
+            };
+            self.value(inner, value, &format!("{shape}.{name}"));
+        }
+    }
+
+    fn value(&mut self, shape: &str, value: &Value, place: &str) {
+        let shape = shape.split(", if ").next().unwrap();
+        let (shape, may_be_null) = shape.strip_suffix(" or null").map_or((shape, false), |shape| (shape, true));
+        if value.is_null() {
+            assert!(may_be_null, "{place} is null");
+            return;
+        }
+        self.seen.insert(place.to_owned());
+        if let Some(inner) = shape.strip_prefix("array of ") {
+            for item in value.as_array().unwrap_or_else(|| panic!("{place} is {value}")) {
+                self.value(inner, item, place);
+            }
+            return;
+        }
+        match shape.strip_prefix('[').and_then(|link| link.split_once(']')) {
+            Some((name, target)) => {
+                assert_eq!(target, format!("(#{name})"), "{place}");
+                self.object(name, value);
+            }
+            None => assert!(is_plain(shape, value), "{place} is {value}, not {shape}"),
+        }
+    }
+}
+
+fn is_plain(shape: &str, value: &Value) -> bool {
+    match shape {
+        "number" => value.is_number(),
+        "text" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "map to number" => value.as_object().is_some_and(|map| map.values().all(Value::is_number)),
+        _ => false,
+    }
+}
+
+#[test]
+fn the_reference_has_every_name_and_no_other() {
+    let place = place_with_vectors();
+    let wide: Vec<f64> = (0..12).map(|k| 10.0 + f64::from(k % 5)).collect();
+    place.write("wide.txt", &format!("time\n{}", lines(&wide.iter().copied().collect::<Value>())));
+    place.write("near.txt", &lines(&wide.iter().rev().map(|value| value * 1.01).collect::<Value>()));
+    place.write("few.txt", "1\n2\n");
+    let long: Vec<Vec<f64>> =
+        (0..6).map(|run| (0..120).map(|k| 10.0 + f64::from((k * 37 + run * 11) % 97) / 100.0).collect()).collect();
+    place.write("long.json", &serde_json::to_string(&long).unwrap());
+    let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
+    let commands: [&[&str]; 9] = [
+        &["wide.txt", "--unit", "ms"],
+        &["autocorrelated.txt"],
+        &["long.json"],
+        &["a.json", "b.json", "--usual", "--run-cost", "300"],
+        &["small_no_ties-a.txt", "small_no_ties-b.txt", "--usual"],
+        &["b10_aa-a.txt", "b10_aa-b.txt", "--paired"],
+        &["wide.txt", "near.txt"],
+        &["wide.txt", "near.txt", "--paired"],
+        &["few.txt", "few.txt"],
+    ];
+    for arguments in commands {
+        reference.object("findings", &json(&place, arguments));
+    }
+    // A spread that is estimated has degrees of freedom; here it never is.
+    let never = BTreeSet::from(["session_spread.degrees_of_freedom".to_owned()]);
+    let documented: BTreeSet<String> = reference
+        .shapes
+        .iter()
+        .flat_map(|(shape, names)| names.keys().map(move |name| format!("{shape}.{name}")))
+        .collect();
+    let unseen: Vec<&String> = documented.difference(&reference.seen).filter(|name| !never.contains(*name)).collect();
+    assert!(unseen.is_empty(), "documented, and null in every output: {unseen:?}");
+}

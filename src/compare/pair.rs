@@ -217,7 +217,7 @@ fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
 }
 
 /// Log of candidate over baseline in each block that both completed; positive is worse.
-fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
+pub fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
     let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
     let base = from.run_values(reference);
     let pair = |(block, value): (u32, f64)| {

@@ -57,10 +57,15 @@ impl Results {
     }
 }
 
-/// Indented like any pretty JSON, except that a list stays on one line.
-#[derive(Default)]
+/// Indented by one space, since the file is committed and deep, and with every list on one line.
 struct Layout {
     pretty: PrettyFormatter<'static>,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Layout { pretty: PrettyFormatter::with_indent(b" ") }
+    }
 }
 
 impl Formatter for Layout {

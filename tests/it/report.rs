@@ -1,11 +1,12 @@
 //! The report of records that are made up in memory: goldens of the whole text, and what must hold for every report.
 
+mod figures;
 mod fixture;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfrun::report::{Format, Rendered, Results, plots, render, write};
+use perfrun::report::{Format, Rendered, Results, render, write};
 use serde_json::Value;
 
 use fixture::{Axes, Behaviour, Fixture, usual};
@@ -111,63 +112,6 @@ fn a_report_can_be_made_again_from_its_results_and_samples() {
         judged: &results.judged,
     };
     assert_eq!(render(&input).unwrap(), rendered);
-}
-
-/// Every figure, with the name of its report.
-fn figures() -> Vec<(String, String)> {
-    let named = |(name, fixture): (&str, Fixture)| {
-        let plots = fixture.render().plots;
-        plots.into_iter().map(|(file, svg)| (format!("{name}/{file}"), svg)).collect::<Vec<_>>()
-    };
-    all().into_iter().flat_map(named).collect()
-}
-
-#[test]
-fn figures_are_small_named_and_have_a_background() {
-    let figures = figures();
-    assert!(figures.len() > 8);
-    for (file, svg) in figures {
-        assert!(svg.len() < 60_000, "{file} has {} bytes", svg.len());
-        assert!(plots::is_ours(&svg), "{file}");
-        assert!(svg.contains("role=\"img\"") && svg.contains("<title>"), "{file}");
-        assert!(svg.contains("fill=\"#FFFFFF\""), "{file} has no background");
-        for points in svg.split("points=\"").skip(1) {
-            let number = points.split('"').next().unwrap_or_default().split_whitespace().count();
-            assert!(number <= 200, "{file} has a curve of {number} points");
-        }
-    }
-}
-
-#[test]
-fn no_text_of_a_figure_leaves_the_sheet() {
-    // A letter is at most this share of the text size wide on average in usual sans-serif fonts.
-    const LETTER: f64 = 0.6;
-    for (file, svg) in figures() {
-        let number = |tag: &str, name: &str| -> f64 {
-            let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
-            value.and_then(|value| value.parse().ok()).unwrap_or_default()
-        };
-        let view: Vec<f64> = svg
-            .split("viewBox=\"")
-            .nth(1)
-            .and_then(|rest| rest.split('"').next())
-            .unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|number| number.parse().ok())
-            .collect();
-        for text in svg.split("<text").skip(1) {
-            let (tag, rest) = text.split_once('>').unwrap();
-            let letters = rest.split("</text>").next().unwrap_or_default().trim();
-            let width = letters.chars().count() as f64 * number(tag, "font-size") * LETTER;
-            let x = number(tag, "x");
-            let (from, to) = match tag {
-                tag if tag.contains("\"end\"") => (x - width, x),
-                tag if tag.contains("\"middle\"") => (x - width / 2.0, x + width / 2.0),
-                _ => (x, x + width),
-            };
-            assert!(from >= 0.0 && to <= view[2], "{file}: `{letters}` reaches from {from} to {to} of {}", view[2]);
-        }
-    }
 }
 
 #[test]

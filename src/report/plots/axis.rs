@@ -41,6 +41,12 @@ impl Axis {
         Axis { spread, low: even_low - room, high: even_high + room, left, right }
     }
 
+    /// An axis that begins at zero, for time.
+    pub(super) fn from_zero(high: f64, left: f64, right: f64) -> Self {
+        let high = if high > 0.0 { high } else { 1.0 };
+        Axis { spread: Spread::Linear, low: 0.0, high, left, right }
+    }
+
     /// Where a value stands.
     pub(super) fn place(&self, value: f64) -> f64 {
         self.place_even(self.spread.even(value))

@@ -162,6 +162,8 @@ impl Canvas {
         self.draw(&mut svg).map_err(|reason| ReportError::Plot { plot: file.to_owned(), reason })?;
         // The library's first line is the opening tag; ours scales the drawing units back to points and names the figure.
         let body = svg.split_once('\n').map_or("", |(_, body)| body);
+        // What is so by default need not be said several hundred times.
+        let body = body.replace(" opacity=\"1\"", "").replace(" \"/>", "\"/>");
         let (width, height) = (self.width.round(), self.height.round());
         let (title, description) = (escape(&self.title), escape(&self.description));
         Ok(format!(

@@ -1,10 +1,11 @@
-//! Distributions of the cells of one group below each other: the density of all samples, and below it one dot a process
-//! with the cell's estimate and interval.
+//! Distributions of the cells of one group below each other: the density of all samples, below it one strip a process in
+//! the order of blocks, and the cell's estimate with its interval.
 
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
 use super::simplify::simplified;
+use super::strip::{PITCH, Strip, evenly};
 use crate::metric;
 use crate::plan::Plan;
 use crate::report::format::{self, Scale};
@@ -12,13 +13,16 @@ use crate::report::view::why_absent;
 use crate::report::{Input, ReportError};
 use crate::stats::density::density;
 use crate::stats::quantile::{quantile_sorted, representatives_sorted, sorted};
-use crate::store::{Arm, Outcome};
+use crate::store::{Arm, Outcome, StoredRun};
 use crate::summary::CellSummary;
 
 const WIDTH: f64 = 760.0;
-const ROW: f64 = 58.0;
 /// Height of a density above its base line.
-const HILL: f64 = 34.0;
+const HILL: f64 = 32.0;
+/// Room between the base line of a density and the first strip.
+const ABOVE_STRIPS: f64 = 7.0;
+/// Room for the estimate below the last strip, and to the next row.
+const ESTIMATE: f64 = 24.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 48.0;
 
@@ -28,14 +32,15 @@ const MOST_CELLS: usize = 12;
 /// Points at which a density is computed: enough for a narrow peak on a wide axis.
 const GRID: usize = 600;
 
-/// Points of its curve that are drawn.
+/// Points of its curve that are drawn, and of all curves of a figure together.
 const CURVE_POINTS: usize = 90;
+const ALL_CURVE_POINTS: usize = 600;
 
 /// Each run counts alike, whatever the number of its samples.
 const SAMPLES_OF_A_RUN: usize = 200;
 
-/// Dots of one figure together, so that its size is bounded.
-const MOST_DOTS: usize = 240;
+/// Strips of one figure together, so that its size is bounded.
+const MOST_STRIPS: usize = 120;
 
 /// From this ratio of the largest to the smallest value on, a linear axis would squeeze the small ones.
 const LOGARITHMIC_FROM: f64 = 8.0;
@@ -49,8 +54,20 @@ struct Row<'a> {
     absent: Option<String>,
     /// All runs together, each with the same weight, sorted.
     samples: Vec<f64>,
+    /// One a run, in the order of blocks.
+    strips: Vec<Strip>,
     /// One value a run, sorted.
     medians: Vec<f64>,
+}
+
+/// What the rows of one figure share.
+struct Frame {
+    axis: Axis,
+    scale: Scale,
+    /// Strips of a cell.
+    most: usize,
+    /// Points of a curve.
+    points: usize,
 }
 
 /// Draws one group.
@@ -61,11 +78,13 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
     let rows: Vec<Row<'_>> = shown.map(|cell| row(input, *cell)).collect();
     let title = format!("Latency of {name}");
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
-    let labels = rows.iter().map(|row| text_width(&shortened(&row.name, 24))).fold(0.0, f64::max);
+    let most = MOST_STRIPS / rows.len().max(1);
+    let label = |row: &Row<'_>| text_width(&shortened(&row.name, 24)).max(text_width(&row.runs(most)));
+    let labels = rows.iter().map(label).fold(0.0, f64::max);
     let (left, right) = (labels + 28.0, WIDTH - 24.0);
     let (spread, low, high) = range(&rows);
     let axis = Axis::new(spread, low / scale.factor, high / scale.factor, left, right);
-    let height = TOP + ROW * rows.len() as f64 + BOTTOM;
+    let height = TOP + rows.iter().map(|row| row.height(most)).sum::<f64>() + BOTTOM;
     let mut canvas = Canvas::new(&title, &described(&rows, scale), WIDTH, height);
     canvas.heading(&shortened(&title, 80), (14.0, 20.0));
     let unit = if spread == Spread::Logarithmic {
@@ -75,10 +94,14 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
     };
     axis.draw(&mut canvas, (TOP - 8.0, height - BOTTOM), &unit, plain_label);
     draw_baseline(&mut canvas, &rows, &axis, scale, height);
-    for (index, row) in rows.iter().enumerate() {
-        row.draw(&mut canvas, &axis, scale, TOP + ROW * index as f64 + HILL + 4.0);
+    let points = CURVE_POINTS.min(ALL_CURVE_POINTS / rows.len().max(1));
+    let frame = Frame { axis, scale, most, points };
+    let mut base = TOP + HILL + 4.0;
+    for row in &rows {
+        row.draw(&mut canvas, &frame, base);
+        base += row.height(most);
     }
-    let caption = caption(&rows, cells.len());
+    let caption = caption(&rows, cells.len(), most);
     Ok(Plot { svg: canvas.finish(&file)?, file, title, caption })
 }
 
@@ -86,14 +109,12 @@ fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
     let plan: &'a Plan = &input.manifest.plan;
     let summary = &input.summary.cells[cell];
     let id = plan.cells[cell].id;
-    let completed =
-        |run: &&crate::store::StoredRun| run.cell == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
-    let mut samples: Vec<f64> = input
-        .runs
-        .iter()
-        .filter(completed)
-        .flat_map(|run| representatives_sorted(&sorted(&run.durations().collect::<Vec<f64>>()), SAMPLES_OF_A_RUN))
-        .collect();
+    let completed = |run: &&StoredRun| run.cell == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let mut runs: Vec<&StoredRun> = input.runs.iter().filter(completed).collect();
+    runs.sort_by_key(|run| run.block);
+    let runs: Vec<Vec<f64>> = runs.into_iter().map(|run| sorted(&run.durations().collect::<Vec<f64>>())).collect();
+    let mut samples: Vec<f64> =
+        runs.iter().flat_map(|samples| representatives_sorted(samples, SAMPLES_OF_A_RUN)).collect();
     samples.sort_by(f64::total_cmp);
     let mut medians: Vec<f64> = summary
         .metrics
@@ -110,6 +131,7 @@ fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
         is_baseline,
         absent,
         samples,
+        strips: runs.iter().filter_map(|samples| Strip::of_sorted(samples)).collect(),
         medians,
     }
 }
@@ -161,20 +183,41 @@ fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scal
 }
 
 impl Row<'_> {
-    fn draw(&self, canvas: &mut Canvas, axis: &Axis, scale: Scale, base: f64) {
+    /// Its height with at most so many strips.
+    fn height(&self, most: usize) -> f64 {
+        HILL + 4.0 + ABOVE_STRIPS + PITCH * self.strips.len().min(most) as f64 + ESTIMATE
+    }
+
+    /// What the strips are: `10 runs`, `8 of 20 runs`.
+    fn runs(&self, most: usize) -> String {
+        match self.strips.len() {
+            all if all > most => format!("{most} of {all} runs"),
+            all => format::count(all as u64, "run"),
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, frame: &Frame, base: f64) {
+        let Frame { axis, scale, most, .. } = frame;
         let label_end = axis.place_left() - 10.0;
         canvas.text(&shortened(&self.name, 24), (label_end, base - 8.0), Anchor::End, INK);
         if let Some(absent) = &self.absent {
             canvas.text(absent, (axis.place_left() + 12.0, base - 8.0), Anchor::Start, GREY);
             return;
         }
-        self.draw_density(canvas, axis, scale, base);
-        let shown = MOST_DOTS / MOST_CELLS;
-        for value in representatives_sorted(&self.medians, shown.max(1)) {
-            canvas.dot((axis.place(value / scale.factor), base + 7.0), 2.6, self.color, 0.6);
+        self.draw_density(canvas, frame, base);
+        let shown = evenly(self.strips.len(), *most);
+        let mut y = base + ABOVE_STRIPS;
+        // Where there are fewer, the label would touch the name.
+        if shown.len() > 2 {
+            let middle = y + PITCH * (shown.len() - 1) as f64 / 2.0;
+            canvas.text(&self.runs(*most), (label_end, middle), Anchor::End, GREY);
+        }
+        for index in shown {
+            self.strips[index].draw(canvas, axis, scale.factor, y, self.color);
+            y += PITCH;
         }
         let Some(estimate) = self.summary.estimate(&metric::LATENCY) else { return };
-        let below = base + 15.0;
+        let below = y + 4.0;
         if let Some(interval) = estimate.interval.filter(|_| self.summary.has_enough_runs()) {
             let [low, high] = [interval.low, interval.high].map(|bound| axis.place(bound / scale.factor));
             canvas.line((low, below), (high, below), INK, 2.0);
@@ -183,7 +226,8 @@ impl Row<'_> {
         canvas.line((x, below - 4.0), (x, below + 4.0), INK, 2.0);
     }
 
-    fn draw_density(&self, canvas: &mut Canvas, axis: &Axis, scale: Scale, base: f64) {
+    fn draw_density(&self, canvas: &mut Canvas, frame: &Frame, base: f64) {
+        let Frame { axis, scale, points: most, .. } = frame;
         let on_axis = self.samples.iter().map(|sample| sample / scale.factor).filter(|sample| axis.holds(*sample));
         let even: Vec<f64> = on_axis.map(|sample| axis.even(sample)).collect();
         let curve = density(&even, GRID);
@@ -201,7 +245,7 @@ impl Row<'_> {
             .iter()
             .map(|(value, height)| (inside(axis.place_even(*value)), base - height / peak * HILL))
             .collect();
-        let points = simplified(&points, CURVE_POINTS);
+        let points = simplified(&points, *most);
         let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
         let mut area = vec![(first.0, base)];
         area.extend(&points);
@@ -222,13 +266,16 @@ fn described(rows: &[Row<'_>], scale: Scale) -> String {
     rows.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn caption(rows: &[Row<'_>], cells: usize) -> String {
+fn caption(rows: &[Row<'_>], cells: usize, most: usize) -> String {
     let batched = rows.iter().map(|row| row.summary.iterations).max().unwrap_or(1);
     let what =
         if batched > 1 { format!("samples (means of up to {batched} iterations)") } else { "iterations".to_owned() };
     let mut text = format!(
-        "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Dots: process medians. Bar: their mean with its 95 % interval."
+        "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Strips: one process each, in the order of blocks; thick where its middle half lies, from 5 to 95 % of its samples, with its median. Bar: the mean of the medians with its 95 % interval."
     );
+    if rows.iter().any(|row| row.strips.len() > most) {
+        text += &format!(" Of each cell {most} processes are drawn, evenly spaced.");
+    }
     if rows.len() > 1 && rows.iter().any(|row| row.is_baseline) {
         text += " Dashed: the baseline's mean.";
     }

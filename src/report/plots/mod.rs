@@ -1,4 +1,5 @@
-//! The figures of a report as SVG: distributions of the cells that are compared, and speed-ups with their intervals.
+//! The figures of a report as SVG: speed-ups and controls with their intervals, distributions of the cells that are
+//! compared, samples over time of those that deserve a look.
 //!
 //! Input: stored runs, summary, comparisons. Output: SVG texts of bounded size with a background of their own, so that
 //! they are readable on dark pages. Deliberately absent: files and any number that the tables do not have.
@@ -6,8 +7,11 @@
 mod axis;
 mod canvas;
 mod distribution;
+mod forest;
 mod simplify;
 mod speedup;
+mod strip;
+mod timeline;
 
 use crate::plan::{Cell, Plan};
 use crate::spec::model::Axis as PlanAxis;
@@ -25,16 +29,20 @@ const MOST_GROUPS: usize = 8;
 pub struct Plots {
     /// Every comparison; `None` where nothing is compared.
     pub speedup: Option<Plot>,
+    /// Identical arms; `None` without a control.
+    pub control: Option<Plot>,
     /// The distributions of each group.
     pub distributions: Vec<Plot>,
+    /// Samples over time, for the HTML report alone.
+    pub timelines: Vec<Plot>,
     /// Which were left out.
     pub left_out: Option<String>,
 }
 
 impl Plots {
-    /// Every figure, in the order of the report.
+    /// Every figure that has a file of its own, in the order of the report.
     pub fn all(&self) -> impl Iterator<Item = &Plot> {
-        self.speedup.iter().chain(&self.distributions)
+        self.speedup.iter().chain(&self.distributions).chain(&self.control)
     }
 }
 
@@ -62,7 +70,12 @@ pub fn is_ours(svg: &str) -> bool {
 ///
 /// When the drawing library refuses, which is a fault of perfrun.
 pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
-    let mut plots = Plots { speedup: speedup::draw(input)?, ..Plots::default() };
+    let mut plots = Plots {
+        speedup: speedup::draw(input)?,
+        control: speedup::draw_controls(input)?,
+        timelines: timeline::draw(input)?,
+        ..Plots::default()
+    };
     let plan = &input.manifest.plan;
     let measured = |cell: &u32| input.summary.cells[*cell as usize].latency.is_some();
     let groups: Vec<usize> =
@@ -70,13 +83,11 @@ pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
     for group in groups.iter().take(MOST_GROUPS) {
         let name = group_name(plan, *group);
         let file = unused(&plots.distributions, &format!("latency-{}", slug(&name)));
-        let mut plot = distribution::draw(input, *group, &name, file)?;
-        // One explanation is enough for figures that read alike.
-        if plots.distributions.iter().any(|earlier| earlier.caption == plot.caption) {
-            plot.caption.clear();
-        }
+        let plot = distribution::draw(input, *group, &name, file)?;
         plots.distributions.push(plot);
     }
+    explain_once(&mut plots.distributions);
+    explain_once(&mut plots.timelines);
     if groups.len() > MOST_GROUPS {
         let left = groups.len() - MOST_GROUPS;
         plots.left_out = Some(format!(
@@ -84,6 +95,15 @@ pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
         ));
     }
     Ok(plots)
+}
+
+/// One explanation is enough for figures that read alike.
+fn explain_once(plots: &mut [Plot]) {
+    for index in (1..plots.len()).rev() {
+        if plots[..index].iter().any(|earlier| earlier.caption == plots[index].caption) {
+            plots[index].caption.clear();
+        }
+    }
 }
 
 /// What the cells of a group have in common: `mlp, b1`.

@@ -61,6 +61,10 @@ pub struct Report {
     pub speedup: Vec<PlotView>,
     /// The figures of the distributions.
     pub distributions: Vec<PlotView>,
+    /// The figure of the controls: one, or none without a control.
+    pub control: Vec<PlotView>,
+    /// Samples over time of the cells that deserve a look; these figures have no file of their own.
+    pub timelines: Vec<PlotView>,
     /// Which figures there would be too many of.
     pub plots_left_out: Option<String>,
     /// Machine, runtime and origin.
@@ -331,6 +335,8 @@ impl Report {
             startup: tables::startup(input),
             speedup: plots.speedup.iter().map(PlotView::of).collect(),
             distributions: plots.distributions.iter().map(PlotView::of).collect(),
+            control: plots.control.iter().map(PlotView::of).collect(),
+            timelines: plots.timelines.iter().map(PlotView::of).collect(),
             plots_left_out: plots.left_out.clone(),
             environment: environment::environment(input),
             models: environment::models(manifest),

@@ -438,12 +438,12 @@ fn runs(plan: &Plan, behaviour: impl Fn(&str) -> Behaviour) -> Vec<StoredRun> {
     runs
 }
 
-/// Forty samples before `end` that fade from twice the level.
-fn warmup(level: f64, end: u64) -> Samples {
+/// Forty samples that fade from twice the level.
+fn warmup(level: f64) -> Samples {
     let mut samples = Samples::default();
-    let durations: Vec<u64> = (0..40).map(|index| (level * (1.0 + (-f64::from(index) / 8.0).exp())) as u64).collect();
-    let mut start = end.saturating_sub(durations.iter().sum::<u64>());
-    for duration in durations {
+    let mut start = 90_000_000;
+    for index in 0..40 {
+        let duration = (level * (1.0 + (-f64::from(index) / 8.0).exp())) as u64;
         samples.start_ns.push(start);
         samples.duration_ns.push(duration);
         samples.input.push(0);
@@ -472,8 +472,8 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
     let kind = if run.run % 3 == 2 { behaviour.every_third } else { 1.0 };
     let level = behaviour.median * drift * kind * (behaviour.run_sd * random.normal()).exp();
     let mut samples = Samples::default();
-    let mut start = 900_000_000;
-    run.warmup = warmup(level * f64::from(behaviour.iterations), start);
+    run.warmup = warmup(level * f64::from(behaviour.iterations));
+    let mut start = run.warmup.start_ns.last().zip(run.warmup.duration_ns.last()).map_or(0, |(at, took)| at + took);
     for index in 0..behaviour.samples {
         let burst = if random.unit() < 0.02 { 1.0 + 0.3 * random.unit() } else { 1.0 };
         let along = 1.0 + behaviour.drift * index as f64 / behaviour.samples as f64;

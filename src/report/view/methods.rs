@@ -4,7 +4,7 @@ use crate::compare::Terms;
 use crate::metric::{self, MetricReference};
 use crate::report::Input;
 use crate::report::format::{count, percent};
-use crate::spec::model::{Backend, Stop, StopStatistic, Values, Warmup};
+use crate::spec::model::{Backend, Cache, Design, Stop, StopStatistic, Values, Warmup};
 use crate::store::Manifest;
 use crate::summary::{CONFIDENCE, LEAST_RUNS};
 
@@ -19,14 +19,51 @@ fn design(manifest: &Manifest) -> String {
     let processes = count(u64::from(plan.runs), "time");
     let was = if manifest.complete { "was" } else { "was to be" };
     let mut text = format!(
-        "Each of {cells} (model x input x variant x device) {was} run {processes}, each time in a fresh process; the process is the unit of replication, and n counts processes. Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other stand next to each other, and their order was shuffled with seed {} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks.",
-        plan.seed
+        "Each of {cells} (model x input x variant x device) {was} run {processes}, each time in a fresh process; the process is the unit of replication, and n counts processes. {}",
+        arrangement(manifest)
     );
+    let controls = count(plan.controls.len() as u64, "cell");
+    if !plan.controls.is_empty() {
+        text += &format!(
+            " The baseline of {controls} was measured twice in the same blocks, as if it were two things: the control."
+        );
+    }
+    if !manifest.imposed_session.is_empty() {
+        let entries: Vec<String> =
+            manifest.imposed_session.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        text += &format!(" Because workers stayed resident, every session had {}.", entries.join(", "));
+    }
     if manifest.sessions.len() > 1 {
         text += &format!(" The blocks were measured in {} sessions.", manifest.sessions.len());
     }
     text += " Before the first block every cell was loaded and run briefly once; those runs are in no statistic.";
     text
+}
+
+/// In which order the runs came.
+fn arrangement(manifest: &Manifest) -> String {
+    let seed = manifest.plan.seed;
+    let order = format!(
+        "their order was shuffled with seed {seed} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks"
+    );
+    let measure = &manifest.experiment.measure;
+    match measure.design {
+        Design::Blocks => format!(
+            "Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other stand next to each other, and {order}."
+        ),
+        Design::Slices => format!(
+            "In block k, run k of every cell of a group was alive at the same time, one of them active, in alternating slices of {}; {order}.",
+            measure.slice_time
+        ),
+        Design::Duet => format!(
+            "In block k, run k of both cells of a group measured at the same time, in slices of {}, on equal, disjoint sets of cores that they swapped in every block; both suffer from each other, so the latencies are those of a shared machine and stand in no comparison with others. Speed-ups are medians over the paired slices.",
+            measure.slice_time
+        ),
+        Design::Sequential => {
+            "All runs of a cell came one after the other, so nothing here may be compared with anything else."
+                .to_owned()
+        }
+    }
 }
 
 fn run(input: &Input<'_>) -> String {
@@ -44,6 +81,11 @@ fn run(input: &Input<'_>) -> String {
             count(u64::from(measure.inputs), "input set"),
             values(input.manifest)
         ));
+    }
+    if measure.cache == Cache::Cold {
+        sentences.push(
+            "Before every sample, outside the clock, a buffer of twice the last-level cache was written and read, so that a sample found nothing of the model there; throughput has no meaning then.".to_owned(),
+        );
     }
     sentences.push(clock(input));
     sentences.join(" ")

@@ -41,6 +41,15 @@ fn partial(input: &Input<'_>) -> Vec<String> {
         let done: u64 = input.summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum();
         sentences.push(format!("The record is not complete: {done} of {planned} runs have an outcome. `perfrun run --resume` goes on from there."));
     }
+    if let Some(budget) = manifest.budget.filter(|budget| budget.runs < budget.wanted) {
+        let sees = budget.sees.map_or(String::new(), |effect| {
+            format!(" Differences under {} were not to be seen with so few.", format::percent(effect))
+        });
+        sentences.push(format!(
+            "The budget of {} left room for {} of {} runs of each cell.{sees}",
+            budget.limit, budget.runs, budget.wanted
+        ));
+    }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
         sentences.push(format!("Run with {}: not the specification as it stands in its file.", format::list(&flags)));

@@ -58,6 +58,8 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Say what this machine offers and what would spoil a measurement.
     Doctor(DoctorArgs),
+    /// Say what a code, a key of a specification or a metric means.
+    Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
     /// Speak the worker protocol on standard input and output (see `perfrun schema worker`).
@@ -378,6 +380,20 @@ pub struct DoctorArgs {
     /// The ONNX Runtime library, as in `run`.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `explain`.
+#[derive(Clone, Debug, Args)]
+pub struct ExplainArgs {
+    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`) or a metric (`latency`); without it, all of them are listed.
+    #[arg(value_name = "WORD")]
+    pub word: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `completions`.

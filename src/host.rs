@@ -7,15 +7,15 @@ pub mod cache;
 pub mod cores;
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::kernel::{Kernel, format_cpu_list};
+
 /// Where the kernel describes its processors.
-pub const CPUS: &str = "/sys/devices/system/cpu";
+const CPUS: &str = "sys/devices/system/cpu";
 
 /// What a machine is, as stored with a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Host {
     pub virtual_machine: Option<bool>,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,
+    /// Memory nodes to which the allowed processors belong.
+    #[serde(default)]
+    pub memory_nodes: Option<u32>,
     /// Operating system and processor architecture, as `linux x86_64`.
     pub system: String,
     /// Kernel release.
@@ -56,7 +59,7 @@ pub struct Host {
 }
 
 /// A process that used the processor while perfrun looked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Neighbour {
     /// Its name.
     pub name: String,
@@ -66,28 +69,34 @@ pub struct Neighbour {
 
 /// Reads the machine's facts.
 pub fn describe() -> Host {
-    let allowed = allowed_cpus();
+    describe_from(&Kernel::here())
+}
+
+/// Reads them from these files, as far as they stand in files.
+pub fn describe_from(kernel: &Kernel) -> Host {
+    let allowed = kernel.allowed_cpus();
     Host {
-        machine: machine_hash(),
-        cpu: cpu_model(),
-        logical_cpus: std::thread::available_parallelism().ok().and_then(|_| online_cpus()),
+        machine: machine_hash(kernel),
+        cpu: cpu_model(kernel),
+        logical_cpus: kernel.cpu_list("sys/devices/system/cpu/online").map(|cpus| cpus.len() as u32),
         allowed_cpus: allowed.as_ref().map(format_cpu_list),
-        allowed_cores: allowed.as_ref().map(physical_cores),
-        cpu_quota: cpu_quota(),
-        smt: read_text("/sys/devices/system/cpu/smt/active").map(|text| text == "1"),
-        governor: allowed.as_ref().and_then(governor),
-        turbo: turbo(),
-        virtual_machine: fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        allowed_cores: allowed.as_ref().map(|cpus| physical_cores(kernel, cpus)),
+        cpu_quota: cpu_quota(kernel),
+        smt: kernel.text("sys/devices/system/cpu/smt/active").map(|text| text == "1"),
+        governor: allowed.as_ref().and_then(|cpus| governor(kernel, cpus)),
+        turbo: turbo(kernel),
+        virtual_machine: kernel.text("proc/cpuinfo").and_then(|text| {
             text.lines()
                 .find(|line| line.starts_with("flags"))
                 .map(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
         }),
         memory_bytes: memory_bytes(),
+        memory_nodes: allowed.as_ref().and_then(|cpus| kernel.memory_nodes(cpus)),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         kernel: sysinfo::System::kernel_version().ok(),
-        clock_source: read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        aslr: read_text("/proc/sys/kernel/randomize_va_space").and_then(|text| text.parse().ok()),
-        last_level_cache_bytes: allowed.as_ref().and_then(|cpus| cache::last_level_bytes(cpus, Path::new(CPUS))),
+        clock_source: kernel.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        aslr: kernel.number("proc/sys/kernel/randomize_va_space"),
+        last_level_cache_bytes: allowed.as_ref().and_then(|cpus| cache::last_level_bytes(cpus, kernel)),
     }
 }
 
@@ -129,9 +138,10 @@ pub fn neighbours() -> Vec<Neighbour> {
 }
 
 /// A salted hash of the machine's identity; random-looking, and the same until the machine is reinstalled.
-fn machine_hash() -> String {
+fn machine_hash(kernel: &Kernel) -> String {
     const SALT: &[u8] = b"perfrun machine v1\0";
-    let identity = read_text("/etc/machine-id")
+    let identity = kernel
+        .text("etc/machine-id")
         .filter(|text| !text.is_empty())
         .or_else(|| sysinfo::System::host_name().ok())
         .unwrap_or_else(|| "unknown".to_owned());
@@ -139,12 +149,8 @@ fn machine_hash() -> String {
     digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn read_text(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-}
-
-fn cpu_model() -> Option<String> {
-    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+fn cpu_model(kernel: &Kernel) -> Option<String> {
+    let text = kernel.text("proc/cpuinfo")?;
     let value = |key: &str| {
         text.lines()
             .find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':').map(|v| v.trim().to_owned()))
@@ -154,74 +160,18 @@ fn cpu_model() -> Option<String> {
         .or_else(|| Some(format!("CPU implementer {}", value("CPU implementer")?)))
 }
 
-fn online_cpus() -> Option<u32> {
-    parse_cpu_list(&read_text("/sys/devices/system/cpu/online")?).map(|cpus| cpus.len() as u32)
-}
-
-/// Processors of the affinity mask.
-fn allowed_cpus() -> Option<BTreeSet<u32>> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    parse_cpu_list(list.trim())
-}
-
-/// Reads `0-3,8` into its members.
-fn parse_cpu_list(text: &str) -> Option<BTreeSet<u32>> {
-    let mut cpus = BTreeSet::new();
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        // A processor number beyond this bound is a damaged file, not a machine.
-        if last > 1 << 20 {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
-fn format_cpu_list(cpus: &BTreeSet<u32>) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let texts: Vec<String> = ranges
-        .iter()
-        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
-        .collect();
-    texts.join(",")
-}
-
 /// Counts cores, not hardware threads; where the topology is unknown every processor counts as a core.
-fn physical_cores(cpus: &BTreeSet<u32>) -> u32 {
-    let cores: BTreeSet<String> = cpus
-        .iter()
-        .map(|cpu| {
-            let siblings = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-            read_text(siblings).unwrap_or_else(|| cpu.to_string())
-        })
-        .collect();
+fn physical_cores(kernel: &Kernel, cpus: &BTreeSet<u32>) -> u32 {
+    let cores: BTreeSet<BTreeSet<u32>> =
+        cpus.iter().map(|cpu| kernel.siblings(*cpu).unwrap_or_else(|| BTreeSet::from([*cpu]))).collect();
     cores.len() as u32
 }
 
 /// The tightest quota of the control groups above this process (version 2).
-fn cpu_quota() -> Option<f64> {
-    let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let relative = membership.lines().find_map(|line| line.strip_prefix("0::"))?.trim_start_matches('/').to_owned();
-    let root = Path::new("/sys/fs/cgroup");
-    let mut folder = root.join(relative);
-    let mut tightest: Option<f64> = None;
-    loop {
-        if let Some(quota) = read_text(folder.join("cpu.max")).and_then(|text| parse_quota(&text)) {
-            tightest = Some(tightest.map_or(quota, |known| known.min(quota)));
-        }
-        if folder == root || !folder.pop() || !folder.starts_with(root) {
-            return tightest;
-        }
-    }
+fn cpu_quota(kernel: &Kernel) -> Option<f64> {
+    let folders = kernel.control_groups();
+    let quotas = folders.iter().filter_map(|folder| parse_quota(&kernel.text(&format!("{folder}/cpu.max"))?));
+    quotas.min_by(f64::total_cmp)
 }
 
 /// Reads `200000 100000` as 2.0; `max 100000` is no limit.
@@ -231,17 +181,15 @@ fn parse_quota(text: &str) -> Option<f64> {
     (period > 0.0).then(|| quota / period)
 }
 
-fn governor(cpus: &BTreeSet<u32>) -> Option<String> {
-    let governors: BTreeSet<String> = cpus
-        .iter()
-        .filter_map(|cpu| read_text(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")))
-        .collect();
+fn governor(kernel: &Kernel, cpus: &BTreeSet<u32>) -> Option<String> {
+    let path = |cpu: &u32| format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let governors: BTreeSet<String> = cpus.iter().filter_map(|cpu| kernel.text(&path(cpu))).collect();
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-fn turbo() -> Option<bool> {
-    let no_turbo = read_text("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
-    no_turbo.or_else(|| read_text("/sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
+fn turbo(kernel: &Kernel) -> Option<bool> {
+    let no_turbo = kernel.text("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
+    no_turbo.or_else(|| kernel.text("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
 }
 
 fn memory_bytes() -> Option<u64> {
@@ -254,14 +202,30 @@ fn memory_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::fake::FakeKernel;
 
     #[test]
-    fn cpu_lists_read_and_print() {
-        let cpus = parse_cpu_list("0-3,8,10-11").expect("well formed");
-        assert_eq!(cpus.len(), 7);
-        assert_eq!(format_cpu_list(&cpus), "0-3,8,10-11");
-        assert_eq!(parse_cpu_list("x"), None);
-        assert_eq!(parse_cpu_list("0-99999999"), None);
+    fn facts_are_read_from_files_and_what_is_missing_is_unknown() {
+        let cpu = "sys/devices/system/cpu";
+        let fake = FakeKernel::with(&[
+            ("proc/cpuinfo", "processor : 0\nmodel name\t: Some CPU\nflags\t: fpu hypervisor sse\n"),
+            ("proc/self/status", "Cpus_allowed_list:\t0-2\n"),
+            ("proc/self/cgroup", "0::/box/inner\n"),
+            ("sys/fs/cgroup/box/cpu.max", "150000 100000"),
+            ("sys/fs/cgroup/box/inner/cpu.max", "max 100000"),
+            (&format!("{cpu}/online"), "0-7"),
+            (&format!("{cpu}/cpu0/topology/thread_siblings_list"), "0-1"),
+            (&format!("{cpu}/cpu1/topology/thread_siblings_list"), "0-1"),
+            (&format!("{cpu}/cpu0/cpufreq/scaling_governor"), "powersave"),
+            (&format!("{cpu}/cpu2/cpufreq/scaling_governor"), "performance"),
+            (&format!("{cpu}/intel_pstate/no_turbo"), "0"),
+        ]);
+        let host = describe_from(&fake.kernel());
+        assert_eq!(host.cpu.as_deref(), Some("Some CPU"));
+        assert_eq!((host.logical_cpus, host.allowed_cores, host.cpu_quota), (Some(8), Some(2), Some(1.5)));
+        assert_eq!(host.governor.as_deref(), Some("performance, powersave"));
+        assert_eq!((host.turbo, host.virtual_machine, host.smt), (Some(true), Some(true), None));
+        assert_eq!((host.aslr, host.clock_source, host.memory_nodes), (None, None, None));
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub mod metric;
 
 pub mod code;
 
+pub mod kernel;
+
 pub mod host;
 
 pub mod revision;
@@ -22,6 +24,8 @@ pub mod stats;
 pub mod series;
 
 pub mod spec;
+
+pub mod explain;
 
 pub mod onnx;
 

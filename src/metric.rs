@@ -1,9 +1,11 @@
 //! What perfrun measures: every metric's name, unit, direction and meaning, each defined once.
 //!
-//! Adding a metric is one entry in [`METRICS`] and the place that produces its value; tables and exports follow the unit.
+//! Adding a metric is one entry in [`METRICS`] or [`ENVIRONMENT`] and the place that produces its value; tables and exports follow the unit.
 
+mod environment;
 mod reference;
 
+pub use environment::*;
 pub use reference::{MetricReference, ReferenceError, Statistic};
 use serde::Serialize;
 
@@ -34,6 +36,15 @@ pub enum Direction {
     Neutral,
 }
 
+/// What a metric is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The model: what users compare, and may refer to.
+    Model,
+    /// The machine around it: what explains odd numbers, and is not judged.
+    Environment,
+}
+
 /// One metric of a run. All have one value a run; `latency_ns` is the run's median over its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
@@ -45,6 +56,8 @@ pub struct Metric {
     pub unit: Unit,
     /// Which way is good.
     pub direction: Direction,
+    /// What it is about.
+    pub kind: Kind,
     /// What exactly is measured.
     pub meaning: &'static str,
 }
@@ -66,7 +79,7 @@ const fn metric(
     direction: Direction,
     meaning: &'static str,
 ) -> Metric {
-    Metric { name, title, unit, direction, meaning }
+    Metric { name, title, unit, direction, kind: Kind::Model, meaning }
 }
 
 /// Median duration of one inference.
@@ -171,7 +184,7 @@ pub const SPEEDUP: Metric = metric(
     "latency of the baseline over latency of the cell, paired within blocks; above 1 is faster",
 );
 
-/// Every metric, in the order of reports.
+/// Every metric of a model, in the order of reports; those of its surroundings are [`ENVIRONMENT`].
 pub const METRICS: &[Metric] = &[
     LATENCY,
     THROUGHPUT,
@@ -191,7 +204,7 @@ pub const METRICS: &[Metric] = &[
 
 /// The metric of that stored name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().find(|metric| metric.name == name)
+    METRICS.iter().chain(ENVIRONMENT).find(|metric| metric.name == name)
 }
 
 #[cfg(test)]
@@ -200,8 +213,9 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_carry_their_unit() {
-        for (index, metric) in METRICS.iter().enumerate() {
-            assert!(METRICS[..index].iter().all(|earlier| earlier.name != metric.name), "{} twice", metric.name);
+        let all: Vec<&Metric> = METRICS.iter().chain(ENVIRONMENT).collect();
+        for (index, metric) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|earlier| earlier.name != metric.name), "{} twice", metric.name);
             let suffix = match metric.unit {
                 Unit::Nanoseconds => "_ns",
                 Unit::Bytes => "_bytes",

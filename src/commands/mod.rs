@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod doctor;
+mod explain;
 mod init;
 mod inspect;
 mod plan;
@@ -35,6 +36,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Runtime(arguments) => runtime::run(&arguments, ui),
         Command::Calibrate(arguments) => calibrate::run(&arguments, ui),
         Command::Doctor(arguments) => doctor::run(&arguments, ui),
+        Command::Explain(arguments) => explain::run(&arguments, ui),
         Command::Completions(CompletionsArgs { shell }) => {
             print(ui, &String::from_utf8_lossy(&cli::completions(shell)))
         }
@@ -50,6 +52,12 @@ fn schema(name: SchemaName) -> String {
         SchemaName::Experiment => spec::schema_text(),
         SchemaName::Worker => worker::protocol::schema_text(),
     }
+}
+
+/// Prints a value as indented JSON and ends well.
+fn print_json<T: serde::Serialize>(ui: &Ui, value: &T) -> Result<ExitCode, Error> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
+    print(ui, &(text + "\n"))
 }
 
 /// Prints data and ends well.

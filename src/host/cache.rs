@@ -1,14 +1,14 @@
 //! How large the last level of cache is that some processors share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use super::read_text;
+use super::CPUS;
+use crate::kernel::Kernel;
 
 /// Bytes of the caches at the highest level that any of these processors has, each cache counted once however many
-/// share it (MEASUREMENT 1.8). `root` is the kernel's folder of processors; `None` where it does not say.
-pub fn last_level_bytes(cpus: &BTreeSet<u32>, root: &Path) -> Option<u64> {
-    let caches: Vec<Cache> = cpus.iter().flat_map(|cpu| caches_of(&root.join(format!("cpu{cpu}/cache")))).collect();
+/// share it (MEASUREMENT 1.8); `None` where the kernel does not say.
+pub fn last_level_bytes(cpus: &BTreeSet<u32>, kernel: &Kernel) -> Option<u64> {
+    let caches: Vec<Cache> = cpus.iter().flat_map(|cpu| caches_of(kernel, *cpu)).collect();
     let top = caches.iter().map(|cache| cache.level).max()?;
     let at_top = caches.into_iter().filter(|cache| cache.level == top);
     let distinct: BTreeMap<String, u64> = at_top.map(|cache| (cache.shared_by, cache.bytes)).collect();
@@ -23,9 +23,9 @@ struct Cache {
 }
 
 /// The caches of one processor that hold data.
-fn caches_of(folder: &Path) -> Vec<Cache> {
+fn caches_of(kernel: &Kernel, cpu: u32) -> Vec<Cache> {
     let read = |index: u32| {
-        let file = |name: &str| read_text(folder.join(format!("index{index}")).join(name));
+        let file = |name: &str| kernel.text(&format!("{CPUS}/cpu{cpu}/cache/index{index}/{name}"));
         let level = file("level")?.parse().ok()?;
         let holds_data = file("type")? != "Instruction";
         let cache = Cache { level, bytes: parse_size(&file("size")?)?, shared_by: file("shared_cpu_list")? };
@@ -65,7 +65,7 @@ mod tests {
             for (index, (level, kind, size, shared)) in
                 caches.into_iter().chain([("3", "Unified", "16M", pair)]).enumerate()
             {
-                let folder = root.path().join(format!("cpu{cpu}/cache/index{index}"));
+                let folder = root.path().join(CPUS).join(format!("cpu{cpu}/cache/index{index}"));
                 fs::create_dir_all(&folder).unwrap();
                 for (name, text) in [("level", level), ("type", kind), ("size", size), ("shared_cpu_list", shared)] {
                     fs::write(folder.join(name), format!("{text}\n")).unwrap();
@@ -78,14 +78,14 @@ mod tests {
     #[test]
     fn a_shared_cache_counts_once() {
         let root = machine();
-        assert_eq!(last_level_bytes(&BTreeSet::from([0, 1]), root.path()), Some(16 << 20));
-        assert_eq!(last_level_bytes(&BTreeSet::from([0, 1, 2, 3]), root.path()), Some(32 << 20));
+        assert_eq!(last_level_bytes(&BTreeSet::from([0, 1]), &Kernel::below(root.path())), Some(16 << 20));
+        assert_eq!(last_level_bytes(&BTreeSet::from([0, 1, 2, 3]), &Kernel::below(root.path())), Some(32 << 20));
     }
 
     #[test]
     fn what_the_kernel_does_not_say_is_unknown() {
         let root = machine();
-        assert_eq!(last_level_bytes(&BTreeSet::from([7]), root.path()), None);
+        assert_eq!(last_level_bytes(&BTreeSet::from([7]), &Kernel::below(root.path())), None);
         assert_eq!(parse_size("12Q"), None);
     }
 }

@@ -1,9 +1,9 @@
 //! Equal halves of a processor's cores, for two things that run at the same time without sharing one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use super::read_text;
+use super::{CPUS, cpu_quota};
+use crate::kernel::{Kernel, format_cpu_list};
 
 /// Why cores cannot be split into two equal sets.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -31,7 +31,7 @@ struct Core {
 }
 
 /// Two disjoint sets of equally many processors: one hardware thread of each core, all cores of one package and of one
-/// kind. `root` is the kernel's folder of processors, `quota` what the control group grants.
+/// kind. `quota` is what the control group grants.
 ///
 /// The sets are the lower and the upper half by number, so that each keeps its own share of inner caches and memory
 /// channels. With an odd number of cores one is left over.
@@ -39,12 +39,12 @@ struct Core {
 /// # Errors
 ///
 /// Where there are no two such cores, or the quota would throttle them.
-pub fn split_cores(cpus: &BTreeSet<u32>, quota: Option<f64>, root: &Path) -> Result<[Vec<u32>; 2], CoreSplitError> {
+pub fn split_cores(cpus: &BTreeSet<u32>, quota: Option<f64>, kernel: &Kernel) -> Result<[Vec<u32>; 2], CoreSplitError> {
     if let Some(quota) = quota.filter(|quota| *quota < 2.0) {
         return Err(CoreSplitError::Quota { quota });
     }
     let mut kinds: BTreeMap<_, Vec<u32>> = BTreeMap::new();
-    for core in cores(cpus, root) {
+    for core in cores(cpus, kernel) {
         kinds.entry(core.kind).or_default().push(core.cpu);
     }
     // Of several kinds the most numerous; of equally numerous ones the first, by the lowest number.
@@ -53,7 +53,7 @@ pub fn split_cores(cpus: &BTreeSet<u32>, quota: Option<f64>, root: &Path) -> Res
     let by_quota = quota.map_or(usize::MAX, |quota| (quota / 2.0) as usize);
     let half = (most.len() / 2).min(by_quota);
     if half == 0 {
-        return Err(CoreSplitError::TooFew { allowed: super::format_cpu_list(cpus) });
+        return Err(CoreSplitError::TooFew { allowed: format_cpu_list(cpus) });
     }
     Ok([most[..half].to_vec(), most[half..2 * half].to_vec()])
 }
@@ -64,23 +64,23 @@ pub fn split_cores(cpus: &BTreeSet<u32>, quota: Option<f64>, root: &Path) -> Res
 ///
 /// As [`split_cores`].
 pub fn split_allowed_cores() -> Result<[Vec<u32>; 2], CoreSplitError> {
-    let allowed = super::allowed_cpus().unwrap_or_default();
-    split_cores(&allowed, super::cpu_quota(), Path::new(super::CPUS))
+    let kernel = Kernel::here();
+    split_cores(&kernel.allowed_cpus().unwrap_or_default(), cpu_quota(&kernel), &kernel)
 }
 
 /// The cores of these processors, by their lowest thread. A processor of which nothing is known is a core of its own.
-fn cores(cpus: &BTreeSet<u32>, root: &Path) -> Vec<Core> {
+fn cores(cpus: &BTreeSet<u32>, kernel: &Kernel) -> Vec<Core> {
     let mut seen = BTreeSet::new();
     let mut cores = Vec::new();
     for &cpu in cpus {
-        let folder = root.join(format!("cpu{cpu}"));
-        let siblings = read_text(folder.join("topology/thread_siblings_list")).unwrap_or_else(|| cpu.to_string());
+        let text = |file: &str| kernel.text(&format!("{CPUS}/cpu{cpu}/{file}"));
+        let siblings = text("topology/thread_siblings_list").unwrap_or_else(|| cpu.to_string());
         if !seen.insert(siblings) {
             continue;
         }
-        let package = read_text(folder.join("topology/physical_package_id")).unwrap_or_default();
-        let capacity = read_text(folder.join("cpu_capacity"));
-        let clock = read_text(folder.join("cpufreq/cpuinfo_max_freq"));
+        let package = text("topology/physical_package_id").unwrap_or_default();
+        let capacity = text("cpu_capacity");
+        let clock = text("cpufreq/cpuinfo_max_freq");
         cores.push(Core { cpu, kind: (package, capacity, clock) });
     }
     cores
@@ -96,7 +96,7 @@ mod tests {
     fn machine(processors: &[(u32, &str, &str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (cpu, siblings, package, clock) in processors {
-            let folder = root.path().join(format!("cpu{cpu}"));
+            let folder = root.path().join(CPUS).join(format!("cpu{cpu}"));
             fs::create_dir_all(folder.join("topology")).unwrap();
             fs::create_dir_all(folder.join("cpufreq")).unwrap();
             fs::write(folder.join("topology/thread_siblings_list"), siblings).unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn split(root: &tempfile::TempDir, cpus: &[u32], quota: Option<f64>) -> Result<[Vec<u32>; 2], CoreSplitError> {
-        split_cores(&cpus.iter().copied().collect(), quota, root.path())
+        split_cores(&cpus.iter().copied().collect(), quota, &Kernel::below(root.path()))
     }
 
     #[test]

@@ -1,51 +1,25 @@
-//! What this process used so far: peak memory and processor time.
+//! What a run used and what it met on the machine.
 //!
-//! Read by a worker about itself. Where the system does not say, the value is `None`, never zero.
+//! [`usage`] and [`own`] are read by a worker about itself, [`machine`] by the parent around a worker; [`check`] says what
+//! of a machine would spoil a measurement, and [`cooldown`] waits for a processor that is too hot. Everything is read
+//! from the kernel's text files, relative to a root. What cannot be read is `None`, never zero and never an error.
+//! Deliberately absent: changes of any setting.
 
-use std::fs;
+pub mod check;
+mod control_group;
+pub mod cooldown;
+pub mod machine;
+pub mod own;
+mod pressure;
+mod processors;
+mod threads;
+mod usage;
 
-/// Memory and processor time of a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Largest resident set so far, in bytes.
-    pub peak_resident_bytes: Option<u64>,
-    /// Processor time of all threads so far, in nanoseconds.
-    pub cpu_time_ns: Option<u64>,
-}
+pub use machine::MachineState;
+pub use own::{OwnState, OwnTally};
+pub use usage::{Usage, usage};
 
-/// Usage of the calling process.
-///
-/// Peak memory is VmHWM, not `ru_maxrss`: the latter is inherited over `exec` and would show the parent's peak.
-pub fn usage() -> Usage {
-    Usage { peak_resident_bytes: peak_resident_bytes(), cpu_time_ns: cpu_time_ns() }
-}
-
-fn peak_resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
-fn cpu_time_ns() -> Option<u64> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(u64::try_from(time.tv_nsec).ok()?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_process_uses_memory_and_time() {
-        let before = usage();
-        let sum: u64 = (0..1_000_000_u64).map(std::hint::black_box).sum();
-        assert!(sum > 0);
-        let after = usage();
-        assert!(after.cpu_time_ns > before.cpu_time_ns);
-        if cfg!(target_os = "linux") {
-            assert!(after.peak_resident_bytes > Some(1 << 20));
-        }
-    }
+/// Later minus earlier, where both are known; counters that were reset count from zero.
+fn risen(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
 }

@@ -1,10 +1,11 @@
-//! Which codes a run carries: from the worker's own words, and from its samples (MEASUREMENT 5 and 14).
+//! Which codes a run carries: from the worker's own words, from its samples, and from what it met on the machine
+//! (MEASUREMENT 5, 8.1 and 14).
 //!
 //! Input: the run as it will be stored. Output: codes. Nothing is dropped because of one.
 
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
-use crate::metric;
+use crate::metric::{self, Metric};
 use crate::spec::model::Stop;
 use crate::stats;
 use crate::store::{Arm, StoredRun};
@@ -17,6 +18,9 @@ const SLOW_CLOCK_NS: f64 = 200.0;
 pub(super) fn of_run(run: &StoredRun, durations: &[f64], stop: Option<Stop>) -> Vec<&'static str> {
     let mut codes = of_worker(run, stop);
     codes.extend(of_samples(run, durations));
+    if run.arm != Arm::Pilot {
+        codes.extend(of_surroundings(run));
+    }
     codes
 }
 
@@ -47,7 +51,75 @@ fn of_samples(run: &StoredRun, durations: &[f64]) -> Vec<&'static str> {
     ])
 }
 
+/// A metric of the surroundings, the value above which it is told, and the code that tells it (MEASUREMENT 8.1).
+///
+/// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
+pub const LIMITS: [(Metric, f64, &str); 11] = [
+    (metric::STEAL, 0.005, "W_STEAL"),
+    (metric::THROTTLE_EVENTS, 0.0, "W_CPU_THROTTLED"),
+    (metric::CLOCK_CHANGE, 0.05, "W_FREQ_DRIFT"),
+    (metric::QUOTA_STOPS, 0.0, "W_CGROUP_THROTTLED"),
+    (metric::SWAPPED_PAGES, 0.0, "W_SWAP"),
+    (metric::MEMORY_LIMIT_EVENTS, 0.0, "W_SWAP"),
+    (metric::MAJOR_FAULTS, 0.0, "W_SWAP"),
+    (metric::PRESSURE_CPU, 0.02, "W_PRESSURE"),
+    (metric::PREEMPTIONS, 10.0, "W_PREEMPTED"),
+    (metric::SHARED_CORES, 0.0, "W_SMT_SHARED"),
+    (metric::MEMORY_NODES, 1.0, "W_NUMA_SPAN"),
+];
+
+fn of_surroundings(run: &StoredRun) -> Vec<&'static str> {
+    let is_above =
+        |(metric, limit, _): &&(Metric, f64, &str)| run.metrics.get(metric.name).is_some_and(|value| value > limit);
+    let mut codes: Vec<&'static str> = LIMITS.iter().filter(is_above).map(|(_, _, code)| *code).collect();
+    codes.dedup();
+    codes
+}
+
 /// The codes whose condition holds.
 fn fired<const N: usize>(conditions: [(bool, &'static str); N]) -> Vec<&'static str> {
     conditions.into_iter().filter_map(|(holds, code)| holds.then_some(code)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Outcome;
+
+    fn run(arm: Arm, metrics: &[(Metric, f64)]) -> StoredRun {
+        let cell = "0123456789abcdef".parse().expect("an id");
+        let mut run = StoredRun::not_started(cell, arm, 0, 0, Outcome::Completed);
+        run.metrics = metrics.iter().map(|(metric, value)| (metric.name.to_owned(), *value)).collect();
+        run
+    }
+
+    fn codes(metrics: &[(Metric, f64)]) -> Vec<&'static str> {
+        of_run(&run(Arm::Main, metrics), &[], None)
+    }
+
+    #[test]
+    fn every_limit_is_exceeded_above_and_not_at_it() {
+        for (metric, limit, code) in LIMITS {
+            assert_eq!(codes(&[(metric, limit)]), [""; 0], "{}", metric.name);
+            assert_eq!(codes(&[(metric, limit + 0.001)]), [code], "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn one_code_is_told_once_and_pilots_tell_nothing_of_the_machine() {
+        let short = [(metric::SWAPPED_PAGES, 3.0), (metric::MEMORY_LIMIT_EVENTS, 1.0), (metric::MAJOR_FAULTS, 1.0)];
+        assert_eq!(codes(&short), ["W_SWAP"]);
+        assert_eq!(of_run(&run(Arm::Pilot, &short), &[], None), [""; 0]);
+        assert_eq!(codes(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn samples_have_codes_of_their_own() {
+        let mut samples = vec![100.0; 99];
+        samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
+        samples.insert(0, 900.0);
+        let mut run = run(Arm::Main, &[]);
+        run.shape = stats::SampleShape::of(&samples, 1);
+        assert_eq!(of_run(&run, &samples, None), ["W_FIRST_SAMPLE_SLOW", "W_SKEWED"]);
+    }
 }

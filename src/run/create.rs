@@ -10,6 +10,7 @@ use super::job::Stamp;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_library, describe_model, hash_files, hex, model_files, session};
 use crate::host::{self, Host};
+use crate::kernel::Kernel;
 use crate::onnx::ModelHeader;
 use crate::plan;
 use crate::revision;
@@ -99,6 +100,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         runtime,
         iterations: Vec::new(),
         others_cpus,
+        load: library.and_then(|_| Kernel::here().load()),
         sessions: vec![session(command)],
         quick,
         budget: None,

@@ -5,7 +5,7 @@
 
 pub mod blocks;
 pub mod budget;
-mod codes;
+pub mod codes;
 pub mod create;
 pub mod duet;
 pub mod finish;

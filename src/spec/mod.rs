@@ -34,6 +34,7 @@ pub use error::{Invalid, SpecError};
 pub(crate) use files::near_path;
 pub use load::{Loaded, load, parse};
 pub(crate) use name::{fitting_name, is_name};
+pub(crate) use nearest::nearest;
 pub use note::Note;
 pub use problem::Problem;
 pub use quick::quick;

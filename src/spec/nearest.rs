@@ -11,7 +11,7 @@ const LONGEST_LIST: usize = 20;
 /// One slip in every three letters is allowed: more would suggest `seed` for `feed_names`. The distance counts a swap
 /// of neighbours as one slip (Damerau 1964, restricted as in optimal string alignment). A word that is the beginning of
 /// one known word stands for it: `sha` for `sha256`.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     let length = word.chars().count();
     let allowed = (length / 3).min(4);

@@ -15,6 +15,7 @@ use crate::backend::{Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
+use crate::metric;
 use crate::plan::CellId;
 use crate::stats::SampleShape;
 
@@ -195,6 +196,12 @@ impl StoredRun {
     /// between samples included and the others' slices not, in nanoseconds.
     pub fn active_ns(&self) -> u64 {
         self.slice_ranges().into_iter().map(|range| self.measured.part_span_ns(range)).sum()
+    }
+
+    /// Whether other guests of the hypervisor took so much time that the run says little (MEASUREMENT 8.1).
+    pub fn is_noisy(&self) -> bool {
+        const NOISY: f64 = 0.02;
+        self.metrics.get(metric::STEAL.name).is_some_and(|share| *share > NOISY)
     }
 
     /// The name shared by the run's journal file and log.

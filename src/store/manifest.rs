@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
 use crate::host::Host;
+use crate::kernel::Load;
 use crate::plan::Plan;
 use crate::quantity::Nanos;
 use crate::revision::Revision;
@@ -51,6 +52,9 @@ pub struct Manifest {
     pub iterations: Vec<u32>,
     /// Processors' worth of time that other processes used just before the record began.
     pub others_cpus: f64,
+    /// What the kernel said of the machine's load then; absent with the mock backend.
+    #[serde(default)]
+    pub load: Option<Load>,
     /// Every invocation that added to this record.
     pub sessions: Vec<Session>,
     /// A quick look: short runs, a wide margin, never a side of anything (DESIGN 4).

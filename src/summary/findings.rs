@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CellSummary, LEAST_RUNS};
 use crate::code::{self, Severity};
-use crate::metric;
+use crate::metric::{self, Metric};
 use crate::stats::quantile::median;
 use crate::stats::shape::OutlierCounts;
 use crate::stats::{RunGroups, run_groups};
@@ -31,6 +31,29 @@ pub struct Findings {
     pub run_groups: Option<RunGroups>,
     /// What the samples of its runs look like; absent without samples.
     pub shape: Option<CellShape>,
+    /// Runs during which a hypervisor took much of the processors (MEASUREMENT 8.3).
+    pub noisy_runs: u32,
+    /// What its runs met on the machine: metrics of the surroundings by stored name.
+    pub environment: BTreeMap<String, Spread>,
+}
+
+/// One value a run, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The smallest.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Option<Spread> {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some(Spread { low: least, median: median(values)?, high: most })
+    }
 }
 
 /// What the samples of a cell's runs look like.
@@ -49,8 +72,8 @@ pub struct CellShape {
 }
 
 impl Findings {
-    /// Of the completed runs of a cell.
-    pub(super) fn of(completed: &[&StoredRun]) -> Findings {
+    /// Of the completed runs of a cell, which may have more threads than the quota grants.
+    pub(super) fn of(completed: &[&StoredRun], exceeds_quota: bool) -> Findings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.metrics.get(metric::LATENCY.name)).copied().collect();
         let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
@@ -60,6 +83,9 @@ impl Findings {
         if (1..LEAST_RUNS).contains(&completed.len()) {
             codes.push("W_FEW_RUNS");
         }
+        if exceeds_quota && !completed.is_empty() {
+            codes.push("W_QUOTA");
+        }
         if groups.is_some() || (medians.len() > 1 && most > FAR_APART * least) {
             codes.push("W_BIMODAL_RUNS");
         }
@@ -67,8 +93,18 @@ impl Findings {
             codes: codes.into_iter().map(str::to_owned).collect(),
             run_groups: groups,
             shape: CellShape::of(completed),
+            noisy_runs: completed.iter().filter(|run| run.is_noisy()).count() as u32,
+            environment: environment(completed),
         }
     }
+}
+
+fn environment(completed: &[&StoredRun]) -> BTreeMap<String, Spread> {
+    let spread = |metric: &Metric| {
+        let values: Vec<f64> = completed.iter().filter_map(|run| run.metrics.get(metric.name)).copied().collect();
+        Some((metric.name.to_owned(), Spread::of(&values)?))
+    };
+    metric::ENVIRONMENT.iter().filter_map(spread).collect()
 }
 
 impl CellShape {

@@ -5,16 +5,18 @@
 
 mod findings;
 pub mod latency;
+mod surroundings;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use findings::{CellShape, Findings};
+pub use findings::{CellShape, Findings, Spread};
 pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latency};
+pub use surroundings::{RecordCode, record_codes};
 
 use crate::backend::Failure;
-use crate::metric::{LATENCY, MetricReference, Statistic};
+use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::plan::{Cell, CellId};
 use crate::spec::model::Design;
 use crate::stats::interval::{Estimate, mean_interval};
@@ -132,12 +134,12 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
         let is_duet = manifest.experiment.measure.design == Design::Duet;
         Double {
             cell: *index as usize,
-            summary: summarize_arm(cell, runs_of(cell), Arm::Aa),
-            twin: is_duet.then(|| summarize_arm(cell, runs_of(cell), Arm::AaTwin)),
+            summary: summarize_arm(manifest, cell, runs_of(cell), Arm::Aa),
+            twin: is_duet.then(|| summarize_arm(manifest, cell, runs_of(cell), Arm::AaTwin)),
         }
     };
     Summary {
-        cells: in_parallel(threads, &plan.cells, |cell| summarize_arm(cell, runs_of(cell), Arm::Main)),
+        cells: in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main)),
         doubles: plan.controls.iter().map(double).collect(),
     }
 }
@@ -157,7 +159,7 @@ fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], of: impl Fn(&T) ->
     })
 }
 
-fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
+fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
     // The pilot's failure is the cell's, and is told once.
     let is_told = |run: &&StoredRun| run.arm == arm || (run.arm == Arm::Pilot && arm == Arm::Main);
     let runs: Vec<&StoredRun> = runs.iter().copied().filter(is_told).collect();
@@ -183,7 +185,7 @@ fn summarize_arm(cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
             .and_then(|run| run.placement.as_ref())
             .map(|placement| placement.nodes.clone())
             .unwrap_or_default(),
-        findings: Findings::of(&completed),
+        findings: Findings::of(&completed, surroundings::exceeds_quota(manifest, cell)),
     }
 }
 
@@ -211,7 +213,7 @@ fn count(runs: &[&StoredRun]) -> RunCounts {
 fn metrics(completed: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
     let mut values: BTreeMap<&String, Vec<(u32, f64)>> = BTreeMap::new();
     for run in completed {
-        for (name, value) in &run.metrics {
+        for (name, value) in run.metrics.iter().filter(|(name, _)| !is_of_environment(name)) {
             values.entry(name).or_default().push((run.block, *value));
         }
     }
@@ -220,6 +222,11 @@ fn metrics(completed: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
         Some((name.clone(), MetricSummary { estimate: mean_interval(&numbers, CONFIDENCE)?, per_run }))
     });
     summarized.collect()
+}
+
+/// What explains a number is summed up in the findings; it would only swell what is committed.
+fn is_of_environment(name: &str) -> bool {
+    metric::by_name(name).is_some_and(|metric| metric.kind == Kind::Environment)
 }
 
 fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {

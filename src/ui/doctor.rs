@@ -2,44 +2,62 @@
 
 use std::fmt::Write;
 
-use crate::host::{Host, Neighbour};
+use super::Ui;
+use crate::host::Host;
+use crate::probe::check::{Check, State};
 
-/// Facts about the machine, then what is good and what is not, each with what to do about it.
-pub fn describe(host: &Host, neighbours: &[Neighbour], runtime: &str, devices: &[(String, Option<String>)]) -> String {
+/// What `doctor` shows.
+pub struct Facts<'a> {
+    /// The machine.
+    pub host: &'a Host,
+    /// The library that a run would use, in words.
+    pub runtime: &'a str,
+    /// Devices, each with why it cannot be used.
+    pub devices: Vec<(&'a str, Option<&'a str>)>,
+    /// Everything that was looked at.
+    pub checks: &'a [Check],
+}
+
+/// Facts about the machine, then three lists: what is well, what root can change, and what anybody can do.
+pub fn describe(ui: &Ui, facts: &Facts<'_>) -> String {
     let mut text = String::new();
-    // Writing into a String cannot fail.
-    let _ = facts(&mut text, host, runtime, devices);
-    let findings = findings(host, neighbours);
-    let (good, bad): (Vec<_>, Vec<_>) = findings.into_iter().partition(|finding| finding.remedy.is_none());
-    let _ = writeln!(text, "\nfine");
-    for finding in good {
-        let _ = writeln!(text, "  {}", finding.text);
-    }
-    if !bad.is_empty() {
-        let _ = writeln!(text, "\nworth knowing");
-        for finding in bad {
-            let _ = writeln!(text, "  {}", finding.text);
-            let _ = writeln!(text, "      {}", finding.remedy.unwrap_or_default());
-        }
+    machine(ui, &mut text, facts);
+    let with = |state: State| facts.checks.iter().filter(move |check| check.state == state);
+    list(&mut text, "done", with(State::Ok).map(|check| (check, None)));
+    list(&mut text, "needs root", with(State::Off).filter_map(|check| Some((check, Some(check.with_root?)))));
+    list(&mut text, "without root", with(State::Off).filter_map(|check| Some((check, Some(check.without_root?)))));
+    let unknown: Vec<&str> = with(State::Unknown).map(|check| check.what).collect();
+    if !unknown.is_empty() {
+        // Writing into a String cannot fail.
+        let _ =
+            writeln!(text, "\nnot visible here (usual in virtual machines and containers)\n  {}", unknown.join(", "));
     }
     text.push_str("\nperfrun changes no setting.\n");
     text
 }
 
-struct Finding {
-    text: String,
-    remedy: Option<&'static str>,
+fn list<'a>(text: &mut String, title: &str, items: impl Iterator<Item = (&'a Check, Option<&'a str>)>) {
+    let mut items = items.peekable();
+    if items.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(text, "\n{title}");
+    for (check, remedy) in items {
+        let _ = writeln!(text, "  {}: {}", check.what, check.found.as_deref().unwrap_or("unknown"));
+        if let Some(remedy) = remedy {
+            let _ = writeln!(text, "      {remedy}");
+        }
+    }
 }
 
 fn unknown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
 }
 
-fn facts(text: &mut String, host: &Host, runtime: &str, devices: &[(String, Option<String>)]) -> std::fmt::Result {
-    writeln!(text, "processor  {}", unknown(host.cpu.as_ref()))?;
-    writeln!(
-        text,
-        "           {} logical, {} cores usable (processors {}), quota {}, SMT {}",
+fn machine(ui: &Ui, text: &mut String, facts: &Facts<'_>) {
+    let host = facts.host;
+    let processors = format!(
+        "{} logical, {} cores usable (processors {}), quota {}, SMT {}",
         unknown(host.logical_cpus),
         unknown(host.allowed_cores),
         unknown(host.allowed_cpus.as_ref()),
@@ -49,71 +67,48 @@ fn facts(text: &mut String, host: &Host, runtime: &str, devices: &[(String, Opti
             Some(false) => "off",
             None => "unknown",
         }
-    )?;
-    writeln!(text, "threads    {} for cells whose variant sets none", host.default_threads())?;
+    );
     let memory = host.memory_bytes.map(crate::report::format::bytes);
-    writeln!(text, "memory     {}", unknown(memory))?;
-    writeln!(text, "system     {}, kernel {}", host.system, unknown(host.kernel.as_ref()))?;
-    writeln!(text, "runtime    {runtime}")?;
-    for (label, problem) in devices {
-        match problem {
-            None => writeln!(text, "device     {label}: usable")?,
-            Some(reason) => writeln!(text, "device     {reason}")?,
-        }
+    let mut say = |label: &str, line: &str| text.push_str(&ui.labelled_text(label, line));
+    say("processor", &unknown(host.cpu.as_ref()));
+    say("", &processors);
+    say("threads", &format!("{} for cells whose variant sets none", host.default_threads()));
+    say("memory", &unknown(memory));
+    say("system", &format!("{}, kernel {}", host.system, unknown(host.kernel.as_ref())));
+    say("runtime", facts.runtime);
+    for (label, problem) in &facts.devices {
+        say("device", &problem.map_or_else(|| format!("{label}: usable"), str::to_owned));
     }
-    Ok(())
 }
 
-fn findings(host: &Host, neighbours: &[Neighbour]) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut say = |text: String, remedy: Option<&'static str>| findings.push(Finding { text, remedy });
-    match host.clock_source.as_deref() {
-        Some(source @ ("tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page")) => {
-            say(format!("clock source {source}: cheap to read"), None);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(what: &'static str, state: State) -> Check {
+        Check {
+            what,
+            place: "/proc",
+            found: (state != State::Unknown).then(|| "found".to_owned()),
+            state,
+            code: None,
+            with_root: Some("command as root"),
+            without_root: Some("what anybody can do"),
         }
-        Some(source) => say(
-            format!("clock source {source}: reading it may take microseconds"),
-            Some("another machine type, or the boot option clocksource=tsc where the processor allows it"),
-        ),
-        None => say("clock source: unknown".to_owned(), None),
     }
-    match host.governor.as_deref() {
-        Some("performance") => say("governor: performance".to_owned(), None),
-        Some(other) => say(
-            format!("governor: {other}; clocks follow the load"),
-            Some("needs root: cpupower frequency-set -g performance; without: more runs"),
-        ),
-        None => say("governor: not visible here (usual in virtual machines)".to_owned(), None),
-    }
-    match host.turbo {
-        Some(true) => say(
-            "turbo is on: clocks depend on temperature and neighbours".to_owned(),
-            Some("needs root: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo (or 0 into cpufreq/boost)"),
-        ),
-        Some(false) => say("turbo: off".to_owned(), None),
-        None => {}
-    }
-    if host.virtual_machine == Some(true) {
-        say(
-            "a virtual machine: other guests may take time from it".to_owned(),
-            Some("without root: a dedicated instance, or more runs; blocks and pairs keep verdicts honest"),
+
+    #[test]
+    fn three_lists_and_what_cannot_be_seen() {
+        let checks = [check("good", State::Ok), check("bad", State::Off), check("hidden", State::Unknown)];
+        let host = crate::host::describe();
+        let facts = Facts { host: &host, runtime: "none", devices: vec![("cpu", None)], checks: &checks };
+        let text = describe(&Ui::detect(), &facts);
+        let lists = text.split_once("\ndone\n").map(|(_, lists)| lists).unwrap_or_default();
+        assert_eq!(
+            lists,
+            "  good: found\n\nneeds root\n  bad: found\n      command as root\n\nwithout root\n  bad: found\n      \
+             what anybody can do\n\nnot visible here (usual in virtual machines and containers)\n  hidden\n\n\
+             perfrun changes no setting.\n"
         );
     }
-    if host.aslr == Some(0) {
-        say(
-            "address-space randomisation is off: every run has the same layout, which is one sample of it".to_owned(),
-            Some("needs root: sysctl kernel.randomize_va_space=2"),
-        );
-    }
-    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
-    if neighbours.is_empty() {
-        say("nobody else uses the processor now".to_owned(), None);
-    } else {
-        let names: Vec<&str> = neighbours.iter().take(5).map(|neighbour| neighbour.name.as_str()).collect();
-        say(
-            format!("others use {used:.1} processors now: {}", names.join(", ")),
-            Some("without root: perfrun run --wait 5m waits for quiet"),
-        );
-    }
-    findings
 }

@@ -2,6 +2,7 @@
 
 pub mod calibration;
 pub mod doctor;
+pub mod explain;
 pub mod live;
 pub mod plan;
 pub mod proposal;

@@ -11,9 +11,11 @@ use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::{Command, PROTOCOL};
 use super::result::WorkerRun;
-use crate::backend::{CellRequest, Failure, FailureKind};
+use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind};
+use crate::kernel::Kernel;
 use crate::metric;
 use crate::printable::printable;
+use crate::probe::MachineState;
 
 /// The user asked twice to stop; the run in flight is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub struct Conversation<'a> {
     dialogue: Result<Dialogue<'a>, Failure>,
     heard: WorkerRun,
     kills_before: u64,
+    /// The machine before the worker was started.
+    before: MachineState,
+    /// The cell runs for real: a script has no surroundings.
+    is_real: bool,
     /// What was told and not listened to yet.
     told_slice: bool,
 }
@@ -34,8 +40,10 @@ impl<'a> Conversation<'a> {
     /// Starts a worker, which is given up after `patience` interrupts. If it cannot be started, the first step says so.
     pub fn start(launch: Launch, interrupts: &'a Interrupts, patience: u32) -> Self {
         let kills_before = out_of_memory_kills();
+        let before = MachineState::read(&Kernel::here());
         let dialogue = Dialogue::start(&launch, interrupts, patience);
-        Conversation { launch, dialogue, heard: WorkerRun::default(), kills_before, told_slice: false }
+        let heard = WorkerRun::default();
+        Conversation { launch, dialogue, heard, kills_before, before, is_real: false, told_slice: false }
     }
 
     /// Greets the worker and has it load a cell and run it once.
@@ -44,6 +52,7 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
+        self.is_real = matches!(request.backend, BackendRequest::Onnxruntime(_));
         self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
         if let Ok(dialogue) = &self.dialogue {
             let spawn = dialogue.started.elapsed().as_nanos() as f64;
@@ -100,7 +109,7 @@ impl<'a> Conversation<'a> {
     /// [`StoppedAtOnce`] if the user stopped it. Every other failure is data in the [`WorkerRun`].
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
-        let Conversation { launch, dialogue, mut heard, kills_before, .. } = self;
+        let Conversation { launch, dialogue, mut heard, kills_before, before, is_real, .. } = self;
         let (ended, log, spoke) = match dialogue {
             Ok(dialogue) => {
                 let spoke = dialogue.spoke;
@@ -109,6 +118,9 @@ impl<'a> Conversation<'a> {
             }
             Err(_) => (outcome, String::new(), false),
         };
+        if is_real {
+            heard.metrics.extend(MachineState::read(&Kernel::here()).since(&before));
+        }
         if !log.is_empty() {
             // The end of the log is in the run as well; a log that cannot be written loses nothing that counts.
             let _unwritable = fs::write(&launch.log, &log);

@@ -11,6 +11,7 @@ use super::protocol::Answer;
 use crate::backend::mock::ScriptedClock;
 use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind};
 use crate::clock::{Clock, ClockQuality, HostClock};
+use crate::kernel::Kernel;
 use crate::measure::Samples;
 use crate::measure::cold::Eviction;
 use crate::measure::sampler::Sampler;
@@ -18,7 +19,7 @@ use crate::measure::slice::take_slice;
 use crate::measure::stop::{self, Measured};
 use crate::measure::warm::{self, Warmed};
 use crate::metric;
-use crate::probe::Usage;
+use crate::probe::{OwnState, OwnTally, Usage};
 use crate::quantity::Nanos;
 use crate::spec::model::{MockStep, Stop, Warmup};
 
@@ -55,6 +56,8 @@ pub(super) struct Loaded {
     next_input: u32,
     cold: Option<Cold>,
     tally: Tally,
+    /// What happened around the counted samples so far.
+    surroundings: OwnTally,
 }
 
 /// What it takes to begin samples with cold caches.
@@ -123,7 +126,15 @@ impl Loaded {
             non_finite: outputs.iter().filter(|output| has_non_finite(output)).map(|o| o.name.clone()).collect(),
         };
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
-        let cell = Loaded { backend, clock, origin, next_input: 0, cold, tally: Tally::default() };
+        let cell = Loaded {
+            backend,
+            clock,
+            origin,
+            next_input: 0,
+            cold,
+            tally: Tally::default(),
+            surroundings: OwnTally::default(),
+        };
         Ok(JustLoaded { cell, values, ready })
     }
 
@@ -141,21 +152,36 @@ impl Loaded {
     /// Takes the counted samples of a run that is not cut into slices.
     pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<Measured, Failure> {
         self.backend.begin(MockStep::Measure);
+        let own = self.look();
         let before = self.backend.usage();
         let measured = stop::measure(&mut self.sampler(), rule, iterations)?;
         self.count(&measured.samples, iterations, before);
+        self.look_back(own);
         Ok(measured)
     }
 
     /// Takes counted samples for a while.
     pub(super) fn slice(&mut self, time: Nanos, most: u32, iterations: u32) -> Result<Samples, Failure> {
         self.backend.begin(MockStep::Measure);
+        let own = self.look();
         let before = self.backend.usage();
         let mut sampler = self.sampler();
         let samples = take_slice(&mut sampler, time, most, iterations)?;
         self.next_input = sampler.next_input();
         self.count(&samples, iterations, before);
+        self.look_back(own);
         Ok(samples)
+    }
+
+    /// This process before samples are taken; `None` with a script, which has no surroundings.
+    fn look(&self) -> Option<OwnState> {
+        matches!(self.clock, AnyClock::Host(_)).then(|| OwnState::before(&Kernel::here()))
+    }
+
+    fn look_back(&mut self, before: Option<OwnState>) {
+        if let Some(before) = before {
+            self.surroundings.add(&before, &Kernel::here());
+        }
     }
 
     /// Adds what some samples took.
@@ -172,7 +198,7 @@ impl Loaded {
     /// What the process used for the counted samples so far, by stored name. Where caches are emptied between samples,
     /// the processor worked for that too, so its time says nothing about the model.
     pub(super) fn used(&self) -> BTreeMap<String, f64> {
-        let mut values = BTreeMap::new();
+        let mut values = self.surroundings.metrics();
         let peak = match &self.cold {
             Some(cold) => cold.peak_resident_bytes,
             None => self.backend.usage().peak_resident_bytes,

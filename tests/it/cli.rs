@@ -235,3 +235,31 @@ fn doctor_answers_even_where_the_library_is_not_usable() {
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("NOT USABLE"));
 }
+
+#[test]
+fn doctor_has_its_lists_as_data_too() {
+    let place = Workplace::new();
+    let text = place.run(&["doctor"]).expect_code(0).stdout;
+    assert!(text.contains("\ndone\n") && text.ends_with("perfrun changes no setting.\n"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&place.run(&["doctor", "--json"]).expect_code(0).stdout).unwrap();
+    let checks = json["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| ["ok", "off", "unknown"].contains(&check["state"].as_str().unwrap())));
+    assert!(json["host"]["system"].is_string() && json["devices"].is_array());
+}
+
+#[test]
+fn words_are_explained_and_unknown_ones_are_met_with_the_nearest() {
+    let place = Workplace::new();
+    let explain = |word: &str| place.run(&["explain", word]).expect_code(0).stdout;
+    assert!(explain("W_STEAL").contains("hypervisor"));
+    assert!(explain("measure.warmup.min_time").contains("300ms"));
+    assert!(explain("peak_rss").contains("peak_rss_bytes"));
+    let list = place.run(&["explain"]).expect_code(0).stdout;
+    assert!(list.contains("E_AA_FAILED") && list.contains("variants.threads"), "{list}");
+    let json: serde_json::Value =
+        serde_json::from_str(&place.run(&["explain", "w_load", "--json"]).expect_code(0).stdout).unwrap();
+    assert_eq!((json["kind"].as_str(), json["severity"].as_str()), (Some("code"), Some("warn")));
+    let unknown = place.run(&["explain", "W_STAEL"]).expect_code(2);
+    assert!(unknown.stderr.contains("did you mean `W_STEAL`?"), "{}", unknown.stderr);
+}

@@ -30,6 +30,7 @@ fn schemas_are_current() {
 fn the_reference_is_current() {
     check_generated("docs/reference/spec.md", &perfrun::spec::reference_markdown());
     check_generated("docs/reference/spec-full.yaml", &perfrun::spec::full_example());
+    check_generated("docs/reference/codes.md", &perfrun::code::reference_markdown());
 }
 
 #[test]

@@ -99,6 +99,7 @@ fn threads(manifest: &Manifest) -> String {
 pub(super) fn environment(input: &Input<'_>) -> Vec<FactGroup> {
     let manifest = input.manifest;
     let mut groups = vec![FactGroup { title: "Machine".to_owned(), facts: machine(manifest) }];
+    groups.extend(super::surroundings::surroundings(input));
     groups.push(FactGroup { title: "Runtime".to_owned(), facts: runtime(input) });
     groups.push(FactGroup { title: "Origin".to_owned(), facts: origin(manifest) });
     groups
@@ -126,6 +127,7 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
         Fact::new("turbo", yes_no(host.turbo, "on", "off")),
         Fact::new("virtual machine", yes_no(host.virtual_machine, "yes", "no")),
         Fact::new("memory", host.memory_bytes.map_or_else(unknown, format::bytes)),
+        Fact::new("memory nodes", number(host.memory_nodes)),
         Fact::new("system", host.system.clone()),
         Fact::new("kernel", text(&host.kernel)),
         Fact::new("clock source", text(&host.clock_source)),
@@ -134,6 +136,10 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
             host.aslr.map_or_else(unknown, |level| if level == 0 { "off".to_owned() } else { format!("on ({level})") }),
         ),
         Fact::new("used by others before", format!("{:.1} processors", manifest.others_cpus)),
+        Fact::new(
+            "load before, one minute",
+            manifest.load.map_or_else(unknown, |load| format!("{:.2}", load.one_minute)),
+        ),
         Fact::new("machine id (hash)", host.machine.clone()),
     ]
 }

@@ -160,7 +160,9 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     // Before the record is complete runs are missing everywhere, and a notice says so.
     let lacks_runs = input.manifest.complete && completed < planned;
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs"));
-    let grave = summary.all_codes().keys().filter(|code| summary.severity(code) >= Severity::Warn).count();
+    // The number of runs says as much as the code for too few of them.
+    let codes = summary.all_codes().into_keys().filter(|code| *code != "W_FEW_RUNS");
+    let grave = codes.filter(|code| summary.severity(code) >= Severity::Warn).count();
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
     let parts: Vec<String> = runs.into_iter().chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))

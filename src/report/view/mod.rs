@@ -9,6 +9,7 @@ mod environment;
 mod headline;
 mod methods;
 mod notices;
+mod surroundings;
 mod tables;
 
 use crate::printable::printable;
@@ -173,8 +174,8 @@ pub struct WarningView {
     pub effect: String,
     /// What to do.
     pub remedy: String,
-    /// How many cells and runs, and which.
-    pub cells: String,
+    /// How many cells and runs, and which; or what was found on the machine.
+    pub place: String,
 }
 
 /// The table that answers the question.

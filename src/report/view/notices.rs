@@ -6,13 +6,10 @@ use crate::plan::Skip;
 use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
-use crate::summary::FailureCount;
+use crate::summary::{FailureCount, RecordCode, record_codes};
 
 /// More cells than these are counted instead of named.
 const MOST_NAMED: usize = 6;
-
-/// From this share of the processors on, the work of others is told (MEASUREMENT 8.1).
-const LOAD: f64 = 0.1;
 
 /// All notices of a record.
 pub(super) fn notices(input: &Input<'_>) -> Notices {
@@ -140,7 +137,8 @@ fn warnings(input: &Input<'_>) -> Vec<WarningView> {
     let mut codes: Vec<&str> = cells.iter().flat_map(|cell| cell.all_codes().into_keys()).collect();
     codes.sort_unstable();
     codes.dedup();
-    let mut seen: Vec<Seen<'_>> = codes.into_iter().map(|code| Seen::new(input, code)).collect();
+    let mut seen: Vec<Seen<'_>> = codes.into_iter().map(|code| Seen::in_cells(input, code)).collect();
+    seen.extend(record_codes(input.manifest).into_iter().map(Seen::on_machine));
     seen.sort_by_key(|seen| (std::cmp::Reverse(seen.severity), code::rank(seen.code)));
     seen.into_iter().map(|seen| seen.view(input)).collect()
 }
@@ -150,17 +148,29 @@ struct Seen<'a> {
     code: &'a str,
     /// The gravest that it is in any cell.
     severity: Severity,
-    /// The cells that carry it, or that have runs that do, with the number of those runs.
-    cells: Vec<(usize, Option<u32>)>,
+    place: Seat,
+}
+
+/// What carries a code.
+enum Seat {
+    /// The record as a whole, with what was found.
+    Machine(String),
+    /// These cells, or runs of theirs with their number.
+    Cells(Vec<(usize, Option<u32>)>),
 }
 
 impl<'a> Seen<'a> {
-    fn new(input: &Input<'_>, code: &'a str) -> Self {
+    fn on_machine(code: RecordCode) -> Self {
+        let severity = code::by_name(code.code).map_or(Severity::Warn, |code| code.severity);
+        Seen { code: code.code, severity, place: Seat::Machine(code.found) }
+    }
+
+    fn in_cells(input: &Input<'_>, code: &'a str) -> Self {
         let cells = input.summary.cells.iter().enumerate();
         let cells: Vec<(usize, Option<u32>)> =
             cells.filter_map(|(index, cell)| Some((index, *cell.all_codes().get(code)?))).collect();
         let severity = cells.iter().map(|(index, _)| input.summary.cells[*index].severity(code)).max();
-        Seen { code, severity: severity.unwrap_or(Severity::Warn), cells }
+        Seen { code, severity: severity.unwrap_or(Severity::Warn), place: Seat::Cells(cells) }
     }
 
     fn view(&self, input: &Input<'_>) -> WarningView {
@@ -173,43 +183,42 @@ impl<'a> Seen<'a> {
             meaning: text.map_or("This version of perfrun does not know the code.", |text| text.meaning).to_owned(),
             effect: or_nothing(text.map(|text| text.effect)),
             remedy: or_nothing(text.map(|text| text.remedy)),
-            cells: self.cells(input),
+            place: match &self.place {
+                Seat::Machine(found) => format!("the whole record: {found}"),
+                Seat::Cells(cells) => carriers(input, cells),
+            },
         }
     }
+}
 
-    /// `2 of 12 cells, 3 of 20 runs: a/b1/fp32/cpu, b/b1/fp32/cpu`: the sum first, so that one code is one line.
-    fn cells(&self, input: &Input<'_>) -> String {
-        let plan = &input.manifest.plan;
-        let measured = input.summary.cells.iter().filter(|cell| cell.runs.completed > 0).count();
-        let all = self.cells.len() == measured && measured > 1;
-        let mut text = match (self.cells.len(), measured) {
-            (_, 1) => String::new(),
-            (_, measured) if all => format!("all {measured} cells"),
-            (with, measured) => format!("{with} of {}", count(measured as u64, "cell")),
-        };
-        let runs: Vec<u32> = self.cells.iter().filter_map(|(_, runs)| *runs).collect();
-        if !runs.is_empty() {
-            let with: u32 = runs.iter().sum();
-            let of: u32 = self.cells.iter().map(|(index, _)| input.summary.cells[*index].runs.completed).sum();
-            let separator = if text.is_empty() { "" } else { ", " };
-            text = format!("{text}{separator}{with} of {}", count(u64::from(of), "run"));
-        }
-        if all {
-            return text;
-        }
-        let names: Vec<String> = self.cells.iter().map(|(index, _)| plan.path(&plan.cells[*index])).collect();
-        if text.is_empty() { named(&names) } else { format!("{text}: {}", named(&names)) }
+/// `2 of 12 cells, 3 of 20 runs: a/b1/fp32/cpu, b/b1/fp32/cpu`: the sum first, so that one code is one line.
+fn carriers(input: &Input<'_>, cells: &[(usize, Option<u32>)]) -> String {
+    let plan = &input.manifest.plan;
+    let measured = input.summary.cells.iter().filter(|cell| cell.runs.completed > 0).count();
+    let is_everywhere = cells.len() == measured;
+    let mut parts = Vec::new();
+    match measured {
+        1 => {}
+        2 if is_everywhere => parts.push("both cells".to_owned()),
+        measured if is_everywhere => parts.push(format!("all {measured} cells")),
+        measured => parts.push(format!("{} of {}", cells.len(), count(measured as u64, "cell"))),
     }
+    let runs: Vec<u32> = cells.iter().filter_map(|(_, runs)| *runs).collect();
+    if !runs.is_empty() {
+        let of: u32 = cells.iter().map(|(index, _)| input.summary.cells[*index].runs.completed).sum();
+        parts.push(format!("{} of {}", runs.iter().sum::<u32>(), count(u64::from(of), "run")));
+    }
+    let sum = parts.join(", ");
+    if is_everywhere && measured > 1 {
+        return sum;
+    }
+    let names: Vec<String> = cells.iter().map(|(index, _)| plan.path(&plan.cells[*index])).collect();
+    if sum.is_empty() { named(&names) } else { format!("{sum}: {}", named(&names)) }
 }
 
 fn remarks(input: &Input<'_>) -> Vec<String> {
     let manifest = input.manifest;
     let mut remarks = Vec::new();
-    let cpus = manifest.host.logical_cpus.map_or(1.0, f64::from);
-    if manifest.others_cpus >= LOAD * cpus {
-        let used = format!("{:.1} of {cpus} processors", manifest.others_cpus);
-        remarks.push(format!("Other processes used {used} just before the record began: times are larger and noisier than on a quiet machine."));
-    }
     for selector in &manifest.plan.product.idle_selectors {
         remarks.push(format!("`matrix`: {selector} matched nothing."));
     }

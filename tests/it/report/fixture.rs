@@ -384,6 +384,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         core_sets: None,
         iterations: vec![1; plan.groups.len()],
         others_cpus: 0.0,
+        load: None,
         sessions: vec![Session {
             started: "2026-11-20T10:11:12Z".to_owned(),
             boot: Some("5ad0c0de".to_owned()),
@@ -411,6 +412,7 @@ fn host() -> Host {
         turbo: Some(true),
         virtual_machine: Some(true),
         memory_bytes: Some(33_285_996_544),
+        memory_nodes: Some(1),
         system: "linux x86_64".to_owned(),
         kernel: Some("6.8.0-1021".to_owned()),
         clock_source: Some("tsc".to_owned()),

@@ -67,7 +67,7 @@ pub const CODES: &[Code] = &[
     code(
         "W_LOAD",
         Warn,
-        "Other processes used more than a tenth of the machine just before the record began.",
+        "Others used more than a tenth of the machine just before the record began.",
         "Times are larger and noisier than on a quiet machine; pairs within blocks keep verdicts honest.",
         "Stop them, or let `perfrun run --wait 5m` wait for quiet; `require: { quiet: true }` refuses to measure.",
     ),
@@ -109,8 +109,8 @@ pub const CODES: &[Code] = &[
     code(
         "W_SWAP",
         Warn,
-        "Memory ran short: pages moved between memory and disk during the run, or the control group reached its limit.",
-        "Samples wait for the disk.",
+        "Pages moved between memory and disk during the run, or the control group reached its memory limit.",
+        "Some samples waited for the disk; a page or two touch a tail, many touch everything.",
         "Free memory, use a smaller input, or set `measure.inputs` to less.",
     ),
     code(

@@ -6,6 +6,7 @@
 pub mod batching;
 pub mod cold;
 pub mod sampler;
+pub mod settle;
 pub mod slice;
 pub mod stop;
 pub mod warm;

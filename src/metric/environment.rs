@@ -84,13 +84,6 @@ pub const PREEMPTIONS: Metric = environment(
     PerSecond,
     "involuntary context switches per second and busy thread of the worker while sampling",
 );
-/// Moves between processors.
-pub const MIGRATIONS: Metric = environment(
-    "migrations_per_s",
-    "migrations",
-    PerSecond,
-    "moves between processors per second and busy thread of the worker while sampling",
-);
 /// The processor's clock.
 pub const CLOCK: Metric = environment(
     "clock_cycles_per_s",
@@ -130,7 +123,6 @@ pub const ENVIRONMENT: &[Metric] = &[
     PRESSURE_MEMORY,
     PRESSURE_IO,
     PREEMPTIONS,
-    MIGRATIONS,
     SHARED_CORES,
     MEMORY_NODES,
     QUOTA_STOPS,

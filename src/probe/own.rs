@@ -88,9 +88,8 @@ fn metrics_over(before: &OwnState, seconds: f64, kernel: &Kernel) -> BTreeMap<St
     let change = before.clock.zip(clock).map(|(before, after)| (after / before - 1.0).abs());
     let faults = risen(before.major_faults, major_faults(kernel));
     let nodes = kernel.allowed_cpus().and_then(|cpus| kernel.memory_nodes(&cpus));
-    let values: [(Metric, Option<f64>); 7] = [
+    let values: [(Metric, Option<f64>); 6] = [
         (metric::PREEMPTIONS, per_busy_thread(|thread| thread.preemptions)),
-        (metric::MIGRATIONS, per_busy_thread(|thread| thread.migrations)),
         (metric::MAJOR_FAULTS, faults.map(|faults| faults as f64)),
         (metric::CLOCK, clock),
         (metric::CLOCK_CHANGE, change.filter(|change| change.is_finite())),
@@ -146,9 +145,7 @@ mod tests {
         assert_eq!(found[metric::CLOCK.name], 2.7e9);
         assert!((found[metric::CLOCK_CHANGE.name] - 0.1).abs() < 1e-12);
         assert_eq!(found[metric::MEMORY_NODES.name], 2.0);
-        for unknown in [metric::MIGRATIONS, metric::SHARED_CORES] {
-            assert!(!found.contains_key(unknown.name), "{} is unknown, not zero", unknown.name);
-        }
+        assert!(!found.contains_key(metric::SHARED_CORES.name), "the topology is unknown, not zero");
     }
 
     #[test]

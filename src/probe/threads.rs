@@ -10,6 +10,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// A thread that used this share of the time was busy.
 const BUSY: f64 = 0.1;
 
+/// Looking at a thread takes about 20 us; so many keep a look below two milliseconds.
+const MOST_THREADS: usize = 64;
+
 /// A thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Thread {
@@ -19,15 +22,14 @@ pub(super) struct Thread {
     pub(super) cpu: Option<u32>,
     /// Involuntary context switches.
     pub(super) preemptions: Option<u64>,
-    /// Moves between processors.
-    pub(super) migrations: Option<u64>,
 }
 
-/// All threads of this process by id.
+/// The threads of this process by id; of very many those that began first, which are the runtime's pool.
 pub(super) fn read(kernel: &Kernel) -> BTreeMap<u32, Thread> {
     let folder = "proc/self/task";
-    let ids = kernel.names(folder).into_iter().filter_map(|name| name.parse::<u32>().ok());
-    ids.filter_map(|id| Some((id, thread(kernel, &format!("{folder}/{id}"))?))).collect()
+    let mut ids: Vec<u32> = kernel.names(folder).iter().filter_map(|name| name.parse().ok()).collect();
+    ids.sort_unstable();
+    ids.into_iter().take(MOST_THREADS).filter_map(|id| Some((id, thread(kernel, &format!("{folder}/{id}"))?))).collect()
 }
 
 /// `None` where the thread has ended meanwhile.
@@ -38,12 +40,10 @@ fn thread(kernel: &Kernel, folder: &str) -> Option<Thread> {
     let field = |number: usize| fields.get(number - 3).copied();
     let ticks = |number: usize| field(number)?.parse::<u64>().ok();
     let status = kernel.text(&format!("{folder}/status"));
-    let sched = kernel.text(&format!("{folder}/sched"));
     Some(Thread {
         ticks: ticks(14)? + ticks(15)?,
         cpu: field(39).and_then(|cpu| cpu.parse().ok()),
         preemptions: status.and_then(|text| number_behind(&text, "nonvoluntary_ctxt_switches")),
-        migrations: sched.and_then(|text| number_behind(&text, "se.nr_migrations")),
     })
 }
 
@@ -89,11 +89,10 @@ mod tests {
         let fake = FakeKernel::with(&[
             ("proc/self/task/7/stat", &stat(30, 12, 5)),
             ("proc/self/task/7/status", "voluntary_ctxt_switches:\t9\nnonvoluntary_ctxt_switches:\t4\n"),
-            ("proc/self/task/7/sched", "b (7, #threads: 1)\n---\nse.nr_migrations     :     6\n"),
             ("proc/self/task/8/status", "half of a thread\n"),
         ]);
         let threads = read(&fake.kernel());
-        let expected = Thread { ticks: 42, cpu: Some(5), preemptions: Some(4), migrations: Some(6) };
+        let expected = Thread { ticks: 42, cpu: Some(5), preemptions: Some(4) };
         assert_eq!(threads, BTreeMap::from([(7, expected)]));
     }
 

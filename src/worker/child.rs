@@ -127,9 +127,12 @@ impl Worker {
             }
             Command::Measure { rule, iterations } => {
                 let cell = self.cell()?;
-                let measured = cell.measure(rule, iterations.max(1))?;
+                let (settled, measured) = cell.measure(rule, iterations.max(1))?;
                 let (values, output_hash) = (cell.used(), cell.check()?);
                 self.answer(&Answer::Metrics { values })?;
+                if !settled.is_empty() {
+                    self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: settled })?;
+                }
                 self.answer(&Answer::Samples { phase: "measure".to_owned(), columns: measured.samples })?;
                 Ok(Answer::Done { warmup: None, stop: Some(measured.reason), output_hash: Some(output_hash) })
             }

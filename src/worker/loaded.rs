@@ -15,6 +15,7 @@ use crate::kernel::Kernel;
 use crate::measure::Samples;
 use crate::measure::cold::Eviction;
 use crate::measure::sampler::Sampler;
+use crate::measure::settle::settle;
 use crate::measure::slice::take_slice;
 use crate::measure::stop::{self, Measured};
 use crate::measure::warm::{self, Warmed};
@@ -52,6 +53,8 @@ pub(super) struct Loaded {
     clock: AnyClock,
     /// Clock reading at the start of the first inference.
     origin: u64,
+    /// Duration of the last sample of the warm-up.
+    sample_ns: u64,
     /// Input set of the next counted sample.
     next_input: u32,
     cold: Option<Cold>,
@@ -126,10 +129,12 @@ impl Loaded {
             non_finite: outputs.iter().filter(|output| has_non_finite(output)).map(|o| o.name.clone()).collect(),
         };
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
+        let sample_ns = first - origin;
         let cell = Loaded {
             backend,
             clock,
             origin,
+            sample_ns,
             next_input: 0,
             cold,
             tally: Tally::default(),
@@ -146,18 +151,30 @@ impl Loaded {
     /// Runs until steady.
     pub(super) fn warm(&mut self, rule: Warmup, at_least: Nanos, iterations: u32) -> Result<Warmed, Failure> {
         self.backend.begin(MockStep::Warmup);
-        warm::warm(&mut self.sampler(), rule, at_least, iterations)
+        let warmed = warm::warm(&mut self.sampler(), rule, at_least, iterations)?;
+        self.sample_ns = warmed.samples.duration_ns.last().copied().unwrap_or(self.sample_ns);
+        Ok(warmed)
     }
 
-    /// Takes the counted samples of a run that is not cut into slices.
-    pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<Measured, Failure> {
+    /// Takes the counted samples of a run that is not cut into slices, after those that belong to the warm-up still.
+    pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<(Samples, Measured), Failure> {
         self.backend.begin(MockStep::Measure);
         let own = self.look();
+        let settled = self.settle(iterations)?;
         let before = self.backend.usage();
         let measured = stop::measure(&mut self.sampler(), rule, iterations)?;
         self.count(&measured.samples, iterations, before);
         self.look_back(own);
-        Ok(measured)
+        Ok((settled, measured))
+    }
+
+    /// Makes up for the pause before this step. A script has no caches, and with cold ones every sample pauses.
+    fn settle(&mut self, iterations: u32) -> Result<Samples, Failure> {
+        if matches!(self.clock, AnyClock::Scripted(_)) || self.cold.is_some() {
+            return Ok(Samples::default());
+        }
+        let sample_ns = self.sample_ns;
+        settle(&mut self.sampler(), sample_ns, iterations)
     }
 
     /// Takes counted samples for a while.

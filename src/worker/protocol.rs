@@ -97,7 +97,7 @@ pub enum Answer {
         /// Outputs that hold NaN or infinity, by name.
         non_finite: Vec<String>,
     },
-    /// Raw samples of the step.
+    /// Raw samples of the step; those of one phase may come in several parts.
     Samples {
         /// `warmup` or `measure`.
         phase: String,

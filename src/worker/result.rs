@@ -54,7 +54,7 @@ impl WorkerRun {
             }
             Answer::Samples { phase, columns } => {
                 match phase.as_str() {
-                    "warmup" => self.warmup = columns,
+                    "warmup" => self.warmup.append(columns),
                     _ => self.measured.append(columns),
                 }
                 false

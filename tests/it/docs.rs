@@ -34,6 +34,14 @@ fn the_reference_is_current() {
 }
 
 #[test]
+fn every_metric_is_in_the_reference() {
+    let record = std::fs::read_to_string(root().join("docs/reference/record.md")).unwrap();
+    for metric in perfrun::metric::METRICS.iter().chain(perfrun::metric::ENVIRONMENT) {
+        assert!(record.contains(&format!("`{}`", metric.name)), "record.md does not have {}", metric.name);
+    }
+}
+
+#[test]
 fn every_experiment_is_valid() {
     let specs: Vec<PathBuf> = WalkDir::new(root().join("experiments"))
         .into_iter()

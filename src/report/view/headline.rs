@@ -14,6 +14,9 @@ use crate::summary::CellSummary;
 /// More compared entries than these stand below each other: such a table would be wider than any page.
 const MOST_COLUMNS: usize = 5;
 
+/// A code that fewer than one in so many runs carry is not told beside the number.
+const RARE: u32 = 5;
+
 /// The table for this record.
 pub(super) fn headline(input: &Input<'_>) -> Headline {
     let plan = &input.manifest.plan;
@@ -154,15 +157,21 @@ fn why_invalid(summary: &CellSummary) -> Option<&str> {
     })
 }
 
+/// Whether a code tells this row from others: one that a single run carries, or every row, says nothing about it.
+fn sets_apart(input: &Input<'_>, summary: &CellSummary, (code, runs): (&str, Option<u32>)) -> bool {
+    // The number of runs says as much as the code for too few of them.
+    let is_said = code == "W_FEW_RUNS";
+    let is_rare = runs.is_some_and(|runs| runs * RARE < summary.runs.completed);
+    summary.severity(code) >= Severity::Warn && !is_said && !is_rare && !super::notices::is_everywhere(input, code)
+}
+
 /// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
 fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let (completed, planned) = (summary.runs.completed, input.manifest.plan.runs);
     // Before the record is complete runs are missing everywhere, and a notice says so.
     let lacks_runs = input.manifest.complete && completed < planned;
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs"));
-    // The number of runs says as much as the code for too few of them.
-    let codes = summary.all_codes().into_keys().filter(|code| *code != "W_FEW_RUNS");
-    let grave = codes.filter(|code| summary.severity(code) >= Severity::Warn).count();
+    let grave = summary.all_codes().into_iter().filter(|code| sets_apart(input, summary, *code)).count();
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
     let parts: Vec<String> = runs.into_iter().chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -17,7 +17,7 @@ pub(super) fn notices(input: &Input<'_>) -> Notices {
     let invalid = Severity::Invalid.name();
     Notices {
         partial: partial(input),
-        counts: counts(input, warnings.len()),
+        counts: counts(input, &warnings),
         skipped: skipped(input),
         failures: failures(input),
         not_run: not_run(input),
@@ -54,7 +54,7 @@ fn partial(input: &Input<'_>) -> Vec<String> {
     sentences
 }
 
-fn counts(input: &Input<'_>, warnings: usize) -> String {
+fn counts(input: &Input<'_>, warnings: &[WarningView]) -> String {
     let cells = &input.manifest.plan.cells;
     let skipped = cells.iter().filter(|cell| cell.skip.is_some()).count();
     let failed =
@@ -74,7 +74,16 @@ fn counts(input: &Input<'_>, warnings: usize) -> String {
         let others = if failed == 0 { "" } else { " of other cells" };
         parts.push(format!("{}{others} failed", count(some, "run")));
     }
-    parts.push(if warnings == 0 { "no warnings".to_owned() } else { count(warnings as u64, "kind") + " of warning" });
+    parts.push(match warnings.len() {
+        0 => "no warnings".to_owned(),
+        kinds => count(kinds as u64, "kind") + " of warning",
+    });
+    let everywhere = warnings.iter().filter(|warning| is_everywhere(input, &warning.code)).count();
+    match everywhere {
+        0 => {}
+        all if all == warnings.len() => parts.push("in every cell".to_owned()),
+        some => parts.push(format!("{some} of them in every cell")),
+    }
     let text = parts.join(", ");
     let (head, tail) = text.split_at(1);
     head.to_uppercase() + tail + "."
@@ -141,6 +150,12 @@ fn warnings(input: &Input<'_>) -> Vec<WarningView> {
     seen.extend(record_codes(input.manifest).into_iter().map(Seen::on_machine));
     seen.sort_by_key(|seen| (std::cmp::Reverse(seen.severity), code::rank(seen.code)));
     seen.into_iter().map(|seen| seen.view(input)).collect()
+}
+
+/// Whether every one of several measured cells carries a code, so that it tells none from another.
+pub(super) fn is_everywhere(input: &Input<'_>, code: &str) -> bool {
+    let measured = || input.summary.cells.iter().filter(|cell| cell.runs.completed > 0);
+    measured().nth(1).is_some() && measured().all(|cell| cell.all_codes().contains_key(code))
 }
 
 /// Where a code was seen.

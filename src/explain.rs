@@ -179,6 +179,25 @@ mod tests {
     }
 
     #[test]
+    fn remedies_name_keys_that_there_are() {
+        let keys: Vec<String> = topics().keys;
+        let mut named = 0;
+        for code in CODES {
+            let quoted = [code.meaning, code.effect, code.remedy]
+                .into_iter()
+                .flat_map(|text| text.split('`').skip(1).step_by(2));
+            for word in
+                quoted.filter(|word| word.contains('.') && !word.contains(' ')).map(|word| word.trim_end_matches(':'))
+            {
+                // A setting of the kernel has dots too.
+                assert!(word.starts_with("kernel.") || keys.iter().any(|key| key == word), "{}: {word}", code.code);
+                named += 1;
+            }
+        }
+        assert!(named > 5);
+    }
+
+    #[test]
     fn unknown_words_name_the_nearest() {
         let near = |word: &str| explain(word).unwrap_err().near;
         assert_eq!(near("W_STAEL"), ["W_STEAL"]);

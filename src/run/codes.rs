@@ -114,6 +114,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_noisy_above_two_percent_and_throttled_above_nothing() {
+        let noisy = |steal| run(Arm::Main, &[(metric::STEAL, steal)]).is_noisy();
+        assert_eq!((noisy(0.02), noisy(0.021)), (false, true));
+        let throttled = |events| run(Arm::Main, &[(metric::THROTTLE_EVENTS, events)]).was_throttled();
+        assert_eq!((throttled(0.0), throttled(1.0)), (false, true));
+        assert!(!run(Arm::Main, &[]).is_noisy() && !run(Arm::Main, &[]).was_throttled());
+    }
+
+    #[test]
     fn samples_have_codes_of_their_own() {
         let mut samples = vec![100.0; 99];
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);

@@ -204,6 +204,11 @@ impl StoredRun {
         self.metrics.get(metric::STEAL.name).is_some_and(|share| *share > NOISY)
     }
 
+    /// Whether a processor slowed down for heat or power during the run, so that the next block had better wait.
+    pub fn was_throttled(&self) -> bool {
+        self.metrics.get(metric::THROTTLE_EVENTS.name).is_some_and(|events| *events > 0.0)
+    }
+
     /// The name shared by the run's journal file and log.
     pub fn stem(cell: CellId, arm: Arm, run: u32) -> String {
         format!("{cell}-{}-{run}", arm.name())

@@ -154,3 +154,82 @@ impl CellSummary {
         interval.is_some_and(|(value, interval)| (interval.high - interval.low) / 2.0 <= NARROW * value)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::metric::LATENCY;
+    use crate::store::{Arm, Outcome};
+    use crate::summary::{MetricSummary, RunCounts};
+
+    fn runs(medians: &[f64], steal: f64) -> Vec<StoredRun> {
+        let cell = "0123456789abcdef".parse().unwrap();
+        let run = |(number, median): (usize, &f64)| {
+            let mut run = StoredRun::not_started(cell, Arm::Main, number as u32, 0, Outcome::Completed);
+            run.metrics.insert(LATENCY.name.to_owned(), *median);
+            run.metrics.insert(metric::STEAL.name.to_owned(), steal * number as f64);
+            run
+        };
+        medians.iter().enumerate().map(run).collect()
+    }
+
+    fn findings(medians: &[f64]) -> Findings {
+        let runs = runs(medians, 0.01);
+        Findings::of(&runs.iter().collect::<Vec<_>>(), false)
+    }
+
+    fn summary(warnings: &[(&str, u32)], half_width: f64) -> CellSummary {
+        let mut estimate = crate::stats::mean_interval(&[1.0], 0.95).unwrap();
+        estimate.interval = Some(crate::stats::Interval { low: 1.0 - half_width, high: 1.0 + half_width });
+        CellSummary {
+            id: "0123456789abcdef".parse().unwrap(),
+            runs: RunCounts { completed: 10, ..RunCounts::default() },
+            metrics: BTreeMap::from([(LATENCY.name.to_owned(), MetricSummary { estimate, per_run: Vec::new() })]),
+            latency: None,
+            failures: Vec::new(),
+            warnings: warnings.iter().map(|(code, runs)| ((*code).to_owned(), *runs)).collect(),
+            output_hash: None,
+            iterations: 1,
+            dynamic_outputs: false,
+            nodes: BTreeMap::new(),
+            slices: Default::default(),
+            findings: Findings { codes: vec!["W_BIMODAL_RUNS".to_owned()], ..Findings::default() },
+        }
+    }
+
+    #[test]
+    fn few_runs_and_runs_in_groups_are_codes_of_the_cell() {
+        assert_eq!(findings(&[1.0, 1.001, 0.999]).codes, ["W_FEW_RUNS"]);
+        assert_eq!(findings(&[1.0, 1.01, 0.99, 1.0, 1.005]).codes, [""; 0]);
+        let apart = findings(&[1.0, 1.001, 0.999, 1.0005, 1.05, 1.051, 1.049, 1.0505]);
+        assert_eq!(apart.codes, ["W_BIMODAL_RUNS"]);
+        assert_eq!(apart.run_groups.map(|groups| (groups.low_runs, groups.high_runs)), Some((4, 4)));
+        assert_eq!(findings(&[1.0, 1.0, 1.01, 1.02, 1.2]).codes, ["W_BIMODAL_RUNS"], "more than a tenth apart");
+        assert_eq!(findings(&[]).codes, [""; 0]);
+    }
+
+    #[test]
+    fn what_runs_met_is_summed_up() {
+        let found = findings(&[1.0; 5]);
+        assert_eq!(found.environment["steal_ratio"], Spread { low: 0.0, median: 0.02, high: 0.04 });
+        assert_eq!(found.noisy_runs, 2);
+        assert!(!found.environment.contains_key("major_faults"), "unknown is not zero");
+    }
+
+    #[test]
+    fn severity_depends_on_the_cell() {
+        let severity = |code: &str, runs, half_width| summary(&[(code, runs)], half_width).severity(code);
+        assert_eq!(severity("W_PRECISION_NOT_REACHED", 10, 0.009), Severity::Info);
+        assert_eq!(severity("W_PRECISION_NOT_REACHED", 10, 0.02), Severity::Warn);
+        assert_eq!(severity("W_NO_STEADY_STATE", 5, 0.02), Severity::Warn);
+        assert_eq!(severity("W_NO_STEADY_STATE", 6, 0.02), Severity::Block);
+        assert_eq!(severity("W_OF_LATER", 1, 0.02), Severity::Warn);
+    }
+
+    #[test]
+    fn codes_of_runs_and_of_the_cell_stand_together() {
+        let summary = summary(&[("W_DRIFT", 3)], 0.02);
+        assert_eq!(summary.all_codes(), BTreeMap::from([("W_BIMODAL_RUNS", None), ("W_DRIFT", Some(3))]));
+    }
+}

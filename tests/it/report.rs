@@ -272,6 +272,29 @@ fn outputs_that_are_not_finite_have_no_number() {
 }
 
 #[test]
+fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
+    let axes = Axes { models: &["m"], batches: &[1, 8], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
+    let mut fixture = Fixture::new("steal", &axes, |_| usual(1e6, 80));
+    for path in ["m/b1/a/cpu", "m/b1/b/cpu", "m/b8/a/cpu", "m/b8/b/cpu"] {
+        fixture.measured(path, "steal_ratio", if path == "m/b8/b/cpu" { 0.03 } else { 0.001 });
+        fixture.measured(path, "pressure_cpu_ratio", 0.01);
+    }
+    fixture.warn("m/b8/b/cpu", "W_STEAL", 8);
+    fixture.warn("m/b1/a/cpu", "W_DRIFT", 1);
+    let rendered = fixture.summarized().render();
+    let markdown = rendered.markdown;
+    assert!(markdown.contains("| steal | median 0.1 %, up to 3 % in m/b8/b/cpu |"), "{markdown}");
+    assert!(!markdown.contains("CPU pressure"), "nothing rests on it");
+    assert!(markdown.contains("**W_STEAL** (warning) in 1 of 4 cells, 8 of 8 runs: m/b8/b/cpu."), "{markdown}");
+    assert!(markdown.contains("2 kinds of warning"));
+    // One run of eight says nothing about the row.
+    assert_eq!(markdown.matches("(1 warning)").count(), 1, "{markdown}");
+    let json: serde_json::Value = serde_json::from_str(&rendered.json).unwrap();
+    assert_eq!(json["summary"]["cells"][3]["findings"]["noisy_runs"], 8);
+    assert!(json["summary"]["cells"][3]["metrics"].get("steal_ratio").is_none());
+}
+
+#[test]
 fn a_report_is_written_whole_and_replaces_an_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
     let formats = [Format::Markdown, Format::Html, Format::Json];

@@ -283,6 +283,14 @@ impl Fixture {
         }
     }
 
+    /// Sets a metric of every run of a cell.
+    pub(super) fn measured(&mut self, path: &str, metric: &str, value: f64) {
+        let id = self.manifest.plan.cells[self.cell(path)].id;
+        for run in self.runs.iter_mut().filter(|run| run.cell == id) {
+            run.metrics.insert(metric.to_owned(), value);
+        }
+    }
+
     pub(super) fn warn(&mut self, path: &str, code: &str, runs: u32) {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id && run.run < runs) {

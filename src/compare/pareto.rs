@@ -34,6 +34,9 @@ pub struct Tradeoff {
     pub metrics: Vec<MetricReference>,
     /// Every cell that is to be run, in plan order.
     pub points: Vec<Point>,
+    /// There is something to weigh: of two cells that nothing dominates, one is better by one metric, and the other by
+    /// another.
+    pub is_open: bool,
 }
 
 /// One cell among those that could stand in for it.
@@ -67,14 +70,6 @@ pub enum Place {
         /// Why.
         why: Unfit,
     },
-}
-
-impl Tradeoff {
-    /// Whether there is something to weigh: at least two cells that may be on the frontier.
-    pub fn is_open(&self) -> bool {
-        let may_be = |point: &&Point| matches!(point.place, Place::Frontier | Place::WithinNoise);
-        self.points.iter().filter(may_be).count() > 1
-    }
 }
 
 /// The two metrics that a report weighs: what the question names first, else latency and peak memory.
@@ -127,11 +122,13 @@ impl Set<'_> {
         }
         let fit_cells: Vec<usize> = fit.iter().map(|point| points[*point].cell).collect();
         let memberships = self.memberships(&fit_cells);
-        for (position, (point, place)) in fit.iter().zip(self.places(&fit_cells)).enumerate() {
+        let places = self.places(&fit_cells);
+        let is_open = self.is_open(&fit_cells, &places);
+        for (position, (point, place)) in fit.iter().zip(places).enumerate() {
             points[*point].place = place;
             points[*point].membership = memberships.get(position).copied().flatten();
         }
-        Some(Tradeoff { metrics: self.metrics.to_vec(), points })
+        Some(Tradeoff { metrics: self.metrics.to_vec(), points, is_open })
     }
 
     /// A point whose place is not known yet.
@@ -161,10 +158,7 @@ impl Set<'_> {
         let values: Vec<Vec<Option<f64>>> =
             cells.iter().map(|cell| self.metrics.iter().map(|metric| value(cell, metric)).collect()).collect();
         let front = frontier(&values, &self.objectives());
-        let verdict = |one: usize, other: usize, metric: usize| {
-            let comparison = verdict_between(self.summary, cells[other], cells[one], self.metrics[metric], self.terms);
-            comparison.map_or(Verdict::Inconclusive, |comparison| comparison.verdict)
-        };
+        let verdict = |one: usize, other: usize, metric: usize| self.verdict(cells[one], cells[other], metric);
         let classes = classify(&front, self.metrics.len(), verdict);
         let place = |class: ParetoClass| match class {
             ParetoClass::Frontier => Place::Frontier,
@@ -176,6 +170,23 @@ impl Set<'_> {
             ParetoClass::Excluded => Place::LeftOut { why: Unfit::NoValue },
         };
         classes.into_iter().map(place).collect()
+    }
+
+    /// The verdict on one cell against another by the metric of this index.
+    fn verdict(&self, one: usize, other: usize, metric: usize) -> Verdict {
+        let comparison = verdict_between(self.summary, other, one, self.metrics[metric], self.terms);
+        comparison.map_or(Verdict::Inconclusive, |comparison| comparison.verdict)
+    }
+
+    fn is_open(&self, cells: &[usize], places: &[Place]) -> bool {
+        let may_be = |place: &Place| matches!(place, Place::Frontier | Place::WithinNoise);
+        let open: Vec<usize> =
+            cells.iter().zip(places).filter(|(_, place)| may_be(place)).map(|(cell, _)| *cell).collect();
+        let is_better = |one: usize, other: usize| {
+            (0..self.metrics.len()).any(|metric| self.verdict(one, other, metric) == Verdict::Better)
+        };
+        let opposed = |one: usize, other: usize| is_better(one, other) && is_better(other, one);
+        open.iter().enumerate().any(|(index, one)| open[index + 1..].iter().any(|other| opposed(*one, *other)))
     }
 
     /// One share for each cell; empty below five blocks that all of them completed.
@@ -242,13 +253,13 @@ mod tests {
         let shares: Vec<f64> = found[0].points.iter().map(|point| point.membership.unwrap()).collect();
         assert_eq!((shares[0], shares[1], shares[2]), (1.0, 1.0, 0.0));
         assert!(shares[3] < 0.5, "{shares:?}");
-        assert!(found[0].is_open());
+        assert!(found[0].is_open);
     }
 
     #[test]
     fn one_that_is_best_in_everything_leaves_nothing_to_weigh() {
         let found = weigh(&scene([(10.0, 2e6), (5.0, 1e6), (12.0, 2e6), (11.0, 2e6)]));
-        assert!(!found[0].is_open());
+        assert!(!found[0].is_open);
         assert_eq!(found[0].points[1].place, Place::Frontier);
     }
 

@@ -105,9 +105,13 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The compared axes as a word: `variant`, `variant and device`.
+    /// The compared axes in words: `variant`, `variant and device`, `input, variant and device`.
     pub fn axes_words(&self) -> String {
-        self.axes.iter().map(|axis| axis.singular()).collect::<Vec<_>>().join(" and ")
+        let words: Vec<&str> = self.axes.iter().map(|axis| axis.singular()).collect();
+        match words.split_last() {
+            Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            _ => words.concat(),
+        }
     }
 }
 

@@ -139,6 +139,31 @@ fn has_several(plan: &Plan, axis: Axis) -> bool {
     indices.next().is_some_and(|first| indices.any(|other| other != first))
 }
 
+/// The text with a first letter that begins a sentence.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// What cells that could stand in for each other have in common: `resnet50, b1`; what all cells share is left out.
+fn place_of(plan: &Plan, cells: impl Iterator<Item = usize>) -> String {
+    let cells: Vec<&Cell> = cells.map(|cell| &plan.cells[cell]).collect();
+    let shared = |axis: &Axis| {
+        let mut names = cells.iter().map(|cell| plan.coordinates(cell).on(*axis));
+        let first = names.next()?;
+        (names.all(|name| name == first) && (*axis == Axis::Models || has_several(plan, *axis))).then_some(first)
+    };
+    Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
+}
+
+/// The name of a cell among others: its names on the axes on which they differ, `int8/cpu`; its variant where they do not.
+fn name_among(plan: &Plan, cells: &[usize], cell: usize) -> String {
+    let name = |cell: usize, axis: Axis| plan.coordinates(&plan.cells[cell]).on(axis);
+    let differ = |axis: &Axis| cells.iter().any(|other| name(*other, *axis) != name(cells[0], *axis));
+    let names: Vec<&str> = Axis::ALL.into_iter().filter(differ).map(|axis| name(cell, axis)).collect();
+    if names.is_empty() { name(cell, Axis::Variants).to_owned() } else { names.join("/") }
+}
+
 /// Makes every file of the report.
 ///
 /// # Errors

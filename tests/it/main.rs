@@ -9,6 +9,7 @@
 
 mod acceptance;
 mod calibrate;
+mod choosing;
 mod cli;
 mod designs;
 mod docs;

@@ -2,6 +2,7 @@
 
 mod figures;
 mod fixture;
+mod questions;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,6 +15,8 @@ use fixture::{Axes, Behaviour, Fixture, usual};
 fn all() -> Vec<(&'static str, Fixture)> {
     vec![
         ("choose", Fixture::choose()),
+        ("question", Fixture::question()),
+        ("batches", Fixture::batches()),
         ("alone", Fixture::alone()),
         ("many-variants", Fixture::many_variants()),
         ("interrupted", Fixture::interrupted()),

@@ -7,12 +7,13 @@ mod tests;
 
 pub use bounds::within;
 
-use super::{Sentence, capitalized, nothing_is_claimed, words};
-use crate::compare::choose::{Choice, Standing};
+use super::{Sentence, nothing_is_claimed, words};
+use crate::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
 use crate::compare::{Comparison, Unfit};
 use crate::metric::{Direction, MetricReference, Unit};
 use crate::plan::Plan;
-use crate::report::format;
+use crate::report::{capitalized, format};
+use crate::stats::paired::Verdict;
 use crate::summary::LEAST_RUNS;
 use options::{Cluster, Question, questions};
 
@@ -30,14 +31,18 @@ const MOST_CLUSTERS: usize = 3;
 /// More names than these are counted.
 const MOST_NAMED: usize = 4;
 
-/// More rivals than these are counted.
-const MOST_RIVALS: usize = 3;
+/// Where there are many rivals, so many are named and the others counted.
+const MOST_RIVALS: usize = 2;
 
 fn sentence(question: &Question<'_>, choice: &Choice) -> Sentence {
     let clusters = question.clusters();
     let parts: Vec<String> = clusters.iter().map(|cluster| lead(cluster, choice, clusters.len() > 1)).collect();
-    let pick = if parts.len() > MOST_CLUSTERS { "it depends on the input".to_owned() } else { parts.join("; ") };
-    let is_none = clusters.iter().all(|cluster| cluster.best.is_empty());
+    let pick = if parts.len() > MOST_CLUSTERS {
+        format!("it depends on the {}", question.places().map_or("row", |places| places.one))
+    } else {
+        parts.join("; ")
+    };
+    let is_none = clusters.iter().all(Cluster::is_empty);
     let lead = match question.label.as_str() {
         "" if is_none || parts.len() > MOST_CLUSTERS => format!("{}.", capitalized(&pick)),
         "" => format!("{}: {pick}.", superlative(choice.best)),
@@ -46,13 +51,13 @@ fn sentence(question: &Question<'_>, choice: &Choice) -> Sentence {
     let mut clauses: Vec<String> = Vec::new();
     for cluster in &clusters {
         clauses.extend(evidence(question, cluster, clusters.len() > 1));
-        clauses.extend(doubts(question, cluster, choice));
     }
+    clauses.extend(doubts(question, choice));
     clauses.extend(out_of_bounds(question, choice));
     clauses.extend(unfit(question));
     // Every cluster has evidence, or says why there is none.
     let text = match choice.best == MetricReference::LATENCY {
-        true if !clusters[0].best.is_empty() => clauses.join("; "),
+        true if !clusters[0].is_empty() => clauses.join("; "),
         true => capitalized(&clauses.join("; ")),
         false => format!("By {}, {}", choice.best.title(), clauses.join("; ")),
     };
@@ -67,24 +72,31 @@ fn superlative(best: MetricReference) -> &'static str {
     }
 }
 
-/// `int8`, `int8 or fp32 at b1`, `int8 if it keeps p95 <= 20 ms`.
+/// `int8`, `int8 or fp32 at b1`, `int8 if it keeps p95 <= 20 ms, else fp32`.
 fn lead(cluster: &Cluster<'_>, choice: &Choice, is_one_of_several: bool) -> String {
-    let names = &cluster.best;
-    let what = match names.as_slice() {
-        [] => "none".to_owned(),
-        [one] => match cluster.doubt {
-            Some(bound) => format!("{one} if it keeps {}", bounds::bound_words(&choice.bounds[bound].bound)),
-            None => one.clone(),
-        },
-        several if several.len() > MOST_NAMED => format!("one of {}", several.len()),
-        several => several.join(" or "),
+    let kept = |names: &[String]| match names.len() {
+        more if more > MOST_NAMED => format!("one of {more}"),
+        _ => names.join(" or "),
+    };
+    let what = match &cluster.doubt {
+        None if cluster.best.is_empty() => "none".to_owned(),
+        None => kept(&cluster.best),
+        Some(doubt) => {
+            let bound = bounds::bound_words(&choice.bounds[doubt.bound].bound);
+            let doubtful = format!("{} if it keeps {bound}", kept(&doubt.names));
+            match (cluster.best.is_empty(), doubt.is_ahead) {
+                (true, _) => doubtful,
+                (false, true) => format!("{doubtful}, else {}", kept(&cluster.best)),
+                (false, false) => format!("{}, or {doubtful}", kept(&cluster.best)),
+            }
+        }
     };
     if is_one_of_several { format!("{what} {}", cluster.place()) } else { what }
 }
 
 /// The leader against the others that could be chosen; why there is none.
 fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: bool) -> Vec<String> {
-    if cluster.best.is_empty() {
+    if cluster.is_empty() {
         return vec![none(cluster, is_one_of_several)];
     }
     let mut leaders: Vec<String> = Vec::new();
@@ -107,9 +119,12 @@ fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: b
     leaders.iter().map(about).collect()
 }
 
+/// Another cell's name, and the leader against it at each place.
+type Rival<'a> = (String, Vec<(&'a str, &'a Comparison)>);
+
 /// `int8 is faster than fp32 (2.32x [2.29, 2.35]) and faster than fp16 (3.50x [3.46, 3.54])`.
 fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]) -> String {
-    let mut rivals: Vec<(String, Vec<(&str, &Comparison)>)> = Vec::new();
+    let mut rivals: Vec<Rival<'_>> = Vec::new();
     for (place, comparison) in judged {
         let name = question.name(comparison.baseline);
         match rivals.iter_mut().find(|(rival, _)| *rival == name) {
@@ -117,26 +132,30 @@ fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]
             None => rivals.push((name, vec![(place, comparison)])),
         }
     }
-    let total = rivals.len();
-    if total > MOST_RIVALS {
-        // Those that come closest, and what the record compares with.
-        let closest = |(_, judged): &(String, Vec<(&str, &Comparison)>)| {
-            judged.iter().map(|(_, comparison)| comparison.speedup).fold(f64::INFINITY, f64::min)
-        };
-        let is_baseline = |rival: &(String, Vec<(&str, &Comparison)>)| {
-            rival.1.iter().any(|(_, comparison)| question.is_baseline(comparison.baseline))
-        };
-        rivals.sort_by(|left, right| {
-            is_baseline(right).cmp(&is_baseline(left)).then(closest(left).total_cmp(&closest(right)))
-        });
-        rivals.truncate(MOST_RIVALS - 1);
+    let is_beaten = |(_, judged): &Rival<'_>| judged.iter().all(|(_, one)| one.verdict == Verdict::Better);
+    let (mut beaten, mut level): (Vec<Rival<'_>>, Vec<Rival<'_>>) = rivals.into_iter().partition(is_beaten);
+    let (all_level, all_beaten) = (level.len(), beaten.len());
+    level.truncate(MOST_RIVALS);
+    // One more is named rather than counted.
+    if all_beaten > MOST_RIVALS + 1 {
+        // What the record compares with comes first, then the one that comes closest.
+        let closest = |(_, judged): &Rival<'_>| judged.iter().map(|(_, one)| one.speedup).fold(f64::INFINITY, f64::min);
+        let is_baseline =
+            |(_, judged): &Rival<'_>| judged.iter().any(|(_, one)| question.is_baseline_of(one.baseline, one.cell));
+        beaten.sort_by(|left, right| closest(left).total_cmp(&closest(right)));
+        if let Some(place) = beaten.iter().position(is_baseline) {
+            beaten[..=place].rotate_right(1);
+        }
+        beaten.truncate(MOST_RIVALS);
     }
-    let mut parts: Vec<String> = rivals
-        .iter()
-        .filter_map(|(rival, judged)| words::standing(judged, Some(rival), question.has_places()))
-        .collect();
-    if total > rivals.len() {
-        parts.push(format!("ahead of {} by more", format::count((total - rivals.len()) as u64, "other")));
+    let words = |(rival, judged): &Rival<'_>| words::standing(judged, Some(rival), question.places());
+    let mut parts: Vec<String> = level.iter().filter_map(words).collect();
+    if all_level > level.len() {
+        parts.push(format!("not told apart from {}", format::count((all_level - level.len()) as u64, "other")));
+    }
+    parts.extend(beaten.iter().filter_map(words));
+    if all_beaten > beaten.len() {
+        parts.push(format!("ahead of {} by more", format::count((all_beaten - beaten.len()) as u64, "other")));
     }
     format!("{leader} is {}", format::list(&parts))
 }
@@ -156,37 +175,41 @@ fn none(cluster: &Cluster<'_>, is_one_of_several: bool) -> String {
     if is_one_of_several { format!("{why} {}", cluster.place()) } else { why.to_owned() }
 }
 
-/// `whether int8 keeps p95 <= 20 ms is undecided (19.9 ms ± 0.3 at b1)`.
-fn doubts(question: &Question<'_>, cluster: &Cluster<'_>, choice: &Choice) -> Vec<String> {
-    let mut clauses: Vec<String> = Vec::new();
-    for (place, contest) in &cluster.contests {
-        for entrant in &contest.entrants {
-            let Standing::InDoubt { bound } = entrant.standing else { continue };
-            let check = &choice.bounds[bound];
-            let Some(bounded) = check.of(entrant.cell) else { continue };
-            let at = if question.has_places() { format!(" at {place}") } else { String::new() };
-            clauses.push(format!(
-                "whether {} keeps {} is undecided ({})",
-                question.name(entrant.cell),
-                bounds::bound_words(&check.bound),
-                bounds::value_words(&check.bound, bounded, &at)
-            ));
+/// `whether int8 keeps p95 <= 20 ms is undecided (19.9 ms ± 0.3 at b1)`; of several cells the reason alone.
+fn doubts(question: &Question<'_>, choice: &Choice) -> Vec<String> {
+    let reason = |entrant: &Entrant| match entrant.standing {
+        Standing::InDoubt { bound } => match choice.bounds[bound].of(entrant.cell)?.outcome {
+            BoundOutcome::Undecided(doubt) => Some((bound, doubt)),
+            BoundOutcome::Kept | BoundOutcome::Missed => None,
+        },
+        _ => None,
+    };
+    let words = |((bound, doubt), names, place): ((usize, Doubt), Vec<String>, Option<String>)| {
+        let check = &choice.bounds[bound];
+        let (whose, place) = (named(&names), place.unwrap_or_default());
+        let verb = if names.len() == 1 { "keeps" } else { "keep" };
+        let kept = bounds::bound_words(&check.bound);
+        let meant =
+            |entrant: &&Entrant| reason(entrant) == Some((bound, doubt)) && question.name(entrant.cell) == whose;
+        let cells: Vec<&Entrant> = question.entrants().filter(meant).collect();
+        match (cells.as_slice(), cells.first().and_then(|only| check.of(only.cell))) {
+            ([_], Some(bounded)) => {
+                let value = bounds::value_words(&check.bound, bounded, &place);
+                format!("whether {whose} {verb} {kept} is undecided ({value})")
+            }
+            _ => {
+                let across = || "the intervals lie across it".to_owned();
+                let why = bounds::doubt_words(doubt, check.bound.metric).unwrap_or_else(across);
+                format!("whether {whose} {verb} {kept} is undecided{place} ({why})")
+            }
         }
-    }
-    if clauses.len() > MOST_NAMED {
-        let left = clauses.len() - MOST_NAMED + 1;
-        clauses.truncate(MOST_NAMED - 1);
-        clauses.push(format!(
-            "{} undecided as well",
-            if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") }
-        ));
-    }
-    clauses
+    };
+    question.told(reason).into_iter().map(words).collect()
 }
 
 /// `fp16 misses p95 <= 20 ms at b1`.
 fn out_of_bounds(question: &Question<'_>, choice: &Choice) -> Vec<String> {
-    let found = question.told(|standing| match standing {
+    let found = question.told(|entrant| match entrant.standing {
         Standing::OutOfBounds { bound } => Some(bound),
         _ => None,
     });
@@ -200,7 +223,7 @@ fn out_of_bounds(question: &Question<'_>, choice: &Choice) -> Vec<String> {
 
 /// `fp16 failed (operator) at b16`; what the plan skips is a notice.
 fn unfit(question: &Question<'_>) -> Vec<String> {
-    let found = question.told(|standing| match standing {
+    let found = question.told(|entrant| match entrant.standing {
         Standing::Unfit { why: Unfit::Skipped } => None,
         Standing::Unfit { why } => Some(why),
         _ => None,
@@ -216,7 +239,8 @@ fn named(names: &[String]) -> String {
     if names.len() > MOST_NAMED { format!("{} others", names.len()) } else { format::list(names) }
 }
 
-fn unfit_words(why: Unfit, are_several: bool, place: &str) -> String {
+/// `failed (operator) at b16`, as the end of a clause.
+pub(in crate::report) fn unfit_words(why: Unfit, are_several: bool, place: &str) -> String {
     let is = if are_several { "are" } else { "is" };
     let has = if are_several { "have" } else { "has" };
     match why {

@@ -21,7 +21,9 @@ use crate::plan::Plan;
 use crate::stats::paired::Verdict;
 use crate::summary::{LEAST_RUNS, Summary};
 
+use super::capitalized;
 use super::format::{self, Column};
+pub(super) use choice::unfit_words;
 pub use choice::within;
 use standing::{Entry, Subject, subjects};
 pub(in crate::report) use words::hint_words;
@@ -149,7 +151,7 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         return Lead::Pick(unbeaten.join(" or "));
     }
     if judged.iter().any(|entry| has(entry, Verdict::Better)) {
-        return Lead::Open("it depends on the input".to_owned());
+        return Lead::Open(format!("it depends on the {}", subject.places.map_or("row", |places| places.one)));
     }
     let open = subject.entries.iter().filter(|entry| entry.is_open()).map(|entry| entry.name.as_str());
     let undecided: Vec<&str> = std::iter::once(baseline).chain(open).collect();
@@ -162,9 +164,4 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         return Lead::Open("no difference".to_owned());
     }
     Lead::Pick(baseline.to_owned())
-}
-
-fn capitalized(statement: &str) -> String {
-    let mut letters = statement.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -7,32 +7,77 @@ use crate::spec::model::Axis;
 use crate::stats::paired::Verdict;
 use crate::summary::{CellSummary, Summary};
 
-/// What one sentence is about: the groups that differ only in their input.
+/// What one sentence is about: the groups of one model on one device.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    /// `resnet50`, `resnet50 on cuda:0`; empty where only inputs differ.
+    /// `resnet50`, `resnet50 on cuda:0`; empty where neither tells groups apart.
     pub label: String,
+    /// What its groups differ in; `None` where there is only one.
+    pub places: Option<Places>,
     /// Number of its groups.
     pub groups: usize,
     /// The candidates, in plan order.
     pub entries: Vec<Entry<'a>>,
-    /// Inputs at which the baseline has no completed run, with the reason.
-    pub baseline_missing: Vec<(&'a str, Missing)>,
+    /// Where the baseline has no completed run, with the reason.
+    pub baseline_missing: Vec<(String, Missing)>,
 }
 
-/// One candidate against the baseline, over the inputs.
+/// How the groups of a subject are told apart in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    /// `at`, before `b1`; `with`, before `int8`.
+    pub preposition: &'static str,
+    /// `input`
+    pub one: &'static str,
+    /// `inputs`
+    pub many: &'static str,
+}
+
+impl Places {
+    /// Groups that differ in their input.
+    pub(super) const INPUTS: Places = Places { preposition: "at", one: "input", many: "inputs" };
+    /// Groups that differ in their input and in something else.
+    pub(super) const ROWS: Places = Places { preposition: "at", one: "row of the table", many: "rows of the table" };
+    const VARIANTS: Places = Places { preposition: "with", one: "variant", many: "variants" };
+
+    /// Those of a plan's groups of one model on one device.
+    fn of(plan: &Plan) -> Self {
+        match (differs(plan, Axis::Inputs), differs(plan, Axis::Variants)) {
+            (_, false) => Places::INPUTS,
+            (false, true) => Places::VARIANTS,
+            (true, true) => Places::ROWS,
+        }
+    }
+}
+
+/// Whether groups differ on this axis.
+fn differs(plan: &Plan, axis: Axis) -> bool {
+    has_several(plan, axis) && !plan.compares(axis)
+}
+
+/// `b1`, `int8`, `b1 with int8`: the place of a group within its subject.
+fn place(plan: &Plan, cell: &Cell) -> String {
+    let coordinates = plan.coordinates(cell);
+    match (differs(plan, Axis::Inputs), differs(plan, Axis::Variants)) {
+        (_, false) => coordinates.input.to_owned(),
+        (false, true) => coordinates.variant.to_owned(),
+        (true, true) => format!("{} with {}", coordinates.input, coordinates.variant),
+    }
+}
+
+/// One candidate against the baseline, over the groups.
 #[derive(Debug)]
 pub(super) struct Entry<'a> {
     /// Its name on the compared axis.
     pub name: String,
-    /// Input and comparison, in plan order.
-    pub judged: Vec<(&'a str, &'a Comparison)>,
+    /// Place and comparison, in plan order.
+    pub judged: Vec<(String, &'a Comparison)>,
     /// As `judged`, without verdict: too few common runs, or what withholds it.
-    pub unjudged: Vec<(&'a str, &'a Comparison)>,
+    pub unjudged: Vec<(String, &'a Comparison)>,
     /// Why runs of it failed, where it is not judged for that.
     pub failure: Option<&'static str>,
-    /// Inputs at which it has no completed run, with the reason.
-    pub missing: Vec<(&'a str, Missing)>,
+    /// Where it has no completed run, with the reason.
+    pub missing: Vec<(String, Missing)>,
 }
 
 /// Why a cell has no completed run.
@@ -55,11 +100,13 @@ pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, comparisons: &'
         let Some(first) = group.cells.first().filter(|_| is_run) else { continue };
         let label = label(plan, &plan.cells[*first as usize]);
         let position = subjects.iter().position(|subject| subject.label == label).unwrap_or_else(|| {
-            subjects.push(Subject { label, groups: 0, entries: Vec::new(), baseline_missing: Vec::new() });
+            let (entries, baseline_missing) = (Vec::new(), Vec::new());
+            subjects.push(Subject { label, places: None, groups: 0, entries, baseline_missing });
             subjects.len() - 1
         });
         let subject = &mut subjects[position];
         subject.groups += 1;
+        subject.places = (subject.groups > 1).then(|| Places::of(plan));
         for index in group.cells.iter().map(|index| *index as usize) {
             subject.add(plan, index, &summary.cells[index], comparisons);
         }
@@ -70,10 +117,10 @@ pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, comparisons: &'
 impl<'a> Subject<'a> {
     fn add(&mut self, plan: &'a Plan, index: usize, summary: &'a CellSummary, comparisons: &'a [Comparison]) {
         let cell = &plan.cells[index];
-        let input = plan.coordinates(cell).input;
+        let place = place(plan, cell);
         let missing = why_missing(cell, summary);
         if plan.is_baseline(cell) {
-            self.baseline_missing.extend(missing.map(|missing| (input, missing)));
+            self.baseline_missing.extend(missing.map(|missing| (place, missing)));
             return;
         }
         let name = plan.entry(cell);
@@ -88,13 +135,13 @@ impl<'a> Subject<'a> {
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
-        entry.missing.extend(missing.map(|missing| (input, missing)));
+        entry.missing.extend(missing.map(|missing| (place.clone(), missing)));
         match comparison_of(comparisons, index) {
             Some(comparison) if comparison.interval.is_some() && comparison.withheld.is_none() => {
-                entry.judged.push((input, comparison));
+                entry.judged.push((place, comparison));
             }
             Some(comparison) => {
-                entry.unjudged.push((input, comparison));
+                entry.unjudged.push((place, comparison));
                 let first = summary.failures.first().map(|failure| failure.failure.kind.name());
                 entry.failure = entry.failure.or(first);
             }
@@ -113,12 +160,12 @@ impl Entry<'_> {
     pub(super) fn is_open(&self) -> bool {
         let no_rival =
             |comparison: &Comparison| matches!(comparison.withheld, Some(Withheld::NotFinite | Withheld::ManyFailures));
-        let inconclusive = |(_, judged): &(&str, &Comparison)| judged.verdict == Verdict::Inconclusive;
+        let inconclusive = |(_, judged): &(String, &Comparison)| judged.verdict == Verdict::Inconclusive;
         self.judged.iter().any(inconclusive)
             || self.failure.is_none() && self.unjudged.iter().any(|(_, comparison)| !no_rival(comparison))
     }
 
-    /// Whether this candidate's interval lies wholly above the other's at every input: then it is the faster one, since
+    /// Whether this candidate's interval lies wholly above the other's everywhere: then it is the faster one, since
     /// both are judged against the same baseline and disjoint intervals are stricter than a test.
     pub(super) fn clearly_beats(&self, other: &Entry<'_>) -> bool {
         let pairs = || self.judged.iter().zip(&other.judged);

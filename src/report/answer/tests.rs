@@ -231,6 +231,31 @@ fn compared_models_have_no_subject() {
 }
 
 #[test]
+fn variants_are_places_where_devices_are_compared() {
+    let mut scene =
+        scene("models: [m]\nvariants: [fp32, int8]\ndevices: [cpu, cuda]\ncompare: { baseline: { device: cpu } }");
+    scene = scene.compared("m/default/fp32/cuda:0", 6.7, Some([6.6, 6.8]));
+    scene = scene.compared("m/default/int8/cuda:0", 0.5, Some([0.49, 0.51]));
+    assert_eq!(
+        scene.sentences(),
+        [
+            "m: it depends on the variant. cuda:0 is faster than cpu (6.70x [6.60, 6.80] with fp32) and slower (0.50x [0.49, 0.51] with int8)."
+        ]
+    );
+}
+
+#[test]
+fn rows_are_places_where_inputs_and_variants_differ() {
+    let yaml = "models: [m]\ninputs: { batch: [1, 8] }\nvariants: [fp32, int8]\ndevices: [cpu, cuda]\ncompare: { baseline: { device: cpu } }";
+    let mut scene = scene(yaml);
+    for (index, path) in ["m/b1/fp32", "m/b1/int8", "m/b8/fp32", "m/b8/int8"].iter().enumerate() {
+        let speedup = 2.0 + index as f64;
+        scene = scene.compared(&format!("{path}/cuda:0"), speedup, Some([speedup - 0.1, speedup + 0.1]));
+    }
+    assert_eq!(scene.sentences(), ["m: cuda:0. cuda:0 is faster than cpu (2.00x to 5.00x over 4 rows of the table)."]);
+}
+
+#[test]
 fn many_candidates_are_counted() {
     let scene = scene("models: [m]\nvariants: [a, b, c, d, e, f]")
         .compared("m/default/b/cpu", 1.5, Some([1.4, 1.6]))

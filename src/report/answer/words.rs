@@ -1,6 +1,6 @@
 //! The evidence of a subject in words.
 
-use super::standing::{Entry, Missing, Subject};
+use super::standing::{Entry, Missing, Places, Subject};
 use crate::compare::Comparison;
 use crate::report::format::{self, percent, ratio, verdict_word};
 use crate::stats::paired::{Hint, Verdict};
@@ -9,24 +9,24 @@ use crate::summary::LEAST_RUNS;
 /// More candidates than this are counted, and only the fastest are named.
 const MOST_NAMED: usize = 4;
 
-/// Ratios of more inputs than this become a range.
-const MOST_INPUTS: usize = 3;
+/// Ratios of more places than this become a range.
+const MOST_PLACES: usize = 3;
 
 /// One clause for each candidate; the first one names the baseline.
 pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     let mut clauses: Vec<String> = Vec::new();
     let judged = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).count();
-    let several_inputs = subject.groups > 1;
+    let places = subject.places;
     if judged > MOST_NAMED {
         clauses.extend(counted(subject, baseline));
     } else {
         for entry in &subject.entries {
             let than = if clauses.is_empty() { Some(baseline) } else { None };
-            clauses.extend(about(entry, than, several_inputs));
+            clauses.extend(about(entry, than, places));
         }
     }
-    clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, several_inputs)));
-    clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, several_inputs)));
+    clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, places)));
+    clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, places)));
     clauses.extend(without_baseline(subject, baseline));
     clauses
 }
@@ -34,18 +34,26 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
 const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
 
 /// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
-fn about(entry: &Entry<'_>, baseline: Option<&str>, several_inputs: bool) -> Option<String> {
-    Some(format!("{} is {}", entry.name, standing(&entry.judged, baseline, several_inputs)?))
+fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
+    Some(format!("{} is {}", entry.name, standing(&borrowed(&entry.judged), baseline, places)?))
+}
+
+fn borrowed<'a>(judged: &'a [(String, &'a Comparison)]) -> Vec<(&'a str, &'a Comparison)> {
+    judged.iter().map(|(place, comparison)| (place.as_str(), *comparison)).collect()
 }
 
 /// `faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
-pub(super) fn standing(judged: &[(&str, &Comparison)], baseline: Option<&str>, several_inputs: bool) -> Option<String> {
+pub(super) fn standing(
+    judged: &[(&str, &Comparison)],
+    baseline: Option<&str>,
+    places: Option<Places>,
+) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     for verdict in VERDICTS {
         let alike: Vec<(&str, &Comparison)> =
             judged.iter().filter(|(_, comparison)| comparison.verdict == verdict).copied().collect();
         let Some((_, first)) = alike.first() else { continue };
-        let evidence = evidence(&alike, several_inputs);
+        let evidence = evidence(&alike, places);
         let relation = relation(first, baseline.filter(|_| parts.is_empty()));
         parts.push(format!("{relation} ({evidence})"));
     }
@@ -65,15 +73,16 @@ fn relation(comparison: &Comparison, baseline: Option<&str>) -> String {
     }
 }
 
-fn evidence(alike: &[(&str, &Comparison)], several_inputs: bool) -> String {
-    if alike.len() > MOST_INPUTS {
+fn evidence(alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
+    if alike.len() > MOST_PLACES {
         let speedups = || alike.iter().map(|(_, comparison)| comparison.speedup);
         let (low, high) = (speedups().fold(f64::INFINITY, f64::min), speedups().fold(0.0, f64::max));
-        format!("{} to {} over {} inputs", ratio(low, None), ratio(high, None), alike.len())
+        let many = places.map_or("rows", |places| places.many);
+        format!("{} to {} over {} {many}", ratio(low, None), ratio(high, None), alike.len())
     } else {
-        let each = alike.iter().map(|(input, comparison)| {
+        let each = alike.iter().map(|(place, comparison)| {
             let ratio = ratio(comparison.speedup, comparison.interval);
-            let place = if several_inputs { format!(" at {input}") } else { String::new() };
+            let place = at(places, &[place]);
             let withheld = comparison.withheld.map(|withheld| withheld.words().to_owned());
             let reason = withheld.or_else(|| Some(hint_words(comparison.hint?, comparison.margin)));
             let reason = reason.map(|reason| format!(": {reason}"));
@@ -82,6 +91,11 @@ fn evidence(alike: &[(&str, &Comparison)], several_inputs: bool) -> String {
         let separator = if alike.iter().any(|(_, comparison)| comparison.hint.is_some()) { "; " } else { ", " };
         each.collect::<Vec<_>>().join(separator)
     }
+}
+
+/// ` at b1 and b16`; nothing where there is one place only.
+fn at<S: AsRef<str>>(places: Option<Places>, names: &[S]) -> String {
+    places.map(|places| format!(" {} {}", places.preposition, format::list(names))).unwrap_or_default()
 }
 
 /// What would turn an inconclusive comparison into a verdict.
@@ -115,23 +129,24 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
         }
     }
     if entries.len() > uniform {
-        counts.push(format!("{} different from input to input", entries.len() - uniform));
+        let place = subject.places.map_or("row", |places| places.one);
+        counts.push(format!("{} different from {place} to {place}", entries.len() - uniform));
     }
     let mut clauses = vec![format!("Of {} compared with {baseline}: {}", entries.len(), counts.join(", "))];
     let winners = entries.iter().filter(|entry| subject.wins_everywhere(entry));
     let lowest =
         |entry: &Entry<'_>| entry.judged.iter().map(|(_, judged)| judged.speedup).fold(f64::INFINITY, f64::min);
     if let Some(best) = winners.max_by(|a, b| lowest(a).total_cmp(&lowest(b))) {
-        clauses.extend(about(best, Some(baseline), subject.groups > 1));
+        clauses.extend(about(best, Some(baseline), subject.places));
     }
     clauses
 }
 
 /// Where a candidate has no verdict, and why.
-fn unjudged(entry: &Entry<'_>, several_inputs: bool) -> Option<String> {
+fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
     let (_, first) = entry.unjudged.first()?;
-    let inputs: Vec<&str> = entry.unjudged.iter().map(|(input, _)| *input).collect();
-    let at = if several_inputs { format!(" at {}", format::list(&inputs)) } else { String::new() };
+    let names: Vec<&str> = entry.unjudged.iter().map(|(place, _)| place.as_str()).collect();
+    let at = at(places, &names);
     let why = match first.withheld {
         Some(withheld) => withheld.words().to_owned(),
         None => {
@@ -144,21 +159,21 @@ fn unjudged(entry: &Entry<'_>, several_inputs: bool) -> Option<String> {
 }
 
 /// Where a candidate has no completed run, and why; what the plan skips is a notice.
-fn absent(entry: &Entry<'_>, several_inputs: bool) -> Option<String> {
-    let missing: Vec<&(&str, Missing)> = entry.missing.iter().filter(|(_, why)| *why != Missing::Skipped).collect();
+fn absent(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
+    let missing: Vec<&(String, Missing)> = entry.missing.iter().filter(|(_, why)| *why != Missing::Skipped).collect();
     let (_, first) = missing.first()?;
     let words = first.words();
-    if several_inputs && !entry.judged.is_empty() {
-        let inputs: Vec<&str> = missing.iter().filter(|(_, why)| why == first).map(|(input, _)| *input).collect();
-        return Some(format!("{} {words} at {}", entry.name, format::list(&inputs)));
+    if entry.judged.is_empty() {
+        return Some(format!("{} {words}", entry.name));
     }
-    Some(format!("{} {words}", entry.name))
+    let names: Vec<&str> = missing.iter().filter(|(_, why)| why == first).map(|(place, _)| place.as_str()).collect();
+    Some(format!("{} {words}{}", entry.name, at(places, &names)))
 }
 
 /// Where nothing is compared, because the baseline has no completed run.
 fn without_baseline(subject: &Subject<'_>, baseline: &str) -> Option<String> {
     let (_, first) = subject.baseline_missing.first().filter(|(_, missing)| *missing != Missing::Skipped)?;
-    let inputs: Vec<&str> = subject.baseline_missing.iter().map(|(input, _)| *input).collect();
-    let at = if subject.groups > 1 { format!(" at {}", format::list(&inputs)) } else { String::new() };
+    let names: Vec<&str> = subject.baseline_missing.iter().map(|(place, _)| place.as_str()).collect();
+    let at = at(subject.places, &names);
     Some(format!("{baseline} {}{at}, so nothing is compared there", first.words()))
 }

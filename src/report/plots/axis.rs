@@ -47,6 +47,11 @@ impl Axis {
         Axis { spread: Spread::Linear, low: 0.0, high, left, right }
     }
 
+    /// The same axis further right.
+    pub(super) fn shifted(&self, by: f64) -> Self {
+        Axis { left: self.left + by, right: self.right + by, ..*self }
+    }
+
     /// Where a value stands.
     pub(super) fn place(&self, value: f64) -> f64 {
         self.place_even(self.spread.even(value))

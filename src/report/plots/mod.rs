@@ -8,6 +8,8 @@ mod axis;
 mod canvas;
 mod distribution;
 mod forest;
+mod labels;
+mod pareto;
 mod simplify;
 mod speedup;
 mod strip;
@@ -31,6 +33,8 @@ pub struct Plots {
     pub speedup: Option<Plot>,
     /// Identical arms; `None` without a control.
     pub control: Option<Plot>,
+    /// Two metrics against each other, with the index of the set of cells in what is judged.
+    pub tradeoffs: Vec<(usize, Plot)>,
     /// The distributions of each group.
     pub distributions: Vec<Plot>,
     /// Samples over time, for the HTML report alone.
@@ -42,7 +46,8 @@ pub struct Plots {
 impl Plots {
     /// Every figure that has a file of its own, in the order of the report.
     pub fn all(&self) -> impl Iterator<Item = &Plot> {
-        self.speedup.iter().chain(&self.distributions).chain(&self.control)
+        let tradeoffs = self.tradeoffs.iter().map(|(_, plot)| plot);
+        self.speedup.iter().chain(tradeoffs).chain(&self.distributions).chain(&self.control)
     }
 }
 
@@ -72,6 +77,7 @@ pub fn is_ours(svg: &str) -> bool {
 pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
     let mut plots = Plots {
         speedup: speedup::draw(input)?,
+        tradeoffs: pareto::draw(input)?,
         control: speedup::draw_controls(input)?,
         timelines: timeline::draw(input)?,
         ..Plots::default()

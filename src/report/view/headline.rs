@@ -67,7 +67,8 @@ impl Numbers<'_> {
 
     fn list(&self) -> Parts {
         let plan = &self.input.manifest.plan;
-        let axes = naming_axes(plan, false);
+        let mut axes = naming_axes(plan, false);
+        axes.sort_by_key(|axis| plan.compares(*axis));
         let mut columns = vec![HeadlineColumn { title: "latency".to_owned(), is_baseline: false }];
         let title = plan.baseline.as_ref().map(|baseline| format!("against {}", baseline.name));
         columns.extend(title.map(|title| HeadlineColumn { title, is_baseline: false }));
@@ -82,7 +83,9 @@ impl Numbers<'_> {
                 cells: cells.into_iter().flatten().map(Some).collect(),
             }
         };
-        let rows = plan.runnable().map(|(index, _)| row(index)).collect();
+        // What is compared stands together, and is named last.
+        let cells = plan.groups.iter().flat_map(|group| &group.cells).map(|cell| *cell as usize);
+        let rows = cells.filter(|index| plan.cells[*index].skip.is_none()).map(row).collect();
         (axes.iter().map(|axis| axis.singular().to_owned()).collect(), columns, rows)
     }
 
@@ -147,7 +150,7 @@ fn tone(comparison: Option<&Comparison>) -> &'static str {
 }
 
 /// Why the value is not to be used, if a code says so (MEASUREMENT 14).
-fn why_invalid(summary: &CellSummary) -> Option<&str> {
+pub(super) fn why_invalid(summary: &CellSummary) -> Option<&str> {
     let codes = summary.all_codes();
     let code = codes.keys().copied().find(|code| summary.severity(code) == Severity::Invalid)?;
     Some(match code {
@@ -219,7 +222,7 @@ fn caption(input: &Input<'_>) -> String {
     let sample = input.judged.comparisons.iter().find(is_judged);
     if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {
         sentences.push(format!(
-            "With it the speed-up against {} with its interval, and the verdict at a margin of {}; bold: judged faster than {}.",
+            "With it the speed-up against {} with its interval, and the verdict at a margin of {}; bold: judged faster than {}, and no other clearly ahead.",
             baseline.name,
             format::percent(sample.margin),
             baseline.name

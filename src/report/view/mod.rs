@@ -9,8 +9,10 @@ mod environment;
 mod headline;
 mod methods;
 mod notices;
+mod pivots;
 mod surroundings;
 mod tables;
+mod tradeoffs;
 
 use crate::printable::printable;
 use serde::Serialize;
@@ -54,6 +56,12 @@ pub struct Report {
     pub families: Option<Table>,
     /// Identical arms against each other; `None` without a control.
     pub controls: Option<Table>,
+    /// The tables that the specification asks for.
+    pub tables: Vec<PivotView>,
+    /// Two metrics of the cells that could stand in for each other.
+    pub tradeoffs: Vec<TradeoffView>,
+    /// Which trade-offs are not drawn.
+    pub tradeoffs_left_out: Option<String>,
     /// Every metric of every cell.
     pub details: Table,
     /// What happens before the steady state.
@@ -296,6 +304,26 @@ pub struct PlotView {
     pub svg: String,
 }
 
+/// A table that the specification asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PivotView {
+    /// Its heading and anchor.
+    pub name: String,
+    /// What the numbers are, a sentence.
+    pub caption: String,
+    /// The table.
+    pub table: Table,
+}
+
+/// Two metrics of the cells that could stand in for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TradeoffView {
+    /// The figure.
+    pub plot: PlotView,
+    /// The place of each cell.
+    pub table: Table,
+}
+
 /// A query that anybody can repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckView {
@@ -332,6 +360,9 @@ impl Report {
             effects: comparisons::effects(input),
             families: comparisons::families(input),
             controls: comparisons::controls(input),
+            tables: pivots::pivots(input),
+            tradeoffs: tradeoffs::tradeoffs(input, plots),
+            tradeoffs_left_out: tradeoffs::left_out(input, plots),
             details: tables::details(input),
             startup: tables::startup(input),
             speedup: plots.speedup.iter().map(PlotView::of).collect(),

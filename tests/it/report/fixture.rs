@@ -44,6 +44,8 @@ pub(super) struct Behaviour {
     pub(super) every_third: f64,
     /// Relative change from the first counted sample to the last.
     pub(super) drift: f64,
+    /// Peak memory in MiB.
+    pub(super) memory: f64,
 }
 
 /// The axes of an experiment, everything else as usual.
@@ -198,7 +200,10 @@ impl Fixture {
 
     /// A complete record in which every cell completes every run.
     pub(super) fn new(name: &str, axes: &Axes<'_>, behaviour: impl Fn(&str) -> Behaviour) -> Self {
-        let experiment = experiment(name, axes);
+        Fixture::of(experiment(name, axes), behaviour)
+    }
+
+    pub(super) fn of(experiment: Experiment, behaviour: impl Fn(&str) -> Behaviour) -> Self {
         let plan = plan::expand(&experiment).expect("a plan");
         let runs = runs(&plan, behaviour);
         let manifest = manifest(experiment, plan);
@@ -251,7 +256,7 @@ impl Fixture {
         plan.cells.iter().position(|cell| plan.path(cell) == path).expect("a cell of the plan")
     }
 
-    fn skip_device(&mut self, device: &str, reason: &str, remedy: &str) {
+    pub(super) fn skip_device(&mut self, device: &str, reason: &str, remedy: &str) {
         for index in 0..self.manifest.plan.cells.len() {
             let cell = self.manifest.plan.cells[index];
             if self.manifest.plan.coordinates(&cell).device == device {
@@ -264,7 +269,7 @@ impl Fixture {
         }
     }
 
-    fn fail_rehearsal(&mut self, path: &str, kind: FailureKind, message: &str, log: Option<&str>) {
+    pub(super) fn fail_rehearsal(&mut self, path: &str, kind: FailureKind, message: &str, log: Option<&str>) {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id) {
             *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::NotRun);
@@ -301,10 +306,10 @@ impl Fixture {
 
 /// A quiet machine: runs differ by 0.6 %.
 pub(super) fn usual(median: f64, samples: usize) -> Behaviour {
-    Behaviour { median, run_sd: 0.006, samples, iterations: 1, every_third: 1.0, drift: 0.0 }
+    Behaviour { median, run_sd: 0.006, samples, iterations: 1, every_third: 1.0, drift: 0.0, memory: 214.0 }
 }
 
-fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
+pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
     let input = |batch: &u64| InputPoint {
         name: format!("b{batch}"),
         dimensions: BTreeMap::from([("batch".to_owned(), *batch)]),
@@ -518,7 +523,7 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         (metric::LOAD, vary(random, 182.0e6, 0.03)),
         (metric::FIRST_INFERENCE, vary(random, typical * 3.1, 0.08)),
         (metric::TIME_TO_STEADY, vary(random, 512.0e6, 0.1)),
-        (metric::PEAK_RSS, vary(random, 214.0 * 1_048_576.0, 0.004).round()),
+        (metric::PEAK_RSS, vary(random, behaviour.memory * 1_048_576.0, 0.004).round()),
         (metric::CPU_TIME, vary(random, typical * 3.8, 0.01)),
         (metric::CPU_UTILISATION, vary(random, 3.8, 0.004)),
         (metric::CLOCK_OVERHEAD, 20.0),

@@ -33,7 +33,9 @@ fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {
     }
     let undecided = with(|outcome| matches!(outcome, BoundOutcome::Undecided(_)));
     if !undecided.is_empty() {
-        clauses.push(format!("undecided: {}", cells(plan, &check.bound, &undecided)));
+        let few = undecided.len() <= MOST_NAMED;
+        let which = if few { cells(plan, &check.bound, &undecided) } else { reasons(&check.bound, &undecided) };
+        clauses.push(format!("undecided: {which}"));
     }
     Sentence::new(lead, format!("{}.", clauses.join("; ")))
 }
@@ -47,6 +49,23 @@ fn cells(plan: &Plan, bound: &Bound, bounded: &[&BoundedCell]) -> String {
         names.push(format!("{} more", bounded.len() - MOST_NAMED));
     }
     format::list(&names)
+}
+
+/// `8 cells (too few samples for p95) and 2 cells (failed, operator)`.
+fn reasons(bound: &Bound, bounded: &[&BoundedCell]) -> String {
+    let mut counts: Vec<(String, u64)> = Vec::new();
+    for one in bounded {
+        let BoundOutcome::Undecided(doubt) = one.outcome else { continue };
+        let across = || if doubt == Doubt::NoValue { "no value".to_owned() } else { "across the bound".to_owned() };
+        let why = doubt_words(doubt, bound.metric).unwrap_or_else(across);
+        match counts.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((why, 1)),
+        }
+    }
+    let words: Vec<String> =
+        counts.into_iter().map(|(why, cells)| format!("{} ({why})", format::count(cells, "cell"))).collect();
+    format::list(&words)
 }
 
 /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
@@ -107,7 +126,7 @@ pub(super) fn value_words(bound: &Bound, bounded: &BoundedCell, place: &str) -> 
 }
 
 /// Why a bound is undecided, where the interval does not show it.
-fn doubt_words(doubt: Doubt, metric: MetricReference) -> Option<String> {
+pub(super) fn doubt_words(doubt: Doubt, metric: MetricReference) -> Option<String> {
     match doubt {
         Doubt::Across | Doubt::NoValue => None,
         Doubt::TooFewSamples => Some(format!("too few samples for {}", metric_word(metric))),

@@ -1,9 +1,11 @@
 //! What a sentence is about: the contests of one model, the names of what can be chosen, and where answers agree.
 
-use crate::compare::choose::{Choice, Contest, Standing};
+use crate::compare::choose::{Choice, Contest, Entrant, Standing};
 use crate::plan::Plan;
+use crate::report::answer::standing::Places;
 use crate::report::format;
 use crate::spec::model::Axis;
+use crate::stats::paired::Verdict;
 
 /// The contests that one sentence answers.
 pub(super) struct Question<'a> {
@@ -18,12 +20,23 @@ pub(super) struct Question<'a> {
 
 /// Contests with the same answer.
 pub(super) struct Cluster<'a> {
-    /// What is best in them, in plan order.
+    /// What is best in them and keeps every bound, in plan order.
     pub(super) best: Vec<String>,
-    /// The bound that the only best one may miss.
-    pub(super) doubt: Option<usize>,
+    /// What would be best too.
+    pub(super) doubt: Option<Doubtful>,
     /// Where they are held, and the contests.
     pub(super) contests: Vec<(String, &'a Contest)>,
+}
+
+/// What no other beats, and may miss a bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Doubtful {
+    /// Names, in plan order.
+    pub(super) names: Vec<String>,
+    /// The bound that the first of them may miss.
+    pub(super) bound: usize,
+    /// It is only one, and better than all that keep the bounds.
+    pub(super) is_ahead: bool,
 }
 
 /// The questions of a choice, in plan order.
@@ -69,19 +82,29 @@ impl<'a> Question<'a> {
         self.axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
     }
 
-    /// Whether the record compares others with this cell.
-    pub(super) fn is_baseline(&self, cell: usize) -> bool {
-        self.plan.is_baseline(&self.plan.cells[cell])
+    /// Every cell of every contest.
+    pub(super) fn entrants(&self) -> impl Iterator<Item = &'a Entrant> {
+        self.contests.iter().flat_map(|(_, contest)| &contest.entrants)
+    }
+
+    /// How places are told apart in words.
+    pub(super) fn places(&self) -> Option<Places> {
+        let is_input = |(place, _): &(String, &Contest)| self.plan.inputs.iter().any(|input| input.name == *place);
+        let places = if self.contests.iter().all(is_input) { Places::INPUTS } else { Places::ROWS };
+        self.has_places().then_some(places)
+    }
+
+    /// Whether the record compares `cell` with `baseline`.
+    pub(super) fn is_baseline_of(&self, baseline: usize, cell: usize) -> bool {
+        self.plan.baseline_of(&self.plan.cells[cell]) == Some(baseline)
     }
 
     /// The contests by their answer, in order of the first of each.
     pub(super) fn clusters(&self) -> Vec<Cluster<'a>> {
         let mut clusters: Vec<Cluster<'a>> = Vec::new();
         for (place, contest) in &self.contests {
-            let mut cells = contest.best.clone();
-            cells.sort_unstable();
-            let best: Vec<String> = cells.iter().map(|cell| self.name(*cell)).collect();
-            let doubt = doubt(contest);
+            let best: Vec<String> = unbeaten(contest, true).map(|(cell, _)| self.name(cell)).collect();
+            let doubt = self.doubt(contest);
             let one = (place.clone(), *contest);
             match clusters.iter_mut().find(|cluster| cluster.best == best && cluster.doubt == doubt) {
                 Some(cluster) => cluster.contests.push(one),
@@ -91,17 +114,33 @@ impl<'a> Question<'a> {
         clusters
     }
 
+    fn doubt(&self, contest: &Contest) -> Option<Doubtful> {
+        let leader = *contest.best.first()?;
+        let beaten = |other: usize| {
+            let mut evidence = contest.evidence.iter();
+            evidence.any(|one| (one.cell, one.baseline) == (leader, other) && one.verdict == Verdict::Better)
+        };
+        // What the leader beats is no answer, even if the leader misses the bound: then others may be ahead of it.
+        let doubtful: Vec<(usize, usize)> = unbeaten(contest, false)
+            .filter_map(|(cell, bound)| Some((cell, bound?)))
+            .filter(|(cell, _)| !beaten(*cell))
+            .collect();
+        let (first, bound) = *doubtful.first()?;
+        let is_ahead = doubtful.len() == 1 && first == leader && unbeaten(contest, true).all(|(cell, _)| beaten(cell));
+        Some(Doubtful { names: doubtful.iter().map(|(cell, _)| self.name(*cell)).collect(), bound, is_ahead })
+    }
+
     /// What `wanted` says of entrants, with the names of those of which it says the same, and ` at b1 and b8` unless that
     /// is so everywhere.
     pub(super) fn told<T: PartialEq + Copy>(
         &self,
-        wanted: impl Fn(Standing) -> Option<T>,
+        wanted: impl Fn(&Entrant) -> Option<T>,
     ) -> Vec<(T, Vec<String>, Option<String>)> {
         // First where the same is said of the same name, then who shares these places.
         let mut by_name: Vec<(T, String, Vec<&str>)> = Vec::new();
         for (place, contest) in &self.contests {
             for entrant in &contest.entrants {
-                let Some(said) = wanted(entrant.standing) else { continue };
+                let Some(said) = wanted(entrant) else { continue };
                 let name = self.name(entrant.cell);
                 match by_name.iter_mut().find(|(known, other, _)| *known == said && *other == name) {
                     Some((_, _, places)) => places.push(place),
@@ -123,6 +162,11 @@ impl<'a> Question<'a> {
 }
 
 impl Cluster<'_> {
+    /// Whether nothing can be chosen.
+    pub(super) fn is_empty(&self) -> bool {
+        self.best.is_empty() && self.doubt.is_none()
+    }
+
     /// `at b1 and b8`.
     pub(super) fn place(&self) -> String {
         let places: Vec<&str> = self.contests.iter().map(|(place, _)| place.as_str()).collect();
@@ -130,11 +174,11 @@ impl Cluster<'_> {
     }
 }
 
-/// The bound that the only best cell of a contest may miss.
-fn doubt(contest: &Contest) -> Option<usize> {
-    let [only] = contest.best.as_slice() else { return None };
-    contest.entrants.iter().find(|entrant| entrant.cell == *only).and_then(|entrant| match entrant.standing {
-        Standing::InDoubt { bound } => Some(bound),
+/// The cells that no other beats, in plan order: those that keep every bound, or those that may miss one, with that.
+fn unbeaten(contest: &Contest, keeps: bool) -> impl Iterator<Item = (usize, Option<usize>)> {
+    contest.entrants.iter().filter_map(move |entrant| match entrant.standing {
+        Standing::Unbeaten if keeps => Some((entrant.cell, None)),
+        Standing::InDoubt { bound } if !keeps => Some((entrant.cell, Some(bound))),
         _ => None,
     })
 }

@@ -67,6 +67,34 @@ fn a_bound_in_doubt_is_a_condition() {
 }
 
 #[test]
+fn what_is_ahead_but_in_doubt_has_an_alternative() {
+    let doubt = two_batches().tails("m/b1/int8/cpu", false).tails("m/b1/fp32/cpu", true).tails("m/b1/fp16/cpu", true);
+    let lead = |scene: &Scene| {
+        let choice = scene.choose("latency", &[at_most("latency.p95", 25e6, Some(1))]);
+        sentences(&scene.plan, &choice)[0].lead.clone()
+    };
+    assert_eq!(lead(&doubt), "m: int8 if it keeps p95 <= 25 ms, else fp32 at b1; int8 at b16.");
+    let level = doubt.level("m/b1/fp32/cpu", 7.95).tails("m/b1/fp32/cpu", true);
+    assert_eq!(lead(&level), "m: fp32, or int8 if it keeps p95 <= 25 ms at b1; int8 at b16.");
+}
+
+#[test]
+fn what_the_leader_beats_is_no_answer_where_all_are_in_doubt() {
+    let paths = ["m/b1/fp32/cpu", "m/b1/int8/cpu", "m/b1/fp16/cpu"];
+    let scene = paths.iter().fold(two_batches(), |scene, path| scene.tails(path, false));
+    let bound = [at_most("latency.p95", 50e6, Some(1))];
+    let sentences = told(&scene, "latency", &bound);
+    assert!(sentences[0].starts_with("m: int8 if it keeps p95 <= 50 ms at b1; int8 at b16."), "{sentences:?}");
+    let doubt = "; whether fp32, int8 and fp16 keep p95 <= 50 ms is undecided at b1 (too few samples for p95).";
+    assert!(sentences[0].ends_with(doubt), "{sentences:?}");
+    let all = scene.tails("m/b16/fp32/cpu", false).tails("m/b16/int8/cpu", false).tails("m/b16/fp16/cpu", false);
+    assert_eq!(
+        bounds(&all, &[at_most("latency.p95", 500e6, None)]),
+        ["p95 <= 500 ms: 0 of 6 cells; undecided: 6 cells (too few samples for p95)."]
+    );
+}
+
+#[test]
 fn bounds_count_cells_and_name_those_that_miss() {
     let scene = two_batches().failed("m/b1/fp16/cpu");
     let at_one = at_most("latency", 10e6, Some(1));

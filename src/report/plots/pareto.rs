@@ -1,0 +1,267 @@
+//! Two metrics against each other: the cells that could stand in for each other, with names, intervals and frontier.
+
+use super::axis::{Axis, Spread, plain_label};
+use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
+use super::labels::{Area, Label, place};
+use super::{Plot, slug, unused};
+use crate::compare::pareto::{Place, Point, Tradeoff};
+use crate::metric::{Direction, MetricReference};
+use crate::report::format::Column;
+use crate::report::{Input, ReportError, capitalized, name_among, place_of};
+use crate::stats::interval::{Estimate, Interval};
+use crate::summary::LEAST_RUNS;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = WIDTH - 22.0;
+const TOP: f64 = 66.0;
+const BOTTOM: f64 = HEIGHT - 54.0;
+
+/// More sets than these are left to the tables.
+const MOST_FIGURES: usize = 4;
+
+/// More points than these are drawn without the names of those that are dominated.
+const MOST_NAMED: usize = 24;
+
+/// Longer names lose their middle.
+const MOST_LETTERS: usize = 28;
+
+/// Values further apart than this stand on a logarithmic axis.
+const WIDE: f64 = 8.0;
+
+/// Share of an axis beyond the outermost points, beside what every axis has.
+const ROOM: f64 = 0.03;
+
+/// Radius of a point.
+const RADIUS: f64 = 4.4;
+
+/// The figures of the sets in which there is something to weigh, with the index of the set.
+pub(super) fn draw(input: &Input<'_>) -> Result<Vec<(usize, Plot)>, ReportError> {
+    let mut plots: Vec<(usize, Plot)> = Vec::new();
+    let open = input.judged.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
+    for (index, tradeoff) in open.take(MOST_FIGURES) {
+        let [across, up] = tradeoff.metrics[..] else { continue };
+        let place = place_of(&input.manifest.plan, tradeoff.points.iter().map(|point| point.cell));
+        let drawn: Vec<Plot> = plots.iter().map(|(_, plot)| plot.clone()).collect();
+        let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
+        let of = if place.is_empty() { String::new() } else { format!(": {place}") };
+        let title = format!("{} against {}{of}", capitalized(&across.title()), up.title());
+        let svg = Figure::new(input, tradeoff, across, up).draw(&title).finish(&file)?;
+        let caption = if plots.is_empty() { CAPTION.to_owned() } else { String::new() };
+        plots.push((index, Plot { file, title, caption, svg }));
+    }
+    Ok(plots)
+}
+
+const CAPTION: &str = "Bars: 95 % intervals over runs. Filled: on the frontier, no other is at least as good in both and better in one. Rings: perhaps on it, within noise. Small grey dots: dominated, the table says by what. Line: the frontier as estimated.";
+
+/// One drawn point.
+struct Mark<'a> {
+    point: &'a Point,
+    name: String,
+    across: Estimate,
+    up: Estimate,
+    at: (f64, f64),
+}
+
+struct Figure<'a> {
+    marks: Vec<Mark<'a>>,
+    across: Scale,
+    up: Scale,
+}
+
+/// One axis with its metric and unit.
+struct Scale {
+    metric: MetricReference,
+    column: Column,
+    axis: Axis,
+}
+
+impl Scale {
+    fn new(metric: MetricReference, estimates: &[Estimate], length: f64) -> Self {
+        let column = Column::fit(metric.metric.unit, estimates);
+        let bounds = estimates.iter().flat_map(|estimate| {
+            let interval = shown(estimate).unwrap_or(Interval { low: estimate.value, high: estimate.value });
+            [interval.low, interval.high].map(|bound| bound / column.scale.factor)
+        });
+        let usable = bounds.filter(|bound| bound.is_finite());
+        let (low, high) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), bound| (l.min(bound), h.max(bound)));
+        let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
+        let is_wide = low > 0.0 && high / low > WIDE;
+        let spread = if is_wide { Spread::Logarithmic } else { Spread::Linear };
+        // A point on the edge would have no room for its name.
+        let (low, high) = match spread {
+            Spread::Linear => (low - (high - low) * ROOM, high + (high - low) * ROOM),
+            Spread::Logarithmic => (low * (high / low).powf(-ROOM), high * (high / low).powf(ROOM)),
+        };
+        Scale { metric, column, axis: Axis::new(spread, low, high, 0.0, length) }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        self.axis.place(value / self.column.scale.factor)
+    }
+
+    /// `latency, ms (left is better)`.
+    fn name(&self, [lower, higher]: [&str; 2]) -> String {
+        let better = if self.metric.metric.direction == Direction::HigherIsBetter { higher } else { lower };
+        format!("{} ({better} is better)", self.column.heading(&self.metric.title()))
+    }
+}
+
+/// An interval from fewer runs is not shown anywhere.
+fn shown(estimate: &Estimate) -> Option<Interval> {
+    estimate.interval.filter(|_| estimate.n >= LEAST_RUNS)
+}
+
+impl<'a> Figure<'a> {
+    fn new(input: &Input<'_>, tradeoff: &'a Tradeoff, across: MetricReference, up: MetricReference) -> Self {
+        let plan = &input.manifest.plan;
+        let cells: Vec<usize> = tradeoff.points.iter().map(|point| point.cell).collect();
+        let drawn = tradeoff.points.iter().filter(|point| !matches!(point.place, Place::LeftOut { .. }));
+        let values: Vec<(&Point, Estimate, Estimate)> = drawn
+            .filter_map(|point| Some((point, (*point.estimates.first()?)?, (*point.estimates.get(1)?)?)))
+            .collect();
+        let column = |pick: fn(&(&Point, Estimate, Estimate)) -> Estimate| values.iter().map(pick).collect::<Vec<_>>();
+        let across = Scale::new(across, &column(|(_, across, _)| *across), RIGHT - LEFT);
+        let up = Scale::new(up, &column(|(_, _, up)| *up), BOTTOM - TOP);
+        let mark = |(point, x, y): &(&'a Point, Estimate, Estimate)| Mark {
+            point,
+            name: shortened(&name_among(plan, &cells, point.cell), MOST_LETTERS),
+            across: *x,
+            up: *y,
+            at: (LEFT + across.place(x.value), BOTTOM - up.place(y.value)),
+        };
+        Figure { marks: values.iter().map(mark).collect(), across, up }
+    }
+
+    fn draw(&self, title: &str) -> Canvas {
+        let described: Vec<String> = self
+            .marks
+            .iter()
+            .map(|mark| {
+                let [across, up] = [(&self.across, &mark.across), (&self.up, &mark.up)]
+                    .map(|(scale, estimate)| scale.column.value_with_unit(estimate));
+                format!("{} {across}, {up}", mark.name)
+            })
+            .collect();
+        let mut canvas = Canvas::new(title, &described.join("; "), WIDTH, HEIGHT);
+        canvas.heading(&shortened(title, 80), (14.0, 20.0));
+        self.draw_axes(&mut canvas);
+        self.draw_frontier(&mut canvas);
+        for mark in &self.marks {
+            self.draw_bars(&mut canvas, mark);
+        }
+        self.draw_names(&mut canvas);
+        for mark in &self.marks {
+            match mark.point.place {
+                Place::Frontier => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
+                Place::WithinNoise => canvas.ring(mark.at, RADIUS, PALETTE[0]),
+                Place::Dominated { .. } | Place::LeftOut { .. } => canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0),
+            }
+        }
+        canvas
+    }
+
+    fn draw_axes(&self, canvas: &mut Canvas) {
+        let across = self.across.axis.shifted(LEFT);
+        across.draw(canvas, (TOP, BOTTOM), &self.across.name(["left", "right"]), plain_label);
+        for (value, text) in self.up.axis.ticks(plain_label) {
+            let y = BOTTOM - self.up.axis.place(value);
+            canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
+            canvas.text(&text, (LEFT - 8.0, y), Anchor::End, INK);
+        }
+        canvas.line((LEFT, TOP), (LEFT, BOTTOM), GREY, 1.0);
+        canvas.text(&self.up.name(["down", "up"]), (14.0, TOP - 20.0), Anchor::Start, GREY);
+    }
+
+    /// The best value up for each value across, as estimated: a staircase through the members of the frontier.
+    fn draw_frontier(&self, canvas: &mut Canvas) {
+        for (from, to) in self.steps() {
+            canvas.line(from, to, PALETTE[5], 1.2);
+        }
+    }
+
+    fn steps(&self) -> Vec<((f64, f64), (f64, f64))> {
+        let mut corners: Vec<(f64, f64)> =
+            self.marks.iter().filter(|mark| self.is_member(mark)).map(|mark| mark.at).collect();
+        corners.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let is_rate = self.across.metric.metric.direction == Direction::HigherIsBetter;
+        let step = |pair: &[(f64, f64)]| {
+            // What a larger budget across buys is there from its point on; what a higher rate costs, up to its point.
+            let corner = if is_rate { (pair[0].0, pair[1].1) } else { (pair[1].0, pair[0].1) };
+            [(pair[0], corner), (corner, pair[1])]
+        };
+        corners.windows(2).flat_map(step).collect()
+    }
+
+    /// Whether no other point is at least as good in both and better in one, as estimated.
+    fn is_member(&self, mark: &Mark<'_>) -> bool {
+        let oriented = |mark: &Mark<'_>| {
+            [(&self.across, mark.across.value), (&self.up, mark.up.value)].map(|(scale, value)| {
+                if scale.metric.metric.direction == Direction::HigherIsBetter { -value } else { value }
+            })
+        };
+        let own = oriented(mark);
+        !self.marks.iter().map(oriented).any(|other| other[0] <= own[0] && other[1] <= own[1] && other != own)
+    }
+
+    fn bars(&self, mark: &Mark<'_>) -> Vec<((f64, f64), (f64, f64))> {
+        let across = shown(&mark.across).map(|interval| {
+            let [low, high] = [interval.low, interval.high].map(|bound| LEFT + self.across.place(bound));
+            ((low, mark.at.1), (high, mark.at.1))
+        });
+        let up = shown(&mark.up).map(|interval| {
+            let [low, high] = [interval.low, interval.high].map(|bound| BOTTOM - self.up.place(bound));
+            ((mark.at.0, low), (mark.at.0, high))
+        });
+        across.into_iter().chain(up).collect()
+    }
+
+    fn draw_bars(&self, canvas: &mut Canvas, mark: &Mark<'_>) {
+        for (from, to) in self.bars(mark) {
+            canvas.line(from, to, color_of(&mark.point.place), 1.4);
+        }
+    }
+
+    /// Names beside their points, those of the frontier first; what finds no place is in the table.
+    fn draw_names(&self, canvas: &mut Canvas) {
+        let mut named: Vec<&Mark<'_>> = self.marks.iter().filter(|mark| self.is_named(mark)).collect();
+        named.sort_by_key(|mark| matches!(mark.point.place, Place::Dominated { .. }));
+        let mut obstacles: Vec<Area> = self.marks.iter().map(|mark| Area::around(mark.at, RADIUS + 1.0)).collect();
+        obstacles.extend(self.marks.iter().flat_map(|mark| self.bars(mark)).map(|(from, to)| Area::along(from, to)));
+        obstacles.extend(self.steps().into_iter().map(|(from, to)| Area::along(from, to)));
+        let points: Vec<((f64, f64), &str)> = named.iter().map(|mark| (mark.at, mark.name.as_str())).collect();
+        let bounds = Area { left: LEFT + 2.0, top: TOP - 8.0, right: RIGHT, bottom: BOTTOM - 2.0 };
+        for (mark, label) in named.iter().zip(place(&points, &obstacles, bounds)) {
+            let Some(label) = label else { continue };
+            if label.is_far {
+                canvas.line(mark.at, end_of(&label, mark.at), GREY, 0.6);
+            }
+            let color = if matches!(mark.point.place, Place::Dominated { .. }) { GREY } else { INK };
+            canvas.text(&mark.name, label.at, label.anchor, color);
+        }
+    }
+
+    fn is_named(&self, mark: &Mark<'_>) -> bool {
+        self.marks.len() <= MOST_NAMED || !matches!(mark.point.place, Place::Dominated { .. })
+    }
+}
+
+/// Where a line from a point meets its name.
+fn end_of(label: &Label, point: (f64, f64)) -> (f64, f64) {
+    let half = TEXT * 0.55;
+    match label.anchor {
+        Anchor::Start => (label.at.0 - 2.0, label.at.1),
+        Anchor::End => (label.at.0 + 2.0, label.at.1),
+        Anchor::Middle if label.at.1 < point.1 => (label.at.0, label.at.1 + half),
+        Anchor::Middle => (label.at.0, label.at.1 - half),
+    }
+}
+
+fn color_of(place: &Place) -> Color {
+    match place {
+        Place::Frontier | Place::WithinNoise => PALETTE[0],
+        Place::Dominated { .. } | Place::LeftOut { .. } => GREY,
+    }
+}

@@ -1,0 +1,103 @@
+//! Two metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
+
+use super::{PlotView, Table, TableCell, TableColumn, TableRow, TradeoffView};
+use crate::compare::pareto::{Place, Point, Tradeoff};
+use crate::plan::Plan;
+use crate::report::answer::unfit_words;
+use crate::report::format::{self, Column};
+use crate::report::plots::Plots;
+use crate::report::{Input, name_among};
+use crate::stats::frontier_membership::MEMBERSHIP_RESAMPLES;
+
+/// More cells than these are counted where something dominates.
+const MOST_NAMED: usize = 3;
+
+/// One view for each figure.
+pub(super) fn tradeoffs(input: &Input<'_>, plots: &Plots) -> Vec<TradeoffView> {
+    let plan = &input.manifest.plan;
+    let view = |(index, plot): &(usize, crate::report::plots::Plot)| {
+        let tradeoff = input.judged.tradeoffs.get(*index)?;
+        Some(TradeoffView { plot: PlotView::of(plot), table: table(plan, tradeoff) })
+    };
+    plots.tradeoffs.iter().filter_map(view).collect()
+}
+
+/// Which sets have no figure, where some have.
+pub(super) fn left_out(input: &Input<'_>, plots: &Plots) -> Option<String> {
+    let open = input.judged.tradeoffs.iter().filter(|tradeoff| tradeoff.is_open).count();
+    let left = open.checked_sub(plots.tradeoffs.len()).filter(|left| *left > 0)?;
+    Some(format!(
+        "{} not drawn; results.json has all.",
+        if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") }
+    ))
+}
+
+fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
+    let cells: Vec<usize> = tradeoff.points.iter().map(|point| point.cell).collect();
+    let name = |cell: usize| name_among(plan, &cells, cell);
+    let mut columns = vec![column("cell", "what could be chosen", false)];
+    let mut rows: Vec<TableRow> = tradeoff
+        .points
+        .iter()
+        .map(|point| TableRow { anchor: None, cells: vec![TableCell::text(name(point.cell))] })
+        .collect();
+    for (index, metric) in tradeoff.metrics.iter().enumerate() {
+        let estimates = || tradeoff.points.iter().map(|point| point.estimates.get(index).copied().flatten());
+        let shown: Vec<_> = estimates().flatten().collect();
+        let fitted = Column::fit(metric.metric.unit, &shown);
+        columns.push(column(&fitted.heading(&metric.title()), metric.metric.meaning, true));
+        for (row, estimate) in rows.iter_mut().zip(estimates()) {
+            row.cells.push(match estimate {
+                Some(estimate) => TableCell::number(fitted.value(&estimate), estimate.value),
+                None => TableCell::nothing(),
+            });
+        }
+    }
+    columns.push(column("place", "on the frontier, or what is better or equivalent in both and better in one", false));
+    columns.push(column("on the frontier in", "share of the resamples of blocks", true));
+    for (row, point) in rows.iter_mut().zip(&tradeoff.points) {
+        row.cells.push(TableCell::text(place(tradeoff, point, name)));
+        row.cells.push(match point.membership {
+            Some(share) => TableCell::number(share_words(share), share),
+            None => TableCell::nothing(),
+        });
+    }
+    let note = format!(
+        "Dominated: by one that is better or equivalent in both metrics and better in one, by the same verdicts as everywhere. The last column is the share of {MEMBERSHIP_RESAMPLES} resamples of the blocks in which the cell is on the frontier of the estimates, without margins."
+    );
+    Table { columns, rows, notes: vec![note] }
+}
+
+fn column(title: &str, meaning: &str, is_numeric: bool) -> TableColumn {
+    TableColumn { title: title.to_owned(), meaning: Some(meaning.to_owned()), is_numeric }
+}
+
+/// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
+fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(usize) -> String) -> String {
+    match &point.place {
+        Place::Frontier => "frontier".to_owned(),
+        Place::WithinNoise => "within noise".to_owned(),
+        Place::Dominated { by } => {
+            let is_beside = |cell: &usize| {
+                !tradeoff.points.iter().any(|other| other.cell == *cell && other.place == Place::Frontier)
+            };
+            let mut by = by.clone();
+            by.sort_by_key(is_beside);
+            let mut names: Vec<String> = by.iter().take(MOST_NAMED).map(|cell| name(*cell)).collect();
+            if by.len() > MOST_NAMED {
+                names.push(format::count((by.len() - MOST_NAMED) as u64, "other"));
+            }
+            format!("dominated by {}", format::list(&names))
+        }
+        Place::LeftOut { why } => unfit_words(*why, false, ""),
+    }
+}
+
+/// A share is never shown as certain unless it is.
+fn share_words(share: f64) -> String {
+    match share {
+        share if share > 0.0 && share < 0.01 => "< 1 %".to_owned(),
+        share if share < 1.0 && share > 0.99 => "> 99 %".to_owned(),
+        share => format!("{:.0} %", share * 100.0),
+    }
+}

@@ -197,6 +197,9 @@ pub struct ReportArgs {
     /// Which files the report consists of.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = ["md", "html", "json"])]
     pub format: Vec<ReportFormat>,
+    /// A template of your own, filled beside the report; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub template: Vec<PathBuf>,
     /// Open the HTML report in the end.
     #[arg(long)]
     pub open: bool,

@@ -9,7 +9,7 @@ use miette::Diagnostic;
 
 use crate::onnx::OnnxError;
 use crate::plan::PlanError;
-use crate::report::ReportError;
+use crate::report::{ReportError, TemplateError};
 use crate::run::prepare::PrepareError;
 use crate::runtime::RuntimeError;
 use crate::series::{ContrastError, ReadError};
@@ -44,6 +44,10 @@ pub enum Error {
     /// A report.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// A template of the user's own.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Template(#[from] TemplateError),
     /// A model file.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -6,20 +6,37 @@ use crate::cli::{ReportArgs, ReportFormat, RunArgs};
 use crate::compare::{Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
-use crate::report::{self, Format, Input};
+use crate::report::{self, Format, Input, UserTemplate};
 use crate::spec::Loaded;
-use crate::store::{Manifest, Place, Record};
-use crate::summary::summarize;
+use crate::store::{Manifest, Place, Record, write_whole};
+use crate::summary::{Summary, summarize};
 use crate::ui::{Ui, table};
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let record = Record::open(&arguments.record)?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
-    let written = write(&record, &folder, &arguments.format, ui)?;
+    let templates = templates(&arguments.template, &folder)?;
+    let written = write(&record, &folder, &arguments.format, &templates, ui)?;
     if arguments.open {
         open(&written, ui);
     }
     Ok(ExitCode::Done)
+}
+
+/// Reads the user's templates, none of which may make what another file is.
+fn templates(files: &[PathBuf], folder: &Path) -> Result<Vec<UserTemplate>, Error> {
+    let mut templates: Vec<UserTemplate> = Vec::new();
+    for file in files {
+        let template = UserTemplate::read(file)?;
+        if template.would_replace_itself(folder) {
+            return Err(template.in_the_way("the template").into());
+        }
+        if templates.iter().any(|other| other.output() == template.output()) {
+            return Err(template.in_the_way("the result of another template").into());
+        }
+        templates.push(template);
+    }
+    Ok(templates)
 }
 
 /// Where a report goes.
@@ -92,13 +109,24 @@ fn check_writable(folder: &Path) -> Result<(), Error> {
     written
 }
 
-/// Summarises and writes the report, then shows table, answer and paths.
-pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui: &Ui) -> Result<Vec<PathBuf>, Error> {
+/// Summarises and writes the report with the user's templates, then shows table, answer and paths.
+pub(super) fn write(
+    record: &Record,
+    folder: &Path,
+    formats: &[ReportFormat],
+    templates: &[UserTemplate],
+    ui: &Ui,
+) -> Result<Vec<PathBuf>, Error> {
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
-    let rendered = report::render(&input)?;
+    let composed = report::compose(&Input { manifest, runs: &record.runs, summary: &summary, judged: &judged })?;
+    let rendered = composed.render()?;
+    // Nothing is written unless everything can be made.
+    let filled: Vec<(&str, String)> = templates
+        .iter()
+        .map(|template| Ok((template.output(), composed.fill(template)?)))
+        .collect::<Result<_, Error>>()?;
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     let formats: Vec<Format> = formats
         .iter()
@@ -108,11 +136,22 @@ pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui
             ReportFormat::Json => Format::Json,
         })
         .collect();
-    let written = report::write(&rendered, folder, &formats)?;
+    let mut written = report::write(&rendered, folder, &formats)?;
+    for (name, text) in filled {
+        write_whole(&folder.join(name), text.as_bytes())?;
+        written.push(folder.join(name));
+    }
+    let text = conclusion(manifest, &summary, &judged, ui) + &ui.labelled_text("wrote", &shown(folder, &written));
+    ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
+    Ok(written)
+}
+
+/// The table, the answer, and whether it can be believed.
+fn conclusion(manifest: &Manifest, summary: &Summary, judged: &Judged, ui: &Ui) -> String {
     let mut text = String::from("\n");
-    text.push_str(&table::render(&manifest.plan, &summary, &judged.comparisons, ui.width()));
+    text.push_str(&table::render(&manifest.plan, summary, &judged.comparisons, ui.width()));
     text.push_str("\n\n");
-    for (index, sentence) in report::answer(&manifest.plan, &summary, &judged).iter().enumerate() {
+    for (index, sentence) in report::answer(&manifest.plan, summary, judged).iter().enumerate() {
         let label = if index == 0 { "answer" } else { "" };
         text.push_str(&ui.labelled_text(label, &sentence.to_string()));
     }
@@ -120,10 +159,8 @@ pub(super) fn write(record: &Record, folder: &Path, formats: &[ReportFormat], ui
     for (index, bound) in bounds.enumerate() {
         text.push_str(&ui.labelled_text(if index == 0 { "within" } else { "" }, &bound.to_string()));
     }
-    text.push_str(&ui.labelled_text("trust", &trust(manifest, &judged)));
-    text.push_str(&ui.labelled_text("wrote", &shown(folder, &written)));
-    ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
-    Ok(written)
+    text.push_str(&ui.labelled_text("trust", &trust(manifest, judged)));
+    text
 }
 
 /// The controls and the grade as one fragment: labels begin with small letters, and end without a period.

@@ -145,7 +145,7 @@ fn execute(
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
-    let written = super::report::write(&job.record, &folder, &arguments.format, ui).inspect_err(|_| {
+    let written = super::report::write(&job.record, &folder, &arguments.format, &[], ui).inspect_err(|_| {
         let record = place.relative(&job.record.folder);
         let folder = place.relative(&folder);
         ui.note(&format!("the record is kept; render it with: perfrun report {record} --output {folder}"));

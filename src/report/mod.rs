@@ -19,6 +19,7 @@ mod write;
 pub use answer::{Sentence, answer, within};
 pub use committed::measured_on;
 pub use results::Results;
+pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use trust::Trust;
 pub use write::write;
 
@@ -164,22 +165,59 @@ fn name_among(plan: &Plan, cells: &[usize], cell: usize) -> String {
     if names.is_empty() { name(cell, Axis::Variants).to_owned() } else { names.join("/") }
 }
 
-/// Makes every file of the report.
+/// A report before it has a format: what all of them are made from.
+#[derive(Clone, Debug)]
+pub struct Composed {
+    report: view::Report,
+    plots: plots::Plots,
+    json: String,
+}
+
+/// Draws the figures and puts into words what a record says.
 ///
 /// # Errors
 ///
-/// When the summary is not of the manifest's plan. Errors of templates and plots are faults of perfrun.
-pub fn render(input: &Input<'_>) -> Result<Rendered, ReportError> {
+/// When the summary is not of the manifest's plan. Errors of figures are faults of perfrun.
+pub fn compose(input: &Input<'_>) -> Result<Composed, ReportError> {
     let (expected, found) = (input.manifest.plan.cells.len(), input.summary.cells.len());
     if expected != found {
         return Err(ReportError::Mismatch { expected, found });
     }
     let plots = plots::draw(input)?;
     let report = view::Report::new(input, &plots);
-    Ok(Rendered {
-        markdown: template::markdown(&report)?,
-        html: template::html(&report)?,
-        json: Results::new(input).to_json(),
-        plots: plots.all().map(|plot| (plot.file.clone(), plot.svg.clone())).collect(),
-    })
+    Ok(Composed { report, plots, json: Results::new(input).to_json() })
+}
+
+impl Composed {
+    /// Every file of the report.
+    ///
+    /// # Errors
+    ///
+    /// Errors of perfrun's own templates, which are its faults.
+    pub fn render(&self) -> Result<Rendered, ReportError> {
+        Ok(Rendered {
+            markdown: template::markdown(&self.report)?,
+            html: template::html(&self.report)?,
+            json: self.json.clone(),
+            plots: self.plots.all().map(|plot| (plot.file.clone(), plot.svg.clone())).collect(),
+        })
+    }
+
+    /// A template of the user's own, filled with the same values.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the template, with its line.
+    pub fn fill(&self, template: &UserTemplate) -> Result<String, TemplateError> {
+        template.fill(&self.report)
+    }
+}
+
+/// Makes every file of the report.
+///
+/// # Errors
+///
+/// As [`compose`] and [`Composed::render`].
+pub fn render(input: &Input<'_>) -> Result<Rendered, ReportError> {
+    compose(input)?.render()
 }

@@ -1,9 +1,14 @@
 //! The view through the templates. What is undefined is an error; what is a name is escaped.
 //!
-//! Escaping follows the template's file name: `report.html.j2` as HTML, `report.md.j2` as Markdown, so that a template
-//! cannot forget it.
+//! Escaping follows the template's file name: `report.html.j2` as HTML, `report.md.j2` as Markdown, `x.tex.j2` as LaTeX, so
+//! that a template cannot forget it. Users' own templates are filled in the same way.
 
 mod escape;
+mod reference;
+mod user;
+
+pub use reference::reference_markdown;
+pub use user::{TemplateError, UserTemplate};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -11,6 +16,10 @@ use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value
 
 use super::ReportError;
 use super::view::Report;
+
+/// How minijinja is told which texts to escape as what.
+const MARKDOWN_ESCAPES: &str = "markdown";
+const LATEX_ESCAPES: &str = "latex";
 
 const MARKDOWN: &str = "report.md.j2";
 const HTML: &str = "report.html.j2";
@@ -39,7 +48,7 @@ fn render(name: &str, report: &Report) -> Result<String, ReportError> {
     environment.get_template(name).and_then(|template| template.render(Serde(report))).map_err(failed)
 }
 
-fn environment() -> Result<Environment<'static>, minijinja::Error> {
+fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
@@ -65,8 +74,9 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
 
 fn escaping(name: &str) -> AutoEscape {
     match name.trim_end_matches(".j2").rsplit('.').next() {
-        Some("html") => AutoEscape::Html,
-        Some("md") => AutoEscape::Custom("markdown".into()),
+        Some("html" | "htm" | "xml" | "svg") => AutoEscape::Html,
+        Some("md" | "markdown") => AutoEscape::Custom(MARKDOWN_ESCAPES.into()),
+        Some("tex") => AutoEscape::Custom(LATEX_ESCAPES.into()),
         _ => AutoEscape::None,
     }
 }
@@ -76,6 +86,7 @@ fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value
     let escaped = match state.auto_escape() {
         _ if value.is_safe() => text,
         AutoEscape::Html => escape::html(&text),
+        AutoEscape::Custom(name) if name == LATEX_ESCAPES => escape::latex(&text),
         AutoEscape::Custom(_) => escape::inline(&text),
         _ => text,
     };
@@ -92,10 +103,16 @@ mod tests {
         let mut environment = environment().unwrap();
         environment.add_template("x.html.j2", "{{ name }}").unwrap();
         environment.add_template("x.md.j2", "{{ name }} {{ name|code }}").unwrap();
+        environment.add_template("x.tex.j2", "{{ name }}").unwrap();
+        environment.add_template("x.csv.j2", "{{ name }}").unwrap();
         let context = minijinja::context! { name => "<b>|*" };
         let render = |name: &str| environment.get_template(name).unwrap().render(&context).unwrap();
         assert_eq!(render("x.html.j2"), "&lt;b&gt;|*");
         assert_eq!(render("x.md.j2"), r"\<b>\|\* `<b>|*`");
+        assert_eq!(
+            (render("x.tex.j2"), render("x.csv.j2")),
+            (r"\textless{}b\textgreater{}|*".to_owned(), "<b>|*".to_owned())
+        );
     }
 
     #[test]

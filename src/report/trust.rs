@@ -4,6 +4,7 @@
 //! that does not exist, is too short or stays open is said to be so; only a control that is equivalent has passed.
 //! Deliberately absent: what follows for the verdicts, which `compare` decides and the answer tells.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::format::{self, count, percent, ratio};
@@ -16,7 +17,7 @@ use crate::store::Manifest;
 use crate::summary::LEAST_RUNS;
 
 /// What the controls and the grade say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trust {
     /// How the controls ended.
     pub state: ControlState,
@@ -29,7 +30,7 @@ pub struct Trust {
 }
 
 /// How the controls of a record ended, the worst of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlState {
     /// Identical arms are equivalent.

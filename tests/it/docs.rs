@@ -29,6 +29,7 @@ fn schemas_are_current() {
 #[test]
 fn the_reference_is_current() {
     check_generated("docs/reference/spec.md", &perfrun::spec::reference_markdown());
+    check_generated("docs/reference/template.md", &perfrun::report::template_reference());
     check_generated("docs/reference/spec-full.yaml", &perfrun::spec::full_example());
     check_generated("docs/reference/codes.md", &perfrun::code::reference_markdown());
 }

@@ -9,6 +9,7 @@
 
 mod acceptance;
 mod calibrate;
+mod check_it_yourself;
 mod choosing;
 mod cli;
 mod designs;
@@ -19,4 +20,5 @@ mod report;
 mod spec;
 mod stat;
 mod support;
+mod templates;
 mod tidy;

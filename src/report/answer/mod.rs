@@ -13,6 +13,7 @@ mod words;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compare::{Comparison, Judged};
@@ -29,7 +30,7 @@ use standing::{Entry, Subject, subjects};
 pub(in crate::report) use words::hint_words;
 
 /// One sentence of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sentence {
     /// What it comes down to: `resnet50: int8.`
     pub lead: String,

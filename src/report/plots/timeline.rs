@@ -23,7 +23,7 @@ const GAP: f64 = 17.0;
 const BOTTOM: f64 = 48.0;
 
 /// Cells that are drawn; the warnings of the others are in the table.
-const MOST_CELLS: usize = 4;
+const MOST_CELLS: usize = 3;
 
 /// Runs of a cell that are drawn.
 const MOST_RUNS: usize = 6;

@@ -82,6 +82,24 @@ pub(super) fn html(text: &str) -> String {
     escaped
 }
 
+/// A text in LaTeX: special letters by their commands, and the few signs of reports that are not in every font.
+pub(super) fn latex(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', letter]),
+            '\\' => escaped.push_str(r"\textbackslash{}"),
+            '~' => escaped.push_str(r"\textasciitilde{}"),
+            '^' => escaped.push_str(r"\textasciicircum{}"),
+            '<' => escaped.push_str(r"\textless{}"),
+            '>' => escaped.push_str(r"\textgreater{}"),
+            '±' => escaped.push_str(r"$\pm$"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
 /// A sentence of ours whose backticks are meant: what stands between two of them is code.
 pub(super) fn prose(text: &str) -> String {
     between_backticks(text, inline, code)
@@ -159,6 +177,12 @@ mod tests {
         assert_eq!(prose("Raise `a_b` of <x>."), r"Raise `a_b` of \<x>.");
         assert_eq!(prose_html("Raise `a<b` of <x>."), "Raise <code>a&lt;b</code> of &lt;x&gt;.");
         assert_eq!(prose("a ` b"), r"a \` b");
+    }
+
+    #[test]
+    fn names_mean_themselves_in_latex() {
+        assert_eq!(latex("snake_case 50 % & ±"), r"snake\_case 50 \% \& $\pm$");
+        assert_eq!(latex(r"a\b{c} < ^~"), r"a\textbackslash{}b\{c\} \textless{} \textasciicircum{}\textasciitilde{}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
         manifest.record,
         plan.path(cell)
     );
-    Some(CheckView { intro, query })
+    Some(CheckView { number: shown, intro, query })
 }
 
 /// The phase of counted samples in `samples.parquet`; late warm-up has a smaller number.

@@ -172,13 +172,21 @@ fn statistics(input: &Input<'_>) -> String {
     }
     if let Some(baseline) = &input.manifest.plan.baseline {
         text += &format!(
-            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, or outputs held NaN or infinity. Intervals are not adjusted for the number of comparisons ({}).",
+            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, or outputs held NaN or infinity. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
             baseline.name,
             percent(Terms::of(input.manifest).margin_of(MetricReference::LATENCY)),
             input.judged.comparisons.len()
         );
     }
-    text
+    text + controls(input.manifest)
+}
+
+/// What follows from the controls, where there are any.
+fn controls(manifest: &Manifest) -> &'static str {
+    if manifest.plan.controls.is_empty() {
+        return "";
+    }
+    " Had the control been judged faster or slower than itself, nothing would be claimed; the grade is by the relative difference that ten blocks like its own find with a power of 80 %."
 }
 
 fn versions(manifest: &Manifest) -> String {

@@ -3,6 +3,7 @@
 //! Input: what a report is made from, and its plots. Output: plain serialisable values in the order of the report.
 //! Deliberately absent: markup, escaping, and arithmetic beyond choosing what to show.
 
+mod cells;
 mod check;
 mod comparisons;
 mod environment;
@@ -15,8 +16,10 @@ mod tables;
 mod tradeoffs;
 
 use crate::printable::printable;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use cells::{CellView, ComparisonView, NumberView, Status};
 pub(super) use headline::why_absent;
 
 use super::answer::{Sentence, answer, within};
@@ -28,7 +31,7 @@ use super::{Input, Trust};
 const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first look, on which no decision, no gate and no history should rest. A run without `--quick` measures what the specification says.";
 
 /// A whole report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// Name of the experiment.
     pub experiment: String,
@@ -66,6 +69,8 @@ pub struct Report {
     pub details: Table,
     /// What happens before the steady state.
     pub startup: Table,
+    /// Every cell in plan order with its numbers as they are stored, for tables of your own.
+    pub cells: Vec<CellView>,
     /// The figure of all comparisons: one, or none where nothing is compared.
     pub speedup: Vec<PlotView>,
     /// The figures of the distributions.
@@ -93,7 +98,7 @@ pub struct Report {
 }
 
 /// A named value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fact {
     /// What.
     pub name: String,
@@ -108,7 +113,7 @@ impl Fact {
 }
 
 /// Facts that belong together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FactGroup {
     /// Heading.
     pub title: String,
@@ -117,7 +122,7 @@ pub struct FactGroup {
 }
 
 /// What a reader has to know before the numbers; every part may be empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Notices {
     /// Why this is not the whole experiment: sentences.
     pub partial: Vec<String>,
@@ -140,7 +145,7 @@ pub struct Notices {
 }
 
 /// Cells skipped for one reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkipView {
     /// `12 of 24 cells`.
     pub cells: String,
@@ -151,7 +156,7 @@ pub struct SkipView {
 }
 
 /// Cells that failed alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailureView {
     /// The cells, a few of them by path.
     pub cells: String,
@@ -168,7 +173,7 @@ pub struct FailureView {
 }
 
 /// One warning code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WarningView {
     /// The stored code.
     pub code: String,
@@ -187,7 +192,7 @@ pub struct WarningView {
 }
 
 /// The table that answers the question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Headline {
     /// Its heading, with what is measured.
     pub title: String,
@@ -202,7 +207,7 @@ pub struct Headline {
 }
 
 /// A column of the headline table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeadlineColumn {
     /// Heading.
     pub title: String,
@@ -211,7 +216,7 @@ pub struct HeadlineColumn {
 }
 
 /// A row of the headline table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeadlineRow {
     /// What names it.
     pub names: Vec<String>,
@@ -220,7 +225,7 @@ pub struct HeadlineRow {
 }
 
 /// A number of the headline table, or why there is none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeadlineCell {
     /// `39.9 us ± 0.2`, `failed (operator)`, `skipped`.
     pub text: String,
@@ -237,7 +242,7 @@ pub struct HeadlineCell {
 }
 
 /// A plain table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Table {
     /// The columns; the first one names the row.
     pub columns: Vec<TableColumn>,
@@ -248,7 +253,7 @@ pub struct Table {
 }
 
 /// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TableColumn {
     /// Heading.
     pub title: String,
@@ -259,7 +264,7 @@ pub struct TableColumn {
 }
 
 /// A row of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TableRow {
     /// Where others can point to.
     pub anchor: Option<String>,
@@ -268,7 +273,7 @@ pub struct TableRow {
 }
 
 /// A cell of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TableCell {
     /// What is shown.
     pub text: String,
@@ -292,7 +297,7 @@ impl TableCell {
 }
 
 /// A figure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlotView {
     /// File name beside the Markdown report.
     pub file: String,
@@ -325,8 +330,10 @@ pub struct TradeoffView {
 }
 
 /// A query that anybody can repeat.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckView {
+    /// The number that it gives: `18.42 ms ± 0.11`.
+    pub number: String,
     /// What it gives, and where.
     pub intro: String,
     /// SQL.
@@ -334,7 +341,7 @@ pub struct CheckView {
 }
 
 /// The specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpecView {
     /// Path relative to the root.
     pub path: String,
@@ -365,6 +372,7 @@ impl Report {
             tradeoffs_left_out: tradeoffs::left_out(input, plots),
             details: tables::details(input),
             startup: tables::startup(input),
+            cells: cells::cells(input),
             speedup: plots.speedup.iter().map(PlotView::of).collect(),
             distributions: plots.distributions.iter().map(PlotView::of).collect(),
             control: plots.control.iter().map(PlotView::of).collect(),

@@ -1,0 +1,117 @@
+//! The reference of the names that a template can use, generated from the view's own types and their documentation.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::report::view::Report;
+
+/// What a template's author has to know before the names.
+const BEGINNING: &str = r#"# Templates of your own
+
+<!-- Generated from the view's types by `perfrun::report::template_reference`; a test keeps it current. -->
+
+`perfrun report RECORD --template FILE` fills a template with everything that the reports are made of.
+`--template` may be given several times.
+The result lies beside the report, under the template's name without `.j2`: `table.tex.j2` makes `table.tex`.
+
+```text
+perfrun report .perfrun/records/quickstart/20261120T101112Z-0a1b2c3d --template docs/examples/latency.tex.j2 --output paper
+```
+
+[latency.tex.j2](../examples/latency.tex.j2) is a table for a paper, and [cells.csv.j2](../examples/cells.csv.j2) a file for a spreadsheet.
+Both are filled by a test.
+
+The language is [Jinja](https://jinja.palletsprojects.com/en/stable/templates/), as [minijinja](https://docs.rs/minijinja) understands it.
+
+- A name that is not there is an error with its line, never an empty text. What may be absent is `none`: `{% if cell.latency is not none %}`.
+- Values are escaped by the result's name: `.html`, `.htm`, `.xml` and `.svg` as HTML, `.md` as Markdown, `.tex` as LaTeX; in any other file they stand as they are. `|safe` leaves a value as it is.
+- The line break after a `{% tag %}` and the spaces before it are not part of the result.
+- In LaTeX `{#` begins a comment of the template and `{%` a tag: write `{ #1}` and `{ %`.
+
+Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters/index.html) there are these:
+
+| filter | gives |
+|---|---|
+| `block` | Markdown that begins a line, where headings and lists begin |
+| `code` | Markdown code in a line |
+| `fenced("yaml")` | a fenced block of Markdown |
+| `prose`, `prose_html` | sentences whose backticks are meant, as Markdown and as HTML |
+| `html` | a text inside HTML that stands in Markdown |
+| `path_html` | the path of a cell that may break after each part, as HTML |
+
+Numbers of `cells` are as they are stored, in nanoseconds and bytes; every other number is a text, rounded to what its interval supports.
+These names may grow; one that goes or changes its meaning is told in the changelog.
+"#;
+
+/// The reference: `docs/reference/template.md`.
+pub fn reference_markdown() -> String {
+    let schema = schemars::schema_for!(Report).to_value();
+    let mut text = BEGINNING.to_owned();
+    section(&mut text, "The names at the top", &schema);
+    let definitions = schema.get("$defs").and_then(Value::as_object);
+    for (name, definition) in definitions.into_iter().flatten() {
+        section(&mut text, name, definition);
+    }
+    text
+}
+
+/// One type: its names with their types, or its words.
+fn section(text: &mut String, title: &str, schema: &Value) {
+    // Writing into a String cannot fail.
+    let _ = write!(text, "\n## {title}\n\n{}\n", description(schema));
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        text.push_str("\n| name | type | meaning |\n|---|---|---|\n");
+        for (name, property) in properties {
+            let _ = writeln!(text, "| `{name}` | {} | {} |", kind(property), description(property));
+        }
+    }
+    let words = schema.get("oneOf").and_then(Value::as_array);
+    if let Some(words) = words {
+        text.push_str("\n| text | meaning |\n|---|---|\n");
+        for word in words {
+            let name = word.get("const").and_then(Value::as_str).unwrap_or_default();
+            let _ = writeln!(text, "| `{name}` | {} |", description(word));
+        }
+    }
+}
+
+/// A doc comment as one line of a table; templates write `none` where Rust writes `None`.
+fn description(schema: &Value) -> String {
+    let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    text.replace('\n', " ").replace('|', "\\|").replace("`None`", "`none`")
+}
+
+/// The type in words: `list of [Fact](#fact)`, `number or none`.
+fn kind(schema: &Value) -> String {
+    let Some(schema) = schema.as_object() else { return "anything".to_owned() };
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
+        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    match schema.get("type") {
+        Some(Value::Array(names)) => {
+            let names = names.iter().filter_map(Value::as_str).map(|name| simple(name, schema));
+            names.collect::<Vec<_>>().join(" or ")
+        }
+        Some(Value::String(name)) => simple(name, schema),
+        _ => "anything".to_owned(),
+    }
+}
+
+fn simple(name: &str, schema: &Map<String, Value>) -> String {
+    match name {
+        "string" => "text".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "boolean" => "true or false".to_owned(),
+        "null" => "none".to_owned(),
+        "array" => match schema.get("items").map(kind).unwrap_or_default() {
+            choice if choice.contains(" or ") => format!("list of ({choice})"),
+            item => format!("list of {item}"),
+        },
+        "object" => format!("map from text to {}", schema.get("additionalProperties").map(kind).unwrap_or_default()),
+        other => other.to_owned(),
+    }
+}

@@ -1,0 +1,190 @@
+//! A template of the user's own: `perfrun report RECORD --template FILE`.
+//!
+//! Input: a file, and the view that the reports are made from. Output: a text under the file's name without `.j2`. What is
+//! wrong with a template is the user's to mend, so errors name the file and underline the line.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use minijinja::ErrorKind;
+use minijinja::value::Serde;
+
+use super::environment;
+use crate::report::view::Report;
+use crate::report::{HTML_FILE, JSON_FILE, MARKDOWN_FILE};
+
+/// A template as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserTemplate {
+    /// The file, as the user named it.
+    path: PathBuf,
+    /// Its file name, which decides how values are escaped.
+    name: String,
+    text: String,
+}
+
+/// What is wrong with a template.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum TemplateError {
+    /// The file cannot be read.
+    #[error("cannot read the template {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The name leaves nothing to call the result.
+    #[error("{path}: the result would replace {what}")]
+    #[diagnostic(help("a template is named after its result: `table.tex.j2` makes `table.tex`"))]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// What is in the way.
+        what: String,
+    },
+    /// The template cannot be understood or filled.
+    #[error("{path}:{line}: {reason}")]
+    Fill {
+        /// The file.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// What minijinja says.
+        reason: String,
+        /// The text.
+        #[source_code]
+        excerpt: Arc<NamedSource<String>>,
+        /// The line in it.
+        #[label]
+        at: SourceSpan,
+        /// What to do.
+        #[help]
+        help: Option<String>,
+    },
+}
+
+/// Endings that a template's name has and its result's has not.
+const ENDINGS: [&str; 3] = [".j2", ".jinja2", ".jinja"];
+
+impl UserTemplate {
+    /// Reads a template.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, is not UTF-8, or its name without `.j2` is that of one of the report's own files or
+    /// the template's.
+    pub fn read(path: &Path) -> Result<Self, TemplateError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| TemplateError::Read { path: path.to_owned(), source })?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let template = UserTemplate { path: path.to_owned(), name, text };
+        let output = template.output();
+        if output.is_empty() || [MARKDOWN_FILE, HTML_FILE, JSON_FILE].contains(&output) {
+            return Err(template.in_the_way("a file of the report"));
+        }
+        Ok(template)
+    }
+
+    /// Name of the file that it makes: the template's, without `.j2`.
+    pub fn output(&self) -> &str {
+        ENDINGS.iter().find_map(|ending| self.name.strip_suffix(ending)).unwrap_or(&self.name)
+    }
+
+    /// Whether its result in `folder` would replace the template.
+    pub fn would_replace_itself(&self, folder: &Path) -> bool {
+        let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        };
+        same(&folder.join(self.output()), &self.path)
+    }
+
+    /// The error that says what a result would replace.
+    pub fn in_the_way(&self, what: &str) -> TemplateError {
+        TemplateError::Name { path: self.path.clone(), what: what.to_owned() }
+    }
+
+    /// The filled template.
+    ///
+    /// # Errors
+    ///
+    /// What minijinja says about it, with the line.
+    pub(in crate::report) fn fill(&self, report: &Report) -> Result<String, TemplateError> {
+        let filled = environment().and_then(|environment| {
+            environment.template_from_named_str(self.output(), &self.text)?.render(Serde(report))
+        });
+        filled.map_err(|error| self.explain(&error))
+    }
+
+    fn explain(&self, error: &minijinja::Error) -> TemplateError {
+        let line = error.line().unwrap_or(1).max(1);
+        let reason = match error.detail() {
+            Some(detail) => format!("{}: {detail}", error.kind()),
+            None => error.kind().to_string(),
+        };
+        let help = matches!(error.kind(), ErrorKind::UndefinedError | ErrorKind::UnknownFilter).then(|| {
+            "docs/reference/template.md lists every name and filter; a value that may be absent is `none`".to_owned()
+        });
+        TemplateError::Fill {
+            path: self.path.display().to_string(),
+            line,
+            reason,
+            excerpt: Arc::new(NamedSource::new(self.path.display().to_string(), self.text.clone())),
+            at: self.span_of(line),
+            help,
+        }
+    }
+
+    /// A line without the room around it, in bytes.
+    fn span_of(&self, line: usize) -> SourceSpan {
+        let start: usize = self.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        let text = self.text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let indent = text.len() - text.trim_start().len();
+        (start + indent, text.trim().len()).into()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn template(name: &str, text: &str) -> (tempfile::TempDir, Result<UserTemplate, TemplateError>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let read = UserTemplate::read(&path);
+        (folder, read)
+    }
+
+    #[test]
+    fn results_are_named_after_their_templates() {
+        for (name, output) in [("a.tex.j2", "a.tex"), ("a.md.jinja", "a.md"), ("a.txt", "a.txt"), ("a.j2", "a")] {
+            assert_eq!(template(name, "").1.unwrap().output(), output);
+        }
+        for name in ["report.md.j2", "results.json", ".j2"] {
+            assert!(matches!(template(name, "").1, Err(TemplateError::Name { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_result_never_replaces_its_template() {
+        let (folder, read) = template("a.tex", "");
+        assert!(read.unwrap().would_replace_itself(folder.path()));
+        let (folder, read) = template("a.tex.j2", "");
+        assert!(!read.unwrap().would_replace_itself(folder.path()));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        let (_folder, read) = template("a.txt", "first\n  {{ nothing }}\n");
+        let template = read.unwrap();
+        let error = minijinja::Error::new(ErrorKind::UndefinedError, "");
+        let TemplateError::Fill { line, .. } = template.explain(&error) else { panic!("a mistake of the template") };
+        assert_eq!(line, 1);
+        assert_eq!(template.span_of(2), (8, 13).into());
+        assert_eq!(template.span_of(9), (22, 0).into());
+    }
+}

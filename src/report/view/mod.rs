@@ -310,7 +310,7 @@ pub struct PlotView {
 }
 
 /// A table that the specification asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PivotView {
     /// Its heading and anchor.
     pub name: String,
@@ -321,7 +321,7 @@ pub struct PivotView {
 }
 
 /// Two metrics of the cells that could stand in for each other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TradeoffView {
     /// The figure.
     pub plot: PlotView,

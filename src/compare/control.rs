@@ -95,7 +95,7 @@ pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> 
 
 /// What the controls together say about this machine.
 pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest) -> Sight {
-    let noisy_runs = summary.cells.iter().filter_map(|cell| cell.warnings.get(NOISY_CODE)).sum();
+    let noisy_runs = summary.cells.iter().map(|cell| cell.findings.noisy_runs).sum();
     if manifest.experiment.compare.aa == Aa::Off {
         return Sight { noisy_runs, ..Sight::default() };
     }
@@ -118,6 +118,3 @@ pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest
         noisy_runs,
     }
 }
-
-/// The code of runs during which others took much of the processors.
-const NOISY_CODE: &str = "W_STEAL";

@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 use self::resident::Pace;
 use crate::event::Event;
+use crate::kernel::Kernel;
+use crate::probe;
 use crate::spec::model::Design;
 use crate::store::{Arm, BudgetUsed, StoreError};
 use crate::worker::Interrupts;
@@ -93,12 +95,27 @@ pub fn execute(
         if ended == Ended::Interrupted {
             return Ok(Ended::Interrupted);
         }
+        if number + 1 < total {
+            cool_down(job, number, interrupts, events);
+        }
         let (manifest, runs) = (&job.record.manifest, job.record.runs.as_slice());
         events(&Event::BlockEnded { manifest, runs, done: number + 1, total });
     }
     blocks::give_every_run_an_outcome(job);
     job.record.complete()?;
     Ok(Ended::Complete)
+}
+
+/// Waits after a block in which the processor was throttled, until it no longer is or the specification's patience ends.
+fn cool_down(job: &Job, block: u32, interrupts: &Interrupts, events: &mut dyn FnMut(&Event<'_>)) {
+    let patience = job.record.manifest.experiment.measure.cooldown.to_duration();
+    let was_throttled = job.record.runs.iter().any(|run| run.block == block && run.was_throttled());
+    if was_throttled && !patience.is_zero() {
+        probe::cooldown::wait(&Kernel::here(), patience, &mut || {
+            events(&Event::Tick);
+            interrupts.count() == 0
+        });
+    }
 }
 
 /// Cuts the plan to what fits into the specification's budget, if it has one.

@@ -12,15 +12,14 @@ use super::Terms;
 use super::one_process::{Order, WANTED_PRECISION};
 use super::quantiles::is_supported;
 use super::resample::over_runs;
-use super::symptoms::{BIMODAL_RATIO, Evidence};
-use crate::stats::bootstrap::{REPRESENTATIVES, RunStatistic};
-use crate::stats::moments::skewness;
+use super::symptoms::{FAR_APART, codes};
+use crate::stats::bootstrap::RunStatistic;
 use crate::stats::planning::{MINIMUM_RUNS, Variances};
-use crate::stats::quantile::{representatives_sorted, sorted};
+use crate::stats::quantile::sorted;
+use crate::stats::shape::SampleShape;
 use crate::stats::{
-    BootstrapEstimate, Estimate, Modality, TwoLevel, autocorrelation_time, mean, mean_interval,
-    median_absolute_deviation, modality, optimal_samples, quantile_sorted, runs_for_precision, standard_deviation,
-    tukey_classes, two_level,
+    BootstrapEstimate, Estimate, RunGroups, TwoLevel, autocorrelation_time, mean, mean_interval, optimal_samples,
+    quantile_sorted, run_groups, runs_for_precision, standard_deviation, two_level,
 };
 
 /// The probabilities of the quantiles of a run.
@@ -28,9 +27,6 @@ const PROBABILITIES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 /// Place of p99 among them.
 const P99: usize = 3;
-
-/// Fewer values than this cannot show more than one mode, and are not asked to.
-const MULTIMODAL_MINIMUM: usize = 50;
 
 /// Fewest and most values of a planned run. There is no floor of 50 as for perfrun's own samples (MEASUREMENT 4.3), since
 /// a value may be anything, a whole minute for example.
@@ -57,8 +53,8 @@ pub struct AcrossRuns {
     pub planning: Option<Planning>,
     /// Largest run median over the smallest; `None` unless all are positive.
     pub median_ratio: Option<f64>,
-    /// Modes of the run medians; `None` without spread.
-    pub median_modality: Option<Modality>,
+    /// The two groups into which the run medians fall; `None` where they are one.
+    pub groups: Option<RunGroups>,
     /// Each run.
     pub per_run: Vec<RunStatistics>,
 }
@@ -139,25 +135,13 @@ impl RunStatistics {
             Some(SupportedQuantile { probability: *probability, value, is_supported })
         };
         let quantiles: Vec<SupportedQuantile> = PROBABILITIES.iter().filter_map(quantile).collect();
-        let can_show_modes = values.len() >= MULTIMODAL_MINIMUM;
-        let modality = can_show_modes.then(|| modality(&representatives_sorted(&ordered, REPRESENTATIVES))).flatten();
-        let outliers = tukey_classes(&ordered);
-        let evidence = Evidence {
-            n: values.len(),
-            median: quantiles.first().map(|median| median.value),
-            median_absolute_deviation: median_absolute_deviation(&ordered),
-            skewness: skewness(values),
-            outliers: outliers.as_ref(),
-            modality: modality.as_ref(),
-            order: &order,
-        };
         RunStatistics {
             n: values.len(),
             mean: mean(values),
             standard_deviation: standard_deviation(values),
             min: ordered.first().copied(),
             max: ordered.last().copied(),
-            warnings: evidence.codes(),
+            warnings: codes(SampleShape::of(values, 1).as_ref(), &order),
             quantiles,
             order,
         }
@@ -197,7 +181,7 @@ pub(super) fn across_runs(runs: &[&[f64]], terms: &Terms) -> AcrossRuns {
         planning: two_level.map(|levels| planning(&levels, &per_run, terms)),
         two_level,
         median_ratio: Some(largest / smallest).filter(|ratio| smallest > 0.0 && ratio.is_finite()),
-        median_modality: modality(&medians),
+        groups: run_groups(&medians),
         per_run,
     }
 }
@@ -240,9 +224,7 @@ impl AcrossRuns {
         if self.count < MINIMUM_RUNS {
             warnings.insert("W_FEW_RUNS", self.count);
         }
-        // Of fewer than 50 normal medians every third to eighth sample has two modes by chance.
-        let has_modes = self.median_modality.as_ref().is_some_and(Modality::is_multimodal);
-        if has_modes || self.median_ratio.is_some_and(|ratio| ratio > BIMODAL_RATIO) {
+        if self.groups.is_some() || self.median_ratio.is_some_and(|ratio| ratio > FAR_APART) {
             warnings.insert("W_BIMODAL_RUNS", self.count);
         }
         warnings

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::across_runs::{AcrossRuns, across_runs};
 use super::one_process::{Order, Precision};
 use super::quantiles::{PROBABILITIES, Quantile};
-use super::symptoms::Evidence;
+use super::symptoms::codes;
 use super::{Series, Terms};
 use crate::stats::bootstrap::REPRESENTATIVES;
 use crate::stats::moments::{
@@ -19,6 +19,7 @@ use crate::stats::moments::{
 };
 use crate::stats::outlier::FIRST_SAMPLE_SLOW;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, representatives_sorted, sorted};
+use crate::stats::shape::SampleShape;
 use crate::stats::{
     Modality, TukeyClasses, mean, median_absolute_deviation, modality, quantile_sorted, standard_deviation,
     tukey_classes, variance,
@@ -138,16 +139,8 @@ impl Description {
             *quantile = quantile.with_intervals(values, ordered, terms);
         }
         let order = Order::of(values);
-        let evidence = Evidence {
-            n: self.n,
-            median: self.robust.median,
-            median_absolute_deviation: self.robust.median_absolute_deviation,
-            skewness: self.moments.skewness,
-            outliers: self.outliers.as_ref(),
-            modality: self.modality.as_ref(),
-            order: &order,
-        };
-        self.warnings = evidence.codes().into_iter().map(|code| (code, 1)).collect();
+        let shape = SampleShape::of(values, 1);
+        self.warnings = codes(shape.as_ref(), &order).into_iter().map(|code| (code, 1)).collect();
         self.precision = Some(Precision::of(values, order.effective_n, terms));
         self.order = Some(order);
     }

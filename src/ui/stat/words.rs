@@ -63,8 +63,8 @@ pub(super) fn symptom(code: &str) -> &'static str {
         "W_SKEWED" => "the distribution is skewed: rather the median than the mean",
         "W_OUTLIERS" => "more than 1 % of the values are severe outliers",
         "W_FEW_RUNS" => "fewer than five runs give no verdict",
-        "W_BIMODAL_RUNS" => "the runs disagree: their medians have several modes or lie more than 10 % apart",
-        _ => "see docs/reference/stat.md",
+        "W_BIMODAL_RUNS" => "the runs disagree: their medians fall into groups, or lie more than 10 % apart",
+        _ => "`perfrun explain` says what this code means",
     }
 }
 

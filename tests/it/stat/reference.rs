@@ -92,8 +92,11 @@ fn the_reference_has_every_name_and_no_other() {
     let long: Vec<Vec<f64>> =
         (0..6).map(|run| (0..120).map(|k| 10.0 + f64::from((k * 37 + run * 11) % 97) / 100.0).collect()).collect();
     place.write("long.json", &serde_json::to_string(&long).unwrap());
+    let two_kinds: Vec<[f64; 2]> = (0..8).map(|run| [1.0 + f64::from(run % 2) + 0.001 * f64::from(run), 2.0]).collect();
+    place.write("groups.json", &serde_json::to_string(&two_kinds).unwrap());
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
+        &["groups.json"],
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
         &["long.json"],

@@ -74,10 +74,20 @@ impl ReadError {
         }
     }
 
-    fn hint(&self) -> &'static str {
-        match self.fault {
-            Fault::NotANumber if self.text.contains([',', ';', '\t']) => {
-                "give one value a line, with a point for decimals; one column of a table: `cut -d, -f2 FILE | perfrun stat -`"
+    fn hint(&self) -> String {
+        let separator = [',', ';', '\t'].into_iter().find(|separator| self.text.contains(*separator));
+        let hint = match self.fault {
+            Fault::NotANumber if separator.is_some() => {
+                // A tab is what `cut` takes for granted.
+                let option = match separator {
+                    Some(',') => " -d,",
+                    Some(';') => " -d';'",
+                    _ => "",
+                };
+                return format!(
+                    "give one value a line, with a point for decimals; one column of a table: `cut{option} -f2 FILE | \
+                     perfrun stat -`"
+                );
             }
             Fault::NotANumber => {
                 "give one value a line; the first line may name the column, `#` begins a comment, and `--unit` names the unit"
@@ -87,8 +97,10 @@ impl ReadError {
                 "pick the numbers out of it: `jq '.results[0].times' FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
             }
             Fault::Trailing => "give one array; `jq -s . FILE` makes one of several, each of which is then a run",
+            Fault::NoValues => "give one value a line, or a JSON array of numbers",
             _ => "give an array of numbers, or an array of arrays of numbers, which are runs",
-        }
+        };
+        hint.to_owned()
     }
 }
 

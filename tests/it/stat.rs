@@ -109,6 +109,8 @@ fn bad_input_is_named_with_its_place() {
     check_refusal("1\n2x\n", &["x.txt"], "x.txt:2:1: `2x` is not a number");
     check_refusal("1\nNaN\n", &["x.txt"], "x.txt:2:1: `NaN` is not a finite number");
     check_refusal("a,b\n1,2\n", &["x.txt"], "cut -d, -f2");
+    check_refusal("1,5;2\n", &["x.txt"], "cut -d, -f2");
+    check_refusal("a;b\n1;2\n", &["x.txt"], "cut -d';' -f2");
     check_refusal("[1, null]", &["x.txt"], "x.txt:1:5: `null` is not a number");
     check_refusal("{\"results\": []}", &["x.txt"], "jq '.results[0].times'");
     check_refusal("", &["x.txt"], "x.txt holds no value");

@@ -51,8 +51,11 @@ impl Digits {
         self.bounds(Some(interval.low), Some(interval.high))
     }
 
-    /// As [`Digits::interval`], of which a side may be open.
+    /// As [`Digits::interval`], of which a side may be open; nothing where both are.
     pub(super) fn bounds(self, low: Option<f64>, high: Option<f64>) -> String {
+        if low.is_none() && high.is_none() {
+            return String::new();
+        }
         let side = |bound: Option<f64>| bound.map_or("open".to_owned(), |bound| self.number(bound));
         format!("[{}, {}]", side(low), side(high))
     }

@@ -61,10 +61,11 @@ pub(super) fn evidence(contrast: &Contrast, findings: &Findings, width: usize) -
 }
 
 fn ratios(grid: &mut Grid, contrast: &Contrast) {
-    let mut row = |label: &str, value: f64, interval: Option<Interval>, remark: &str| {
+    let mut label = "ratio";
+    let mut row = |value: f64, interval: Option<Interval>, remark: &str| {
         let text = ratio(value, interval);
         let (number, interval) = text.split_once(' ').unwrap_or((&text, ""));
-        grid.row(label, number, interval, remark);
+        grid.row(std::mem::take(&mut label), number, interval, remark);
     };
     if let Some(found) = contrast.ratio {
         let remark = match (&contrast.paired, contrast.observations.level) {
@@ -73,7 +74,7 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
             (None, Level::Values) => "of geometric means; the verdict rests on it",
             (None, Level::Runs) => "of geometric means of run medians; the verdict rests on it",
         };
-        row("ratio", found.value, found.interval, remark);
+        row(found.value, found.interval, remark);
     }
     let ratios = &contrast.ratios;
     if let Some(means) = ratios.means {
@@ -81,7 +82,7 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
             RatioBounds::Bounded(_) => "of means, by Fieller",
             RatioBounds::Unbounded => "of means; the baseline may be zero, so there are no bounds",
         };
-        row("", means.ratio, means.fieller.interval(), remark);
+        row(means.ratio, means.fieller.interval(), remark);
     }
     let of_runs = contrast.observations.level == Level::Runs;
     for (found, remark) in [
@@ -92,7 +93,7 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
         (ratios.bootstrap_p99, "of the runs' 99th percentiles, two-level bootstrap"),
     ] {
         if let Some(found) = found {
-            row("", found.value, Some(found.interval), remark);
+            row(found.value, Some(found.interval), remark);
         }
     }
 }

@@ -350,3 +350,22 @@ fn a_report_of_another_machine_is_not_overwritten() {
     place.run(&["x.yaml", "--replace"]).expect_code(0);
     assert!(place.read("reports/x/results.json").contains(&machine));
 }
+
+#[test]
+fn every_output_tells_whether_it_can_be_believed() {
+    let spec =
+        "backend: { mock: { run_sd: 0.5% } }\nmodels: [m]\nvariants: [a, { name: b, mock: { scale: 1.5 } }]\nruns: 8\n";
+    let place = Workplace::with_spec(spec);
+    let whole = place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    assert!(whole.stdout.contains("\ntrust      control: two identical arms, equivalent. Grade "), "{}", whole.stdout);
+    assert!(place.read("whole/report.md").contains(", control passed |"));
+    let off = place.run(&["x.yaml", "--set", "compare.aa=off", "--output", "off"]).expect_code(0);
+    assert!(off.stdout.contains("\ntrust      no control (`compare.aa: off`)"), "{}", off.stdout);
+    let quick = place.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
+    assert!(quick.stderr.contains("quick look 5 short runs a cell, no control"), "{}", quick.stderr);
+    assert!(quick.stdout.contains("\ntrust      quick look: no control, and only differences beyond 10 %"));
+    assert!(place.read("quick/report.md").starts_with("# x: quick look\n"));
+    assert!(place.read("quick/report.html").contains("<title>x: quick look</title>"));
+    let results: serde_json::Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
+    assert_eq!(results["manifest"]["quick"], true);
+}

@@ -67,11 +67,13 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let terms = Terms::of(manifest);
     let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
     let controls = control::controls(plan, summary, &terms);
+    let sight = control::sight(&controls, summary, manifest);
     control::withhold(&mut comparisons, plan, &controls);
+    control::withhold_what_cannot_be_seen(&mut comparisons, &sight);
     family::adjust(&mut comparisons);
     let mut judged = Judged {
         families: family::families(plan, summary),
-        sight: control::sight(&controls, summary, manifest),
+        sight,
         comparisons,
         controls,
         choice: None,

@@ -89,6 +89,8 @@ pub enum Withheld {
     ControlFailed,
     /// Nothing within the wide margin of a quick look is judged.
     QuickLook,
+    /// On a machine of the lowest grade, only what exceeds the effect that it can find is judged.
+    BelowSight,
 }
 
 impl Withheld {
@@ -101,6 +103,7 @@ impl Withheld {
             Withheld::NotSteady => "most runs never became steady",
             Withheld::ControlFailed => "two identical arms differed",
             Withheld::QuickLook => "quick look",
+            Withheld::BelowSight => "smaller than what can be seen here (grade D)",
         }
     }
 }

@@ -162,14 +162,18 @@ fn execute(
 }
 
 /// The specification asks for a better machine than this one is now.
-fn below_requirement(record: &Record, preview: Preview) -> Error {
+fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
     let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
-    let effect = percent(preview.in_ten_blocks);
-    Error::refused(
-        format!(
-            "`require: {{ grade: {required} }}`: a short control of identical runs gives grade {} now; ten blocks would find a difference of {effect}",
-            preview.grade.letter()
+    let found = match preview {
+        Some(preview) => format!(
+            "a short control of identical runs gives grade {} now; ten blocks would find a difference of {}",
+            preview.grade.letter(),
+            percent(preview.in_ten_blocks)
         ),
+        None => "a short control of identical runs failed, so the grade is unknown".to_owned(),
+    };
+    Error::refused(
+        format!("`require: {{ grade: {required} }}`: {found}"),
         "wait until the machine is quiet (`--wait 5m`), see `perfrun doctor`, or ask for less",
     )
 }

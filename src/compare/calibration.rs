@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::control::pooled_deviation;
 use super::pair::Terms;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
@@ -19,9 +20,6 @@ use crate::stats::usual_rules::usual_rules;
 use crate::stats::wilson::wilson_interval;
 use crate::store::{Arm, Manifest, Outcome, StoredRun};
 use crate::summary::CONFIDENCE;
-
-/// The blocks by which machines are graded.
-const BLOCKS_OF_GRADE: usize = 10;
 
 /// The whole result; `calibration.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,8 +121,8 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     let identical = || trials.iter().filter(|trial| trial.effect.is_zero());
     let rounds = manifest.plan.rounds.max(1);
     let per_comparison = manifest.plan.runs / rounds;
-    let spread = pooled(identical().map(|trial| &trial.paired));
-    let in_ten_blocks = spread.and_then(|deviation| minimum_detectable_effect(deviation, BLOCKS_OF_GRADE));
+    let spread = pooled_deviation(identical().map(|trial| &trial.paired));
+    let in_ten_blocks = spread.and_then(|deviation| minimum_detectable_effect(deviation, Grade::BLOCKS));
     let mut effects: Vec<Ratio> = manifest.experiment.variants.iter().map(|variant| variant.slowdown).collect();
     effects.sort_by(|one, other| one.0.total_cmp(&other.0));
     effects.dedup();
@@ -193,13 +191,6 @@ fn usual(baseline: &[&StoredRun], candidate: &[&StoredRun], seed: u64) -> [Optio
     ]
 }
 
-/// Root of the mean variance of the log ratios.
-fn pooled<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
-    let variances: Vec<f64> =
-        comparisons.filter_map(|paired| paired.standard_deviation).map(|deviation| deviation * deviation).collect();
-    mean(&variances).map(f64::sqrt)
-}
-
 fn noise(plan: &Plan, trials: &[Trial], runs: usize) -> Vec<Noise> {
     let of_group = |index: usize| {
         let group = &plan.groups[index];
@@ -210,7 +201,7 @@ fn noise(plan: &Plan, trials: &[Trial], runs: usize) -> Vec<Noise> {
             .map(|trial| &trial.paired)
             .collect();
         let estimates: Vec<f64> = identical.iter().map(|paired| paired.theta).collect();
-        let deviation = pooled(identical.iter().copied());
+        let deviation = pooled_deviation(identical.iter().copied());
         (!identical.is_empty()).then(|| Noise {
             cell: plan.path(baseline),
             comparisons: identical.len(),

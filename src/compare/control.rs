@@ -12,9 +12,6 @@ use crate::stats::planning::minimum_detectable_effect;
 use crate::store::Manifest;
 use crate::summary::Summary;
 
-/// The grade is what ten blocks could see, whatever the number here, so that machines can be compared.
-const BLOCKS_OF_GRADE: usize = 10;
-
 /// A cell and its double.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Control {
@@ -105,6 +102,13 @@ pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> 
     failed.any(|control| is_single || group_of(control.cell) == group_of(cell))
 }
 
+/// Root of the mean variance of the log ratios of several comparisons.
+pub(super) fn pooled_deviation<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
+    let variances: Vec<f64> =
+        comparisons.filter_map(|paired| paired.standard_deviation).map(|deviation| deviation * deviation).collect();
+    crate::stats::mean(&variances).map(f64::sqrt)
+}
+
 /// What the controls together say about this machine.
 pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest) -> Sight {
     let noisy_runs = summary.cells.iter().map(|cell| cell.findings.noisy_runs).sum();
@@ -113,15 +117,11 @@ pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest
     }
     let judged: Vec<&PairedComparison> =
         controls.iter().map(|control| &control.paired).filter(|paired| paired.interval.is_some()).collect();
-    let variances: Vec<f64> =
-        judged.iter().filter_map(|paired| paired.standard_deviation).map(|deviation| deviation * deviation).collect();
-    let (Some(pooled), Some(blocks)) =
-        (crate::stats::mean(&variances), judged.iter().map(|paired| paired.blocks).min())
-    else {
+    let blocks = judged.iter().map(|paired| paired.blocks).min();
+    let (Some(deviation), Some(blocks)) = (pooled_deviation(judged.into_iter()), blocks) else {
         return Sight { noisy_runs, ..Sight::default() };
     };
-    let deviation = pooled.sqrt();
-    let in_ten_blocks = minimum_detectable_effect(deviation, BLOCKS_OF_GRADE);
+    let in_ten_blocks = minimum_detectable_effect(deviation, Grade::BLOCKS);
     Sight {
         standard_deviation: Some(deviation),
         grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),

@@ -10,10 +10,12 @@ use crate::metric;
 use crate::plan::Plan;
 use crate::spec::model::Stop;
 use crate::stats::autocorrelation::autocorrelation_time;
+use crate::stats::interval::mean_interval;
 use crate::stats::moments::{mean, variance};
 use crate::stats::planning::{Variances, blocks_for_effect, optimal_samples, runs_for_precision};
 use crate::stats::quantile::median_with_error;
 use crate::store::{Arm, Manifest, Outcome, StoredRun};
+use crate::summary::CONFIDENCE;
 
 /// What one cell needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,13 +88,12 @@ fn proposal(
     let samples_now = count as usize;
     let samples = optimal_samples(of_sample, of_run, variances, bounds).unwrap_or(samples_now);
     let wanted = runs_for_precision(estimate, variances, samples, relative);
-    let freedom = medians.len().saturating_sub(1) as f64;
-    let quantile = crate::stats::distribution::student_t_quantile(0.975, freedom);
+    let half_width = mean_interval(&medians, CONFIDENCE)?.interval.map(|interval| interval.half_width());
     Some(Proposal {
         cell,
         runs_now: medians.len(),
         samples_now,
-        precision_now: Some(quantile * (between / medians.len() as f64).sqrt() / estimate).filter(|p| p.is_finite()),
+        precision_now: half_width.map(|half_width| half_width / estimate).filter(|precision| precision.is_finite()),
         samples,
         runs: wanted,
         seconds: wanted.map(|runs| runs as f64 * (of_run + of_sample * samples as f64)),

@@ -2,7 +2,7 @@
 //!
 //! Between two steps a worker writes its samples, looks at the machine, and waits for the next command. Meanwhile caches
 //! hold other things and the processor may rest: on the quickstart's models, the first sample after the pause was more
-//! than ten robust standard deviations slow in 17 of 20 runs. What is taken here is warm-up, and is stored as such.
+//! than ten robust standard deviations slow in 17 of 24 runs. What is taken here is warm-up, and is stored as such.
 
 use super::Samples;
 use super::sampler::Sampler;

@@ -41,8 +41,9 @@ pub enum Ended {
     Complete,
     /// The user stopped it; everything finished so far is in the journal.
     Interrupted,
-    /// The specification requires a better machine than this one was seen to be; no block was run.
-    Refused(Preview),
+    /// The specification requires a better machine than this one was seen to be, or `None` where a control could not be
+    /// run; no block was run.
+    Refused(Option<Preview>),
 }
 
 /// Carries out what is left of a record: the rehearsal, then block after block.
@@ -71,10 +72,10 @@ pub fn execute(
         budget: job.record.manifest.budget,
         total: schedule::runs(&job.record.manifest.plan, design),
     });
-    if let Some(preview) = below_requirement(job, interrupts, events) {
-        return Ok(Ended::Refused(preview));
-    }
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
+    if let Some(ended) = below_requirement(job, interrupts, events).filter(|_| !nothing_runs) {
+        return Ok(ended);
+    }
     let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
     let measuring = Instant::now();
     // Blocks of an earlier session pass in no time, and make room in the estimate for a few more.
@@ -137,10 +138,17 @@ fn cut(job: &mut Job, used: BudgetUsed) -> Result<(), StoreError> {
     job.record.manifest.write(&job.record.folder)
 }
 
-/// What a short control says, if the specification requires more of this machine.
-fn below_requirement(job: &Job, interrupts: &Interrupts, events: &mut dyn FnMut(&Event<'_>)) -> Option<Preview> {
+/// How it ends if the specification requires more of this machine than a short control says; a control that cannot be
+/// run meets no requirement.
+fn below_requirement(job: &Job, interrupts: &Interrupts, events: &mut dyn FnMut(&Event<'_>)) -> Option<Ended> {
     let required = job.record.manifest.experiment.require.grade?;
-    let is_new = job.record.runs.iter().all(|run| run.arm == Arm::Pilot);
-    let preview = if is_new { require::preview(job, interrupts, &mut || events(&Event::Tick)) } else { None };
-    preview.filter(|preview| preview.grade > required)
+    // A record that has blocks was let through when it began.
+    if job.record.runs.iter().any(|run| run.arm != Arm::Pilot) {
+        return None;
+    }
+    match require::preview(job, interrupts, &mut || events(&Event::Tick)) {
+        Some(preview) if preview.grade <= required => None,
+        None if interrupts.count() > 0 => Some(Ended::Interrupted),
+        preview => Some(Ended::Refused(preview)),
+    }
 }

@@ -12,9 +12,6 @@ use crate::worker::{Interrupts, RunPlan};
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
 
-/// The blocks by which machines are graded.
-const BLOCKS_OF_GRADE: usize = 10;
-
 /// What a short control said about this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preview {
@@ -39,7 +36,7 @@ pub fn preview(job: &Job, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Op
         let sign = if pair % 2 == 0 { 1.0 } else { -1.0 };
         ratios.push(sign * (second.ln() - first.ln()));
     }
-    let in_ten_blocks = minimum_detectable_effect(standard_deviation(&ratios)?, BLOCKS_OF_GRADE)?;
+    let in_ten_blocks = minimum_detectable_effect(standard_deviation(&ratios)?, Grade::BLOCKS)?;
     Some(Preview { grade: Grade::of(in_ten_blocks, 0), in_ten_blocks })
 }
 

@@ -46,3 +46,24 @@ fn an_effect_that_is_none_is_refused() {
     let output = place.run(&["calibrate", "x.yaml", "--effect", "0%"]).expect_code(2);
     assert!(output.stderr.contains("no slowdown"), "{}", output.stderr);
 }
+
+#[test]
+fn a_required_grade_is_checked_before_anything_is_measured() {
+    let noisy = SPEC.replace("run_sd: 1%", "run_sd: 30%");
+    let place = Workplace::with_spec(&format!("{noisy}require: {{ grade: B }}\n"));
+    let refused = place.run(&["run", "x.yaml"]).expect_code(2);
+    assert!(refused.stderr.contains("gives grade D now"), "{}", refused.stderr);
+    assert!(!place.path("reports/x/results.json").exists());
+    let place = Workplace::with_spec(&format!("{SPEC}require: {{ grade: C }}\n"));
+    place.run(&["run", "x.yaml"]).expect_code(0);
+}
+
+#[test]
+fn a_control_that_fails_meets_no_requirement() {
+    // The rehearsal takes no counted samples, so the failure shows in the control first.
+    let spec =
+        SPEC.replace("variants: [fp32,", "variants: [{ name: fp32, mock: { fail: { kind: error, at: measure } } },");
+    let place = Workplace::with_spec(&format!("{spec}require: {{ grade: C }}\n"));
+    let refused = place.run(&["run", "x.yaml"]).expect_code(2);
+    assert!(refused.stderr.contains("the grade is unknown"), "{}", refused.stderr);
+}

@@ -75,6 +75,9 @@ pub enum Grade {
 }
 
 impl Grade {
+    /// The grade is what so many blocks could see, whatever the number in a record, so that machines can be compared.
+    pub const BLOCKS: usize = 10;
+
     /// From the relative effect that ten blocks find with 80 % power, and the number of runs that others disturbed.
     pub fn of(in_ten_blocks: f64, noisy_runs: u32) -> Self {
         match in_ten_blocks {

@@ -1,14 +1,16 @@
-//! What the samples of one run look like: outliers, groups, tail, scatter, first sample (MEASUREMENT 5).
+//! What the samples of one run look like: outliers, groups, tail, scatter, first sample, course (MEASUREMENT 2.5, 5).
 //!
 //! Input: the counted samples of a run in the order in which they were taken. Output: the figures, and whether each is
 //! worth a code. Deliberately absent: the removal of anything.
 
 use serde::{Deserialize, Serialize};
 
+use super::course::Course;
 use super::density::{Modality, Mode, modality};
 use super::moments::{bimodality_coefficient, skewness};
 use super::outlier::{FIRST_SAMPLE_SLOW, first_sample_score, tukey_classes};
 use super::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation, representatives_sorted, sorted};
+use super::steady::{Drift, drift};
 
 /// A share of severe outliers above this is told.
 const MANY_OUTLIERS: f64 = 0.01;
@@ -41,6 +43,10 @@ pub struct SampleShape {
     pub robust_variation: Option<f64>,
     /// How many median absolute deviations the first sample lies above the median.
     pub first_sample: Option<f64>,
+    /// The second half against the first; absent for too few samples.
+    pub drift: Option<Drift>,
+    /// What became of the duration in the course of the run; absent below fifty samples.
+    pub course: Option<Course>,
 }
 
 /// Samples by Tukey's fences, 1.5 and 3 interquartile ranges from the quartiles.
@@ -96,6 +102,8 @@ impl SampleShape {
             bimodality_coefficient: bimodality_coefficient(samples),
             robust_variation: deviation.map(|deviation| NORMAL_CONSISTENCY * deviation / middle),
             first_sample: first_sample_score(samples),
+            drift: drift(samples),
+            course: Course::of(samples),
         })
     }
 
@@ -112,6 +120,11 @@ impl SampleShape {
     /// A scatter that drowns what is measured.
     pub fn is_noisy(&self) -> bool {
         self.robust_variation.is_some_and(|variation| variation > NOISY)
+    }
+
+    /// The halves of the run differ by more than noise and 1 %.
+    pub fn has_drift(&self) -> bool {
+        self.drift.is_some_and(|drift| drift.flagged)
     }
 
     /// Something was still warming up in the first sample.

@@ -166,6 +166,14 @@ pub const CLOCK_RESOLUTION: Metric =
 /// Samples before the counted ones.
 pub const WARMUP_SAMPLES: Metric =
     metric("warmup_samples", "warm-up samples", Count, Neutral, "samples taken before the counted ones");
+/// How precise a run was when it stopped.
+pub const PRECISION: Metric = metric(
+    "precision_ratio",
+    "precision within a run",
+    Ratio,
+    Neutral,
+    "half of the interval of the run's median or mean over its value, by the rule that stops sampling",
+);
 /// Bytes held by the inputs.
 pub const INPUT_POOL: Metric = metric(
     "input_pool_bytes",
@@ -199,6 +207,7 @@ pub const METRICS: &[Metric] = &[
     CLOCK_OVERHEAD,
     CLOCK_RESOLUTION,
     WARMUP_SAMPLES,
+    PRECISION,
     INPUT_POOL,
 ];
 

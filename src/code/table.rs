@@ -200,7 +200,7 @@ pub const CODES: &[Code] = &[
     code(
         "W_LATE_WARMUP",
         Warn,
-        "The first counted samples were slower than the rest.",
+        "The first counted samples differed from the rest, and moved the mean by more than 1 %.",
         "They are stored and marked as late warm-up, and left out of the statistics.",
         "Nothing if it is rare; otherwise raise `measure.warmup.min_time`.",
     ),

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::run::{busy, command_line, executable, library, lock, quiet};
+use super::quiet::Company;
+use super::run::{command_line, executable, library, lock};
 use super::{print, specs};
 use crate::cli::{CalibrateArgs, CalibrationDesign, Overrides, RunArgs};
 use crate::compare::{Calibration, calibrate};
@@ -88,21 +89,21 @@ fn begin<'a>(
     if interrupts.count() > 0 {
         return Ok(None);
     }
-    let neighbours = if real { quiet(like_run.wait, interrupts, ui) } else { Vec::new() };
+    let company = if real { Company::after_waiting(like_run.wait, interrupts, ui) } else { Company::default() };
     let provenance = Provenance {
         spec: derived,
         spec_path: &arguments.spec,
         overrides: &arguments.set,
         restrictions: vec!["calibrate".to_owned()],
         host: host::describe(),
-        others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0,
+        others_cpus: company.cpus(),
         library: library.as_ref(),
         command: command_line(place),
         quick: false,
         executable: executable()?,
     };
     let job = run::create(prepared, place, provenance)?;
-    Ok(Some(Begun { job, live: Live::new(ui, busy(&neighbours)), _lock: lock }))
+    Ok(Some(Begun { job, live: Live::new(ui, company.warning()), _lock: lock }))
 }
 
 struct Begun<'a> {

@@ -6,6 +6,7 @@ mod explain;
 mod init;
 mod inspect;
 mod plan;
+mod quiet;
 mod report;
 mod run;
 mod runtime;

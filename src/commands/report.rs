@@ -6,7 +6,7 @@ use crate::cli::{ReportArgs, ReportFormat, RunArgs};
 use crate::compare::{Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
-use crate::report::{self, Format, Input, UserTemplate};
+use crate::report::{self, Format, Input, UserTemplate, WarningView, format};
 use crate::spec::Loaded;
 use crate::store::{Manifest, Place, Record, write_whole};
 use crate::summary::{Summary, summarize};
@@ -141,7 +141,9 @@ pub(super) fn write(
         write_whole(&folder.join(name), text.as_bytes())?;
         written.push(folder.join(name));
     }
-    let text = conclusion(manifest, &summary, &judged, ui) + &ui.labelled_text("wrote", &shown(folder, &written));
+    let text = conclusion(manifest, &summary.shown(), &judged, ui)
+        + &warnings(composed.warnings(), ui)
+        + &ui.labelled_text("wrote", &shown(folder, &written));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     Ok(written)
 }
@@ -161,6 +163,22 @@ fn conclusion(manifest: &Manifest, summary: &Summary, judged: &Judged, ui: &Ui) 
     }
     text.push_str(&ui.labelled_text("trust", &trust(manifest, judged)));
     text
+}
+
+/// More kinds of warning than these are counted.
+const MOST_WARNINGS: usize = 3;
+
+/// What casts doubt, the gravest first.
+fn warnings(warnings: &[WarningView], ui: &Ui) -> String {
+    let sentence = |warning: &WarningView| {
+        format!("{} ({}; {})", warning.meaning.trim_end_matches('.'), warning.code, warning.place)
+    };
+    let mut lines: Vec<String> = warnings.iter().take(MOST_WARNINGS).map(sentence).collect();
+    if let more @ 1.. = warnings.len().saturating_sub(MOST_WARNINGS) {
+        lines.push(format!("{} more in the report", format::count(more as u64, "kind")));
+    }
+    let labels = std::iter::once("warnings").chain(std::iter::repeat(""));
+    labels.zip(&lines).map(|(label, line)| ui.labelled_text(label, line)).collect()
 }
 
 /// The controls and the grade as one fragment: labels begin with small letters, and end without a period.

@@ -1,13 +1,14 @@
 //! `perfrun run`: validate, plan, measure, report.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::quiet::Company;
 use super::specs;
 use crate::cli::RunArgs;
 use crate::error::{Error, ExitCode};
 use crate::event::Event;
-use crate::host::{self, Neighbour};
+use crate::host;
 use crate::report::format::percent;
 use crate::run::{self, Ended, Job, Prepared, Preview, Provenance};
 use crate::runtime::{self, Library};
@@ -75,16 +76,17 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
     }
-    let neighbours = if real { quiet(arguments.wait, interrupts, ui) } else { Vec::new() };
-    require_quiet(loaded, &neighbours)?;
+    let company = if real { Company::after_waiting(arguments.wait, interrupts, ui) } else { Company::default() };
+    if loaded.experiment.require.quiet {
+        company.require_none()?;
+    }
     let provenance = Provenance {
         spec: loaded,
         spec_path: path,
         overrides: &arguments.overrides.set,
         restrictions: specs::restrictions(&arguments.overrides),
         host: host::describe(),
-        // An empty sum is a negative zero.
-        others_cpus: neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0,
+        others_cpus: company.cpus(),
         library: library.as_ref(),
         command: command_line(&place),
         quick: arguments.overrides.quick,
@@ -93,7 +95,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     let mut job = run::create(prepared, &place, provenance)?;
     let machine = job.record.manifest.host.machine.clone();
     job.spread = known_spread(&place, &loaded.experiment.name, &machine);
-    execute(job, &place, target, arguments, interrupts, Live::new(ui, busy(&neighbours)))
+    execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
 }
 
 fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
@@ -113,10 +115,15 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
     }
-    let neighbours = if library.is_some() { quiet(arguments.wait, interrupts, ui) } else { Vec::new() };
+    let is_real = library.is_some();
+    let company = if is_real { Company::after_waiting(arguments.wait, interrupts, ui) } else { Company::default() };
+    if experiment.require.quiet {
+        company.require_none()?;
+    }
     let target = super::report::target_of_record(&place, &record, arguments);
-    let job = run::resume(record, library.as_ref(), command_line(&place), executable()?)?;
-    execute(job, &place, target, arguments, interrupts, Live::new(ui, busy(&neighbours)))
+    let mut job = run::resume(record, library.as_ref(), command_line(&place), executable()?)?;
+    job.spread = known_spread(&place, &experiment.name, &job.record.manifest.host.machine);
+    execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
 }
 
 fn execute(
@@ -176,17 +183,6 @@ fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
         format!("`require: {{ grade: {required} }}`: {found}"),
         "wait until the machine is quiet (`--wait 5m`), see `perfrun doctor`, or ask for less",
     )
-}
-
-/// Refuses where the specification wants nobody else on the machine.
-fn require_quiet(loaded: &Loaded, neighbours: &[Neighbour]) -> Result<(), Error> {
-    match busy(neighbours).filter(|_| loaded.experiment.require.quiet) {
-        Some(busy) => Err(Error::refused(
-            format!("`require: {{ quiet: true }}`: {busy}"),
-            "wait until the machine is quiet (`--wait 5m`), or leave the key out",
-        )),
-        None => Ok(()),
-    }
 }
 
 /// How much identical arms differ on this machine from block to block, if a calibration or the committed report of this
@@ -268,37 +264,6 @@ pub(super) fn lock(
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// Who else uses the machine, after waiting for nobody if that was asked for.
-pub(super) fn quiet(wait: Option<crate::quantity::Nanos>, interrupts: &Interrupts, ui: &Ui) -> Vec<Neighbour> {
-    let give_up = wait.map(|wait| Instant::now() + wait.to_duration());
-    let mut told = false;
-    loop {
-        let neighbours = host::neighbours();
-        let waiting = give_up.is_some_and(|time| Instant::now() < time) && interrupts.count() == 0;
-        if neighbours.is_empty() || !waiting {
-            return neighbours;
-        }
-        if !told {
-            told = true;
-            ui.labelled("waiting", "for a quiet machine");
-        }
-        std::thread::sleep(Duration::from_secs(2));
-    }
-}
-
-/// Who else uses the machine, in words; `None` if nobody does.
-pub(super) fn busy(neighbours: &[Neighbour]) -> Option<String> {
-    if neighbours.is_empty() {
-        return None;
-    }
-    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
-    let names: Vec<&str> = neighbours.iter().take(4).map(|neighbour| neighbour.name.as_str()).collect();
-    Some(format!(
-        "BUSY: {} use {used:.1} processors; expect higher latencies and more noise (--wait 5m waits for quiet)",
-        names.join(", ")
-    ))
 }
 
 /// The command as it was typed, without the folders of this user.

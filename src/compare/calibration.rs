@@ -123,6 +123,8 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     let per_comparison = manifest.plan.runs / rounds;
     let spread = pooled_deviation(identical().map(|trial| &trial.paired));
     let in_ten_blocks = spread.and_then(|deviation| minimum_detectable_effect(deviation, Grade::BLOCKS));
+    let is_noisy = |run: &&StoredRun| run.arm == Arm::Main && run.is_noisy();
+    let noisy_runs = runs.iter().filter(is_noisy).count() as u32;
     let mut effects: Vec<Ratio> = manifest.experiment.variants.iter().map(|variant| variant.slowdown).collect();
     effects.sort_by(|one, other| one.0.total_cmp(&other.0));
     effects.dedup();
@@ -137,7 +139,7 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
         standard_deviation: spread,
         in_ten_blocks,
         here: spread.and_then(|deviation| minimum_detectable_effect(deviation, per_comparison as usize)),
-        grade: in_ten_blocks.map(|effect| Grade::of(effect, 0)),
+        grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),
         effects: effects.into_iter().map(|effect| summed_up(effect, &trials)).collect(),
     }
 }

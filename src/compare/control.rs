@@ -82,18 +82,6 @@ pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[
     }
 }
 
-/// At grade D only effects beyond what the blocks can find are judged (MEASUREMENT 8.3).
-pub(super) fn withhold_what_cannot_be_seen(comparisons: &mut [Comparison], sight: &Sight) {
-    let (Some(Grade::D), Some(effect)) = (sight.grade, sight.here) else { return };
-    let is_hidden = |comparison: &&mut Comparison| comparison.speedup.ln().abs() <= effect.ln_1p();
-    for comparison in comparisons.iter_mut().filter(is_hidden) {
-        if comparison.verdict != Verdict::Inconclusive {
-            comparison.withheld.get_or_insert(Withheld::BelowSight);
-            comparison.verdict = Verdict::Inconclusive;
-        }
-    }
-}
-
 /// Whether the control of this cell's group failed; a single control stands for the whole record.
 pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> bool {
     let group_of = |cell: usize| plan.cells.get(cell).map(|cell| cell.group);
@@ -111,7 +99,8 @@ pub(super) fn pooled_deviation<'a>(comparisons: impl Iterator<Item = &'a PairedC
 
 /// What the controls together say about this machine.
 pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest) -> Sight {
-    let noisy_runs = summary.cells.iter().map(|cell| cell.findings.noisy_runs).sum();
+    let doubles = summary.doubles.iter().flat_map(|double| std::iter::once(&double.summary).chain(&double.twin));
+    let noisy_runs = summary.cells.iter().chain(doubles).map(|cell| cell.findings.noisy_runs).sum();
     if manifest.experiment.compare.aa == Aa::Off {
         return Sight { noisy_runs, ..Sight::default() };
     }
@@ -128,46 +117,5 @@ pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest
         in_ten_blocks,
         here: minimum_detectable_effect(deviation, blocks),
         noisy_runs,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::metric::MetricReference;
-
-    fn comparison(speedup: f64, verdict: Verdict) -> Comparison {
-        Comparison {
-            cell: 1,
-            baseline: 0,
-            metric: MetricReference::LATENCY,
-            speedup,
-            interval: None,
-            blocks: 10,
-            margin: 0.02,
-            verdict,
-            hint: None,
-            withheld: None,
-            details: None,
-        }
-    }
-
-    #[test]
-    fn the_lowest_grade_judges_only_what_exceeds_its_sight() {
-        let judged = |grade| {
-            let sight = Sight { grade: Some(grade), here: Some(0.25), ..Sight::default() };
-            let mut comparisons = [
-                comparison(1.0, Verdict::Equivalent),
-                comparison(0.9, Verdict::Worse),
-                comparison(1.5, Verdict::Better),
-                comparison(1.1, Verdict::Inconclusive),
-            ];
-            withhold_what_cannot_be_seen(&mut comparisons, &sight);
-            comparisons.map(|comparison| (comparison.verdict, comparison.withheld.is_some()))
-        };
-        let open = (Verdict::Inconclusive, true);
-        let unchanged = (Verdict::Inconclusive, false);
-        assert_eq!(judged(Grade::D), [open, open, (Verdict::Better, false), unchanged]);
-        assert_eq!(judged(Grade::C)[..2], [(Verdict::Equivalent, false), (Verdict::Worse, false)]);
     }
 }

@@ -12,6 +12,7 @@ pub mod family;
 pub mod pair;
 pub mod pareto;
 pub mod proposal;
+mod tails;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ use crate::summary::Summary;
 pub struct Judged {
     /// Each cell against its baseline, in plan order.
     pub comparisons: Vec<Comparison>,
+    /// The tails of the same pairs, where their runs have enough samples; no gate rests on them.
+    #[serde(default)]
+    pub tails: Vec<Comparison>,
     /// Whether the cells of a group differ at all, for groups of three and more.
     pub families: Vec<Family>,
     /// Identical arms against each other, in the order of the plan's controls.
@@ -65,13 +69,15 @@ impl Judged {
 pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
     let terms = Terms::of(manifest);
-    let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
     let controls = control::controls(plan, summary, &terms);
     let sight = control::sight(&controls, summary, manifest);
+    let terms = terms.seeing(&sight);
+    let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
     control::withhold(&mut comparisons, plan, &controls);
-    control::withhold_what_cannot_be_seen(&mut comparisons, &sight);
     family::adjust(&mut comparisons);
+    let tails = tails::tails(plan, summary, &terms, &controls);
     let mut judged = Judged {
+        tails,
         families: family::families(plan, summary),
         sight,
         comparisons,

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::control::Sight;
 use super::details::Details;
 use crate::metric::{Direction, MetricReference};
-use crate::spec::model::{Design, Margin};
+use crate::spec::model::{Design, Grade, Margin};
 use crate::stats::duet::paired_slice_ratio;
 use crate::stats::interval::Interval;
 use crate::stats::paired::{Hint, PairedComparison, Verdict, compare_paired};
@@ -23,6 +24,9 @@ pub struct Terms {
     pub is_quick: bool,
     /// The arms of a pair ran at the same time, and are compared slice by slice.
     pub is_duet: bool,
+    /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged
+    /// (MEASUREMENT 8.3).
+    pub sight: Option<f64>,
 }
 
 impl Terms {
@@ -32,7 +36,13 @@ impl Terms {
             margin: manifest.experiment.compare.margin,
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
+            sight: None,
         }
+    }
+
+    /// The same with what the controls say about the machine.
+    pub(super) fn seeing(self, sight: &Sight) -> Self {
+        Terms { sight: sight.here.filter(|_| sight.grade == Some(Grade::D)), ..self }
     }
 
     /// The margin for this metric as a relative difference.
@@ -94,6 +104,11 @@ pub enum Withheld {
 }
 
 impl Withheld {
+    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
+    pub fn hides_the_value(self) -> bool {
+        matches!(self, Withheld::NotFinite | Withheld::NotResolved)
+    }
+
     /// The reason as a fragment.
     pub fn words(self) -> &'static str {
         match self {
@@ -159,10 +174,14 @@ fn judge_pair(
 }
 
 impl Terms {
-    /// What a quick look leaves open.
+    /// What a quick look leaves open, and what cannot be seen here.
     fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
         let is_beyond = matches!(paired.verdict, Verdict::Better | Verdict::Worse);
-        (self.is_quick && !is_beyond && paired.interval.is_some()).then_some(Withheld::QuickLook)
+        if self.is_quick && !is_beyond && paired.interval.is_some() {
+            return Some(Withheld::QuickLook);
+        }
+        let is_hidden = self.sight.is_some_and(|effect| paired.theta.abs() <= effect.ln_1p());
+        (is_hidden && paired.verdict != Verdict::Inconclusive).then_some(Withheld::BelowSight)
     }
 }
 
@@ -173,12 +192,16 @@ pub(super) fn paired(
     reference: MetricReference,
     terms: &Terms,
 ) -> Option<PairedComparison> {
-    let ratios = if terms.is_duet && reference == MetricReference::LATENCY {
+    compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), CONFIDENCE)
+}
+
+/// What is compared: one log ratio for each common block, positive where the candidate is worse.
+pub fn block_log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference, terms: &Terms) -> Vec<f64> {
+    if terms.is_duet && reference == MetricReference::LATENCY {
         slice_ratios(from, to)
     } else {
         log_ratios(from, to, reference)
-    };
-    compare_paired(&ratios, terms.margin_of(reference), CONFIDENCE)
+    }
 }
 
 /// Theta above 0 is worse, so the speed-up is its negative exponential.
@@ -236,31 +259,14 @@ mod tests {
     use super::*;
     use crate::metric::{ITEMS, LATENCY, Metric};
     use crate::quantity::Ratio;
-    use crate::stats::interval::mean_interval;
-    use crate::summary::{MetricSummary, RunCounts};
     use std::collections::BTreeMap;
 
     fn cell(values: &[f64], metric: &Metric) -> CellSummary {
-        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
-        let estimate = mean_interval(values, CONFIDENCE).expect("values");
-        CellSummary {
-            id: "0123456789abcdef".parse().expect("an id"),
-            runs: RunCounts { completed: values.len() as u32, ..RunCounts::default() },
-            metrics: BTreeMap::from([(metric.name.to_owned(), MetricSummary { estimate, per_run })]),
-            latency: None,
-            failures: Vec::new(),
-            warnings: BTreeMap::new(),
-            output_hash: None,
-            iterations: 1,
-            slices: Vec::new(),
-            dynamic_outputs: false,
-            nodes: BTreeMap::new(),
-            findings: Default::default(),
-        }
+        CellSummary::unmeasured("0123456789abcdef".parse().expect("an id")).with_values(metric, values)
     }
 
     fn compared(base: CellSummary, other: CellSummary, metric: &'static Metric) -> Comparison {
-        let summary = Summary { cells: vec![base, other], doubles: Vec::new() };
+        let summary = Summary { cells: vec![base, other], ..Summary::default() };
         compare_cells(&summary, 0, 1, MetricReference::of(metric), &Terms::default()).expect("common blocks")
     }
 
@@ -311,7 +317,7 @@ mod tests {
         let against = |factor: f64| {
             let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
             let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
-            let summary = Summary { cells, doubles: Vec::new() };
+            let summary = Summary { cells, ..Summary::default() };
             compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks")
         };
         assert_eq!((against(1.5).verdict, against(1.5).withheld), (Verdict::Worse, None));
@@ -319,6 +325,23 @@ mod tests {
             let found = against(factor);
             assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
         }
+    }
+
+    #[test]
+    fn the_lowest_grade_judges_only_what_exceeds_its_sight() {
+        let found = |grade, factor: f64| {
+            let sight = Sight { grade: Some(grade), here: Some(0.25), ..Sight::default() };
+            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
+            let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
+            let summary = Summary { cells, ..Summary::default() };
+            let terms = Terms::default().seeing(&sight);
+            let found = compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks");
+            (found.verdict, found.withheld)
+        };
+        let open = (Verdict::Inconclusive, Some(Withheld::BelowSight));
+        assert_eq!([1.0, 1.1, 1.2].map(|factor| found(Grade::D, factor)), [open; 3]);
+        assert_eq!(found(Grade::D, 1.5), (Verdict::Worse, None));
+        assert_eq!(found(Grade::C, 1.1), (Verdict::Worse, None));
     }
 
     #[test]

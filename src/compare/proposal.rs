@@ -111,7 +111,7 @@ fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
         let start = value(run, metric::SPAWN) + value(run, metric::LOAD) + value(run, metric::FIRST_INFERENCE);
         start + run.warmup.span_ns() as f64
     });
-    let samples = seconds(&|run| run.measured.span_ns() as f64);
+    let samples = seconds(&|run| run.active_ns() as f64);
     (samples / count.max(1.0), before)
 }
 

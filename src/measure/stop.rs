@@ -10,6 +10,16 @@ use crate::clock::Clock;
 use crate::spec::model::{Stop, StopStatistic};
 use crate::stats::stopping::{Location, next_check, precision_reached};
 
+impl StopStatistic {
+    /// What the stopping rule looks at.
+    pub fn location(self) -> Location {
+        match self {
+            StopStatistic::Median => Location::Median,
+            StopStatistic::Mean => Location::Mean,
+        }
+    }
+}
+
 /// Why a run stopped sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -119,11 +129,7 @@ impl Stopping {
                 if taken >= self.next_check && elapsed >= min_time.0 {
                     self.next_check = next_check(taken);
                     let values: Vec<f64> = durations.iter().map(|duration| *duration as f64).collect();
-                    let location = match statistic {
-                        StopStatistic::Median => Location::Median,
-                        StopStatistic::Mean => Location::Mean,
-                    };
-                    if precision_reached(&values, location, relative.0, confidence.0).reached {
+                    if precision_reached(&values, statistic.location(), relative.0, confidence.0).reached {
                         return Some(StopReason::Precision);
                     }
                 }

@@ -86,6 +86,10 @@ impl MetricReference {
     /// The median latency, which every verdict is about unless something else is asked.
     pub const LATENCY: MetricReference = MetricReference::of(&LATENCY);
 
+    /// The tails of latency that are compared beside it.
+    pub const TAILS: [MetricReference; 2] =
+        [MetricReference { metric: &LATENCY, statistic: P95 }, MetricReference { metric: &LATENCY, statistic: P99 }];
+
     /// The default statistic of a metric.
     pub const fn of(metric: &'static Metric) -> Self {
         MetricReference { metric, statistic: Median }

@@ -246,6 +246,7 @@ pub fn speedup(comparison: &Comparison) -> String {
     let ratio = ratio(comparison.speedup, comparison.interval);
     let word = verdict_word(&comparison.metric, comparison.verdict);
     match comparison.withheld {
+        Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
         Some(withheld) => format!("{ratio} {word}: {}", withheld.words()),
         None if comparison.interval.is_none() => {
             format!("{ratio} ({}, not judged)", count(comparison.blocks as u64, "run"))

@@ -21,6 +21,7 @@ pub use committed::measured_on;
 pub use results::Results;
 pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use trust::Trust;
+pub use view::WarningView;
 pub use write::write;
 
 use std::path::PathBuf;
@@ -183,12 +184,19 @@ pub fn compose(input: &Input<'_>) -> Result<Composed, ReportError> {
     if expected != found {
         return Err(ReportError::Mismatch { expected, found });
     }
-    let plots = plots::draw(input)?;
-    let report = view::Report::new(input, &plots);
+    // Values that are not to be used are in `results.json` with their codes, and shown nowhere.
+    let shown = Input { summary: &input.summary.shown(), ..*input };
+    let plots = plots::draw(&shown)?;
+    let report = view::Report::new(&shown, &plots);
     Ok(Composed { report, plots, json: Results::new(input).to_json() })
 }
 
 impl Composed {
+    /// What casts doubt on the record, the gravest first.
+    pub fn warnings(&self) -> &[WarningView] {
+        &self.report.notices.warnings
+    }
+
     /// Every file of the report.
     ///
     /// # Errors

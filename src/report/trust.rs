@@ -170,7 +170,11 @@ fn sight(sight: &Sight) -> Option<String> {
         0 => String::new(),
         runs => format!("; others took much of the processors in {}", count(u64::from(runs), "run")),
     };
-    Some(format!("Grade {}: differences under {} cannot be seen here{noisy}.", grade.letter(), format::percent(here)))
+    Some(format!(
+        "Grade {}: differences under {} are likely to be missed here{noisy}.",
+        grade.letter(),
+        format::percent(here)
+    ))
 }
 
 #[cfg(test)]
@@ -237,7 +241,7 @@ mod tests {
         assert_eq!(grade_words(&seen).unwrap(), "grade B (sees 1.5 %)");
         assert_eq!(
             sight(&seen).unwrap(),
-            "Grade B: differences under 1.5 % cannot be seen here; others took much of the processors in 2 runs."
+            "Grade B: differences under 1.5 % are likely to be missed here; others took much of the processors in 2 runs."
         );
         assert_eq!(sight(&Sight::default()), None);
     }

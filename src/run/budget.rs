@@ -6,7 +6,8 @@ use crate::quantity::Nanos;
 use crate::stats::planning::minimum_detectable_effect;
 use crate::store::BudgetUsed;
 
-/// The rehearsal is shorter than a run, and noise that it did not see makes runs longer than it foretells.
+/// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
+/// decides before each of them; only runs that are all decided beforehand need the caution.
 const CAUTION: f64 = 1.25;
 
 /// The limit of a record, and what is known about its blocks.
@@ -26,16 +27,18 @@ impl Budget {
     }
 
     /// How many blocks fit after `spent`, if the rehearsal foretells `estimate` for all of them; at least one.
-    pub fn fit(&self, spent: Duration, estimate: Option<Duration>) -> BudgetUsed {
+    /// `is_final` where nothing can be cut later.
+    pub fn fit(&self, spent: Duration, estimate: Option<Duration>, is_final: bool) -> BudgetUsed {
         let left = self.limit.saturating_sub(spent).as_secs_f64();
-        let fits = estimate.map(|estimate| estimate.as_secs_f64() * CAUTION / f64::from(self.wanted.max(1)));
+        let caution = if is_final { CAUTION } else { 1.0 };
+        let fits = estimate.map(|estimate| estimate.as_secs_f64() * caution / f64::from(self.wanted.max(1)));
         let fits = fits.filter(|block| *block > 0.0).map_or(self.wanted, |block| (left / block) as u32);
         self.used(fits.clamp(1, self.wanted.max(1)))
     }
 
-    /// Whether another block fits after `spent`, of which `blocks` blocks took `measuring`; the first always does.
-    pub fn has_room(&self, spent: Duration, measuring: Duration, blocks: u32) -> bool {
-        blocks == 0 || spent + measuring / blocks <= self.limit
+    /// Whether another block fits after `spent`, if it takes as long as the `longest` so far; the first always does.
+    pub fn has_room(&self, spent: Duration, longest: Option<Duration>) -> bool {
+        longest.is_none_or(|longest| spent + longest <= self.limit)
     }
 
     /// The outcome for so many blocks.
@@ -54,20 +57,21 @@ mod tests {
     #[test]
     fn what_fits_is_asked_and_what_does_not_is_cut() {
         let budget = Budget::new(Nanos::from_secs(600), 10, Some(0.02));
-        assert_eq!(budget.fit(MINUTE, Some(5 * MINUTE)).runs, 10);
-        // 9 minutes are left for blocks of 1.25 * 2 minutes.
-        let cut = budget.fit(MINUTE, Some(20 * MINUTE));
-        assert_eq!((cut.runs, cut.wanted), (3, 10));
+        assert_eq!(budget.fit(MINUTE, Some(9 * MINUTE), false).runs, 10);
+        // 9 minutes are left for blocks of 2 minutes.
+        let cut = budget.fit(MINUTE, Some(20 * MINUTE), false);
+        assert_eq!((cut.runs, cut.wanted), (4, 10));
+        assert_eq!(budget.fit(MINUTE, Some(20 * MINUTE), true).runs, 3, "blocks of 2.5 minutes");
         assert!(cut.sees > budget.used(10).sees);
-        assert_eq!(budget.fit(11 * MINUTE, Some(20 * MINUTE)).runs, 1);
-        assert_eq!(budget.fit(MINUTE, None).runs, 10);
+        assert_eq!(budget.fit(11 * MINUTE, Some(20 * MINUTE), false).runs, 1);
+        assert_eq!(budget.fit(MINUTE, None, false).runs, 10);
     }
 
     #[test]
     fn a_block_starts_only_if_it_would_end_in_time() {
         let budget = Budget::new(Nanos::from_secs(600), 10, None);
-        assert!(budget.has_room(9 * MINUTE, Duration::ZERO, 0));
-        assert!(budget.has_room(8 * MINUTE, 8 * MINUTE, 4));
-        assert!(!budget.has_room(9 * MINUTE, 8 * MINUTE, 4));
+        assert!(budget.has_room(11 * MINUTE, None));
+        assert!(budget.has_room(8 * MINUTE, Some(2 * MINUTE)));
+        assert!(!budget.has_room(9 * MINUTE, Some(2 * MINUTE)));
     }
 }

@@ -7,17 +7,15 @@ use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use crate::metric::{self, Metric};
 use crate::spec::model::Stop;
-use crate::stats;
 use crate::store::{Arm, StoredRun};
 
 /// Reading the clock above this makes short samples doubtful (MEASUREMENT 1.2).
 const SLOW_CLOCK_NS: f64 = 200.0;
 
-/// The codes of a run whose metrics and shape are there. `durations` are its counted samples, `stop` is the rule that it
-/// followed.
-pub(super) fn of_run(run: &StoredRun, durations: &[f64], stop: Option<Stop>) -> Vec<&'static str> {
+/// The codes of a run whose metrics and shape are there; `stop` is the rule that it followed.
+pub(super) fn of_run(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
     let mut codes = of_worker(run, stop);
-    codes.extend(of_samples(run, durations));
+    codes.extend(of_samples(run));
     if run.arm != Arm::Pilot {
         codes.extend(of_surroundings(run));
     }
@@ -31,7 +29,8 @@ fn of_worker(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
         (overhead > SLOW_CLOCK_NS, "W_CLOCK_SLOW"),
         (run.warmup_status == Some(WarmupStatus::Trend) && run.arm != Arm::Pilot, "W_WARMUP_TREND"),
         (
-            run.stop_reason == Some(StopReason::TimeLimit) && matches!(stop, Some(Stop::Precision { .. })),
+            matches!(run.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
+                && matches!(stop, Some(Stop::Precision { .. })),
             "W_PRECISION_NOT_REACHED",
         ),
         (!run.non_finite.is_empty(), "W_OUTPUT_NONFINITE"),
@@ -39,10 +38,10 @@ fn of_worker(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
     ])
 }
 
-fn of_samples(run: &StoredRun, durations: &[f64]) -> Vec<&'static str> {
+fn of_samples(run: &StoredRun) -> Vec<&'static str> {
     let Some(shape) = &run.shape else { return Vec::new() };
     fired([
-        (stats::drift(durations).is_some_and(|drift| drift.flagged), "W_DRIFT"),
+        (shape.has_drift(), "W_DRIFT"),
         (shape.is_first_sample_slow(), "W_FIRST_SAMPLE_SLOW"),
         (shape.is_noisy(), "W_NOISY"),
         (shape.has_outliers(), "W_OUTLIERS"),
@@ -94,7 +93,7 @@ mod tests {
     }
 
     fn codes(metrics: &[(Metric, f64)]) -> Vec<&'static str> {
-        of_run(&run(Arm::Main, metrics), &[], None)
+        of_run(&run(Arm::Main, metrics), None)
     }
 
     #[test]
@@ -106,10 +105,31 @@ mod tests {
     }
 
     #[test]
+    fn a_precision_that_was_not_reached_is_told_whatever_ended_the_run() {
+        let rule = Stop::Precision {
+            statistic: crate::spec::model::StopStatistic::Median,
+            relative: crate::quantity::Ratio(0.01),
+            confidence: crate::quantity::Ratio(0.95),
+            min_samples: 50,
+            max_samples: 1000,
+            min_time: crate::quantity::Nanos(0),
+            max_time: crate::quantity::Nanos(1_000),
+        };
+        let codes = |reason| {
+            let mut run = run(Arm::Main, &[]);
+            run.stop_reason = Some(reason);
+            of_run(&run, Some(rule))
+        };
+        assert_eq!(codes(StopReason::Precision), [""; 0]);
+        assert_eq!(codes(StopReason::TimeLimit), ["W_PRECISION_NOT_REACHED"]);
+        assert_eq!(codes(StopReason::Samples), ["W_PRECISION_NOT_REACHED"]);
+    }
+
+    #[test]
     fn one_code_is_told_once_and_pilots_tell_nothing_of_the_machine() {
         let short = [(metric::SWAPPED_PAGES, 3.0), (metric::MEMORY_LIMIT_EVENTS, 1.0), (metric::MAJOR_FAULTS, 1.0)];
         assert_eq!(codes(&short), ["W_SWAP"]);
-        assert_eq!(of_run(&run(Arm::Pilot, &short), &[], None), [""; 0]);
+        assert_eq!(of_run(&run(Arm::Pilot, &short), None), [""; 0]);
         assert_eq!(codes(&[]), [""; 0]);
     }
 
@@ -128,7 +148,7 @@ mod tests {
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
         samples.insert(0, 900.0);
         let mut run = run(Arm::Main, &[]);
-        run.shape = stats::SampleShape::of(&samples, 1);
-        assert_eq!(of_run(&run, &samples, None), ["W_FIRST_SAMPLE_SLOW", "W_SKEWED"]);
+        run.shape = crate::stats::SampleShape::of(&samples, 1);
+        assert_eq!(of_run(&run, None), ["W_FIRST_SAMPLE_SLOW", "W_SKEWED"]);
     }
 }

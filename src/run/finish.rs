@@ -9,6 +9,7 @@ use crate::measure::warm::WarmupStatus;
 use crate::metric;
 use crate::plan::CellId;
 use crate::spec::model::{Cache, Stop};
+use crate::stats::stopping::precision_reached;
 use crate::stats::{self, SampleShape};
 use crate::store::{Arm, FORMAT, Outcome, StoredRun};
 use crate::worker::WorkerRun;
@@ -59,7 +60,9 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
     derive_metrics(&mut run, batch_size, slot.cache);
     let durations: Vec<f64> = run.durations().collect();
     run.shape = SampleShape::of(&durations, run.iterations);
-    run.warnings.extend(codes::of_run(&run, &durations, stop).into_iter().map(str::to_owned));
+    let precision = stop.and_then(|stop| precision(&durations, stop));
+    run.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
+    run.warnings.extend(codes::of_run(&run, stop).into_iter().map(str::to_owned));
     if slot.cache == Cache::Cold && is_too_short(&run) {
         run.warnings.push("W_COLD_UNRESOLVED".to_owned());
     }
@@ -81,7 +84,8 @@ fn mark_late_warmup(run: &mut StoredRun) {
 fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
     let mut set = |name: &str, value: f64| run.metrics.insert(name.to_owned(), value);
     set(metric::WARMUP_SAMPLES.name, run.warmup.len() as f64);
-    let (Some(first), true) = (run.measured.start_ns.first().copied(), run.outcome == Outcome::Completed) else {
+    let counted = run.measured.start_ns.get(run.late_warmup as usize).copied();
+    let (Some(first), true) = (counted, run.outcome == Outcome::Completed) else {
         return;
     };
     if run.warmup_status == Some(WarmupStatus::Converged) {
@@ -103,6 +107,12 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
     if let Some(items) = batch_size {
         run.metrics.insert(metric::ITEMS.name.to_owned(), per_second * items as f64);
     }
+}
+
+/// How precise the samples are by the rule that they were taken by, if it is one of precision.
+fn precision(durations: &[f64], stop: Stop) -> Option<f64> {
+    let Stop::Precision { statistic, relative, confidence, .. } = stop else { return None };
+    precision_reached(durations, statistic.location(), relative.0, confidence.0).relative_half_width
 }
 
 /// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.

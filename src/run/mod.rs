@@ -29,9 +29,10 @@ use std::time::{Duration, Instant};
 use self::resident::Pace;
 use crate::event::Event;
 use crate::kernel::Kernel;
+use crate::metric::{self, Metric};
 use crate::probe;
-use crate::spec::model::Design;
-use crate::store::{Arm, BudgetUsed, StoreError};
+use crate::spec::model::{Backend, Design};
+use crate::store::{Arm, BudgetUsed, StoreError, StoredRun};
 use crate::worker::Interrupts;
 
 /// How an execution ended.
@@ -58,11 +59,13 @@ pub fn execute(
 ) -> Result<Ended, StoreError> {
     events(&Event::Started { manifest: &job.record.manifest, already_done: job.record.runs.len() });
     let started = Instant::now();
+    // What earlier sessions of a resumed record took belongs to its budget.
+    let before = measured_so_far(job);
     if rehearsal::rehearse(job, interrupts, events)? == Ended::Interrupted {
         return Ok(Ended::Interrupted);
     }
     let estimate = rehearsal::estimate(job);
-    let budget = keep_to_budget(job, started.elapsed(), estimate)?;
+    let budget = keep_to_budget(job, before + started.elapsed(), estimate)?;
     let design = job.record.manifest.experiment.measure.design;
     events(&Event::RehearsalEnded {
         plan: &job.record.manifest.plan,
@@ -77,16 +80,17 @@ pub fn execute(
         return Ok(ended);
     }
     let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
-    let measuring = Instant::now();
-    // Blocks of an earlier session pass in no time, and make room in the estimate for a few more.
+    let mut longest: Option<Duration> = None;
     for number in 0..total {
         if let Some(budget) = budget
             && design != Design::Sequential
-            && !budget.has_room(started.elapsed(), measuring.elapsed(), number)
+            && number > 0
+            && !budget.has_room(before + started.elapsed(), longest)
         {
             cut(job, budget.used(number))?;
             break;
         }
+        let block_started = Instant::now();
         let block = schedule::block(&job.record.manifest.plan, design, number);
         let ended = match design {
             Design::Blocks | Design::Sequential => blocks::carry_out(job, &block, interrupts, events)?,
@@ -96,6 +100,8 @@ pub fn execute(
         if ended == Ended::Interrupted {
             return Ok(Ended::Interrupted);
         }
+        // A block of an earlier session passes in no time, and is never the longest.
+        longest = longest.max(Some(block_started.elapsed()));
         if number + 1 < total {
             cool_down(job, number, interrupts, events);
         }
@@ -119,6 +125,19 @@ fn cool_down(job: &Job, block: u32, interrupts: &Interrupts, events: &mut dyn Fn
     }
 }
 
+/// About how long the runs took that are there already; scripted ones took no time.
+fn measured_so_far(job: &Job) -> Duration {
+    if matches!(job.record.manifest.experiment.backend, Backend::Mock(_)) {
+        return Duration::ZERO;
+    }
+    let took = |run: &StoredRun| {
+        let value = |metric: Metric| run.metrics.get(metric.name).copied().unwrap_or(0.0);
+        let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
+        before as u64 + run.warmup.span_ns() + run.active_ns()
+    };
+    Duration::from_nanos(job.record.runs.iter().map(took).sum())
+}
+
 /// Cuts the plan to what fits into the specification's budget, if it has one.
 fn keep_to_budget(job: &mut Job, spent: Duration, estimate: Option<Duration>) -> Result<Option<Budget>, StoreError> {
     let manifest = &job.record.manifest;
@@ -126,7 +145,8 @@ fn keep_to_budget(job: &mut Job, spent: Duration, estimate: Option<Duration>) ->
     let budget = Budget::new(limit, manifest.experiment.runs, job.spread);
     // A resumed record keeps the number that it began with.
     if job.record.runs.iter().all(|run| run.arm == Arm::Pilot) {
-        cut(job, budget.fit(spent, estimate))?;
+        let is_final = manifest.experiment.measure.design == Design::Sequential;
+        cut(job, budget.fit(spent, estimate, is_final))?;
     }
     Ok(Some(budget))
 }

@@ -6,7 +6,7 @@ use crate::quantity::Nanos;
 use crate::spec::model::Grade;
 use crate::stats::moments::standard_deviation;
 use crate::stats::planning::minimum_detectable_effect;
-use crate::store::Arm;
+use crate::store::{Arm, StoredRun};
 use crate::worker::{Interrupts, RunPlan};
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
@@ -29,18 +29,25 @@ pub fn preview(job: &Job, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Op
     let control = plan.controls.iter().map(|index| *index as usize).find(is_good);
     let index = control.or_else(|| plan.runnable().map(|(index, _)| index).find(is_good))?;
     let mut ratios = Vec::new();
+    let mut noisy_runs = 0;
     for pair in 0..PAIRS {
-        let first = latency(job, index, 2 * pair, interrupts, tick)?;
-        let second = latency(job, index, 2 * pair + 1, interrupts, tick)?;
+        let first = run_once(job, index, 2 * pair, interrupts, tick)?;
+        let second = run_once(job, index, 2 * pair + 1, interrupts, tick)?;
+        noisy_runs += u32::from(first.is_noisy()) + u32::from(second.is_noisy());
         // Each order comes as often as the other.
         let sign = if pair % 2 == 0 { 1.0 } else { -1.0 };
-        ratios.push(sign * (second.ln() - first.ln()));
+        ratios.push(sign * (latency(&second)?.ln() - latency(&first)?.ln()));
     }
     let in_ten_blocks = minimum_detectable_effect(standard_deviation(&ratios)?, Grade::BLOCKS)?;
-    Some(Preview { grade: Grade::of(in_ten_blocks, 0), in_ten_blocks })
+    Some(Preview { grade: Grade::of(in_ten_blocks, noisy_runs), in_ten_blocks })
 }
 
-fn latency(job: &Job, index: usize, run: u32, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Option<f64> {
+fn latency(run: &StoredRun) -> Option<f64> {
+    run.metrics.get(LATENCY.name).copied().filter(|value| *value > 0.0)
+}
+
+/// One run of the cell that is not stored; `None` if it fails.
+fn run_once(job: &Job, index: usize, run: u32, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Option<StoredRun> {
     let cell = job.record.manifest.plan.cells[index];
     let measure = &job.record.manifest.experiment.measure;
     let iterations = job.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1);
@@ -65,5 +72,5 @@ fn latency(job: &Job, index: usize, run: u32, interrupts: &Interrupts, tick: &mu
         cache: measure.cache,
     };
     let run = super::finish::store_run(slot, worker, Some(measure.stop), None);
-    run.metrics.get(LATENCY.name).copied().filter(|value| run.failure.is_none() && *value > 0.0)
+    run.failure.is_none().then_some(run)
 }

@@ -15,9 +15,10 @@ pub const SAME: &str = "same";
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
 /// variants, questions, tables, conditions, the budget.
 pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, design: Design) -> Experiment {
-    let named = experiment.compare.baseline.as_ref().and_then(|selector| selector.0.get("variant"));
-    let wanted = named.and_then(|names| names.first());
-    let base = wanted.and_then(|name| experiment.variants.iter().find(|variant| variant.name == *name));
+    let named = experiment.compare.baseline.as_ref().filter(|selector| selector.0.contains_key("variant"));
+    let matcher = named.map(Selector::matcher);
+    let is_named = |variant: &&Variant| matcher.as_ref().is_some_and(|names| names.allows("variant", &variant.name));
+    let base = experiment.variants.iter().find(is_named);
     let base = base.or(experiment.variants.first()).cloned().unwrap_or_default();
     let mut variants = vec![base.clone(), Variant { name: SAME.to_owned(), ..base.clone() }];
     variants.extend(effects.iter().map(|effect| Variant { name: slower(*effect), slowdown: *effect, ..base.clone() }));

@@ -17,8 +17,8 @@ pub use super::verdict::Verdict;
 /// From this many blocks on the signed-rank interval at 95% is worth having.
 const SIGNED_RANK_FROM: usize = 8;
 
-/// No hint asks for more blocks than this.
-const MOST_BLOCKS: usize = 10_000;
+/// No hint asks for more than so many times the blocks that there are: nobody would measure them.
+const MOST_TIMES: usize = 20;
 
 /// How the estimate and its interval came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -142,18 +142,16 @@ fn hint(comparison: &PairedComparison) -> Option<Hint> {
     Some(Hint::NotEnoughData { minimum_detectable_effect, more_blocks: more_blocks(comparison, interval) })
 }
 
-/// Blocks to add until an effect of the size of the margin is detected with 80% power. Where that is so already, the
-/// estimate lies near a margin: then until the interval, shrinking with the square root, no longer reaches it.
+/// Blocks to add until an effect of the size of the margin is detected with 80% power, and until the interval, shrinking
+/// with the square root around the estimate, no longer reaches a margin. An estimate near a margin asks for so many that
+/// there is no number.
 fn more_blocks(comparison: &PairedComparison, interval: Interval) -> Option<usize> {
     let planned = blocks_for_effect(comparison.standard_deviation?, comparison.margin)?;
-    let total = if planned > comparison.blocks {
-        planned
-    } else {
-        let distance = (comparison.theta.abs() - comparison.margin.ln_1p()).abs();
-        let shrink = interval.half_width() / distance;
-        (comparison.blocks as f64 * shrink * shrink).min(1e12).ceil() as usize
-    };
-    (total <= MOST_BLOCKS).then(|| total.saturating_sub(comparison.blocks).max(1))
+    let distance = (comparison.theta.abs() - comparison.margin.ln_1p()).abs();
+    let shrink = interval.half_width() / distance;
+    let clear = (comparison.blocks as f64 * shrink * shrink).min(1e12).ceil() as usize;
+    let total = planned.max(clear);
+    (total <= MOST_TIMES * comparison.blocks).then(|| total.saturating_sub(comparison.blocks).max(1))
 }
 
 #[cfg(test)]

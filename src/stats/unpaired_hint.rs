@@ -15,8 +15,8 @@ use super::welch::SampleSummary;
 /// The probability for two-sided 95% confidence, and the power for which effects are planned.
 const PLANNED_QUANTILES: [f64; 2] = [0.975, 0.8];
 
-/// No hint asks for more runs than this.
-const MOST_RUNS: usize = 10_000;
+/// No hint asks for more than so many times the runs that there are: nobody would measure them.
+const MOST_TIMES: usize = 20;
 
 /// Why a comparison is inconclusive, and what would help.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,24 +76,21 @@ pub(super) fn hint(comparison: &UnpairedComparison, scatter: Option<Scatter>) ->
         return Some(UnpairedHint::SizeNotEstablished);
     }
     let minimum_detectable_effect = comparison.minimum_detectable_effect?;
-    let more_runs = more_runs(comparison, minimum_detectable_effect, &scatter?);
+    let more_runs = more_runs(comparison, &scatter?);
     Some(UnpairedHint::NotEnoughData { minimum_detectable_effect, more_runs })
 }
 
-/// Runs to add on each side until an effect of the size of the margin is detected with 80% power. Where that is so
-/// already, the estimate lies near a margin: then until the interval no longer reaches it.
-fn more_runs(comparison: &UnpairedComparison, detectable: f64, scatter: &Scatter) -> Option<usize> {
+/// Runs to add on each side until an effect of the size of the margin is detected with 80% power, and until the interval
+/// around the estimate no longer reaches a margin. An estimate near a margin asks for so many that there is no number.
+fn more_runs(comparison: &UnpairedComparison, scatter: &Scatter) -> Option<usize> {
     let distance = (comparison.theta.abs() - comparison.margin.ln_1p()).abs();
     let suffices = |more: usize| {
         scatter.error(more).is_some_and(|error| {
-            if detectable > comparison.margin {
-                detectable_effect(&error) <= comparison.margin
-            } else {
-                error.interval(0.0, comparison.confidence).high < distance
-            }
+            detectable_effect(&error) <= comparison.margin && error.interval(0.0, comparison.confidence).high < distance
         })
     };
-    let (mut low, mut high) = (0, MOST_RUNS);
+    let runs = scatter.baseline.n.max(scatter.candidate.n);
+    let (mut low, mut high) = (0, MOST_TIMES * runs);
     if !suffices(high) {
         return None;
     }

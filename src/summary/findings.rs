@@ -12,7 +12,7 @@ use crate::code::{self, Severity};
 use crate::metric::{self, Metric};
 use crate::stats::quantile::median;
 use crate::stats::shape::OutlierCounts;
-use crate::stats::{RunGroups, run_groups};
+use crate::stats::{Course, RunGroups, run_groups};
 use crate::store::StoredRun;
 
 /// Largest over smallest run median from which runs are told to differ (MEASUREMENT 5).
@@ -59,7 +59,8 @@ impl Spread {
 /// What the samples of a cell's runs look like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellShape {
-    /// Samples of all runs by Tukey's fences, each run's own; absent where a sample holds several iterations.
+    /// Samples of all runs that have them by Tukey's fences, each run's own; absent where a sample holds several
+    /// iterations.
     pub outliers: Option<OutlierCounts>,
     /// Median over runs of the robust coefficient of variation.
     pub robust_variation: Option<f64>,
@@ -69,6 +70,15 @@ pub struct CellShape {
     pub multimodal_runs: u32,
     /// The largest number of groups in one run.
     pub most_modes: u32,
+    /// Runs by what became of the duration in their course.
+    #[serde(default)]
+    pub courses: BTreeMap<Course, u32>,
+    /// Runs that became slower by more than noise and 1 % between their halves.
+    #[serde(default)]
+    pub slower_runs: u32,
+    /// Runs that became faster.
+    #[serde(default)]
+    pub faster_runs: u32,
 }
 
 impl Findings {
@@ -110,18 +120,23 @@ fn environment(completed: &[&StoredRun]) -> BTreeMap<String, Spread> {
 impl CellShape {
     fn of(completed: &[&StoredRun]) -> Option<CellShape> {
         let shapes: Vec<_> = completed.iter().filter_map(|run| run.shape.as_ref()).collect();
-        let first = shapes.first()?;
+        shapes.first()?;
         let middle = |values: Vec<f64>| median(&values);
+        let drifts = || shapes.iter().filter_map(|shape| shape.drift).filter(|drift| drift.flagged);
+        let drifted = |is: &dyn Fn(f64) -> bool| drifts().filter(|drift| is(drift.relative)).count() as u32;
+        let mut courses = BTreeMap::new();
+        for course in shapes.iter().filter_map(|shape| shape.course) {
+            *courses.entry(course).or_insert(0) += 1;
+        }
         Some(CellShape {
-            outliers: shapes
-                .iter()
-                .filter_map(|shape| shape.outliers)
-                .reduce(|sum, counts| sum.plus(&counts))
-                .filter(|_| first.outliers.is_some()),
+            outliers: shapes.iter().filter_map(|shape| shape.outliers).reduce(|sum, counts| sum.plus(&counts)),
             robust_variation: middle(shapes.iter().filter_map(|shape| shape.robust_variation).collect()),
             skewness: middle(shapes.iter().filter_map(|shape| shape.skewness).collect()),
             multimodal_runs: shapes.iter().filter(|shape| shape.is_multimodal).count() as u32,
             most_modes: shapes.iter().map(|shape| shape.modes.len()).max().unwrap_or(0) as u32,
+            courses,
+            slower_runs: drifted(&|relative| relative > 0.0),
+            faster_runs: drifted(&|relative| relative < 0.0),
         })
     }
 }
@@ -146,6 +161,17 @@ impl CellSummary {
             }
             _ => severity,
         }
+    }
+
+    /// Why the values are not to be used, if a code says so (MEASUREMENT 14).
+    pub fn why_invalid(&self) -> Option<&str> {
+        let codes = self.all_codes();
+        let code = codes.keys().copied().find(|code| self.severity(code) == Severity::Invalid)?;
+        Some(match code {
+            "W_OUTPUT_NONFINITE" => "outputs with NaN or infinity",
+            "W_COLD_UNRESOLVED" => "too short to time one by one",
+            other => other,
+        })
     }
 
     fn is_narrow(&self) -> bool {
@@ -183,18 +209,11 @@ mod tests {
         let mut estimate = crate::stats::mean_interval(&[1.0], 0.95).unwrap();
         estimate.interval = Some(crate::stats::Interval { low: 1.0 - half_width, high: 1.0 + half_width });
         CellSummary {
-            id: "0123456789abcdef".parse().unwrap(),
             runs: RunCounts { completed: 10, ..RunCounts::default() },
             metrics: BTreeMap::from([(LATENCY.name.to_owned(), MetricSummary { estimate, per_run: Vec::new() })]),
-            latency: None,
-            failures: Vec::new(),
             warnings: warnings.iter().map(|(code, runs)| ((*code).to_owned(), *runs)).collect(),
-            output_hash: None,
-            iterations: 1,
-            dynamic_outputs: false,
-            nodes: BTreeMap::new(),
-            slices: Default::default(),
             findings: Findings { codes: vec!["W_BIMODAL_RUNS".to_owned()], ..Findings::default() },
+            ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap())
         }
     }
 

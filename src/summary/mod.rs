@@ -6,6 +6,7 @@
 mod findings;
 pub mod latency;
 mod surroundings;
+mod tails;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use findings::{CellShape, Findings, Spread};
 pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latency};
 pub use surroundings::{RecordCode, record_codes};
+pub use tails::{MOST_COMPARISONS, TailRatio};
 
 use crate::backend::Failure;
 use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
@@ -29,13 +31,16 @@ pub const CONFIDENCE: f64 = 0.95;
 pub const LEAST_RUNS: usize = 5;
 
 /// What all cells of a record say, in plan order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// One entry a cell.
     pub cells: Vec<CellSummary>,
     /// The doubles of the plan's controls, in the order of [`crate::plan::Plan::controls`].
     #[serde(default)]
     pub doubles: Vec<Double>,
+    /// Ratios of tails, in the order of the comparisons.
+    #[serde(default)]
+    pub tails: Vec<TailRatio>,
 }
 
 /// A cell measured a second time, as if it were another one.
@@ -138,10 +143,9 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
             twin: is_duet.then(|| summarize_arm(manifest, cell, runs_of(cell), Arm::AaTwin)),
         }
     };
-    Summary {
-        cells: in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main)),
-        doubles: plan.controls.iter().map(double).collect(),
-    }
+    let cells = in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main));
+    let tails = tails::tail_ratios(threads, plan, &cells, |index| runs_of(&plan.cells[index]));
+    Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails }
 }
 
 /// `of` each item, in order: every thread takes an equal stretch of them.
@@ -259,7 +263,50 @@ fn agreed_hash(completed: &[&StoredRun]) -> Option<String> {
     hashes.all(|hash| hash == Some(first)).then(|| first.clone())
 }
 
+impl Summary {
+    /// What people are shown: without the values of cells that are not to be used; runs, codes and failures stay.
+    pub fn shown(&self) -> Summary {
+        let mut shown = self.clone();
+        for cell in shown.cells.iter_mut().filter(|cell| cell.why_invalid().is_some()) {
+            cell.metrics.clear();
+            cell.latency = None;
+            cell.findings.shape = None;
+        }
+        let is_shown = |index: usize| self.cells.get(index).is_some_and(|cell| cell.why_invalid().is_none());
+        shown.tails.retain(|tail| is_shown(tail.cell) && is_shown(tail.baseline));
+        shown
+    }
+}
+
 impl CellSummary {
+    /// A cell of which no run is known.
+    pub fn unmeasured(id: CellId) -> Self {
+        CellSummary {
+            id,
+            runs: RunCounts::default(),
+            metrics: BTreeMap::new(),
+            latency: None,
+            failures: Vec::new(),
+            warnings: BTreeMap::new(),
+            output_hash: None,
+            iterations: 1,
+            slices: Vec::new(),
+            dynamic_outputs: false,
+            nodes: BTreeMap::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// The same with completed runs that have these values of a metric, one a block.
+    #[cfg(test)]
+    pub(crate) fn with_values(mut self, metric: &crate::metric::Metric, values: &[f64]) -> Self {
+        let estimate = mean_interval(values, CONFIDENCE).expect("values");
+        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
+        self.runs.completed = values.len() as u32;
+        self.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
+        self
+    }
+
     /// The estimate of a metric, by its stored name.
     pub fn estimate(&self, metric: &crate::metric::Metric) -> Option<&Estimate> {
         self.metrics.get(metric.name).map(|summary| &summary.estimate)

@@ -144,7 +144,7 @@ impl<'a> Live<'a> {
         if self.ui.is_terminal() {
             let summary = summarize(manifest, runs);
             let judged = judge(manifest, &summary);
-            let table = table::render(&manifest.plan, &summary, &judged.comparisons, self.ui.width());
+            let table = table::render(&manifest.plan, &summary.shown(), &judged.comparisons, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));
                 bar.set_prefix(format!("block {done} of {total}"));
@@ -207,7 +207,7 @@ fn budget_words(budget: &BudgetUsed) -> String {
     };
     let sees = match budget.sees {
         _ if (budget.runs as usize) < LEAST_RUNS => format!("; no verdict below {LEAST_RUNS}"),
-        Some(effect) => format!("; differences under {} will not be seen", percent(effect)),
+        Some(effect) => format!("; differences under {} are likely to be missed", percent(effect)),
         None => "; what that can find is not known here yet (`perfrun calibrate` measures it)".to_owned(),
     };
     fits + &sees

@@ -135,6 +135,9 @@ fn row(
 }
 
 fn state_without_result(summary: &CellSummary) -> String {
+    if let Some(why) = summary.why_invalid().filter(|_| summary.runs.completed > 0) {
+        return format!("withheld: {why}");
+    }
     match summary.failures.first() {
         Some(failure) => format!("failed: {}", failure.failure.kind.name()),
         None => "not run yet".to_owned(),

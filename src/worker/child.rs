@@ -123,18 +123,18 @@ impl Worker {
             Command::Warm { rule, at_least, iterations } => {
                 let warmed = self.cell()?.warm(rule, at_least, iterations.max(1))?;
                 self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: warmed.samples })?;
-                Ok(Answer::Done { warmup: Some(warmed.status), stop: None, output_hash: None })
+                Ok(Answer::Done { warmup: Some(warmed.status), stop: None, output_hash: None, non_finite: Vec::new() })
             }
             Command::Measure { rule, iterations } => {
                 let cell = self.cell()?;
                 let (settled, measured) = cell.measure(rule, iterations.max(1))?;
-                let (values, output_hash) = (cell.used(), cell.check()?);
+                let (values, checked) = (cell.used(), cell.check()?);
                 self.answer(&Answer::Metrics { values })?;
                 if !settled.is_empty() {
                     self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: settled })?;
                 }
                 self.answer(&Answer::Samples { phase: "measure".to_owned(), columns: measured.samples })?;
-                Ok(Answer::Done { warmup: None, stop: Some(measured.reason), output_hash: Some(output_hash) })
+                Ok(checked.into_answer(Some(measured.reason)))
             }
             Command::Slice { time, samples, iterations } => {
                 let columns = self.cell()?.slice(time, samples, iterations.max(1))?;
@@ -143,9 +143,9 @@ impl Worker {
             }
             Command::Check => {
                 let cell = self.cell()?;
-                let (values, output_hash) = (cell.used(), cell.check()?);
+                let (values, checked) = (cell.used(), cell.check()?);
                 self.answer(&Answer::Metrics { values })?;
-                Ok(Answer::Done { warmup: None, stop: None, output_hash: Some(output_hash) })
+                Ok(checked.into_answer(None))
             }
             Command::Outputs { path } => {
                 self.cell()?.write_outputs(Path::new(&path))?;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::affinity::bind_to;
-use super::outputs::{constant_shapes, first_outputs, has_non_finite, hash_outputs, write_outputs};
+use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
 use crate::backend::mock::ScriptedClock;
 use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind};
@@ -121,12 +121,12 @@ impl Loaded {
             (metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64),
         ]);
         // Only the rehearsal needs to see every input set; afterwards the shapes are known.
-        let output_shapes = if request.outputs.is_some() { None } else { constant_shapes(backend.as_mut())? };
+        let survey = if request.outputs.is_some() { Survey::default() } else { survey(backend.as_mut())? };
         let ready = Answer::Ready {
             placement,
-            output_shapes,
+            output_shapes: survey.shapes,
             output_hash: hash_outputs(&outputs),
-            non_finite: outputs.iter().filter(|output| has_non_finite(output)).map(|o| o.name.clone()).collect(),
+            non_finite: non_finite(&outputs).into_iter().chain(survey.non_finite).collect(),
         };
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
         let sample_ns = first - origin;
@@ -228,9 +228,12 @@ impl Loaded {
         values
     }
 
-    /// Hash of the outputs for the first input set, computed now.
-    pub(super) fn check(&mut self) -> Result<String, Failure> {
-        Ok(hash_outputs(&first_outputs(self.backend.as_mut())?))
+    /// Looks at the outputs of the last sample, and at those of the first input set, computed now.
+    pub(super) fn check(&mut self) -> Result<Checked, Failure> {
+        let last = non_finite(&self.backend.outputs()?);
+        let outputs = first_outputs(self.backend.as_mut())?;
+        let non_finite = last.into_iter().chain(non_finite(&outputs)).collect();
+        Ok(Checked { output_hash: hash_outputs(&outputs), non_finite })
     }
 
     /// Writes the outputs for the first input set into a folder.

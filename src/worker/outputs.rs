@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use super::protocol::Answer;
 use crate::backend::{Backend, Failure, FailureKind, OutputTensor};
+use crate::measure::stop::StopReason;
 use crate::onnx::ElementType;
 use crate::stats::random::fnv1a64;
 
@@ -16,19 +18,50 @@ pub(super) fn first_outputs(backend: &mut dyn Backend) -> Result<Vec<OutputTenso
     backend.outputs()
 }
 
-/// Shapes of the outputs, if they are the same for every input set.
-pub(super) fn constant_shapes(backend: &mut dyn Backend) -> Result<Option<BTreeMap<String, Vec<u64>>>, Failure> {
-    let mut shapes: Option<BTreeMap<String, Vec<u64>>> = None;
+/// What the outputs of all input sets have in common.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// Their shapes, if they are the same for every set.
+    pub(super) shapes: Option<BTreeMap<String, Vec<u64>>>,
+    /// Outputs that hold NaN or infinity for some set, by name.
+    pub(super) non_finite: Vec<String>,
+}
+
+/// Runs every input set once.
+pub(super) fn survey(backend: &mut dyn Backend) -> Result<Survey, Failure> {
+    let mut shapes: Vec<BTreeMap<String, Vec<u64>>> = Vec::new();
+    let mut found = Vec::new();
     for set in 0..backend.input_sets() {
         backend.select(set);
         backend.iterate(1)?;
-        let these = backend.outputs()?.into_iter().map(|output| (output.name, output.shape)).collect();
-        if shapes.as_ref().is_some_and(|known| *known != these) {
-            return Ok(None);
-        }
-        shapes = Some(these);
+        let outputs = backend.outputs()?;
+        found.extend(non_finite(&outputs));
+        shapes.push(outputs.into_iter().map(|output| (output.name, output.shape)).collect());
     }
-    Ok(shapes)
+    let first = shapes.first().cloned();
+    let is_constant = shapes.windows(2).all(|pair| pair[0] == pair[1]);
+    Ok(Survey { shapes: first.filter(|_| is_constant), non_finite: found })
+}
+
+/// What is found in the outputs after the last sample.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// Hash of the outputs for the first input set.
+    pub(super) output_hash: String,
+    /// Outputs that hold NaN or infinity, by name.
+    pub(super) non_finite: Vec<String>,
+}
+
+impl Checked {
+    /// The end of a command.
+    pub(super) fn into_answer(self, stop: Option<StopReason>) -> Answer {
+        Answer::Done { warmup: None, stop, output_hash: Some(self.output_hash), non_finite: self.non_finite }
+    }
+}
+
+/// Names of the outputs that hold NaN or infinity.
+pub(super) fn non_finite(outputs: &[OutputTensor]) -> Vec<String> {
+    outputs.iter().filter(|output| has_non_finite(output)).map(|output| output.name.clone()).collect()
 }
 
 /// FNV-1a over names, shapes and bytes of all outputs, as 16 hex digits.
@@ -41,7 +74,7 @@ pub(super) fn hash_outputs(outputs: &[OutputTensor]) -> String {
     format!("{:016x}", fnv1a64(&text))
 }
 
-pub(super) fn has_non_finite(output: &OutputTensor) -> bool {
+fn has_non_finite(output: &OutputTensor) -> bool {
     use half::{bf16, f16};
     let bytes = &output.bytes;
     match output.element {

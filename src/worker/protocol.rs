@@ -125,13 +125,16 @@ pub enum Answer {
         /// Hash of the outputs for the first input set after the last sample.
         #[serde(default)]
         output_hash: Option<String>,
+        /// Outputs that hold NaN or infinity after the last sample, by name.
+        #[serde(default)]
+        non_finite: Vec<String>,
     },
 }
 
 impl Answer {
     /// A `done` that says nothing more.
     pub fn done() -> Self {
-        Answer::Done { warmup: None, stop: None, output_hash: None }
+        Answer::Done { warmup: None, stop: None, output_hash: None, non_finite: Vec::new() }
     }
 }
 

@@ -40,6 +40,15 @@ pub struct WorkerRun {
 }
 
 impl WorkerRun {
+    /// Adds names of outputs that hold NaN or infinity, each once.
+    fn tell_non_finite(&mut self, names: Vec<String>) {
+        for name in names {
+            if !self.non_finite.contains(&name) {
+                self.non_finite.push(name);
+            }
+        }
+    }
+
     /// Takes what an answer says; true if it ends the command. Failures are not for here.
     pub(super) fn hear(&mut self, answer: Answer) -> bool {
         match answer {
@@ -49,7 +58,7 @@ impl WorkerRun {
                 self.placement = Some(placement);
                 self.output_shapes = output_shapes;
                 self.output_hash = Some(output_hash);
-                self.non_finite = non_finite;
+                self.tell_non_finite(non_finite);
                 true
             }
             Answer::Samples { phase, columns } => {
@@ -63,10 +72,11 @@ impl WorkerRun {
                 self.metrics.extend(values);
                 false
             }
-            Answer::Done { warmup, stop, output_hash } => {
+            Answer::Done { warmup, stop, output_hash, non_finite } => {
                 self.warmup_status = warmup.or(self.warmup_status);
                 self.stop_reason = stop.or(self.stop_reason);
                 self.output_hash_after = output_hash.or(self.output_hash_after.take());
+                self.tell_non_finite(non_finite);
                 true
             }
         }

@@ -87,7 +87,18 @@ fn results_read_back_and_are_format_1() {
         let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
         assert_eq!(
             keys,
-            ["format", "manifest", "summary", "comparisons", "families", "controls", "sight", "choice", "tradeoffs"],
+            [
+                "format",
+                "manifest",
+                "summary",
+                "comparisons",
+                "tails",
+                "families",
+                "controls",
+                "sight",
+                "choice",
+                "tradeoffs"
+            ],
             "{name}"
         );
         assert_eq!(value["format"], 1, "{name}");

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
@@ -12,8 +11,7 @@ use crate::compare::{Control, Unfit, compare_cells};
 use crate::metric::{ITEMS, LATENCY, Metric};
 use crate::plan::{Skip, expand};
 use crate::spec::model::{Bound, Selector};
-use crate::stats::interval::mean_interval;
-use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, RunCounts, RunLatency};
+use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, RunCounts, RunLatency};
 
 /// A plan whose cells have the values that are put into them.
 pub(crate) struct Scene {
@@ -32,23 +30,6 @@ fn shifted(level: f64, cell: usize) -> Vec<f64> {
     (0..10).map(|run| level * (1.0 + 0.001 * ((run * (cell % 2 + 1) + cell) % 5) as f64 - 0.002)).collect()
 }
 
-fn cell(id: crate::plan::CellId) -> CellSummary {
-    CellSummary {
-        id,
-        runs: RunCounts::default(),
-        metrics: BTreeMap::new(),
-        latency: None,
-        failures: Vec::new(),
-        warnings: BTreeMap::new(),
-        output_hash: None,
-        iterations: 1,
-        slices: Vec::new(),
-        dynamic_outputs: false,
-        nodes: BTreeMap::new(),
-        findings: Default::default(),
-    }
-}
-
 impl Scene {
     pub(crate) fn new(yaml: &str) -> Self {
         Scene::against(yaml, &[])
@@ -61,8 +42,8 @@ impl Scene {
         let keys = baseline.iter().map(|(key, name)| ((*key).to_owned(), vec![(*name).to_owned()]));
         experiment.compare.baseline = (!baseline.is_empty()).then(|| Selector(keys.collect()));
         let plan = expand(&experiment).unwrap();
-        let cells = plan.cells.iter().map(|planned| cell(planned.id)).collect();
-        Scene { plan, summary: Summary { cells, doubles: Vec::new() }, judged: Judged::default() }
+        let cells = plan.cells.iter().map(|planned| CellSummary::unmeasured(planned.id)).collect();
+        Scene { plan, summary: Summary { cells, ..Summary::default() }, judged: Judged::default() }
     }
 
     pub(crate) fn cell(&self, path: &str) -> usize {
@@ -71,12 +52,9 @@ impl Scene {
 
     /// The cell's runs have these values of a metric.
     pub(crate) fn values(mut self, path: &str, metric: &Metric, values: &[f64]) -> Self {
-        let cell = self.cell(path);
-        let per_run = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
-        let estimate = mean_interval(values, CONFIDENCE).unwrap();
-        let cell = &mut self.summary.cells[cell];
-        cell.runs = RunCounts { completed: values.len() as u32, ..RunCounts::default() };
-        cell.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
+        let index = self.cell(path);
+        let cell = &mut self.summary.cells[index];
+        *cell = cell.clone().with_values(metric, values);
         self
     }
 

@@ -16,7 +16,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compare::{Comparison, Judged};
+use crate::compare::{Comparison, Judged, Withheld};
 use crate::metric;
 use crate::plan::Plan;
 use crate::stats::paired::Verdict;
@@ -141,7 +141,11 @@ fn sentence(subject: &Subject<'_>, baseline: &str) -> Sentence {
 fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
     let judged: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
     let has = |entry: &Entry<'_>, verdict: Verdict| entry.judged.iter().any(|(_, judged)| judged.verdict == verdict);
-    if judged.is_empty() {
+    let mut unjudged = subject.entries.iter().flat_map(|entry| &entry.unjudged);
+    if judged.is_empty() && unjudged.any(|(_, open)| open.withheld == Some(Withheld::ControlFailed)) {
+        return Lead::Open("nothing is claimed".to_owned());
+    }
+    if judged.is_empty() && !subject.entries.iter().any(Entry::is_open) {
         return Lead::Open("nothing to judge".to_owned());
     }
     let winners: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| subject.wins_everywhere(entry)).collect();
@@ -149,7 +153,11 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         let beaten = |entry: &Entry<'_>| winners.iter().any(|other| other.clearly_beats(entry));
         let unbeaten: Vec<&str> =
             winners.iter().filter(|entry| !beaten(entry)).map(|entry| entry.name.as_str()).collect();
-        return Lead::Pick(unbeaten.join(" or "));
+        // A candidate that is not judged yet may be faster still.
+        let rivals = subject.entries.iter().filter(|entry| entry.is_open() && !beaten(entry));
+        let rivals: Vec<&str> = rivals.map(|entry| entry.name.as_str()).take(MOST_NAMED).collect();
+        let open = if rivals.is_empty() { String::new() } else { format!(", with {} open", format::list(&rivals)) };
+        return Lead::Pick(format!("{}{open}", unbeaten.join(" or ")));
     }
     if judged.iter().any(|entry| has(entry, Verdict::Better)) {
         return Lead::Open(format!("it depends on the {}", subject.places.map_or("row", |places| places.one)));
@@ -162,7 +170,10 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         more => return Lead::Open(format!("undecided between {baseline} and {} others", more - 1)),
     }
     if judged.iter().all(|entry| !has(entry, Verdict::Worse)) {
-        return Lead::Open("no difference".to_owned());
+        let margin = judged.iter().flat_map(|entry| &entry.judged).map(|(_, judged)| judged.margin).next();
+        return Lead::Open(format!("no difference beyond {}", format::percent(margin.unwrap_or_default())));
     }
-    Lead::Pick(baseline.to_owned())
+    // What is equivalent everywhere may as well be taken, and may be a little ahead.
+    let alike = judged.iter().filter(|entry| !has(entry, Verdict::Worse)).map(|entry| entry.name.as_str());
+    Lead::Pick(std::iter::once(baseline).chain(alike).collect::<Vec<_>>().join(" or "))
 }

@@ -1,6 +1,5 @@
 //! Known comparisons in, known sentences out.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
@@ -22,21 +21,12 @@ fn scene(yaml: &str) -> Scene {
     let text = format!("backend: {{ mock: {{ median: 1ms }} }}\n{yaml}");
     let experiment = crate::spec::parse("test.yaml", &text, Path::new("."), &[]).unwrap().experiment;
     let plan = expand(&experiment).unwrap();
-    let cell = |id| CellSummary {
-        id,
-        runs: RunCounts { completed: 10, ..RunCounts::default() },
-        metrics: BTreeMap::new(),
-        latency: None,
-        failures: Vec::new(),
-        warnings: BTreeMap::new(),
-        output_hash: None,
-        iterations: 1,
-        slices: Vec::new(),
-        dynamic_outputs: false,
-        nodes: BTreeMap::new(),
-        findings: Default::default(),
+    let cell = |id| {
+        let runs = RunCounts { completed: 10, ..RunCounts::default() };
+        CellSummary { runs, ..CellSummary::unmeasured(id) }
     };
-    let summary = Summary { cells: plan.cells.iter().map(|planned| cell(planned.id)).collect(), doubles: Vec::new() };
+    let cells = plan.cells.iter().map(|planned| cell(planned.id)).collect();
+    let summary = Summary { cells, ..Summary::default() };
     Scene { plan, summary, comparisons: Vec::new() }
 }
 
@@ -165,7 +155,34 @@ fn what_is_open_is_not_claimed() {
     );
     assert!(open.sentences()[0].starts_with("m: undecided between fp32 and int8. int8 is inconclusive against fp32"));
     let alike = scene("models: [m]\nvariants: [fp32, int8]").compared("m/default/int8/cpu", 1.0, Some([0.99, 1.01]));
-    assert_eq!(alike.sentences(), ["m: no difference. int8 is equivalent to fp32 within 2 % (1.00x [0.99, 1.01])."]);
+    assert_eq!(
+        alike.sentences(),
+        ["m: no difference beyond 2 %. int8 is equivalent to fp32 within 2 % (1.00x [0.99, 1.01])."]
+    );
+}
+
+#[test]
+fn what_may_be_faster_still_is_said_to_be_open() {
+    let scene = scene(THREE).compared("m/default/int8/cpu", 1.1, Some([1.08, 1.12]));
+    let open = scene.compared("m/default/fp16/cpu", 1.6, Some([0.97, 2.6]));
+    assert!(open.sentences()[0].starts_with("m: int8, with fp16 open. int8 is faster than fp32"));
+    let scene = super::tests::scene(THREE).compared("m/default/int8/cpu", 1.1, Some([1.08, 1.12]));
+    let beaten = scene.compared("m/default/fp16/cpu", 1.0, Some([0.95, 1.05]));
+    assert!(beaten.sentences()[0].starts_with("m: int8. int8 is faster than fp32"));
+}
+
+#[test]
+fn what_is_equivalent_to_the_best_may_as_well_be_taken() {
+    let scene = scene(THREE).compared("m/default/int8/cpu", 1.015, Some([1.012, 1.018]));
+    let scene = scene.compared("m/default/fp16/cpu", 0.66, Some([0.65, 0.67]));
+    assert!(scene.sentences()[0].starts_with("m: fp32 or int8. int8 is equivalent to fp32"), "{:?}", scene.sentences());
+}
+
+#[test]
+fn a_quick_look_is_undecided() {
+    let scene = scene("models: [m]\nvariants: [fp32, int8]").compared("m/default/int8/cpu", 1.05, Some([1.0, 1.1]));
+    let quick = scene.withheld("m/default/int8/cpu", Withheld::QuickLook);
+    assert_eq!(quick.sentences(), ["m: undecided between fp32 and int8. int8 is not judged: quick look."]);
 }
 
 #[test]

@@ -107,7 +107,7 @@ pub(in crate::report) fn hint_words(hint: Hint, margin: f64) -> String {
         }
         Hint::NotEnoughData { minimum_detectable_effect, more_blocks } => match more_blocks {
             Some(more) => format!("about {} would decide", format::count(more as u64, "more run")),
-            None => format!("more runs would not decide, these see {} and more", percent(minimum_detectable_effect)),
+            None => format!("more runs would hardly decide, these see {} and more", percent(minimum_detectable_effect)),
         },
     }
 }

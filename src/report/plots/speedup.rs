@@ -2,11 +2,12 @@
 
 use super::forest::{Forest, Row};
 use super::{Plot, row_name};
-use crate::compare::pair::log_ratios;
-use crate::compare::{Comparison, Control};
+use crate::compare::pair::block_log_ratios;
+use crate::compare::{Comparison, Control, Terms, Withheld};
 use crate::metric::MetricReference;
 use crate::report::format;
 use crate::report::{Input, ReportError};
+use crate::summary::Double;
 
 /// More comparisons than these are left to the table.
 const MOST_ROWS: usize = 36;
@@ -19,7 +20,9 @@ pub(super) fn draw(input: &Input<'_>) -> Result<Option<Plot>, ReportError> {
     let comparisons = &input.judged.comparisons;
     let is_judged = comparisons.iter().any(|comparison| comparison.interval.is_some());
     let Some(baseline) = input.manifest.plan.baseline.as_ref().filter(|_| is_judged) else { return Ok(None) };
-    let rows: Vec<Row> = comparisons.iter().take(MOST_ROWS).map(|comparison| compared(input, comparison)).collect();
+    let has_value = |comparison: &&Comparison| !comparison.withheld.is_some_and(Withheld::hides_the_value);
+    let rows: Vec<Row> =
+        comparisons.iter().filter(has_value).take(MOST_ROWS).map(|comparison| compared(input, comparison)).collect();
     let file = "speedup.svg".to_owned();
     let quick = if input.manifest.quick { " (quick look)" } else { "" };
     let title = format!("Speed-up against {}{quick}", baseline.name);
@@ -42,7 +45,7 @@ pub(super) fn draw_controls(input: &Input<'_>) -> Result<Option<Plot>, ReportErr
     let axis = "identical arms: 1 but for noise (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.draw().finish(&file)?;
     let caption = format!(
-        "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its 95 % interval; small dots: each block. Within the shaded margin of {} the control has passed; wholly beyond it the measurement is at fault, whatever the other figures show.",
+        "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its 95 % interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(margin)
     );
     Ok(Some(Plot { svg, file, title, caption }))
@@ -52,7 +55,8 @@ fn compared(input: &Input<'_>, comparison: &Comparison) -> Row {
     let plan = &input.manifest.plan;
     let cell = &plan.cells[comparison.cell];
     let cells = &input.summary.cells;
-    let logs = log_ratios(&cells[comparison.baseline], &cells[comparison.cell], comparison.metric);
+    let terms = Terms::of(input.manifest);
+    let logs = block_log_ratios(&cells[comparison.baseline], &cells[comparison.cell], comparison.metric, &terms);
     let is_claimed = comparison.interval.is_some() && comparison.withheld.is_none();
     // The reason why nothing is claimed stands in the table; here it would take the axis' place.
     let words = match comparison.withheld {
@@ -75,10 +79,13 @@ fn compared(input: &Input<'_>, comparison: &Comparison) -> Row {
 
 fn doubled(input: &Input<'_>, control: &Control) -> Row {
     let plan = &input.manifest.plan;
+    let terms = Terms::of(input.manifest);
+    let logs = |double: &Double| {
+        let other = double.twin.as_ref().unwrap_or(&input.summary.cells[control.cell]);
+        block_log_ratios(other, &double.summary, MetricReference::LATENCY, &terms)
+    };
     let double = input.summary.doubles.iter().find(|double| double.cell == control.cell);
-    let logs = double
-        .map(|double| log_ratios(&input.summary.cells[control.cell], &double.summary, MetricReference::LATENCY))
-        .unwrap_or_default();
+    let logs = double.map(logs).unwrap_or_default();
     let word = if control.has_failed() {
         "failed"
     } else {

@@ -13,7 +13,7 @@ use crate::report::format::{self, percent};
 use crate::report::plots::group_name;
 use crate::stats::effect_size::{CliffsDelta, Magnitude};
 use crate::stats::interval::Interval;
-use crate::stats::paired::Estimator;
+use crate::stats::paired::{Estimator, Verdict};
 use crate::stats::rank_omnibus::RankTest;
 
 /// At most this adjusted p value or q is called out.
@@ -30,7 +30,10 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
         text("verdict", "from the interval and the margin alone"),
         number("p", "two-sided p value of a difference beyond the margin"),
         number("p, Holm", "the same, adjusted for all comparisons of the record"),
-        number("q", "the same after Benjamini and Hochberg: the share of false ones among those starred"),
+        number(
+            "q",
+            "the same after Benjamini and Hochberg: the expected share of false ones among this row and those with a smaller q",
+        ),
         number("p, equivalence", "two one-sided tests of a difference within the margin"),
         number("detectable", "relative effect that these blocks find with 80 % power"),
         number("blocks", "blocks that both cells completed"),
@@ -58,8 +61,9 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
 /// The columns from p to estimator.
 fn tests(details: &Details, comparison: &Comparison) -> Vec<TableCell> {
     let paired = &details.paired;
-    // Where a verdict is withheld a small p value is no claim either.
-    let may_claim = comparison.withheld.is_none();
+    // Where the verdict claims no difference a small p value, which may be another test's, is no claim either.
+    let is_different = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
+    let may_claim = comparison.withheld.is_none() && is_different;
     let adjusted = |p: &f64| {
         let by_t = details.adjustable.is_some_and(|adjustable| adjustable.test != paired.estimator);
         let word = if *p <= LEVEL && may_claim { " significant" } else { "" };
@@ -251,14 +255,14 @@ fn or_nothing(cell: Option<TableCell>) -> TableCell {
     cell.unwrap_or_else(TableCell::nothing)
 }
 
-fn path(plan: &Plan, cell: usize) -> String {
+pub(super) fn path(plan: &Plan, cell: usize) -> String {
     plan.cells.get(cell).map(|cell| plan.path(cell)).unwrap_or_default()
 }
 
-fn text(title: &str, meaning: &str) -> TableColumn {
+pub(super) fn text(title: &str, meaning: &str) -> TableColumn {
     TableColumn { title: title.to_owned(), meaning: Some(meaning.to_owned()), is_numeric: false }
 }
 
-fn number(title: &str, meaning: &str) -> TableColumn {
+pub(super) fn number(title: &str, meaning: &str) -> TableColumn {
     TableColumn { is_numeric: true, ..text(title, meaning) }
 }

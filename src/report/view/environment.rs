@@ -6,7 +6,7 @@ use crate::metric::MetricReference;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
 use crate::report::{Input, Trust};
-use crate::spec::model::Backend;
+use crate::spec::model::{Backend, Cache, Design};
 use crate::store::{Manifest, ModelFile};
 
 /// Digits of a hash that a reader compares; the whole one is in `results.json`.
@@ -73,7 +73,17 @@ fn with(manifest: &Manifest) -> String {
     let used: Vec<&String> =
         plan.devices.iter().enumerate().filter(|(index, _)| is_run(*index)).map(|(_, label)| label).collect();
     let devices = format::list(&used);
-    [runtime, devices, threads(manifest)].join(", ")
+    let measure = &manifest.experiment.measure;
+    let design = match measure.design {
+        Design::Blocks => None,
+        Design::Slices => Some("slices of resident workers"),
+        Design::Duet => Some("duet: two workers side by side"),
+        Design::Sequential => Some("one cell after the other"),
+    };
+    let caches = (measure.cache == Cache::Cold).then_some("cold caches");
+    let parts = [Some(runtime), Some(devices), Some(threads(manifest))];
+    let labels = [design, caches].map(|label| label.map(str::to_owned));
+    parts.into_iter().chain(labels).flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// `4 threads`, with the variants that set another number.

@@ -7,7 +7,7 @@ use crate::metric;
 use crate::plan::{Cell, Group, Plan};
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of, has_several};
-use crate::spec::model::Axis;
+use crate::spec::model::{Axis, Cache, Design};
 use crate::stats::paired::Verdict;
 use crate::summary::CellSummary;
 
@@ -119,10 +119,6 @@ impl Numbers<'_> {
             let text = why_absent(&plan.cells[index], summary);
             return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
         };
-        if let Some(why) = why_invalid(summary) {
-            let text = format!("withheld: {why}");
-            return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
-        }
         let comparison = self.comparison(index);
         let note = note(self.input, summary);
         let versus = comparison.map(format::speedup);
@@ -149,17 +145,6 @@ fn tone(comparison: Option<&Comparison>) -> &'static str {
     }
 }
 
-/// Why the value is not to be used, if a code says so (MEASUREMENT 14).
-pub(super) fn why_invalid(summary: &CellSummary) -> Option<&str> {
-    let codes = summary.all_codes();
-    let code = codes.keys().copied().find(|code| summary.severity(code) == Severity::Invalid)?;
-    Some(match code {
-        "W_OUTPUT_NONFINITE" => "outputs with NaN or infinity",
-        "W_COLD_UNRESOLVED" => "too short to time one by one",
-        other => other,
-    })
-}
-
 /// Whether a code tells this row from others: one that a single run carries, or every row, says nothing about it.
 fn sets_apart(input: &Input<'_>, summary: &CellSummary, (code, runs): (&str, Option<u32>)) -> bool {
     // The number of runs says as much as the code for too few of them.
@@ -184,6 +169,7 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
 pub(in crate::report) fn why_absent(cell: &Cell, summary: &CellSummary) -> String {
     match summary.failures.first() {
         _ if cell.skip.is_some() => "skipped".to_owned(),
+        _ if summary.runs.completed > 0 => format!("withheld: {}", summary.why_invalid().unwrap_or("no value")),
         Some(failure) => format!("failed ({})", failure.failure.kind.name().replace('_', " ")),
         None => "not run".to_owned(),
     }
@@ -217,7 +203,13 @@ fn caption(input: &Input<'_>) -> String {
     } else {
         format!(", without interval below {} processes", crate::summary::LEAST_RUNS)
     };
-    let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), one stream.")];
+    let measure = &input.manifest.experiment.measure;
+    let stream = match measure.design {
+        Design::Duet => "two workers side by side, as on a shared machine (duet)",
+        Design::Blocks | Design::Slices | Design::Sequential => "one stream",
+    };
+    let caches = if measure.cache == Cache::Cold { ", cold caches" } else { "" };
+    let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), {stream}{caches}.")];
     let is_judged = |comparison: &&Comparison| comparison.interval.is_some() && comparison.withheld.is_none();
     let sample = input.judged.comparisons.iter().find(is_judged);
     if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {

@@ -2,8 +2,8 @@
 
 use crate::compare::Terms;
 use crate::metric::{self, MetricReference};
-use crate::report::Input;
 use crate::report::format::{count, percent};
+use crate::report::{Input, capitalized};
 use crate::spec::model::{Backend, Cache, Design, Stop, StopStatistic, Values, Warmup};
 use crate::store::Manifest;
 use crate::summary::{CONFIDENCE, LEAST_RUNS};
@@ -24,14 +24,25 @@ fn design(manifest: &Manifest) -> String {
     );
     let controls = count(plan.controls.len() as u64, "cell");
     if !plan.controls.is_empty() {
-        text += &format!(
-            " The baseline of {controls} was measured twice in the same blocks, as if it were two things: the control."
-        );
+        let (was, it) = if plan.controls.len() == 1 { ("was", "it") } else { ("were", "each of them") };
+        text += &match manifest.experiment.measure.design {
+            Design::Duet => format!(
+                " {}, {it} as two identical arms side by side, {was} measured in the same blocks as well: the control.",
+                capitalized(&controls)
+            ),
+            _ => format!(
+                " {} {was} measured twice in the same blocks, as if {it} were two things: the control.",
+                capitalized(&controls)
+            ),
+        };
     }
     if !manifest.imposed_session.is_empty() {
         let entries: Vec<String> =
             manifest.imposed_session.iter().map(|(key, value)| format!("{key} = {value}")).collect();
-        text += &format!(" Because workers stayed resident, every session had {}.", entries.join(", "));
+        text += &format!(
+            " Because workers stayed resident, every session that does not set it itself had {}.",
+            entries.join(", ")
+        );
     }
     if manifest.sessions.len() > 1 {
         text += &format!(" The blocks were measured in {} sessions.", manifest.sessions.len());
@@ -172,21 +183,23 @@ fn statistics(input: &Input<'_>) -> String {
     }
     if let Some(baseline) = &input.manifest.plan.baseline {
         text += &format!(
-            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, or outputs held NaN or infinity. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
+            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; at grade D none on less than what its blocks can find, and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
             baseline.name,
             percent(Terms::of(input.manifest).margin_of(MetricReference::LATENCY)),
             input.judged.comparisons.len()
         );
     }
-    text + controls(input.manifest)
+    text + &controls(input.manifest)
 }
 
 /// What follows from the controls, where there are any.
-fn controls(manifest: &Manifest) -> &'static str {
-    if manifest.plan.controls.is_empty() {
-        return "";
-    }
-    " Had the control been judged faster or slower than itself, nothing would be claimed; the grade is by the relative difference that ten blocks like its own find with a power of 80 %."
+fn controls(manifest: &Manifest) -> String {
+    let claim = match manifest.plan.controls.len() {
+        0 => return String::new(),
+        1 => " Had the control been judged faster or slower than itself, nothing would be claimed",
+        _ => " Where a control is judged faster or slower than itself, nothing is claimed of its group",
+    };
+    format!("{claim}; the grade is by the relative difference that ten blocks like its own find with a power of 80 %.")
 }
 
 fn versions(manifest: &Manifest) -> String {

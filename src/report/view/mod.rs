@@ -11,8 +11,10 @@ mod headline;
 mod methods;
 mod notices;
 mod pivots;
+mod samples;
 mod surroundings;
 mod tables;
+mod tails;
 mod tradeoffs;
 
 use crate::printable::printable;
@@ -55,6 +57,8 @@ pub struct Report {
     pub comparisons: Option<Table>,
     /// Every comparison without its blocks: effect sizes and tests that decide nothing.
     pub effects: Option<Table>,
+    /// The tails of the same pairs, p95 and p99; `None` where no pair has samples enough.
+    pub tails: Option<Table>,
     /// Tests over whole groups of at least three cells.
     pub families: Option<Table>,
     /// Identical arms against each other; `None` without a control.
@@ -69,6 +73,8 @@ pub struct Report {
     pub details: Table,
     /// What happens before the steady state.
     pub startup: Table,
+    /// What the samples look like: outliers, groups, tail, scatter and course; `None` without samples.
+    pub samples: Option<Table>,
     /// Every cell in plan order with its numbers as they are stored, for tables of your own.
     pub cells: Vec<CellView>,
     /// The figure of all comparisons: one, or none where nothing is compared.
@@ -365,6 +371,7 @@ impl Report {
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),
             effects: comparisons::effects(input),
+            tails: tails::tails(input),
             families: comparisons::families(input),
             controls: comparisons::controls(input),
             tables: pivots::pivots(input),
@@ -372,6 +379,7 @@ impl Report {
             tradeoffs_left_out: tradeoffs::left_out(input, plots),
             details: tables::details(input),
             startup: tables::startup(input),
+            samples: samples::samples(input),
             cells: cells::cells(input),
             speedup: plots.speedup.iter().map(PlotView::of).collect(),
             distributions: plots.distributions.iter().map(PlotView::of).collect(),

@@ -40,7 +40,7 @@ fn partial(input: &Input<'_>) -> Vec<String> {
     }
     if let Some(budget) = manifest.budget.filter(|budget| budget.runs < budget.wanted) {
         let sees = budget.sees.map_or(String::new(), |effect| {
-            format!(" Differences under {} were not to be seen with so few.", format::percent(effect))
+            format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
         });
         sentences.push(format!(
             "The budget of {} left room for {} of {} runs of each cell.{sees}",

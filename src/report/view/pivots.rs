@@ -2,7 +2,7 @@
 //!
 //! A metric has one unit throughout a table, and each column its own decimals. What has no number says why.
 
-use super::headline::{why_absent, why_invalid};
+use super::headline::why_absent;
 use super::{PivotView, Table, TableCell, TableColumn, TableRow};
 use crate::metric::MetricReference;
 use crate::plan::{Cell, Plan};
@@ -97,11 +97,8 @@ impl<'a> Pivot<'a> {
         let Some(index) = cell else { return absent("not in the matrix".to_owned()) };
         let plan = &self.input.manifest.plan;
         let (planned, summary) = (&plan.cells[index], &self.input.summary.cells[index]);
-        if summary.runs.completed == 0 {
+        if summary.runs.completed == 0 || summary.why_invalid().is_some() {
             return absent(why_absent(planned, summary));
-        }
-        if let Some(why) = why_invalid(summary) {
-            return absent(format!("withheld: {why}"));
         }
         if metric.is_speedup() {
             return self.speedup(index, planned).unwrap_or_else(|| absent("not compared".to_owned()));

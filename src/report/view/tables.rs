@@ -9,9 +9,9 @@ use crate::stats::interval::Estimate;
 use crate::summary::{CellSummary, Percentile};
 
 /// One column in the making: its heading and one cell a row.
-struct Filled {
-    column: TableColumn,
-    cells: Vec<TableCell>,
+pub(super) struct Filled {
+    pub(super) column: TableColumn,
+    pub(super) cells: Vec<TableCell>,
 }
 
 /// Every metric of every cell.
@@ -52,7 +52,8 @@ pub(super) fn startup(input: &Input<'_>) -> Table {
     table(input, columns, notes)
 }
 
-fn table(input: &Input<'_>, columns: Vec<Filled>, notes: Vec<String>) -> Table {
+/// One row for each cell that is to be run.
+pub(super) fn table(input: &Input<'_>, columns: Vec<Filled>, notes: Vec<String>) -> Table {
     let plan = &input.manifest.plan;
     let mut rows: Vec<TableRow> = plan
         .cells
@@ -78,7 +79,7 @@ fn table(input: &Input<'_>, columns: Vec<Filled>, notes: Vec<String>) -> Table {
 }
 
 fn name_of(cell: &Cell, summary: &CellSummary, path: &str) -> String {
-    if summary.runs.completed > 0 || cell.skip.is_some() {
+    if (summary.runs.completed > 0 && summary.why_invalid().is_none()) || cell.skip.is_some() {
         return path.to_owned();
     }
     format!("{path}, {}", super::headline::why_absent(cell, summary))
@@ -163,19 +164,26 @@ fn runs(cells: &[CellSummary]) -> Filled {
     filled("runs", "completed processes", cells.iter().map(cell).collect())
 }
 
-/// `None` where no run carries a warning.
+/// `None` where neither a run nor a cell carries a code.
 fn warnings(cells: &[CellSummary]) -> Option<Filled> {
-    cells.iter().find(|cell| !cell.warnings.is_empty())?;
+    cells.iter().find(|cell| !cell.all_codes().is_empty())?;
     let cell = |cell: &CellSummary| {
-        let codes = cell.warnings.iter().map(|(code, runs)| format!("{code} ({runs} of {})", cell.runs.completed));
-        TableCell::text(codes.collect::<Vec<_>>().join(", "))
+        let told = |(code, runs): (&str, Option<u32>)| match runs {
+            Some(runs) => format!("{code} ({runs} of {})", cell.runs.completed),
+            None => code.to_owned(),
+        };
+        TableCell::text(cell.all_codes().into_iter().map(told).collect::<Vec<_>>().join(", "))
     };
-    let mut filled = filled("warnings", "codes with the number of runs", cells.iter().map(cell).collect());
+    let mut filled = filled(
+        "warnings",
+        "codes with the number of runs; without one: of the cell as a whole",
+        cells.iter().map(cell).collect(),
+    );
     filled.column.is_numeric = false;
     Some(filled)
 }
 
-fn filled(title: &str, meaning: &str, cells: Vec<TableCell>) -> Filled {
+pub(super) fn filled(title: &str, meaning: &str, cells: Vec<TableCell>) -> Filled {
     let column = TableColumn { title: title.to_owned(), meaning: Some(meaning.to_owned()), is_numeric: true };
     Filled { column, cells }
 }

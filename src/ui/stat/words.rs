@@ -45,7 +45,7 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
             format!("about {}{side} would decide", count(more as u64, &format!("more {one}")))
         }
         Reason::NotEnoughData { minimum_detectable_effect, more: None } => {
-            format!("more {one}s would not decide, these see {} and more", percent(minimum_detectable_effect))
+            format!("more {one}s would hardly decide, these see {} and more", percent(minimum_detectable_effect))
         }
         Reason::NotPositive => "a ratio needs values above zero".to_owned(),
     }
@@ -55,7 +55,9 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
 pub(super) fn symptom(code: &str) -> &'static str {
     match code {
         "W_NO_STEADY_STATE" => "the values still changed in their second half: there is no steady state",
-        "W_LATE_WARMUP" => "the first values were slower than the rest; they are not left out",
+        "W_LATE_WARMUP" => {
+            "the first values differ from the rest and move the mean by more than 1 %; they are not left out"
+        }
         "W_DRIFT" => "the median of the second half differs from that of the first by more than 1 %",
         "W_FIRST_SAMPLE_SLOW" => "the first value lies more than ten robust standard deviations above the median",
         "W_NOISY" => "the values spread by more than 10 % (robust)",

@@ -16,6 +16,7 @@ use perfrun::spec::model::{
     Aa, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads, Values,
     Variant,
 };
+use perfrun::stats::SampleShape;
 use perfrun::stats::quantile::median;
 use perfrun::stats::random::{Xoshiro256PlusPlus, key_seed};
 use perfrun::store::{Arm, FORMAT, Manifest, ModelFile, Outcome, RuntimeUsed, Session, SpecSource, StoredRun};
@@ -207,8 +208,7 @@ impl Fixture {
         let plan = plan::expand(&experiment).expect("a plan");
         let runs = runs(&plan, behaviour);
         let manifest = manifest(experiment, plan);
-        let summary = Summary { cells: Vec::new(), doubles: Vec::new() };
-        Fixture { manifest, runs, summary, judged: Judged::default() }
+        Fixture { manifest, runs, summary: Summary::default(), judged: Judged::default() }
     }
 
     /// Adds the doubles of the controls, which take `factor` times as long as the cells that they repeat.
@@ -512,6 +512,7 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         dynamic_outputs: false,
     });
     let durations: Vec<f64> = run.durations().collect();
+    run.shape = SampleShape::of(&durations, run.iterations);
     let typical = median(&durations).unwrap_or_default();
     let vary = |random: &mut Xoshiro256PlusPlus, value: f64, share: f64| value * (share * random.normal()).exp();
     let rate = 1e9 / (typical * 1.004);

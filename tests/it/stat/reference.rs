@@ -88,6 +88,9 @@ fn the_reference_has_every_name_and_no_other() {
     let wide: Vec<f64> = (0..12).map(|k| 10.0 + f64::from(k % 5)).collect();
     place.write("wide.txt", &format!("time\n{}", lines(&wide.iter().copied().collect::<Value>())));
     place.write("near.txt", &lines(&wide.iter().rev().map(|value| value * 1.01).collect::<Value>()));
+    let mild: Vec<f64> = (0..12).map(|k| 10.0 + 0.25 * f64::from(k % 5)).collect();
+    place.write("mild.txt", &lines(&mild.iter().copied().collect::<Value>()));
+    place.write("mild-too.txt", &lines(&mild.iter().rev().map(|value| value * 1.003).collect::<Value>()));
     place.write("few.txt", "1\n2\n");
     let long: Vec<Vec<f64>> =
         (0..6).map(|run| (0..120).map(|k| 10.0 + f64::from((k * 37 + run * 11) % 97) / 100.0).collect()).collect();
@@ -95,7 +98,7 @@ fn the_reference_has_every_name_and_no_other() {
     let two_kinds: Vec<[f64; 2]> = (0..8).map(|run| [1.0 + f64::from(run % 2) + 0.001 * f64::from(run), 2.0]).collect();
     place.write("groups.json", &serde_json::to_string(&two_kinds).unwrap());
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 12] = [
         &["groups.json"],
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
@@ -105,6 +108,8 @@ fn the_reference_has_every_name_and_no_other() {
         &["b10_aa-a.txt", "b10_aa-b.txt", "--paired"],
         &["wide.txt", "near.txt"],
         &["wide.txt", "near.txt", "--paired"],
+        &["mild.txt", "mild-too.txt"],
+        &["mild.txt", "mild-too.txt", "--paired"],
         &["few.txt", "few.txt"],
     ];
     for arguments in commands {

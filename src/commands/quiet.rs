@@ -1,0 +1,82 @@
+//! Who else uses the machine, and waiting until nobody does.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::host::{self, Neighbour};
+use crate::kernel::Kernel;
+use crate::probe::check::Others;
+use crate::quantity::Nanos;
+use crate::ui::Ui;
+use crate::worker::Interrupts;
+
+/// What was seen just before measuring; nothing with a script, which other processes do not disturb.
+#[derive(Debug, Default)]
+pub(super) struct Company {
+    neighbours: Vec<Neighbour>,
+    /// Who is too busy, in words; by the rule of `W_LOAD`.
+    busy: Option<String>,
+}
+
+impl Company {
+    /// Looks, and looks again until the machine is quiet or `wait` is over.
+    pub(super) fn after_waiting(wait: Option<Nanos>, interrupts: &Interrupts, ui: &Ui) -> Self {
+        let give_up = wait.map(|wait| Instant::now() + wait.to_duration());
+        let host = host::describe();
+        let mut told = false;
+        loop {
+            let neighbours = host::neighbours();
+            let busy = Others::of(&neighbours, Kernel::here().load()).why_not_quiet(&host);
+            let waiting = give_up.is_some_and(|time| Instant::now() < time) && interrupts.count() == 0;
+            if busy.is_none() || !waiting {
+                return Company { neighbours, busy };
+            }
+            if !told {
+                told = true;
+                ui.labelled("waiting", "for a quiet machine");
+            }
+            std::thread::sleep(Duration::from_secs(2));
+        }
+    }
+
+    /// Processors' worth of time that others used.
+    pub(super) fn cpus(&self) -> f64 {
+        Others::of(&self.neighbours, None).cpus
+    }
+
+    /// What to say before measuring.
+    pub(super) fn warning(&self) -> Option<String> {
+        let busy = self.busy.as_ref()?;
+        Some(format!("BUSY: {busy}; expect higher latencies and more noise (--wait 5m waits for quiet)"))
+    }
+
+    /// Refuses where the specification wants nobody else on the machine.
+    pub(super) fn require_none(&self) -> Result<(), Error> {
+        match &self.busy {
+            Some(busy) => Err(Error::refused(
+                format!("`require: {{ quiet: true }}`: {busy}"),
+                "wait until the machine is quiet (`--wait 5m`), or leave the key out",
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_told_and_refused_where_quiet_is_required() {
+        let company = Company { neighbours: Vec::new(), busy: Some("rustc used 1.9 of 2 processors".to_owned()) };
+        assert_eq!(
+            company.warning().as_deref(),
+            Some(
+                "BUSY: rustc used 1.9 of 2 processors; expect higher latencies and more noise (--wait 5m waits for quiet)"
+            )
+        );
+        assert!(company.require_none().is_err());
+        assert!(Company::default().require_none().is_ok());
+        assert_eq!(Company::default().warning(), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! The tails of each comparison: p95 and p99 of the cells' runs in their common blocks, by the rule of every verdict and
+//! with the wider margin of tails (MEASUREMENT 6.1).
+//!
+//! Deliberately absent: adjustment for their number, since no gate rests on them; a question about a percentile is
+//! answered by `choose`.
+
+use super::control::{self, Control};
+use super::pair::{Comparison, Terms, verdict_between};
+use crate::metric::MetricReference;
+use crate::plan::Plan;
+use crate::summary::Summary;
+
+/// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
+pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[Control]) -> Vec<Comparison> {
+    let others = plan.cells.iter().enumerate().filter(|(_, cell)| !plan.is_baseline(cell));
+    let pairs = others.filter_map(|(index, cell)| Some((plan.baseline_of(cell)?, index)));
+    let compare = |(baseline, cell): (usize, usize)| {
+        let is_supported = move |metric: &MetricReference| {
+            [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
+        };
+        let supported = MetricReference::TAILS.into_iter().filter(is_supported);
+        supported.filter_map(move |metric| verdict_between(summary, baseline, cell, metric, terms))
+    };
+    let mut tails: Vec<Comparison> = pairs.flat_map(compare).collect();
+    control::withhold(&mut tails, plan, controls);
+    tails
+}

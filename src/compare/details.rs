@@ -2,13 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::pair::{Terms, block_log_ratios};
 use crate::metric::{Direction, MetricReference};
-use crate::stats::effect_size::{CliffsDelta, cliffs_delta, hedges_g};
+use crate::stats::effect_size::{CliffsDelta, cliffs_delta, hedges_g, hodges_lehmann_shift};
 use crate::stats::equivalence::Equivalence;
 use crate::stats::fieller::{MeanRatio, mean_ratio};
 use crate::stats::mann_whitney::mann_whitney;
 use crate::stats::multiplicity::AdjustableP;
 use crate::stats::paired::PairedComparison;
+use crate::stats::permutation::{permutation_test, sign_flip_test};
+use crate::stats::random::key_seed;
 use crate::stats::welch::{Welch, welch};
 use crate::summary::{CONFIDENCE, CellSummary};
 
@@ -36,6 +39,15 @@ pub struct Details {
     pub welch: Option<Welch>,
     /// Mann-Whitney's p value on the run-level values, which ignores the blocks.
     pub p_mann_whitney: Option<f64>,
+    /// p value of the permutation test on the difference of means, which ignores the blocks.
+    #[serde(default)]
+    pub p_permutation: Option<f64>,
+    /// p value of the sign-flip test on the log ratios of the blocks: that their mean is zero.
+    #[serde(default)]
+    pub p_sign_flip: Option<f64>,
+    /// Hodges and Lehmann's shift from baseline to candidate, in the unit of the metric.
+    #[serde(default)]
+    pub shift: Option<f64>,
     /// Ratio of the arithmetic means with Fieller's interval, candidate over baseline.
     pub mean_ratio: Option<MeanRatio>,
 }
@@ -47,7 +59,10 @@ impl Details {
         to: &CellSummary,
         reference: MetricReference,
         paired: &PairedComparison,
+        terms: &Terms,
     ) -> Option<Self> {
+        let seed = key_seed(terms.seed, &format!("perm/{}/{reference}", to.id));
+        let flipped = sign_flip_test(&block_log_ratios(from, to, reference, terms), seed);
         let values = |cell: &CellSummary| -> Vec<f64> {
             cell.run_values(reference).into_iter().map(|(_, value)| value).collect()
         };
@@ -65,6 +80,9 @@ impl Details {
             hedges_g: hedges_g(&from, &to).map(|effect| effect.g),
             welch: welch(&from, &to, CONFIDENCE),
             p_mann_whitney: ranks.map(|test| test.p),
+            p_permutation: permutation_test(&from, &to, seed).map(|test| test.p),
+            p_sign_flip: flipped.map(|test| test.p),
+            shift: hodges_lehmann_shift(&from, &to),
             mean_ratio: mean_ratio(&from, &to, CONFIDENCE),
         })
     }

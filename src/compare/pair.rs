@@ -27,6 +27,8 @@ pub struct Terms {
     /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged
     /// (MEASUREMENT 8.3).
     pub sight: Option<f64>,
+    /// Master seed of what is drawn at random.
+    pub seed: u64,
 }
 
 impl Terms {
@@ -37,6 +39,7 @@ impl Terms {
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
             sight: None,
+            seed: manifest.plan.seed,
         }
     }
 
@@ -132,7 +135,7 @@ pub fn compare_cells(
     terms: &Terms,
 ) -> Option<Comparison> {
     let (comparison, paired) = judge_pair(summary, baseline, cell, reference, terms)?;
-    let details = Details::new(&summary.cells[baseline], &summary.cells[cell], reference, &paired);
+    let details = Details::new(&summary.cells[baseline], &summary.cells[cell], reference, &paired, terms);
     Some(Comparison { details, ..comparison })
 }
 

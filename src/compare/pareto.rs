@@ -72,10 +72,14 @@ pub enum Place {
     },
 }
 
-/// The two metrics that a report weighs: what the question names first, else latency and peak memory.
+/// The metrics that a report weighs: those of the specification, else two: what its question names first, and latency
+/// and peak memory.
 ///
 /// Two statistics of one metric go along with each other, and a ratio to the baseline says what the metric says.
-pub fn metrics(question: Option<&Choose>) -> Vec<MetricReference> {
+pub fn metrics(listed: &[MetricReference], question: Option<&Choose>) -> Vec<MetricReference> {
+    if !listed.is_empty() {
+        return listed.to_vec();
+    }
     let asked = question
         .iter()
         .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
@@ -302,12 +306,14 @@ mod tests {
         let names = |best: &str, within: &[&str]| -> Vec<String> {
             let within = within.iter().map(|metric| at_most(metric, 1.0, None)).collect();
             let question = Choose { best: best.parse().unwrap(), within };
-            metrics(Some(&question)).iter().map(ToString::to_string).collect()
+            metrics(&[], Some(&question)).iter().map(ToString::to_string).collect()
         };
         assert_eq!(names("latency", &["latency.p95"]), ["latency", "peak_rss"]);
         assert_eq!(names("items", &["latency.p95", "peak_rss"]), ["items", "latency.p95"]);
         assert_eq!(names("speedup", &["cpu_utilisation"]), ["latency", "peak_rss"]);
         assert_eq!(names("peak_rss", &[]), ["peak_rss", "latency"]);
-        assert_eq!(metrics(None), both());
+        assert_eq!(metrics(&[], None), both());
+        let listed: Vec<MetricReference> = ["cpu_time", "latency.p95", "load"].map(|name| name.parse().unwrap()).to_vec();
+        assert_eq!(metrics(&listed, None), listed);
     }
 }

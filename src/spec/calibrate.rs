@@ -42,6 +42,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, desi
         budget: None,
         require: Default::default(),
         choose: None,
+        pareto: Vec::new(),
         tables: Vec::new(),
         ..experiment.clone()
     }

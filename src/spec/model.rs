@@ -16,6 +16,7 @@ pub use judge::{Aa, Bound, Choose, Compare, Grade, Margin, Require, TableSpec};
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 
+use crate::metric::MetricReference;
 use crate::quantity::{Nanos, Ratio};
 
 /// What one YAML file describes.
@@ -55,6 +56,9 @@ pub struct Experiment {
     /// A question that the report answers.
     #[serde(default)]
     pub choose: Option<Choose>,
+    /// Metrics that are weighed against each other; empty where the specification leaves it to perfrun.
+    #[serde(default)]
+    pub pareto: Vec<MetricReference>,
     /// Tables beside the headline.
     #[serde(default)]
     pub tables: Vec<TableSpec>,

@@ -6,7 +6,7 @@ use super::labels::{Area, Label, place};
 use super::{Plot, slug, unused};
 use crate::compare::pareto::{Place, Point, Tradeoff};
 use crate::metric::{Direction, MetricReference};
-use crate::report::format::Column;
+use crate::report::format::{self, Column};
 use crate::report::{Input, ReportError, capitalized, name_among, place_of};
 use crate::stats::interval::{Estimate, Interval};
 use crate::summary::LEAST_RUNS;
@@ -41,20 +41,32 @@ pub(super) fn draw(input: &Input<'_>) -> Result<Vec<(usize, Plot)>, ReportError>
     let mut plots: Vec<(usize, Plot)> = Vec::new();
     let open = input.judged.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
     for (index, tradeoff) in open.take(MOST_FIGURES) {
-        let [across, up] = tradeoff.metrics[..] else { continue };
+        // Of more than two metrics the first two are drawn; the places are by all of them.
+        let [across, up, ref others @ ..] = tradeoff.metrics[..] else { continue };
         let place = place_of(&input.manifest.plan, tradeoff.points.iter().map(|point| point.cell));
         let drawn: Vec<Plot> = plots.iter().map(|(_, plot)| plot.clone()).collect();
         let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
         let of = if place.is_empty() { String::new() } else { format!(": {place}") };
         let title = format!("{} against {}{of}", capitalized(&across.title()), up.title());
         let svg = Figure::new(input, tradeoff, across, up).draw(&title).finish(&file)?;
-        let caption = if plots.is_empty() { CAPTION.to_owned() } else { String::new() };
+        let caption = if plots.is_empty() { caption(others) } else { String::new() };
         plots.push((index, Plot { file, title, caption, svg }));
     }
     Ok(plots)
 }
 
-const CAPTION: &str = "Bars: 95 % intervals over runs. Filled: on the frontier, no other is at least as good in both and better in one. Rings: perhaps on it, within noise. Small grey dots: dominated, the table says by what. Line: the frontier as estimated.";
+fn caption(others: &[MetricReference]) -> String {
+    let (number, by) = match others {
+        [] => ("both", String::new()),
+        _ => {
+            let names: Vec<String> = others.iter().map(MetricReference::title).collect();
+            ("all", format!(" Places are by {} too, which is not drawn; the line is that of the two that are.", format::list(&names)))
+        }
+    };
+    format!(
+        "Bars: 95 % intervals over runs. Filled: on the frontier, no other is at least as good in {number} and better in one. Rings: perhaps on it, within noise. Small grey dots: dominated, the table says by what. Line: the frontier as estimated.{by}"
+    )
+}
 
 /// One drawn point.
 struct Mark<'a> {

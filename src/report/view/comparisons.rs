@@ -5,11 +5,11 @@
 
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::compare::{Comparison, Control, Details, Family};
-use crate::metric::{Direction, MetricReference};
+use crate::metric::{Direction, LATENCY, MetricReference};
 use crate::plan::Plan;
 use crate::report::Input;
 use crate::report::answer::hint_words;
-use crate::report::format::{self, percent};
+use crate::report::format::{self, Column, percent};
 use crate::report::plots::group_name;
 use crate::stats::effect_size::{CliffsDelta, Magnitude};
 use crate::stats::interval::Interval;
@@ -131,11 +131,21 @@ fn notes(comparisons: &[Comparison]) -> Vec<String> {
 /// What the run-level values say without their blocks: shown, deciding nothing.
 pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
     let plan = &input.manifest.plan;
+    let all = || input.judged.comparisons.iter().filter_map(|comparison| comparison.details.as_ref());
+    let sizes = all().filter_map(|details| details.shift).map(f64::abs);
+    let shift = Column::fit_to(format::scale(LATENCY.unit, sizes), []);
+    let shifted = |value: f64| {
+        let sign = if value < 0.0 { "-" } else { "+" };
+        TableCell::number(format!("{sign}{}", shift.plain(value.abs())), value)
+    };
     let columns = [
         text("cell", "the candidate"),
         number("mean time, ratio", "arithmetic mean of the cell's runs over the baseline's, with Fieller's interval"),
         number("p, Welch", "Welch's t test of equal means"),
         number("p, Mann-Whitney", "rank test of equal distributions"),
+        number("p, permutation", "permutation test of equal means"),
+        number("p, sign flips", "that the log ratios of the blocks have the mean zero: the one test here that keeps the blocks"),
+        number(&shift.heading("shift"), "Hodges and Lehmann's estimate of how much longer a run of the cell takes"),
         text("Cliff's delta", "how often a run of the cell takes longer than one of the baseline, less the opposite"),
         number("A12", "probability that a run of the cell takes longer than one of the baseline"),
         number("Hedges' g", "difference of means in standard deviations: large where noise is small"),
@@ -152,6 +162,9 @@ pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
             or_nothing(means),
             or_nothing(details.welch.map(|welch| p(welch.p))),
             or_nothing(details.p_mann_whitney.map(p)),
+            or_nothing(details.p_permutation.map(p)),
+            or_nothing(details.p_sign_flip.map(p)),
+            or_nothing(details.shift.map(shifted)),
             or_nothing(details.cliffs_delta.map(cliffs_delta)),
             or_nothing(details.superiority.map(|share| TableCell::number(format!("{share:.2}"), share))),
             or_nothing(details.hedges_g.map(|g| TableCell::number(format!("{g:.1}"), g))),
@@ -161,7 +174,7 @@ pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
     };
     let rows: Vec<TableRow> = input.judged.comparisons.iter().filter_map(row).collect();
     let notes = vec![
-        "These ignore which runs shared a block, so they see less than the verdict does where the machine drifts, and they know no margin. None of them decides anything."
+        "All but the sign flips ignore which runs shared a block, so they see less than the verdict does where the machine drifts, and they know no margin. None of them decides anything."
             .to_owned(),
     ];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })

@@ -65,7 +65,7 @@ pub struct Report {
     pub controls: Option<Table>,
     /// The tables that the specification asks for.
     pub tables: Vec<PivotView>,
-    /// Two metrics of the cells that could stand in for each other.
+    /// Metrics of the cells that could stand in for each other.
     pub tradeoffs: Vec<TradeoffView>,
     /// Which trade-offs are not drawn.
     pub tradeoffs_left_out: Option<String>,
@@ -326,11 +326,13 @@ pub struct PivotView {
     pub table: Table,
 }
 
-/// Two metrics of the cells that could stand in for each other.
+/// Metrics of the cells that could stand in for each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TradeoffView {
-    /// The figure.
-    pub plot: PlotView,
+    /// Which cells: `resnet50, b1`; empty where there is one set only.
+    pub title: String,
+    /// The figure of the first two metrics; `None` where one cell dominates all others, so that there is nothing to weigh.
+    pub plot: Option<PlotView>,
     /// The place of each cell.
     pub table: Table,
 }

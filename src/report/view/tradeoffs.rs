@@ -1,4 +1,4 @@
-//! Two metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
+//! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
 
 use super::{PlotView, Table, TableCell, TableColumn, TableRow, TradeoffView};
 use crate::compare::pareto::{Place, Point, Tradeoff};
@@ -6,30 +6,48 @@ use crate::plan::Plan;
 use crate::report::answer::unfit_words;
 use crate::report::format::{self, Column};
 use crate::report::plots::Plots;
-use crate::report::{Input, name_among};
+use crate::report::{Input, name_among, place_of};
 use crate::stats::frontier_membership::MEMBERSHIP_RESAMPLES;
 
 /// More cells than these are counted where something dominates.
 const MOST_NAMED: usize = 3;
 
-/// One view for each figure.
+/// More sets than these are left to `results.json`.
+const MOST_TABLES: usize = 12;
+
+/// One view for each set in which something is dominated or has to be weighed; those with a figure first.
 pub(super) fn tradeoffs(input: &Input<'_>, plots: &Plots) -> Vec<TradeoffView> {
     let plan = &input.manifest.plan;
-    let view = |(index, plot): &(usize, crate::report::plots::Plot)| {
-        let tradeoff = input.judged.tradeoffs.get(*index)?;
-        Some(TradeoffView { plot: PlotView::of(plot), table: table(plan, tradeoff) })
+    let plot_of = |index: usize| plots.tradeoffs.iter().find(|(of, _)| *of == index).map(|(_, plot)| plot);
+    let view = |(index, tradeoff): (usize, &Tradeoff)| TradeoffView {
+        title: place_of(plan, tradeoff.points.iter().map(|point| point.cell)),
+        plot: plot_of(index).map(PlotView::of),
+        table: table(plan, tradeoff),
     };
-    plots.tradeoffs.iter().filter_map(view).collect()
+    let says_something = |(_, tradeoff): &(usize, &Tradeoff)| tradeoff.is_open || has_dominated(tradeoff);
+    let all = input.judged.tradeoffs.iter().enumerate().filter(says_something);
+    let mut views: Vec<TradeoffView> = all.map(view).collect();
+    views.sort_by_key(|view| view.plot.is_none());
+    views.truncate(MOST_TABLES);
+    views
+}
+
+fn has_dominated(tradeoff: &Tradeoff) -> bool {
+    tradeoff.points.iter().any(|point| matches!(point.place, Place::Dominated { .. }))
 }
 
 /// Which sets have no figure, where some have.
 pub(super) fn left_out(input: &Input<'_>, plots: &Plots) -> Option<String> {
-    let open = input.judged.tradeoffs.iter().filter(|tradeoff| tradeoff.is_open).count();
-    let left = open.checked_sub(plots.tradeoffs.len()).filter(|left| *left > 0)?;
-    Some(format!(
-        "{} not drawn; results.json has all.",
-        if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") }
-    ))
+    let (mut open, mut told) = (0, 0);
+    for tradeoff in &input.judged.tradeoffs {
+        open += usize::from(tradeoff.is_open);
+        told += usize::from(tradeoff.is_open || has_dominated(tradeoff));
+    }
+    let left = open.saturating_sub(plots.tradeoffs.len()).max(told.saturating_sub(MOST_TABLES));
+    (left > 0).then(|| {
+        let more = if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") };
+        format!("{more} not drawn; results.json has all.")
+    })
 }
 
 fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
@@ -53,7 +71,7 @@ fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
             });
         }
     }
-    columns.push(column("place", "on the frontier, or what is better or equivalent in both and better in one", false));
+    columns.push(column("place", "on the frontier, or what is better or equivalent in all and better in one", false));
     columns.push(column("on the frontier in", "share of the resamples of blocks", true));
     for (row, point) in rows.iter_mut().zip(&tradeoff.points) {
         row.cells.push(TableCell::text(place(tradeoff, point, name)));
@@ -62,8 +80,9 @@ fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
             None => TableCell::nothing(),
         });
     }
+    let all = if tradeoff.metrics.len() == 2 { "both metrics" } else { "all metrics" };
     let note = format!(
-        "Dominated: by one that is better or equivalent in both metrics and better in one, by the same verdicts as everywhere. The last column is the share of {MEMBERSHIP_RESAMPLES} resamples of the blocks in which the cell is on the frontier of the estimates, without margins."
+        "Dominated: by one that is better or equivalent in {all} and better in one, by the same verdicts as everywhere. The last column is the share of {MEMBERSHIP_RESAMPLES} resamples of the blocks in which the cell is on the frontier of the estimates, without margins."
     );
     Table { columns, rows, notes: vec![note] }
 }

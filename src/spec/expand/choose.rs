@@ -53,16 +53,20 @@ fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, check: &mut C
     Some(Bound { metric, min, max, of: of.unwrap_or_default() })
 }
 
-/// Raises `min_samples` to what the percentiles of the question take (DESIGN 5).
+/// Raises `min_samples` to what the percentiles that are asked for take (DESIGN 5).
 ///
 /// Without it a bound on a tail would stay undecided for ever. A fixed number of samples is the author's, and is only
 /// warned of.
-pub(super) fn raise_samples(measure: &mut Measure, choose: &Choose, check: &mut Check<'_>) {
+pub(super) fn raise_samples(
+    measure: &mut Measure,
+    asked: impl Iterator<Item = (Place, MetricReference)>,
+    check: &mut Check<'_>,
+) {
     let stop_place = Place::top("measure").key("stop");
     if check.is_damaged(&stop_place) {
         return;
     }
-    let Some((place, reference, needed)) = most_demanding(choose) else { return };
+    let Some((place, reference, needed)) = most_demanding(asked) else { return };
     match &mut measure.stop {
         Stop::Precision { max_samples, .. } if *max_samples < needed => {
             let message =
@@ -85,7 +89,7 @@ pub(super) fn raise_samples(measure: &mut Measure, choose: &Choose, check: &mut 
 fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32), stop: &Place, check: &mut Check<'_>) {
     if written < needed {
         let message = format!(
-            "`{reference}`, which `choose` asks for, takes {needed} samples of a run, and `{key}` is {written}"
+            "`{reference}`, which `choose` or `pareto` asks for, takes {needed} samples of a run, and `{key}` is {written}"
         );
         let hint =
             format!("with fewer it has no upper bound, so no cell is known to keep to it; write `{key}: {needed}`");
@@ -93,13 +97,17 @@ fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32),
     }
 }
 
-/// The tail percentile that takes the most samples, with its place and their number.
-fn most_demanding(choose: &Choose) -> Option<(Place, MetricReference, u32)> {
+/// Every metric that a question names, with its place.
+pub(super) fn references(choose: &Choose) -> impl Iterator<Item = (Place, MetricReference)> {
     let top = Place::top("choose");
     let bounds = choose.within.iter().enumerate();
     let bounds = bounds.map(|(index, bound)| (top.key("within").index(index).key("metric"), bound.metric));
-    let all = [(top.key("best"), choose.best)].into_iter().chain(bounds);
-    let tails = all.filter(|(_, reference)| reference.statistic.is_tail());
+    [(top.key("best"), choose.best)].into_iter().chain(bounds.collect::<Vec<_>>())
+}
+
+/// The tail percentile that takes the most samples, with its place and their number.
+fn most_demanding(asked: impl Iterator<Item = (Place, MetricReference)>) -> Option<(Place, MetricReference, u32)> {
+    let tails = asked.filter(|(_, reference)| reference.statistic.is_tail());
     let needed = tails.filter_map(|(place, reference)| {
         let needed = reference.statistic.probability().and_then(quantile_support)?;
         Some((place, reference, needed))
@@ -169,7 +177,7 @@ mod tests {
     #[test]
     fn a_fixed_number_of_samples_stays_and_is_warned_of() {
         let fixed = "choose: { best: latency.p95 }\nmeasure: { stop: { mode: samples, count: 71 } }";
-        let expected = "`latency.p95`, which `choose` asks for, takes 72 samples of a run, and `count` is 71";
+        let expected = "`latency.p95`, which `choose` or `pareto` asks for, takes 72 samples of a run, and `count` is 71";
         assert_eq!(warnings(fixed), [expected]);
         assert!(warnings(&fixed.replace("71", "72")).is_empty());
         assert!(warnings("choose: { best: latency.p95 }\nmeasure: { stop: { mode: time, time: 1s } }").is_empty());

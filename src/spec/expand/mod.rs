@@ -14,6 +14,7 @@ mod matrix;
 mod measure;
 mod metric;
 mod models;
+mod pareto;
 mod selection;
 mod tables;
 mod variants;
@@ -87,9 +88,9 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let mut compare = compare::expand(&form.compare, &axes, check);
     design::check(&measure, &mut compare, &matrix, &axes, check);
     let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));
-    if let Some(choose) = &choose {
-        choose::raise_samples(&mut measure, choose, check);
-    }
+    let pareto = pareto::expand(&form.pareto, check);
+    let asked = choose.iter().flat_map(choose::references).chain(pareto::places(&pareto));
+    choose::raise_samples(&mut measure, asked, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);
     let backend = measure::backend(&form.backend, check);
@@ -109,6 +110,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         budget,
         require: compare::require(&form.require),
         choose,
+        pareto,
         tables,
     }
 }

@@ -67,6 +67,10 @@ pub(super) struct ExperimentForm {
     pub(super) require: RequireForm,
     /// A question that the report answers: which cell is best among those that keep within bounds.
     pub(super) choose: Option<ChooseForm>,
+    /// Metrics that the report weighs against each other, two or more: which cells nothing else dominates. Default: what
+    /// `choose` names, and `latency` and `peak_rss`.
+    #[schemars(length(min = 2))]
+    pub(super) pareto: Vec<MetricText>,
     /// Tables that the report shows beside its own.
     #[schemars(length(min = 1))]
     pub(super) tables: Vec<TableForm>,
@@ -91,6 +95,7 @@ impl Default for ExperimentForm {
             budget: None,
             require: RequireForm::default(),
             choose: None,
+            pareto: Vec::new(),
             tables: Vec::new(),
             backend: BackendForm::Onnxruntime,
         }

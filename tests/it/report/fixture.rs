@@ -348,6 +348,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         budget: None,
         require: Require::default(),
         choose: None,
+        pareto: Vec::new(),
         tables: Vec::new(),
     }
 }

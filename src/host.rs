@@ -24,6 +24,9 @@ pub struct Host {
     pub machine: String,
     /// Processor model as the processor names itself.
     pub cpu: Option<String>,
+    /// Revision of the processor's microcode.
+    #[serde(default)]
+    pub microcode: Option<String>,
     /// Logical processors of the machine.
     pub logical_cpus: Option<u32>,
     /// Processors that this process may use, as a list such as `0-3`.
@@ -78,6 +81,7 @@ pub fn describe_from(kernel: &Kernel) -> Host {
     Host {
         machine: machine_hash(kernel),
         cpu: cpu_model(kernel),
+        microcode: cpu_fact(kernel, "microcode"),
         logical_cpus: kernel.cpu_list("sys/devices/system/cpu/online").map(|cpus| cpus.len() as u32),
         allowed_cpus: allowed.as_ref().map(format_cpu_list),
         allowed_cores: allowed.as_ref().map(|cpus| physical_cores(kernel, cpus)),
@@ -150,14 +154,16 @@ fn machine_hash(kernel: &Kernel) -> String {
 }
 
 fn cpu_model(kernel: &Kernel) -> Option<String> {
-    let text = kernel.text("proc/cpuinfo")?;
-    let value = |key: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':').map(|v| v.trim().to_owned()))
-    };
+    let value = |key: &str| cpu_fact(kernel, key);
     value("model name")
         .or_else(|| value("Model"))
         .or_else(|| Some(format!("CPU implementer {}", value("CPU implementer")?)))
+}
+
+/// What the kernel says of the first processor under this key.
+fn cpu_fact(kernel: &Kernel, key: &str) -> Option<String> {
+    let text = kernel.text("proc/cpuinfo")?;
+    text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':').map(|v| v.trim().to_owned()))
 }
 
 /// Counts cores, not hardware threads; where the topology is unknown every processor counts as a core.

@@ -87,7 +87,8 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     };
     let question = manifest.experiment.choose.as_ref();
     judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
-    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &pareto::metrics(&manifest.experiment.pareto, question));
+    judged.tradeoffs =
+        tradeoffs(plan, summary, &judged, &terms, &pareto::metrics(&manifest.experiment.pareto, question));
     judged
 }
 

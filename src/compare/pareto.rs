@@ -313,7 +313,8 @@ mod tests {
         assert_eq!(names("speedup", &["cpu_utilisation"]), ["latency", "peak_rss"]);
         assert_eq!(names("peak_rss", &[]), ["peak_rss", "latency"]);
         assert_eq!(metrics(&[], None), both());
-        let listed: Vec<MetricReference> = ["cpu_time", "latency.p95", "load"].map(|name| name.parse().unwrap()).to_vec();
+        let listed: Vec<MetricReference> =
+            ["cpu_time", "latency.p95", "load"].map(|name| name.parse().unwrap()).to_vec();
         assert_eq!(metrics(&listed, None), listed);
     }
 }

@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::beside::{EffectSizes, Ratios, Tests, usual};
 use super::judged::{Judged, Reason, sign};
 use super::{Series, Terms};
-use crate::stats::{Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, median};
+use crate::stats::{
+    Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, effective_sample_size, median,
+};
 
 /// Why two series cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +50,12 @@ impl miette::Diagnostic for ContrastError {
         }))
     }
 }
+
+/// Values whose effective number is less than this part of them are no independent observations.
+const MOST_DEPENDENCE: f64 = 2.0;
+
+/// Fewer values do not show whether they follow each other.
+const LEAST_FOR_DEPENDENCE: usize = 20;
 
 /// What counts as one observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -125,6 +133,7 @@ pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> R
         None if terms.paired => Judged::default(),
         None => Judged::without_pairs(&sides.baseline, &sides.candidate, terms),
     };
+    let dependent = sides.dependence().filter(|_| !terms.paired);
     let theta = judged.theta();
     let as_ratio = |sign: f64| theta.map(|(theta, interval)| ratio(theta, interval, sign));
     Ok(Contrast {
@@ -133,8 +142,8 @@ pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> R
             baseline: sides.baseline.len(),
             candidate: sides.candidate.len(),
         },
-        verdict: judged.verdict(),
-        reason: judged.reason(),
+        verdict: if dependent.is_some() { Verdict::Inconclusive } else { judged.verdict() },
+        reason: dependent.or_else(|| judged.reason()),
         ratio: as_ratio(sign(terms.direction)),
         improvement: as_ratio(-1.0),
         tests: Tests::of(&sides, log_ratios.as_deref(), &judged, terms),
@@ -182,6 +191,17 @@ impl Sides {
         }
     }
 
+    /// Whether values without runs follow each other so much that they are no independent observations.
+    fn dependence(&self) -> Option<Reason> {
+        if self.level == Level::Runs || self.baseline.len().min(self.candidate.len()) < LEAST_FOR_DEPENDENCE {
+            return None;
+        }
+        let [baseline, candidate] = [&self.baseline, &self.candidate].map(|values| effective_sample_size(values));
+        let is_dependent = |effective: f64, values: &[f64]| effective * MOST_DEPENDENCE < values.len() as f64;
+        let found = is_dependent(baseline, &self.baseline) || is_dependent(candidate, &self.candidate);
+        found.then_some(Reason::Dependent { baseline, candidate })
+    }
+
     /// The log ratios candidate / baseline of pairs; `None` unless all observations are positive.
     fn log_ratios(&self, baseline: &Series, candidate: &Series) -> Result<Option<Vec<f64>>, ContrastError> {
         if self.baseline.len() != self.candidate.len() {
@@ -225,6 +245,23 @@ mod tests {
     }
 
     const BASE: [f64; 9] = [10.0, 10.1, 9.9, 10.05, 9.95, 10.02, 9.98, 10.07, 9.93];
+
+    #[test]
+    fn values_that_follow_each_other_are_not_judged() {
+        let wave = |level: f64| -> Vec<f64> { (0..200).map(|k| level + (f64::from(k) / 20.0).sin()).collect() };
+        let (one, other) = (wave(10.0), wave(13.0));
+        let found = contrast(&series(&one), &series(&other), &terms(false));
+        assert_eq!(found.verdict, Verdict::Inconclusive);
+        assert!(
+            matches!(found.reason, Some(Reason::Dependent { baseline, .. }) if baseline < 100.0),
+            "{:?}",
+            found.reason
+        );
+        // As pairs, or as runs, they are.
+        assert_eq!(contrast(&series(&one), &series(&other), &terms(true)).verdict, Verdict::Worse);
+        let runs = |values: &[f64]| Series::of_runs("x", &values.chunks(20).collect::<Vec<_>>());
+        assert_eq!(contrast(&runs(&one), &runs(&other), &terms(false)).verdict, Verdict::Worse);
+    }
 
     #[test]
     fn every_verdict_and_every_reason_is_reached() {

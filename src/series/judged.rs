@@ -29,6 +29,14 @@ pub enum Reason {
     },
     /// An observation is zero or negative, so that ratios mean nothing.
     NotPositive,
+    /// Values without runs that follow each other, as the iterations of one process do: they are fewer observations than
+    /// values, and how processes differ is not known.
+    Dependent {
+        /// Effective number of observations of the baseline.
+        baseline: f64,
+        /// Effective number of observations of the candidate.
+        candidate: f64,
+    },
 }
 
 /// A verdict and where it comes from.

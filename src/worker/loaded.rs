@@ -51,6 +51,8 @@ impl Clock for AnyClock {
 pub(super) struct Loaded {
     backend: Box<dyn Backend>,
     clock: AnyClock,
+    /// What the clock cost before the model was loaded.
+    quality: ClockQuality,
     /// Clock reading at the start of the first inference.
     origin: u64,
     /// Duration of the last sample of the warm-up.
@@ -133,6 +135,7 @@ impl Loaded {
         let cell = Loaded {
             backend,
             clock,
+            quality,
             origin,
             sample_ns,
             next_input: 0,
@@ -225,6 +228,9 @@ impl Loaded {
             values.insert(metric::CPU_TIME.name.to_owned(), spent / self.tally.inferences.max(1.0));
             values.insert(metric::CPU_UTILISATION.name.to_owned(), spent / self.tally.span_ns.max(1.0));
         }
+        // The clock may have become slower meanwhile: another source, or a hypervisor that moved the machine.
+        let overhead = self.quality.overhead_ns.max(self.clock.calibrate().overhead_ns);
+        values.insert(metric::CLOCK_OVERHEAD.name.to_owned(), overhead as f64);
         values
     }
 

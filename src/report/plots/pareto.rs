@@ -60,7 +60,13 @@ fn caption(others: &[MetricReference]) -> String {
         [] => ("both", String::new()),
         _ => {
             let names: Vec<String> = others.iter().map(MetricReference::title).collect();
-            ("all", format!(" Places are by {} too, which is not drawn; the line is that of the two that are.", format::list(&names)))
+            (
+                "all",
+                format!(
+                    " Places are by {} too, which is not drawn; the line is that of the two that are.",
+                    format::list(&names)
+                ),
+            )
         }
     };
     format!(

@@ -144,7 +144,10 @@ pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
         number("p, Welch", "Welch's t test of equal means"),
         number("p, Mann-Whitney", "rank test of equal distributions"),
         number("p, permutation", "permutation test of equal means"),
-        number("p, sign flips", "that the log ratios of the blocks have the mean zero: the one test here that keeps the blocks"),
+        number(
+            "p, sign flips",
+            "that the log ratios of the blocks have the mean zero: the one test here that keeps the blocks",
+        ),
         number(&shift.heading("shift"), "Hodges and Lehmann's estimate of how much longer a run of the cell takes"),
         text("Cliff's delta", "how often a run of the cell takes longer than one of the baseline, less the opposite"),
         number("A12", "probability that a run of the cell takes longer than one of the baseline"),

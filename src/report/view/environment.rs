@@ -125,6 +125,7 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
     let number = |value: Option<u32>| value.map_or_else(unknown, |value| value.to_string());
     vec![
         Fact::new("processor", text(&host.cpu)),
+        Fact::new("microcode", text(&host.microcode)),
         Fact::new("logical processors", number(host.logical_cpus)),
         Fact::new("allowed processors", text(&host.allowed_cpus)),
         Fact::new("allowed physical cores", number(host.allowed_cores)),

@@ -177,7 +177,8 @@ mod tests {
     #[test]
     fn a_fixed_number_of_samples_stays_and_is_warned_of() {
         let fixed = "choose: { best: latency.p95 }\nmeasure: { stop: { mode: samples, count: 71 } }";
-        let expected = "`latency.p95`, which `choose` or `pareto` asks for, takes 72 samples of a run, and `count` is 71";
+        let expected =
+            "`latency.p95`, which `choose` or `pareto` asks for, takes 72 samples of a run, and `count` is 71";
         assert_eq!(warnings(fixed), [expected]);
         assert!(warnings(&fixed.replace("71", "72")).is_empty());
         assert!(warnings("choose: { best: latency.p95 }\nmeasure: { stop: { mode: time, time: 1s } }").is_empty());

@@ -4,7 +4,7 @@ use super::grid::{Alignment, Grid, hundredths, p_value, shortened, significant};
 use super::one;
 use super::words::quantile_name;
 use crate::report::format::{percent, ratio};
-use crate::series::{Contrast, Description, Findings, Level};
+use crate::series::{Contrast, Description, Findings, Level, Reason};
 use crate::stats::permutation::Rearrangements;
 use crate::stats::{Interval, Magnitude, NullDistribution, PermutationTest, RatioBounds, UsualRules};
 
@@ -71,6 +71,9 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
         let remark = match (&contrast.paired, contrast.observations.level) {
             (Some(_), Level::Values) => "by pairs of values; the verdict rests on it",
             (Some(_), Level::Runs) => "by pairs of runs; the verdict rests on it",
+            (None, Level::Values) if matches!(contrast.reason, Some(Reason::Dependent { .. })) => {
+                "of geometric means, as if the values were independent"
+            }
             (None, Level::Values) => "of geometric means; the verdict rests on it",
             (None, Level::Runs) => "of geometric means of run medians; the verdict rests on it",
         };

@@ -47,6 +47,10 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
         Reason::NotEnoughData { minimum_detectable_effect, more: None } => {
             format!("more {one}s would hardly decide, these see {} and more", percent(minimum_detectable_effect))
         }
+        Reason::Dependent { baseline, candidate } => format!(
+            "the values follow each other, as iterations of one process do, and weigh as {baseline:.0} and {candidate:.0} \
+             independent ones at most; give them as runs (an array of arrays), or one value for each process"
+        ),
         Reason::NotPositive => "a ratio needs values above zero".to_owned(),
     }
 }

@@ -417,6 +417,7 @@ fn host() -> Host {
     Host {
         machine: "b1946ac92492d234".to_owned(),
         cpu: Some("AMD EPYC 7R13 Processor".to_owned()),
+        microcode: Some("0xa0011d5".to_owned()),
         logical_cpus: Some(8),
         allowed_cpus: Some("0-7".to_owned()),
         allowed_cores: Some(4),

@@ -98,7 +98,7 @@ fn the_reference_has_every_name_and_no_other() {
     let two_kinds: Vec<[f64; 2]> = (0..8).map(|run| [1.0 + f64::from(run % 2) + 0.001 * f64::from(run), 2.0]).collect();
     place.write("groups.json", &serde_json::to_string(&two_kinds).unwrap());
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 12] = [
+    let commands: [&[&str]; 13] = [
         &["groups.json"],
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
@@ -109,6 +109,7 @@ fn the_reference_has_every_name_and_no_other() {
         &["wide.txt", "near.txt"],
         &["wide.txt", "near.txt", "--paired"],
         &["mild.txt", "mild-too.txt"],
+        &["autocorrelated.txt", "autocorrelated.txt"],
         &["mild.txt", "mild-too.txt", "--paired"],
         &["few.txt", "few.txt"],
     ];

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::plan::Plan;
+use crate::spec::model::Grade;
 use crate::store::{BudgetUsed, Manifest, StoredRun};
 
 /// Something happened. Borrowed data belongs to the runner.
@@ -32,6 +33,20 @@ pub enum Event<'a> {
         pilots: &'a [StoredRun],
         /// How long it took.
         took: Duration,
+    },
+    /// A short control begins, by which the specification's requirement is checked.
+    CheckingGrade {
+        /// What is required.
+        required: Grade,
+        /// Runs of the control.
+        runs: u32,
+    },
+    /// What is going to be measured is known.
+    Planned {
+        /// The plan.
+        plan: &'a Plan,
+        /// Cells that can be run.
+        cells: usize,
         /// How long the blocks will take, from what the pilots showed.
         estimate: Option<Duration>,
         /// What the budget leaves of them.

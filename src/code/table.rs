@@ -75,7 +75,7 @@ pub const CODES: &[Code] = &[
         "W_STEAL",
         Warn,
         "The hypervisor gave more than 0.5 % of the run's processor time to other guests.",
-        "Times are larger by what was taken; above 2 % the run counts as noisy, and no machine with one has grade A.",
+        "Times are larger by what was taken; above 2 % the run counts as noisy, and no record with a noisy run has grade A.",
         "Use a dedicated machine, or more runs.",
     ),
     code(
@@ -187,7 +187,7 @@ pub const CODES: &[Code] = &[
         "W_BIMODAL_RUNS",
         Warn,
         "The medians of the runs fall into groups, or differ by more than 10 %.",
-        "The mean of the runs lies between the groups, where no run is; the interval is wide.",
+        "Where they fall into groups, their mean lies between them, where no run is; the interval is wide.",
         "Look at the distribution by run: a choice made once a process (algorithm, memory node, thread placement) is likely; pin it.",
     ),
     code(

@@ -15,6 +15,7 @@ use crate::run::{self, Ended, Job, Provenance};
 use crate::spec::model::Design;
 use crate::spec::{self, Loaded};
 use crate::store::{Place, write_whole};
+use crate::summary::LEAST_RUNS;
 use crate::ui::live::Live;
 use crate::ui::{Ui, calibration as terminal};
 use crate::worker::Interrupts;
@@ -25,6 +26,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     let overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
     let loaded = specs::load(&arguments.spec, &overrides)?;
     ui.warnings(&loaded.warnings);
+    check_fit(&loaded, arguments, ui)?;
     let place = Place::of(&arguments.spec)?;
     let (derived, mut prepared) = derive(&loaded, arguments)?;
     specs::select(&mut prepared.plan, &derived, arguments.only.as_deref())?;
@@ -50,13 +52,38 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
 }
 
 fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {
-    match arguments.effects.iter().find(|effect| effect.0 <= 0.0 || effect.0 > 10.0) {
+    match arguments.effects.iter().find(|effect| effect.0 <= 0.0 || effect.0 > 1.0) {
         Some(effect) => Err(Error::refused(
             format!("--effect {effect} is no slowdown that could be injected"),
-            "write a share of the time above zero, such as `--effect 5%`",
+            "write a share of the time above zero and up to 100%, such as `--effect 5%`",
         )),
         None => Ok(()),
     }
+}
+
+/// What of the specification a calibration cannot do as it is written.
+fn check_fit(loaded: &Loaded, arguments: &CalibrateArgs, ui: &Ui) -> Result<(), Error> {
+    let experiment = &loaded.experiment;
+    if (experiment.runs as usize) < LEAST_RUNS {
+        return Err(Error::refused(
+            format!("with `runs: {}` nothing can be judged, so there is nothing to calibrate", experiment.runs),
+            format!("a verdict takes {LEAST_RUNS} runs: `--set runs=10`"),
+        ));
+    }
+    if experiment.budget.is_some() {
+        ui.note("`budget` bounds a record of the experiment; a calibration takes the time that its comparisons take");
+    }
+    if let Some(grade) = experiment.require.grade {
+        let letter = grade.letter();
+        ui.note(&format!("`require: {{ grade: {letter} }}` is not asked for: the grade is what a calibration finds"));
+    }
+    let margin = experiment.compare.margin.default;
+    for effect in arguments.effects.iter().filter(|effect| effect.0 <= margin.0) {
+        ui.note(&format!(
+            "a slowdown of {effect} lies within the margin of {margin}, so it is not called slower by design"
+        ));
+    }
+    Ok(())
 }
 
 /// The calibration's own experiment with its plan, for one round.
@@ -90,6 +117,9 @@ fn begin<'a>(
         return Ok(None);
     }
     let company = if real { Company::after_waiting(like_run.wait, interrupts, ui) } else { Company::default() };
+    if derived.experiment.require.quiet {
+        company.require_none()?;
+    }
     let provenance = Provenance {
         spec: derived,
         spec_path: &arguments.spec,

@@ -142,6 +142,7 @@ pub(super) fn write(
         written.push(folder.join(name));
     }
     let text = conclusion(manifest, &summary.shown(), &judged, ui)
+        + &partial(composed.partial(), ui)
         + &warnings(composed.warnings(), ui)
         + &ui.labelled_text("wrote", &shown(folder, &written));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
@@ -163,6 +164,12 @@ fn conclusion(manifest: &Manifest, summary: &Summary, judged: &Judged, ui: &Ui) 
     }
     text.push_str(&ui.labelled_text("trust", &trust(manifest, judged)));
     text
+}
+
+/// What is missing, with the first sentence at the label.
+fn partial(sentences: &[String], ui: &Ui) -> String {
+    let labels = std::iter::once("partial").chain(std::iter::repeat(""));
+    labels.zip(sentences).map(|(label, sentence)| ui.labelled_text(label, sentence)).collect()
 }
 
 /// More kinds of warning than these are counted.

@@ -69,6 +69,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     if arguments.dry_run {
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared));
     }
+    specs::tell_idle(&loaded.experiment, &prepared.plan, ui);
     let target = super::report::target(&place, loaded, arguments)?;
     let library = library(&loaded.experiment.backend, arguments, ui)?;
     let real = library.is_some();
@@ -102,7 +103,15 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     let record = Record::open(folder)?;
     if record.manifest.complete {
         let message = format!("{} is complete", folder.display());
-        return Err(Error::refused(message, "`perfrun report` renders it again"));
+        let cut = record.manifest.budget.filter(|budget| budget.runs < budget.wanted);
+        let help = match cut {
+            Some(budget) => format!(
+                "its budget of {} ended it after {} of {} runs; measure again with a longer one, or render it with `perfrun report`",
+                budget.limit, budget.runs, budget.wanted
+            ),
+            None => "`perfrun report` renders it again".to_owned(),
+        };
+        return Err(Error::refused(message, help));
     }
     let absolute = std::path::absolute(folder).map_err(|source| Error::io(folder, source))?;
     let place = Place::of(&absolute)?;

@@ -6,11 +6,12 @@ use walkdir::WalkDir;
 
 use crate::cli::Overrides;
 use crate::error::Error;
-use crate::plan::{self, CompiledSelector, Plan, Skip};
+use crate::plan::{self, CompiledSelector, Plan, Skip, is_idle};
 use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
-use crate::spec::model::Design;
+use crate::spec::model::{Design, Experiment};
 use crate::spec::{self, Loaded, Vocabulary};
+use crate::ui::Ui;
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
 /// `models` key, sorted.
@@ -106,4 +107,14 @@ pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     flags.extend(overrides.quick.then(|| "--quick".to_owned()));
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
     flags
+}
+/// Says which selectors match no cell of the plan.
+pub(super) fn tell_idle(experiment: &Experiment, plan: &Plan, ui: &Ui) {
+    for idle in &plan.product.idle_selectors {
+        ui.note(&format!("warning: {idle} matches no cell"));
+    }
+    let bounds = experiment.choose.iter().flat_map(|question| &question.within);
+    for bound in bounds.filter(|bound| is_idle(&bound.of, plan)) {
+        ui.note(&format!("warning: choose where {} matches no cell, so nothing is bound by it", bound.of));
+    }
 }

@@ -27,8 +27,6 @@ fn check(path: &std::path::Path, overrides: &Overrides, ui: &Ui) -> Result<Strin
     let loaded = specs::load(path, overrides)?;
     ui.warnings(&loaded.warnings);
     let plan = plan::expand(&loaded.experiment)?;
-    for idle in &plan.product.idle_selectors {
-        ui.note(&format!("warning: {idle} matches no cell"));
-    }
+    super::specs::tell_idle(&loaded.experiment, &plan, ui);
     Ok(format!("{}: valid, {} = {} cells\n", path.display(), plan.product, plan.cells.len()))
 }

@@ -9,7 +9,7 @@ use super::Judged;
 use crate::metric;
 use crate::plan::Plan;
 use crate::spec::model::Stop;
-use crate::stats::autocorrelation::autocorrelation_time;
+use crate::stats::autocorrelation::indicator_autocorrelation_time;
 use crate::stats::interval::mean_interval;
 use crate::stats::moments::{mean, variance};
 use crate::stats::planning::{Variances, blocks_for_effect, optimal_samples, runs_for_precision};
@@ -76,9 +76,8 @@ fn proposal(
     for run in runs {
         let durations: Vec<f64> = run.durations().collect();
         let (median, error) = median_with_error(&durations)?;
-        let below: Vec<f64> = durations.iter().map(|value| f64::from(u8::from(*value <= median))).collect();
         medians.push(median);
-        errors.push(error * error * autocorrelation_time(&below));
+        errors.push(error * error * indicator_autocorrelation_time(&durations, median));
         counts.push(durations.len() as f64);
     }
     let (estimate, between) = (mean(&medians)?, variance(&medians)?);

@@ -19,7 +19,7 @@ pub use expand::{MAX_CELLS, PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
-pub use select::CompiledSelector;
+pub use select::{CompiledSelector, is_idle};
 
 use serde::{Deserialize, Serialize};
 

@@ -51,6 +51,12 @@ impl CompiledSelector {
     }
 }
 
+/// Whether a selector matches no cell of a plan, which is said and no error.
+pub fn is_idle(selector: &Selector, plan: &Plan) -> bool {
+    let compiled = CompiledSelector::for_plan(selector, plan);
+    !plan.cells.iter().any(|cell| compiled.matches(cell))
+}
+
 /// An input matches by its name and by every dimension that is asked about; one that it does not set is no match.
 fn allows_input(matcher: &Matcher, input: &InputPoint) -> bool {
     let has = |key: &str| input.dimensions.get(key).is_some_and(|size| matcher.allows(key, &size.to_string()));

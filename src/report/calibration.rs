@@ -10,7 +10,7 @@ type Counted = fn(&Effect) -> Count;
 
 /// The rules in the order of the table, with what each of them is.
 pub const RULES: [(&str, Counted); 6] = [
-    ("perfrun: paired runs in blocks, interval beyond the margin", |effect| effect.perfrun),
+    ("perfrun: paired runs, interval beyond the margin", |effect| effect.perfrun),
     ("perfrun: the interval excludes 1 (a hint, no verdict)", |effect| effect.detected),
     ("Mann-Whitney on all iterations, p < 0.05", |effect| effect.pooled_mann_whitney),
     ("95 % intervals of all iterations do not overlap", |effect| effect.pooled_overlap),
@@ -28,12 +28,17 @@ pub fn counted(count: Count) -> String {
     if count.of == 0 { "-".to_owned() } else { format!("{} of {}", count.different, count.of) }
 }
 
+/// `2 of 40 comparisons`.
+fn comparisons(count: Count) -> String {
+    format!("{} {}", counted(count), if count.of == 1 { "comparison" } else { "comparisons" })
+}
+
 /// What it comes down to, a sentence each.
 pub fn sentences(calibration: &Calibration) -> Vec<String> {
     let mut sentences = Vec::new();
-    let order = match calibration.design {
-        Design::Sequential => "one arm after the other",
-        _ => "in interleaved blocks",
+    let (order, pairs) = match calibration.design {
+        Design::Sequential => ("one arm after the other", "pairs"),
+        _ => ("in interleaved blocks", "blocks"),
     };
     if let Some(identical) = calibration.effects.iter().find(|effect| effect.effect.is_zero()) {
         let alarms = identical.perfrun;
@@ -41,22 +46,22 @@ pub fn sentences(calibration: &Calibration) -> Vec<String> {
             format!(" (95 % interval of the rate: {} to {})", percent(interval.low), percent(interval.high))
         });
         sentences.push(format!(
-            "Identical code, {} runs a side {order}, was called different in {} comparisons{at_most}.",
+            "Identical code, {} runs a side {order}, was called different in {}{at_most}.",
             calibration.runs,
-            counted(alarms)
+            comparisons(alarms)
         ));
     }
     for effect in calibration.effects.iter().filter(|effect| !effect.effect.is_zero()) {
         sentences.push(format!(
-            "A true slowdown of {} was found in {} comparisons at a margin of {}.",
+            "A true slowdown of {} was found in {} at a margin of {}.",
             percent(effect.effect.0),
-            counted(effect.perfrun),
+            comparisons(effect.perfrun),
             percent(calibration.margin)
         ));
     }
     match (calibration.grade, calibration.in_ten_blocks, calibration.here) {
         (Some(grade), Some(ten), Some(here)) => sentences.push(format!(
-            "Grade {}: ten blocks find a difference of {} with 80 % power, {} runs one of {}.",
+            "Grade {}: ten {pairs} find a difference of {} with 80 % power, {} runs one of {}.",
             grade.letter(),
             percent(ten),
             calibration.runs,

@@ -214,27 +214,46 @@ pub(crate) fn fixed(value: f64, decimals: i32) -> String {
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
 /// that it excludes 1.
 pub fn ratio(value: f64, interval: Option<Interval>) -> String {
-    parts_of_ratio(value, interval, "x")
+    parts_of_ratio(value, interval, "x", &[])
+}
+
+/// As [`ratio`], with as many decimals as show on which side of the margin the interval ends: a verdict must follow from
+/// what is printed.
+pub fn judged_ratio(value: f64, interval: Option<Interval>, margin: f64) -> String {
+    parts_of_ratio(value, interval, "x", &[1.0 + margin, 1.0 / (1.0 + margin)])
 }
 
 /// `0.478 [0.474, 0.481]`: a ratio that is no speed-up.
 pub fn share(value: f64, interval: Option<Interval>) -> String {
-    parts_of_ratio(value, interval, "")
+    parts_of_ratio(value, interval, "", &[])
 }
 
-fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str) -> String {
-    let mut decimals = match value {
+/// More decimals than these would be needed for a bound that all but is a margin.
+const MOST_MORE_DECIMALS: i32 = 2;
+
+fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &[f64]) -> String {
+    let fewest = match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
         // A ratio far below one keeps two digits that say something.
         value => significant_decimals(value, 2).max(2),
     };
-    let Some(interval) = interval else { return format!("{}{unit}", fixed(value, decimals)) };
-    let [low, high, one] = [interval.low, interval.high, 1.0].map(|number| fixed(number, decimals));
-    let hides_width = interval.low < interval.high && low == high;
-    let hides_one = (interval.low > 1.0 && low == one) || (interval.high < 1.0 && high == one);
-    if hides_width || hides_one {
-        decimals += 1;
+    let Some(interval) = interval else { return format!("{}{unit}", fixed(value, fewest)) };
+    let hides = |decimals: i32| {
+        let [low, high, one] = [interval.low, interval.high, 1.0].map(|number| fixed(number, decimals));
+        let hides_width = interval.low < interval.high && low == high;
+        let hides_one = (interval.low > 1.0 && low == one) || (interval.high < 1.0 && high == one);
+        let hides_margin =
+            margins.iter().map(|margin| fixed(*margin, decimals)).any(|bound| bound == low || bound == high);
+        (hides_width || hides_one, hides_margin)
+    };
+    let mut decimals = fewest;
+    while decimals < fewest + MOST_MORE_DECIMALS {
+        match hides(decimals) {
+            (true, _) if decimals == fewest => decimals += 1,
+            (_, true) => decimals += 1,
+            _ => break,
+        }
     }
     let [value, low, high] = [value, interval.low, interval.high].map(|number| fixed(number, decimals));
     format!("{value}{unit} [{low}, {high}]")
@@ -243,7 +262,7 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str) -> String 
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
 /// the reason, where a verdict is withheld.
 pub fn speedup(comparison: &Comparison) -> String {
-    let ratio = ratio(comparison.speedup, comparison.interval);
+    let ratio = judged_ratio(comparison.speedup, comparison.interval, comparison.margin);
     let word = verdict_word(&comparison.metric, comparison.verdict);
     match comparison.withheld {
         Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),

@@ -192,6 +192,11 @@ pub fn compose(input: &Input<'_>) -> Result<Composed, ReportError> {
 }
 
 impl Composed {
+    /// Why this is not the whole experiment: sentences.
+    pub fn partial(&self) -> &[String] {
+        &self.report.notices.partial
+    }
+
     /// What casts doubt on the record, the gravest first.
     pub fn warnings(&self) -> &[WarningView] {
         &self.report.notices.warnings

@@ -7,11 +7,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::format::{self, count, percent, ratio};
+use super::format::{self, count, judged_ratio, percent};
 use crate::compare::pair::QUICK_MARGIN;
 use crate::compare::{Control, Judged, Sight};
 use crate::plan::Plan;
-use crate::spec::model::Aa;
+use crate::spec::model::{Aa, Design};
 use crate::stats::paired::Verdict;
 use crate::store::Manifest;
 use crate::summary::LEAST_RUNS;
@@ -115,14 +115,18 @@ fn without_control(manifest: &Manifest) -> String {
             percent(QUICK_MARGIN)
         );
     }
-    let reason = if manifest.experiment.compare.aa == Aa::Off { " (`compare.aa: off`)" } else { "" };
+    let reason = match (manifest.experiment.measure.design, manifest.experiment.compare.aa) {
+        (Design::Sequential, _) => " (`design: sequential`)",
+        (_, Aa::Off) => " (`compare.aa: off`)",
+        _ => "",
+    };
     format!("No control{reason}: whether identical arms would be found alike here is not known.")
 }
 
 /// One control by its cell.
 fn one(plan: &Plan, control: &Control) -> String {
     let cell = plan.cells.get(control.cell).map(|cell| plan.path(cell)).unwrap_or_default();
-    let shown = ratio(control.ratio, control.interval);
+    let shown = judged_ratio(control.ratio, control.interval, control.paired.margin);
     let apart = percent(control.difference());
     let margin = percent(control.paired.margin);
     match state_of(control) {

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::backend::request::MockRequest;
 use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use crate::onnx::Resolved;
 use crate::plan::{Cell, CellId};
+use crate::quantity::Nanos;
 use crate::spec::model::{Backend, Cache, GraphOptimization, InputPoint, Variant};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
 use crate::store::{Arm, Outcome, Record, StoredRun};
@@ -31,6 +32,8 @@ pub struct Job {
     pub executable: PathBuf,
     /// Standard deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
     pub spread: Option<f64>,
+    /// When the budget ends, if there is one.
+    pub deadline: Option<Instant>,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -97,7 +100,7 @@ impl Job {
         for (position, run) in record.runs.iter().enumerate() {
             index.add(position, run);
         }
-        Job { record, shapes, library, models, stamps, executable, spread: None, index }
+        Job { record, shapes, library, models, stamps, executable, spread: None, deadline: None, index }
     }
 
     /// Adds a run that has its outcome.
@@ -172,8 +175,20 @@ impl Job {
             env: variant.env.clone(),
             padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
             log: self.record.folder.join("logs").join(format!("{stem}.log")),
-            timeout: manifest.experiment.measure.timeout,
+            timeout: self.patience(cell),
         }
+    }
+
+    /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it and
+    /// than its cell's rehearsal foretells, so that a hang does not outlast the budget for long.
+    fn patience(&self, cell: &Cell) -> Nanos {
+        const STARTING: Duration = Duration::from_secs(5);
+        let measure = &self.record.manifest.experiment.measure;
+        let (Some(deadline), Some(pilot)) = (self.deadline, self.pilot(cell)) else { return measure.timeout };
+        let iterations = self.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1);
+        let expected = super::rehearsal::run_time(pilot, measure, iterations).to_duration();
+        let left = deadline.saturating_duration_since(Instant::now());
+        Nanos::from_duration(left + 3 * expected + STARTING).min(measure.timeout)
     }
 
     /// What the worker of a run is asked to prepare.

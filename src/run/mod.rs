@@ -30,9 +30,10 @@ use self::resident::Pace;
 use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::metric::{self, Metric};
+use crate::plan::Cell;
 use crate::probe;
 use crate::spec::model::{Backend, Design};
-use crate::store::{Arm, BudgetUsed, StoreError, StoredRun};
+use crate::store::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::worker::Interrupts;
 
 /// How an execution ended.
@@ -57,28 +58,30 @@ pub fn execute(
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Ended, StoreError> {
-    events(&Event::Started { manifest: &job.record.manifest, already_done: job.record.runs.len() });
+    events(&Event::Started {
+        manifest: &job.record.manifest,
+        already_done: job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count(),
+    });
     let started = Instant::now();
     // What earlier sessions of a resumed record took belongs to its budget.
     let before = measured_so_far(job);
     if rehearsal::rehearse(job, interrupts, events)? == Ended::Interrupted {
         return Ok(Ended::Interrupted);
     }
-    let estimate = rehearsal::estimate(job);
-    let budget = keep_to_budget(job, before + started.elapsed(), estimate)?;
-    let design = job.record.manifest.experiment.measure.design;
-    events(&Event::RehearsalEnded {
-        plan: &job.record.manifest.plan,
-        pilots: &job.pilots(),
-        took: started.elapsed(),
-        estimate: rehearsal::estimate(job),
-        budget: job.record.manifest.budget,
-        total: schedule::runs(&job.record.manifest.plan, design),
-    });
+    events(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took: started.elapsed() });
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
     if let Some(ended) = below_requirement(job, interrupts, events).filter(|_| !nothing_runs) {
         return Ok(ended);
     }
+    let design = job.record.manifest.experiment.measure.design;
+    let budget = keep_to_budget(job, before + started.elapsed())?;
+    events(&Event::Planned {
+        plan: &job.record.manifest.plan,
+        cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
+        estimate: rehearsal::estimate(job),
+        budget: job.record.manifest.budget,
+        total: schedule::runs(&job.record.manifest.plan, design),
+    });
     let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
     let mut longest: Option<Duration> = None;
     for number in 0..total {
@@ -139,16 +142,34 @@ fn measured_so_far(job: &Job) -> Duration {
 }
 
 /// Cuts the plan to what fits into the specification's budget, if it has one.
-fn keep_to_budget(job: &mut Job, spent: Duration, estimate: Option<Duration>) -> Result<Option<Budget>, StoreError> {
+fn keep_to_budget(job: &mut Job, spent: Duration) -> Result<Option<Budget>, StoreError> {
     let manifest = &job.record.manifest;
     let Some(limit) = manifest.experiment.budget else { return Ok(None) };
     let budget = Budget::new(limit, manifest.experiment.runs, job.spread);
-    // A resumed record keeps the number that it began with.
-    if job.record.runs.iter().all(|run| run.arm == Arm::Pilot) {
+    job.deadline = Some(Instant::now() + limit.to_duration().saturating_sub(spent));
+    let estimate = rehearsal::estimate(job);
+    let manifest = &job.record.manifest;
+    if job.record.runs.iter().any(|run| run.arm != Arm::Pilot) {
+        // The estimate is of what is left; a resumed record keeps the number that it began with until the time is over.
+        let done = whole_blocks(job);
+        let left = manifest.plan.runs.saturating_sub(done);
+        let fits = Budget::new(limit, left, None).fit(spent, estimate, false).runs.min(left);
+        job.record.manifest.budget = Some(budget.used(done + fits));
+    } else {
         let is_final = manifest.experiment.measure.design == Design::Sequential;
         cut(job, budget.fit(spent, estimate, is_final))?;
     }
     Ok(Some(budget))
+}
+
+/// Blocks in which every cell that can be run has its outcome.
+fn whole_blocks(job: &Job) -> u32 {
+    let plan = &job.record.manifest.plan;
+    let has = |cell: &Cell, block: u32| {
+        job.record.runs.iter().any(|run| run.cell == cell.id && run.arm == Arm::Main && run.block == block)
+    };
+    let is_whole = |block: &u32| plan.runnable().all(|(_, cell)| job.is_given_up(cell) || has(cell, *block));
+    (0..plan.runs).take_while(is_whole).count() as u32
 }
 
 /// Plans fewer runs, as the record says from then on.
@@ -166,9 +187,19 @@ fn below_requirement(job: &Job, interrupts: &Interrupts, events: &mut dyn FnMut(
     if job.record.runs.iter().any(|run| run.arm != Arm::Pilot) {
         return None;
     }
-    match require::preview(job, interrupts, &mut || events(&Event::Tick)) {
+    events(&Event::CheckingGrade { required, runs: require::RUNS });
+    let mut tick = || {
+        events(&Event::Tick);
+        if interrupts.count() > 0 {
+            events(&Event::Interrupted);
+        }
+    };
+    match require::preview(job, interrupts, &mut tick) {
+        _ if interrupts.count() > 0 => {
+            tick();
+            Some(Ended::Interrupted)
+        }
         Some(preview) if preview.grade <= required => None,
-        None if interrupts.count() > 0 => Some(Ended::Interrupted),
         preview => Some(Ended::Refused(preview)),
     }
 }

@@ -148,7 +148,7 @@ pub fn estimate(job: &Job) -> Option<Duration> {
 
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
 /// makes of them.
-fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
+pub(super) fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
     let sample = sample_ns(pilot, measure, iterations).max(1);
     let (noise, correlation) = noise(pilot).unwrap_or((0.0, 1.0));
     let metric_of = |metric: metric::Metric| pilot.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
@@ -172,8 +172,8 @@ fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
         Stop::Samples { count, max_time } => samples(f64::from(count)).min(max_time.0),
         Stop::Time { time, .. } => time.0,
     };
-    /// Tearing the process down and the journal.
-    const REST: u64 = 30_000_000;
+    /// Settling, looking at outputs and clock once more, tearing the process down, and the journal.
+    const REST: u64 = 60_000_000;
     Nanos(start.saturating_add(warm).saturating_add(counted).saturating_add(REST))
 }
 

@@ -12,6 +12,9 @@ use crate::worker::{Interrupts, RunPlan};
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
 
+/// Runs of the control.
+pub const RUNS: u32 = 2 * PAIRS;
+
 /// What a short control said about this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preview {
@@ -31,6 +34,9 @@ pub fn preview(job: &Job, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Op
     let mut ratios = Vec::new();
     let mut noisy_runs = 0;
     for pair in 0..PAIRS {
+        if interrupts.count() > 0 {
+            return None;
+        }
         let first = run_once(job, index, 2 * pair, interrupts, tick)?;
         let second = run_once(job, index, 2 * pair + 1, interrupts, tick)?;
         noisy_runs += u32::from(first.is_noisy()) + u32::from(second.is_noisy());

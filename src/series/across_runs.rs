@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use super::Terms;
 use super::one_process::{Order, WANTED_PRECISION};
-use super::quantiles::is_supported;
 use super::resample::over_runs;
 use super::symptoms::{FAR_APART, codes};
+use crate::stats::autocorrelation::supports_quantile;
 use crate::stats::bootstrap::RunStatistic;
 use crate::stats::planning::{MINIMUM_RUNS, Variances};
 use crate::stats::quantile::sorted;
 use crate::stats::shape::SampleShape;
 use crate::stats::{
-    BootstrapEstimate, Estimate, RunGroups, TwoLevel, autocorrelation_time, mean, mean_interval, optimal_samples,
-    quantile_sorted, run_groups, runs_for_precision, standard_deviation, two_level,
+    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, mean_interval, optimal_samples, quantile_sorted,
+    run_groups, runs_for_precision, standard_deviation, two_level,
 };
 
 /// The probabilities of the quantiles of a run.
@@ -131,7 +131,7 @@ impl RunStatistics {
         let order = Order::of(values);
         let quantile = |probability: &f64| {
             let value = quantile_sorted(&ordered, *probability)?;
-            let is_supported = supports(values, *probability, value);
+            let is_supported = supports_quantile(values, *probability, value);
             Some(SupportedQuantile { probability: *probability, value, is_supported })
         };
         let quantiles: Vec<SupportedQuantile> = PROBABILITIES.iter().filter_map(quantile).collect();
@@ -151,17 +151,6 @@ impl RunStatistics {
     pub fn median(&self) -> Option<f64> {
         self.quantiles.first().map(|median| median.value)
     }
-}
-
-/// Whether a run bounds its quantile, discounted for the correlation around it.
-fn supports(values: &[f64], probability: f64, quantile: f64) -> bool {
-    let n = values.len() as f64;
-    // The cheap test first: correlation only ever takes values away.
-    if !is_supported(n, probability) {
-        return false;
-    }
-    let below: Vec<f64> = values.iter().map(|value| f64::from(u8::from(*value <= quantile))).collect();
-    is_supported(n / autocorrelation_time(&below), probability)
 }
 
 /// Describes runs, each with at least one value.

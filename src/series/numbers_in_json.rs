@@ -90,8 +90,10 @@ impl<'a> Reader<'a> {
 
     fn value(&self, token: &'a [u8]) -> Result<f64, Problem> {
         match number(token) {
-            Some(value) if value.is_finite() => Ok(value),
-            Some(_) => Err(self.problem(token, Fault::NotFinite)),
+            Some(value) => match Fault::of_value(value) {
+                None => Ok(value),
+                Some(fault) => Err(self.problem(token, fault)),
+            },
             None => Err(self.problem(token, Fault::NotANumber)),
         }
     }

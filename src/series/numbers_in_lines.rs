@@ -17,8 +17,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Vec<f64>, Option<String>), Problem>
             continue;
         }
         match number(text) {
-            Some(value) if value.is_finite() => values.push(value),
-            Some(_) => return Err(Problem::of(bytes, text, Fault::NotFinite)),
+            Some(value) => match Fault::of_value(value) {
+                None => values.push(value),
+                Some(fault) => return Err(Problem::of(bytes, text, fault)),
+            },
             None if values.is_empty() && header.is_none() && is_name(text) => {
                 header = Some(String::from_utf8_lossy(text).into_owned());
             }
@@ -79,5 +81,7 @@ mod tests {
         check_fault("NaN\n", 0, Fault::NotFinite);
         check_fault("1\ninf\n", 2, Fault::NotFinite);
         check_fault("1e999\n", 0, Fault::NotFinite);
+        check_fault("1\n1e308\n", 2, Fault::Extreme);
+        check_fault("-1e-308\n", 0, Fault::Extreme);
     }
 }

@@ -12,6 +12,8 @@ pub enum Fault {
     NotANumber,
     /// A number that is infinite, or not a number.
     NotFinite,
+    /// A number whose powers no computer number holds.
+    Extreme,
     /// A number among runs.
     NumberAmongRuns,
     /// A run among numbers.
@@ -30,6 +32,19 @@ pub enum Fault {
     Object,
     /// There is no value at all.
     NoValues,
+}
+
+impl Fault {
+    /// What is wrong with a number as a value of a series, if anything is: moments take its fourth power.
+    pub(super) fn of_value(value: f64) -> Option<Fault> {
+        const EXTREME: f64 = 1e70;
+        let size = value.abs();
+        match size {
+            size if !size.is_finite() => Some(Fault::NotFinite),
+            size if size > EXTREME || (size > 0.0 && size < 1.0 / EXTREME) => Some(Fault::Extreme),
+            _ => None,
+        }
+    }
 }
 
 /// A fault in a file.
@@ -58,6 +73,7 @@ impl ReadError {
         let what = match self.fault {
             Fault::NotANumber => format!("`{text}` is not a number"),
             Fault::NotFinite => format!("`{text}` is not a finite number"),
+            Fault::Extreme => format!("`{text}` is too large or too small to compute with"),
             Fault::NumberAmongRuns => format!("`{text}` stands among arrays"),
             Fault::RunAmongNumbers => "an array stands among numbers".to_owned(),
             Fault::TooDeep => "an array within a run".to_owned(),
@@ -93,6 +109,7 @@ impl ReadError {
                 "give one value a line; the first line may name the column, `#` begins a comment, and `--unit` names the unit"
             }
             Fault::NotFinite => "leave out what was not measured, or say in a comment (`#`) why it is missing",
+            Fault::Extreme => "give the values in another unit: between 1e-70 and 1e70, or 0",
             Fault::Object => {
                 "pick the numbers out of it: `jq '.results[0].times' FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
             }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Aa, Compare, Design, Experiment, Selector, Variant};
+use super::model::{Aa, Compare, Design, Experiment, Require, Selector, Variant};
 use crate::quantity::Ratio;
 
 /// The variant that is the baseline's double.
@@ -40,7 +40,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, desi
             aa: Aa::Off,
         },
         budget: None,
-        require: Default::default(),
+        require: Require { grade: None, ..experiment.require },
         choose: None,
         pareto: Vec::new(),
         tables: Vec::new(),

@@ -11,7 +11,7 @@ use super::fourier::lag_products;
 use super::indicator::Indicator;
 use super::interval::{Estimate, Interval, are_finite, is_confidence};
 use super::moments::{mean, standard_deviation};
-use super::quantile::{quantile_sorted, sorted};
+use super::quantile::{quantile_is_supported, quantile_sorted, sorted};
 
 /// Up to this lag products are summed directly; a series that remembers longer pays once for a transform instead.
 const DIRECT_LAGS: usize = 256;
@@ -117,8 +117,9 @@ pub fn quantile_interval_ess_of(
     })
 }
 
-/// The autocorrelation time of 1{x <= threshold}, in exact integers.
-fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
+/// The autocorrelation time of the indicator series 1{x <= `threshold`}, which is what a quantile owes its error to; in
+/// exact integers, at least 1.
+pub fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
     let series = Indicator::new(values.iter().map(|&value| value <= threshold));
     let mut distant: Option<Vec<f64>> = None;
     integrate(values.len(), |lag| {
@@ -130,6 +131,14 @@ fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
         };
         series.covariance(lag, coincidences)
     })
+}
+
+/// Whether the sample bounds its quantile from above, discounted for the correlation around it (MEASUREMENT 5).
+pub fn supports_quantile(values: &[f64], probability: f64, quantile: f64) -> bool {
+    let n = values.len() as f64;
+    // The cheap test first: correlation only ever takes values away.
+    quantile_is_supported(n, probability)
+        && quantile_is_supported(n / indicator_autocorrelation_time(values, quantile), probability)
 }
 
 /// Sums Geyer's pairs; `covariance` gives the autocovariance at a lag up to a factor common to all lags.

@@ -1,11 +1,12 @@
 //! `samples.parquet`: every raw sample of a record, one row each, never edited.
 
+use std::fs::File;
 use std::path::Path;
 
 use polars::prelude::*;
 
 use super::StoreError;
-use super::columns::{damaged, read_frame, write_frame};
+use super::columns::{damaged, write_frame};
 use super::journal::{Arm, StoredRun};
 use crate::measure::Samples;
 
@@ -70,11 +71,23 @@ pub(super) fn write(folder: &Path, runs: &[StoredRun]) -> Result<(), StoreError>
 }
 
 pub(super) fn read(folder: &Path, runs: &mut [StoredRun]) -> Result<(), StoreError> {
+    const COLUMNS: [&str; 5] = ["run", "phase", "start_ns", "dur_ns", "input"];
     let path = folder.join(FILE);
-    let frame = read_frame(&path)?;
-    let failed = |error: PolarsError| damaged(&path, &error);
-    let number = |name: &str| frame.column(name).and_then(|column| column.u32()).map_err(failed);
-    let nanos = |name: &str| frame.column(name).and_then(|column| column.u64()).map_err(failed);
+    let file = File::open(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+    let reader = ParquetReader::new(file).with_columns(Some(COLUMNS.map(str::to_owned).to_vec()));
+    let mut frame = reader.finish().map_err(|error| damaged(&path, &error))?;
+    // Part by part as they are in the file: one piece of all would be a copy of all.
+    for part in frame.split_chunks() {
+        take(&part, runs).map_err(|reason| damaged(&path, &reason))?;
+    }
+    Ok(())
+}
+
+/// Appends the rows of one part to their runs.
+fn take(part: &DataFrame, runs: &mut [StoredRun]) -> Result<(), String> {
+    let failed = |error: PolarsError| error.to_string();
+    let number = |name: &str| part.column(name).and_then(|column| column.u32()).map_err(failed);
+    let nanos = |name: &str| part.column(name).and_then(|column| column.u64()).map_err(failed);
     let (run, phase, input) = (number("run")?, number("phase")?, number("input")?);
     let (start_ns, dur_ns) = (nanos("start_ns")?, nanos("dur_ns")?);
     let (run, phase, input) =
@@ -87,9 +100,7 @@ pub(super) fn read(folder: &Path, runs: &mut [StoredRun]) -> Result<(), StoreErr
         if last < run.len() && run[last] == run[first] && counted(last) == counted(first) {
             continue;
         }
-        let target = runs
-            .get_mut(run[first] as usize)
-            .ok_or_else(|| damaged(&path, &format!("there is no run {}", run[first])))?;
+        let target = runs.get_mut(run[first] as usize).ok_or_else(|| format!("there is no run {}", run[first]))?;
         let half = if counted(first) { &mut target.measured } else { &mut target.warmup };
         half.start_ns.extend_from_slice(&start_ns[first..last]);
         half.duration_ns.extend_from_slice(&dur_ns[first..last]);

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::CONFIDENCE;
-use crate::stats::autocorrelation::autocorrelation_time;
+use crate::stats::autocorrelation::supports_quantile;
 use crate::stats::interval::{Estimate, mean_interval};
 use crate::stats::moments::{mean, skewness, standard_deviation};
-use crate::stats::quantile::{quantile_is_supported, quantile_sorted, sorted};
+use crate::stats::quantile::{quantile_sorted, sorted};
 use crate::stats::runs::{TwoLevel, two_level};
 use crate::store::StoredRun;
 
@@ -136,14 +136,8 @@ fn percentiles(runs: &[Run]) -> Vec<Percentile> {
 
 /// Counts the samples, discounted for their correlation around the quantile.
 fn is_supported(run: &Run, probability: f64) -> bool {
-    let n = run.values.len() as f64;
-    // The cheap test first: correlation only ever takes samples away.
-    if !quantile_is_supported(n, probability) {
-        return false;
-    }
-    let Some(quantile) = quantile_sorted(&run.sorted, probability) else { return false };
-    let below: Vec<f64> = run.values.iter().map(|value| f64::from(u8::from(*value <= quantile))).collect();
-    quantile_is_supported(n / autocorrelation_time(&below), probability)
+    let quantile = quantile_sorted(&run.sorted, probability);
+    quantile.is_some_and(|quantile| supports_quantile(&run.values, probability, quantile))
 }
 
 fn run_latency(run: &Run) -> Option<RunLatency> {

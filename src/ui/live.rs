@@ -12,7 +12,7 @@ use crate::compare::{Terms, judge};
 use crate::event::Event;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
-use crate::report::format::percent;
+use crate::report::format::{count, percent};
 use crate::spec::model::Backend;
 use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::summary::{LEAST_RUNS, summarize};
@@ -45,8 +45,15 @@ impl<'a> Live<'a> {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
-            Event::RehearsalEnded { plan, pilots, took, estimate, budget, total } => {
-                self.rehearsal(plan, pilots, *took, *estimate, *budget, *total);
+            Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
+            Event::CheckingGrade { required, runs } => {
+                let letter = required.letter();
+                let text =
+                    format!("grade {letter}: {runs} runs of one cell against itself, before anything is measured");
+                self.ui.labelled("require", &text);
+            }
+            Event::Planned { plan, cells, estimate, budget, total } => {
+                self.planned(plan, *cells, *estimate, *budget, *total);
             }
             Event::RunEnded { done, total, .. } => {
                 if let Some(bar) = &self.bar {
@@ -101,15 +108,7 @@ impl<'a> Live<'a> {
         bar.set_position(done as u64);
     }
 
-    fn rehearsal(
-        &mut self,
-        plan: &Plan,
-        pilots: &[StoredRun],
-        took: Duration,
-        estimate: Option<Duration>,
-        budget: Option<BudgetUsed>,
-        total: usize,
-    ) {
+    fn rehearsal(&mut self, plan: &Plan, pilots: &[StoredRun], took: Duration) {
         self.finish();
         let good = pilots.iter().filter(|run| run.outcome == Outcome::Completed).count();
         let text = format!("{good} of {} cells load and run; {}", pilots.len(), duration(took));
@@ -121,6 +120,16 @@ impl<'a> Live<'a> {
             let text = format!("{}: {} ({})", cell.unwrap_or_default(), first_line, failure.kind.name());
             self.ui.labelled("  failed", &text);
         }
+    }
+
+    fn planned(
+        &mut self,
+        plan: &Plan,
+        good: usize,
+        estimate: Option<Duration>,
+        budget: Option<BudgetUsed>,
+        total: usize,
+    ) {
         let time = estimate.map_or(String::new(), |estimate| format!(": about {}", duration(estimate)));
         let controls = match plan.controls.len() {
             0 => String::new(),
@@ -128,7 +137,7 @@ impl<'a> Live<'a> {
             several => format!(" + {several} controls"),
         };
         let cells = if good == 1 { "1 cell".to_owned() } else { format!("{good} cells") };
-        self.ui.labelled("time", &format!("{cells}{controls}, {} runs each{time}", plan.runs));
+        self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", count(u64::from(plan.runs), "run")));
         if let Some(budget) = budget {
             self.ui.labelled("budget", &budget_words(&budget));
         }

@@ -33,6 +33,10 @@ pub fn render(plan: &Plan, summary: &Summary, comparisons: &[Comparison], width:
         // A column of nothing but lower bounds and dashes says nothing.
         columns.remove(TAIL);
     }
+    if formats.is_without_rate {
+        // With cold caches there is none.
+        columns.remove(columns.heads.len() - 3);
+    }
     // Peak memory goes first, then the rate, then the tail.
     while columns.width() > width && columns.heads.len() > LEAST_COLUMNS {
         columns.remove(columns.heads.len() - 2);
@@ -55,6 +59,8 @@ fn shown_tails(summary: &Summary) -> usize {
 struct Formats {
     /// There is no value yet, so no unit either.
     is_empty: bool,
+    /// There are latencies and no rates.
+    is_without_rate: bool,
     latency: Column,
     tail: Column,
     rate_metric: Metric,
@@ -71,6 +77,7 @@ impl Formats {
         let latency = Column::fit(Unit::Nanoseconds, of(LATENCY));
         Formats {
             is_empty: of(LATENCY).is_empty(),
+            is_without_rate: !of(LATENCY).is_empty() && of(rate_metric).is_empty(),
             latency,
             tail: Column::fit_to(latency.scale, tails),
             rate_metric,

@@ -32,6 +32,9 @@ impl From<Failure> for Ended {
 /// Longest line that a worker may send: the samples of a run at its upper limit take about 3 MB.
 const LONGEST_LINE: usize = 256 << 20;
 
+/// How long a run that is in flight may take to finish after the first interrupt.
+const FINISHING: Duration = Duration::from_secs(30);
+
 /// What happens about once a second while perfrun waits.
 pub type Tick<'a> = &'a mut dyn FnMut();
 
@@ -46,6 +49,8 @@ pub(super) struct Dialogue<'a> {
     interrupts: &'a Interrupts,
     /// Interrupts after which the run is given up at once.
     patience: u32,
+    /// When the first interrupt was noticed.
+    asked: Option<Instant>,
     /// The worker has said something that is the protocol.
     pub(super) spoke: bool,
 }
@@ -62,6 +67,7 @@ impl<'a> Dialogue<'a> {
             timeout: launch.timeout,
             interrupts,
             patience,
+            asked: None,
             spoke: false,
         })
     }
@@ -152,7 +158,13 @@ impl<'a> Dialogue<'a> {
     /// Sleeps until the worker says something, its time is up, or the user insists.
     fn wait(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
         loop {
-            if self.interrupts.count() >= self.patience {
+            let interrupts = self.interrupts.count();
+            if interrupts > 0 {
+                self.asked.get_or_insert_with(Instant::now);
+            }
+            // Whoever ends jobs sends one signal; a run that hangs must not outlive it for long.
+            let is_overdue = self.asked.is_some_and(|asked| asked.elapsed() >= FINISHING);
+            if interrupts >= self.patience || is_overdue {
                 return Err(Ended::Stopped);
             }
             let left = self.left.saturating_sub(self.since.elapsed());

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use perfrun::backend::FailureKind;
 use perfrun::compare::{Comparison, judge};
 use perfrun::stats::paired::Verdict;
 use perfrun::store::{Arm, Outcome, Record};
@@ -253,6 +254,27 @@ fn the_second_interrupt_stops_at_once_and_keeps_everything_finished() {
     assert!(folder.join("report.md").is_file(), "a partial report is in the record's folder");
     assert!(!place.path("reports/x").join("report.md").exists(), "a partial report is not committed");
     assert_one_outcome_each(&place.record("x"));
+}
+
+/// The run that hangs would otherwise be waited for an hour.
+#[test]
+fn a_hang_does_not_outlast_the_budget() {
+    let spec = "backend: mock\nmodels: [m]\nruns: 6\nbudget: 1s\nvariants:\n  - a\n\
+                \x20 - { name: b, mock: { fail: { kind: hang, at: measure, runs: [1] } } }\n\
+                measure: { timeout: 1h, stop: { mode: samples, count: 60 } }\n";
+    let place = Workplace::with_spec(spec);
+    let done = place.run(&["x.yaml"]);
+    done.expect_code(3);
+    let record = place.record("x");
+    let hung: Vec<_> = record.runs.iter().filter(|run| run.outcome == Outcome::Failed).collect();
+    assert_eq!(hung.len(), 1);
+    assert!(
+        hung[0].failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Timeout),
+        "{:?}",
+        hung[0].failure
+    );
+    let budget = record.manifest.budget.unwrap();
+    assert!(budget.runs < budget.wanted, "what came after the hang has no room: {budget:?}");
 }
 
 #[test]

@@ -74,8 +74,10 @@ fn superlative(best: MetricReference) -> &'static str {
 
 /// `int8`, `int8 or fp32 at b1`, `int8 if it keeps p95 <= 20 ms, else fp32`.
 fn lead(cluster: &Cluster<'_>, choice: &Choice, is_one_of_several: bool) -> String {
+    let open = if is_undecided(cluster) { ", undecided" } else { "" };
     let kept = |names: &[String]| match names.len() {
-        more if more > MOST_NAMED => format!("one of {more}"),
+        more if more > MOST_NAMED => format!("one of {more}{open}"),
+        2.. => format!("{}{open}", names.join(" or ")),
         _ => names.join(" or "),
     };
     let what = match &cluster.doubt {
@@ -92,6 +94,14 @@ fn lead(cluster: &Cluster<'_>, choice: &Choice, is_one_of_several: bool) -> Stri
         }
     };
     if is_one_of_several { format!("{what} {}", cluster.place()) } else { what }
+}
+
+/// Whether those that are best are not told apart, rather than found equivalent.
+fn is_undecided(cluster: &Cluster<'_>) -> bool {
+    cluster.contests.iter().any(|(_, contest)| {
+        let is_best = |one: &&Comparison| contest.best.contains(&one.baseline);
+        contest.evidence.iter().filter(is_best).any(|one| one.verdict == Verdict::Inconclusive)
+    })
 }
 
 /// The leader against the others that could be chosen; why there is none.

@@ -55,7 +55,10 @@ impl fmt::Display for Sentence {
 pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> {
     let comparisons = judged.comparisons.as_slice();
     if !summary.cells.iter().any(|cell| cell.runs.completed > 0) {
-        return vec![Sentence::new("Nothing was measured.", "No run has completed; the notices say why.")];
+        let has_reason = plan.cells.iter().any(|cell| cell.skip.is_some())
+            || summary.cells.iter().any(|cell| !cell.failures.is_empty());
+        let text = if has_reason { "No run has completed; the notices say why." } else { "No run has completed." };
+        return vec![Sentence::new("Nothing was measured.", text)];
     }
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
         return vec![nothing_is_claimed(plan, failed.cell, failed.difference())];
@@ -133,7 +136,10 @@ fn sentence(subject: &Subject<'_>, baseline: &str) -> Sentence {
     };
     let mut clauses = words::clauses(subject, baseline);
     if clauses.is_empty() {
-        clauses.push(format!("no cell shares a run with {baseline}"));
+        clauses.push(match subject.entries.is_empty() {
+            true => format!("There is nothing else to compare {baseline} with"),
+            false => format!("No cell shares a run with {baseline}"),
+        });
     }
     Sentence::new(lead, format!("{}.", clauses.join("; ")))
 }

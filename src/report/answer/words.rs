@@ -2,7 +2,7 @@
 
 use super::standing::{Entry, Missing, Places, Subject};
 use crate::compare::Comparison;
-use crate::report::format::{self, percent, ratio, verdict_word};
+use crate::report::format::{self, judged_ratio, percent, ratio, verdict_word};
 use crate::stats::paired::{Hint, Verdict};
 use crate::summary::LEAST_RUNS;
 
@@ -81,7 +81,7 @@ fn evidence(alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
         format!("{} to {} over {} {many}", ratio(low, None), ratio(high, None), alike.len())
     } else {
         let each = alike.iter().map(|(place, comparison)| {
-            let ratio = ratio(comparison.speedup, comparison.interval);
+            let ratio = judged_ratio(comparison.speedup, comparison.interval, comparison.margin);
             let place = at(places, &[place]);
             let withheld = comparison.withheld.map(|withheld| withheld.words().to_owned());
             let reason = withheld.or_else(|| Some(hint_words(comparison.hint?, comparison.margin)));

@@ -62,7 +62,7 @@ fn compared(input: &Input<'_>, comparison: &Comparison) -> Row {
     let words = match comparison.withheld {
         Some(_) => {
             let word = format::verdict_word(&comparison.metric, comparison.verdict);
-            format!("{} {word}", format::ratio(comparison.speedup, comparison.interval))
+            format!("{} {word}", format::judged_ratio(comparison.speedup, comparison.interval, comparison.margin))
         }
         None => format::speedup(comparison),
     };
@@ -94,7 +94,7 @@ fn doubled(input: &Input<'_>, control: &Control) -> Row {
     Row {
         group: String::new(),
         entry: plan.path(&plan.cells[control.cell]),
-        words: format!("{} {word}", format::ratio(control.ratio, control.interval)),
+        words: format!("{} {word}", format::judged_ratio(control.ratio, control.interval, control.paired.margin)),
         ratio: control.ratio,
         interval: control.interval,
         blocks: ratios(&logs),

@@ -65,6 +65,9 @@ pub enum TemplateError {
     },
 }
 
+/// Files and folders of a record besides its tables.
+const RECORD_FILES: [&str; 4] = ["manifest.json", "local.json", "journal", "logs"];
+
 /// Endings that a template's name has and its result's has not.
 const ENDINGS: [&str; 3] = [".j2", ".jinja2", ".jinja"];
 
@@ -81,8 +84,16 @@ impl UserTemplate {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let template = UserTemplate { path: path.to_owned(), name, text };
         let output = template.output();
-        if output.is_empty() || [MARKDOWN_FILE, HTML_FILE, JSON_FILE].contains(&output) {
+        let lower = output.to_lowercase();
+        if output.is_empty() || [MARKDOWN_FILE, HTML_FILE, JSON_FILE].contains(&lower.as_str()) {
             return Err(template.in_the_way("a file of the report"));
+        }
+        // The report of a partial record lies among its data, which nothing may ever replace.
+        if RECORD_FILES.contains(&lower.as_str()) || lower.ends_with(".parquet") {
+            return Err(template.in_the_way("a file of a record"));
+        }
+        if lower.ends_with(".svg") {
+            return Err(template.in_the_way("a figure of the report"));
         }
         Ok(template)
     }
@@ -166,6 +177,15 @@ mod tests {
         }
         for name in ["report.md.j2", "results.json", ".j2"] {
             assert!(matches!(template(name, "").1, Err(TemplateError::Name { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_result_never_replaces_what_others_made() {
+        for name in ["report.md.j2", "Results.json", "samples.parquet.j2", "manifest.json.j2", "logs", "speedup.svg.j2"]
+        {
+            let (_folder, read) = template(name, "");
+            assert!(matches!(read, Err(TemplateError::Name { .. })), "{name}");
         }
     }
 

@@ -43,7 +43,10 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
         let mut cells = vec![
             TableCell::text(path(plan, comparison.cell)),
             TableCell::text(path(plan, comparison.baseline)),
-            TableCell::number(format::ratio(comparison.speedup, comparison.interval), comparison.speedup),
+            TableCell::number(
+                format::judged_ratio(comparison.speedup, comparison.interval, comparison.margin),
+                comparison.speedup,
+            ),
             change(comparison),
             TableCell::text(verdict(comparison)),
         ];
@@ -251,7 +254,10 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
         };
         let cells = vec![
             TableCell::text(path(plan, control.cell)),
-            TableCell::number(format::ratio(control.ratio, control.interval), control.ratio),
+            TableCell::number(
+                format::judged_ratio(control.ratio, control.interval, control.paired.margin),
+                control.ratio,
+            ),
             TableCell::text(format!("{word}{code}")),
             or_nothing(control.paired.standard_deviation.map(percentage)),
             or_nothing(control.paired.minimum_detectable_effect.map(percentage)),

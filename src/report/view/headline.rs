@@ -28,7 +28,13 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
         Some(entries) => numbers.pivot(&entries),
         None => numbers.list(),
     };
-    Headline { title: "Latency of one inference".to_owned(), caption: caption(input), names, columns, rows }
+    let notes = rows.iter().flat_map(|row: &HeadlineRow| &row.cells).flatten().filter_map(|cell| cell.note.as_ref());
+    let mut caption = caption(input);
+    if notes.into_iter().any(|note| note.contains("warning")) {
+        caption +=
+            " Warnings count beside a number where a fifth of its runs or more carry them, and some cell does not.";
+    }
+    Headline { title: "Latency of one inference".to_owned(), caption, names, columns, rows }
 }
 
 struct Numbers<'a> {
@@ -158,7 +164,7 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let (completed, planned) = (summary.runs.completed, input.manifest.plan.runs);
     // Before the record is complete runs are missing everywhere, and a notice says so.
     let lacks_runs = input.manifest.complete && completed < planned;
-    let runs = lacks_runs.then(|| format!("{completed} of {planned} runs"));
+    let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
     let grave = summary.all_codes().into_iter().filter(|code| sets_apart(input, summary, *code)).count();
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
     let parts: Vec<String> = runs.into_iter().chain(warnings).collect();

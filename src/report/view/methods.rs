@@ -6,20 +6,29 @@ use crate::report::format::{count, percent};
 use crate::report::{Input, capitalized};
 use crate::spec::model::{Backend, Cache, Design, Stop, StopStatistic, Values, Warmup};
 use crate::store::Manifest;
-use crate::summary::{CONFIDENCE, LEAST_RUNS};
+use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
 
 /// The paragraphs: design, run, statistics, versions.
 pub(super) fn methods(input: &Input<'_>) -> Vec<String> {
-    vec![design(input.manifest), run(input), statistics(input), versions(input.manifest)]
+    vec![design(input), run(input), statistics(input), versions(input.manifest)]
 }
 
-fn design(manifest: &Manifest) -> String {
+fn design(input: &Input<'_>) -> String {
+    let manifest = input.manifest;
     let plan = &manifest.plan;
-    let cells = count(plan.runnable().count() as u64, "cell");
+    let cells = match plan.runnable().count() {
+        1 => "The cell".to_owned(),
+        several => format!("Each of {several} cells"),
+    };
     let processes = count(u64::from(plan.runs), "time");
     let was = if manifest.complete { "was" } else { "was to be" };
+    let fails = |cell: &CellSummary| cell.runs.failed + cell.runs.not_run > 0;
+    let exceptions = match input.summary.cells.iter().any(fails) {
+        true => " (but for runs that failed or were not started, which the notices name)",
+        false => "",
+    };
     let mut text = format!(
-        "Each of {cells} (model x input x variant x device) {was} run {processes}, each time in a fresh process; the process is the unit of replication, and n counts processes. {}",
+        "{cells} (model x input x variant x device) {was} run {processes}, each time in a fresh process{exceptions}; the process is the unit of replication, and n counts processes. {}",
         arrangement(manifest)
     );
     let controls = count(plan.controls.len() as u64, "cell");
@@ -27,7 +36,7 @@ fn design(manifest: &Manifest) -> String {
         let (was, it) = if plan.controls.len() == 1 { ("was", "it") } else { ("were", "each of them") };
         text += &match manifest.experiment.measure.design {
             Design::Duet => format!(
-                " {}, {it} as two identical arms side by side, {was} measured in the same blocks as well: the control.",
+                " {} {was} measured as two identical arms side by side in the same blocks as well: the control.",
                 capitalized(&controls)
             ),
             _ => format!(
@@ -80,13 +89,10 @@ fn arrangement(manifest: &Manifest) -> String {
 fn run(input: &Input<'_>) -> String {
     let measure = &input.manifest.experiment.measure;
     let mut sentences = vec![
-        "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up".to_owned()
-            + &warmup(&measure.warmup),
+        first_steps(&input.manifest.experiment.backend).to_owned() + &warmup(&measure.warmup),
         stop(&measure.stop),
     ];
-    if matches!(input.manifest.experiment.backend, Backend::Mock(_)) {
-        sentences.push("No model was executed: durations came from a script, on a clock of its own.".to_owned());
-    } else {
+    if !matches!(input.manifest.experiment.backend, Backend::Mock(_)) {
         sentences.push(format!(
             "Up to {} of {}, equal for all variants and devices, were used in turn, bound before the clock was read.",
             count(u64::from(measure.inputs), "input set"),
@@ -100,6 +106,18 @@ fn run(input: &Input<'_>) -> String {
     }
     sentences.push(clock(input));
     sentences.join(" ")
+}
+
+/// How a run begins.
+fn first_steps(backend: &Backend) -> &'static str {
+    match backend {
+        Backend::Mock(_) => {
+            "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up"
+        }
+        Backend::Onnxruntime => {
+            "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up"
+        }
+    }
 }
 
 /// What filled the inputs, in the order of the specification.

@@ -39,7 +39,8 @@ fn partial(input: &Input<'_>) -> Vec<String> {
         sentences.push(format!("The record is not complete: {done} of {planned} runs have an outcome. `perfrun run --resume` goes on from there."));
     }
     if let Some(budget) = manifest.budget.filter(|budget| budget.runs < budget.wanted) {
-        let sees = budget.sees.map_or(String::new(), |effect| {
+        // The grade, where there is one, says it for this record itself.
+        let sees = budget.sees.filter(|_| input.judged.sight.here.is_none()).map_or(String::new(), |effect| {
             format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
         });
         sentences.push(format!(

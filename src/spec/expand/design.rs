@@ -20,7 +20,10 @@ pub(super) fn check(measure: &Measure, compare: &mut Compare, matrix: &Matrix, a
     };
     match measure.design {
         Design::Blocks | Design::Slices => {}
-        Design::Duet => check_duet(compared.as_ref(), axes, &place, check),
+        Design::Duet => {
+            check_duet(compared.as_ref(), axes, &place, check);
+            check_wraps(axes, check);
+        }
         Design::Sequential => {
             if let Some(compared) = compared.filter(|compared| compared.arms > 1) {
                 let message =
@@ -93,6 +96,16 @@ fn check_duet(compared: Option<&Compared>, axes: &Axes<'_>, place: &Place, check
             check.error(place, message, "compare two, or use `design: slices`, which takes any number".to_owned());
         }
         _ => {}
+    }
+}
+
+/// A duet puts its workers on the cores of their side, whatever their command was bound to.
+fn check_wraps(axes: &Axes<'_>, check: &mut Check<'_>) {
+    let binds = |command: &String| ["taskset", "numactl"].iter().any(|program| command.ends_with(program));
+    for variant in axes.variants.values.iter().filter(|variant| variant.wrap.first().is_some_and(binds)) {
+        let message = format!("`wrap` of `{}` binds processors, which `design: duet` does by itself", variant.name);
+        let hint = "the cores in `wrap` have no effect; leave it out, or start perfrun itself under taskset";
+        check.warn(&Place::top("variants"), message, hint);
     }
 }
 

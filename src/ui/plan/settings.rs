@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use crate::metric::{Direction, MetricReference, Statistic, Unit};
-use crate::plan::{CompiledSelector, Plan, estimate_before_measuring};
+use crate::plan::{Plan, estimate_before_measuring, is_idle};
 use crate::quantity::Nanos;
 use crate::report::format;
 use crate::spec::Note;
@@ -37,8 +37,7 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
         line("choose", &question(choose))?;
         for limits in &choose.within {
             line("", &bound(limits))?;
-            let compiled = CompiledSelector::for_plan(&limits.of, plan);
-            if !plan.cells.iter().any(|cell| compiled.matches(cell)) {
+            if is_idle(&limits.of, plan) {
                 line("warning", &format!("choose where {} matches no cell", limits.of))?;
             }
         }

@@ -69,7 +69,8 @@ pub(super) fn table(description: &Description, findings: &Findings, width: usize
         (None, Some(precision), Some(order)) => of_values(&mut grid, description, precision, order, digits),
         _ => {}
     }
-    let remark = description.moments.coefficient_of_variation.map(|ratio| format!("{} of the mean", percent(ratio)));
+    let remark =
+        description.moments.coefficient_of_variation.map(|ratio| format!("{} of the mean", percent(ratio.abs())));
     let number = |value: Option<f64>| value.map_or(String::new(), |value| digits.number(value));
     let robust = &description.robust;
     grid.row("min", number(robust.min), "", "best case");

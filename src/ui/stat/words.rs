@@ -1,6 +1,6 @@
 //! Sentences about series.
 
-use crate::report::format::{count, percent, ratio};
+use crate::report::format::{count, judged_ratio, percent};
 use crate::series::{Contrast, Findings, Level, Reason};
 use crate::stats::Verdict;
 
@@ -18,8 +18,12 @@ pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]
         Level::Runs => "its run medians",
         Level::Values => "its values",
     };
-    let evidence =
-        contrast.ratio.map(|found| format!("{subject} are {} those of {baseline}", ratio(found.value, found.interval)));
+    let evidence = contrast.ratio.map(|found| {
+        format!(
+            "{subject} are {} those of {baseline}",
+            judged_ratio(found.value, found.interval, findings.terms.margin)
+        )
+    });
     let remark = match contrast.verdict {
         Verdict::Better | Verdict::Worse => Some(format!("beyond the margin of {margin}")),
         _ => contrast.reason.map(|found| reason(found, findings, contrast)),

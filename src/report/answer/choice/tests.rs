@@ -181,7 +181,7 @@ fn a_quick_look_says_so() {
     let quick = Terms { is_quick: true, ..Terms::default() };
     let choice = scene.choose_by("latency", &[], &quick);
     let sentences = sentences(&scene.plan, &choice);
-    assert_eq!(sentences[0].lead, "m: fp32 or int8 at b1; int8 at b16.");
+    assert_eq!(sentences[0].lead, "m: fp32 or int8, undecided at b1; int8 at b16.");
     assert!(
         sentences[0].text.contains("inconclusive against fp32 (1.013x [1.012, 1.014] at b1: quick look)"),
         "{sentences:?}"

@@ -82,15 +82,16 @@ pub fn execute(
         budget: job.record.manifest.budget,
         total: schedule::runs(&job.record.manifest.plan, design),
     });
-    let total = if nothing_runs { 0 } else { schedule::blocks(&job.record.manifest.plan, design) };
+    let numbers = if nothing_runs { Vec::new() } else { schedule::runnable_blocks(&job.record.manifest.plan, design) };
+    let total = numbers.len() as u32;
     let mut longest: Option<Duration> = None;
-    for number in 0..total {
+    for (done, number) in (0_u32..).zip(numbers) {
         if let Some(budget) = budget
             && design != Design::Sequential
-            && number > 0
+            && done > 0
             && !budget.has_room(before + started.elapsed(), longest)
         {
-            cut(job, budget.used(number))?;
+            cut(job, budget.used(done))?;
             break;
         }
         let block_started = Instant::now();
@@ -105,11 +106,11 @@ pub fn execute(
         }
         // A block of an earlier session passes in no time, and is never the longest.
         longest = longest.max(Some(block_started.elapsed()));
-        if number + 1 < total {
+        if done + 1 < total {
             cool_down(job, number, interrupts, events);
         }
         let (manifest, runs) = (&job.record.manifest, job.record.runs.as_slice());
-        events(&Event::BlockEnded { manifest, runs, done: number + 1, total });
+        events(&Event::BlockEnded { manifest, runs, done: done + 1, total });
     }
     blocks::give_every_run_an_outcome(job);
     job.record.complete()?;

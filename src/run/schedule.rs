@@ -48,6 +48,12 @@ pub fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
     }
 }
 
+/// The numbers of the blocks in which anything is run: a sequential design has some of skipped cells alone.
+pub fn runnable_blocks(plan: &Plan, design: Design) -> Vec<u32> {
+    let is_run = |turn: &Turn| plan.cells[turn.cell].skip.is_none();
+    (0..blocks(plan, design)).filter(|number| block(plan, design, *number).iter().any(is_run)).collect()
+}
+
 /// Every run of the schedule, those of skipped cells too.
 pub fn turns(plan: &Plan, design: Design) -> impl Iterator<Item = Turn> + '_ {
     (0..blocks(plan, design)).flat_map(move |number| block(plan, design, number))
@@ -101,6 +107,15 @@ mod tests {
         plan.rounds = 1;
         let first = block(&plan, Design::Sequential, 0);
         assert!(first.iter().all(|turn| turn.cell == first[0].cell && turn.arm == first[0].arm));
+    }
+
+    #[test]
+    fn blocks_of_skipped_cells_alone_are_left_out() {
+        let mut plan = plan("[a, b, c]");
+        let arms = runnable_blocks(&plan, Design::Sequential).len();
+        plan.mark_skipped(1, crate::plan::Skip { reason: "x".to_owned(), remedy: None });
+        assert_eq!(runnable_blocks(&plan, Design::Sequential).len(), arms - 1);
+        assert_eq!(runnable_blocks(&plan, Design::Blocks).len(), 7);
     }
 
     #[test]

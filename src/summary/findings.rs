@@ -229,6 +229,26 @@ mod tests {
     }
 
     #[test]
+    fn values_that_must_not_be_used_are_shown_nowhere() {
+        let good = summary(&[("W_DRIFT", 3)], 0.1);
+        let invalid = summary(&[("W_OUTPUT_NONFINITE", 1)], 0.1);
+        let ratio = crate::summary::TailRatio {
+            cell: 1,
+            baseline: 0,
+            metric: crate::metric::MetricReference::TAILS[0],
+            ratio: 1.0,
+            interval: crate::stats::Interval { low: 0.9, high: 1.1 },
+        };
+        let all =
+            crate::summary::Summary { cells: vec![good.clone(), invalid], tails: vec![ratio], doubles: Vec::new() };
+        let shown = all.shown();
+        assert_eq!(shown.cells[0], good);
+        assert!(shown.cells[1].metrics.is_empty() && shown.tails.is_empty());
+        assert_eq!(shown.cells[1].why_invalid(), Some("outputs with NaN or infinity"), "the reason stays");
+        assert_eq!(shown.cells[1].runs, all.cells[1].runs);
+    }
+
+    #[test]
     fn what_runs_met_is_summed_up() {
         let found = findings(&[1.0; 5]);
         assert_eq!(found.environment["steal_ratio"], Spread { low: 0.0, median: 0.02, high: 0.04 });

@@ -14,7 +14,12 @@ pub(super) fn samples(input: &Input<'_>) -> Option<Table> {
     let columns = vec![
         column(cells, "outliers", "samples beyond 1.5 interquartile ranges from the quartiles of their run", outliers),
         column(cells, "severe", "samples beyond 3 interquartile ranges", severe),
-        column(cells, "groups", "peaks of the density of a run's samples", groups),
+        column(
+            cells,
+            "groups",
+            "peaks of the density of a run's samples; in brackets the runs that have several",
+            groups,
+        ),
         column(cells, "skewness", "median over runs; beyond 2 in size there is a long tail", |shape, _| {
             shape.skewness.map(|skewness| TableCell::number(format!("{skewness:.1}"), skewness))
         }),
@@ -63,11 +68,11 @@ fn share(part: u64, all: u64) -> TableCell {
     TableCell::number(if part == 0 { "0".to_owned() } else { percent(share) }, share)
 }
 
-/// `1`, or `up to 3, several in 4 of 10 runs`.
+/// `1`, or `up to 3 (4 of 10)`: several in so many of the runs.
 fn groups(shape: &CellShape, cell: &CellSummary) -> Option<TableCell> {
     let text = match shape.multimodal_runs {
         0 => "1".to_owned(),
-        several => format!("up to {}, several in {several} of {}", shape.most_modes, cell.runs.completed),
+        several => format!("up to {} ({several} of {})", shape.most_modes, cell.runs.completed),
     };
     Some(TableCell::number(text, f64::from(shape.multimodal_runs)))
 }

@@ -1,6 +1,7 @@
 //! Every metric of every cell, and what happens before the steady state.
 
 use super::{Table, TableCell, TableColumn, TableRow};
+use crate::code::Severity;
 use crate::metric::{self, Metric};
 use crate::plan::Cell;
 use crate::report::Input;
@@ -164,21 +165,20 @@ fn runs(cells: &[CellSummary]) -> Filled {
     filled("runs", "completed processes", cells.iter().map(cell).collect())
 }
 
-/// `None` where neither a run nor a cell carries a code.
+/// `W_DRIFT 4, W_BIMODAL_RUNS`; `None` where no cell has a warning. What casts no doubt is among the notes.
 fn warnings(cells: &[CellSummary]) -> Option<Filled> {
-    cells.iter().find(|cell| !cell.all_codes().is_empty())?;
-    let cell = |cell: &CellSummary| {
-        let told = |(code, runs): (&str, Option<u32>)| match runs {
-            Some(runs) => format!("{code} ({runs} of {})", cell.runs.completed),
+    let told = |cell: &CellSummary| -> Vec<String> {
+        let words = |(code, runs): (&str, Option<u32>)| match runs {
+            Some(runs) => format!("{code} {runs}"),
             None => code.to_owned(),
         };
-        TableCell::text(cell.all_codes().into_iter().map(told).collect::<Vec<_>>().join(", "))
+        let grave = cell.all_codes().into_iter().filter(|(code, _)| cell.severity(code) >= Severity::Warn);
+        grave.map(words).collect()
     };
-    let mut filled = filled(
-        "warnings",
-        "codes with the number of runs; without one: of the cell as a whole",
-        cells.iter().map(cell).collect(),
-    );
+    cells.iter().find(|cell| !told(cell).is_empty())?;
+    let cell = |cell: &CellSummary| TableCell::text(told(cell).join(", "));
+    let meaning = "codes with the number of runs that carry them; without one: of the cell as a whole";
+    let mut filled = filled("warnings", meaning, cells.iter().map(cell).collect());
     filled.column.is_numeric = false;
     Some(filled)
 }

@@ -72,7 +72,7 @@ fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
         }
     }
     columns.push(column("place", "on the frontier, or what is better or equivalent in all and better in one", false));
-    columns.push(column("on the frontier in", "share of the resamples of blocks", true));
+    columns.push(column("on the estimated frontier in", "share of the resamples of blocks, without margins", true));
     for (row, point) in rows.iter_mut().zip(&tradeoff.points) {
         row.cells.push(TableCell::text(place(tradeoff, point, name)));
         row.cells.push(match point.membership {

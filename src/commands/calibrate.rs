@@ -116,10 +116,7 @@ fn begin<'a>(
     if interrupts.count() > 0 {
         return Ok(None);
     }
-    let company = if real { Company::after_waiting(like_run.wait, interrupts, ui) } else { Company::default() };
-    if derived.experiment.require.quiet {
-        company.require_none()?;
-    }
+    let company = Company::admit(real, derived.experiment.require, like_run.wait, interrupts, ui)?;
     let provenance = Provenance {
         spec: derived,
         spec_path: &arguments.spec,

@@ -7,6 +7,7 @@ use crate::host::{self, Neighbour};
 use crate::kernel::Kernel;
 use crate::probe::check::Others;
 use crate::quantity::Nanos;
+use crate::spec::model::Require;
 use crate::ui::Ui;
 use crate::worker::Interrupts;
 
@@ -19,8 +20,27 @@ pub(super) struct Company {
 }
 
 impl Company {
+    /// Who is here before a measurement, after waiting as the user asked; nobody is looked for where a script is run.
+    ///
+    /// # Errors
+    ///
+    /// Where the specification wants nobody else on the machine, and somebody is.
+    pub(super) fn admit(
+        is_real: bool,
+        require: Require,
+        wait: Option<Nanos>,
+        interrupts: &Interrupts,
+        ui: &Ui,
+    ) -> Result<Self, Error> {
+        let company = if is_real { Company::after_waiting(wait, interrupts, ui) } else { Company::default() };
+        if require.quiet {
+            company.require_none()?;
+        }
+        Ok(company)
+    }
+
     /// Looks, and looks again until the machine is quiet or `wait` is over.
-    pub(super) fn after_waiting(wait: Option<Nanos>, interrupts: &Interrupts, ui: &Ui) -> Self {
+    fn after_waiting(wait: Option<Nanos>, interrupts: &Interrupts, ui: &Ui) -> Self {
         let give_up = wait.map(|wait| Instant::now() + wait.to_duration());
         let host = host::describe();
         let mut told = false;
@@ -51,7 +71,7 @@ impl Company {
     }
 
     /// Refuses where the specification wants nobody else on the machine.
-    pub(super) fn require_none(&self) -> Result<(), Error> {
+    fn require_none(&self) -> Result<(), Error> {
         match &self.busy {
             Some(busy) => Err(Error::refused(
                 format!("`require: {{ quiet: true }}`: {busy}"),

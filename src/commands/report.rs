@@ -142,7 +142,7 @@ pub(super) fn write(
         written.push(folder.join(name));
     }
     let text = conclusion(manifest, &summary.shown(), &judged, ui)
-        + &partial(composed.partial(), ui)
+        + &ui.labelled_lines("partial", composed.partial())
         + &warnings(composed.warnings(), ui)
         + &ui.labelled_text("wrote", &shown(folder, &written));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
@@ -154,22 +154,11 @@ fn conclusion(manifest: &Manifest, summary: &Summary, judged: &Judged, ui: &Ui) 
     let mut text = String::from("\n");
     text.push_str(&table::render(&manifest.plan, summary, &judged.comparisons, ui.width()));
     text.push_str("\n\n");
-    for (index, sentence) in report::answer(&manifest.plan, summary, judged).iter().enumerate() {
-        let label = if index == 0 { "answer" } else { "" };
-        text.push_str(&ui.labelled_text(label, &sentence.to_string()));
-    }
+    text.push_str(&ui.labelled_lines("answer", report::answer(&manifest.plan, summary, judged)));
     let bounds = judged.choice.iter().flat_map(|choice| report::within(&manifest.plan, choice));
-    for (index, bound) in bounds.enumerate() {
-        text.push_str(&ui.labelled_text(if index == 0 { "within" } else { "" }, &bound.to_string()));
-    }
+    text.push_str(&ui.labelled_lines("within", bounds));
     text.push_str(&ui.labelled_text("trust", &trust(manifest, judged)));
     text
-}
-
-/// What is missing, with the first sentence at the label.
-fn partial(sentences: &[String], ui: &Ui) -> String {
-    let labels = std::iter::once("partial").chain(std::iter::repeat(""));
-    labels.zip(sentences).map(|(label, sentence)| ui.labelled_text(label, sentence)).collect()
 }
 
 /// More kinds of warning than these are counted.
@@ -184,8 +173,7 @@ fn warnings(warnings: &[WarningView], ui: &Ui) -> String {
     if let more @ 1.. = warnings.len().saturating_sub(MOST_WARNINGS) {
         lines.push(format!("{} more in the report", format::count(more as u64, "kind")));
     }
-    let labels = std::iter::once("warnings").chain(std::iter::repeat(""));
-    labels.zip(&lines).map(|(label, line)| ui.labelled_text(label, line)).collect()
+    ui.labelled_lines("warnings", lines)
 }
 
 /// The controls and the grade as one fragment: labels begin with small letters, and end without a period.

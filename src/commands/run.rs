@@ -77,10 +77,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
     }
-    let company = if real { Company::after_waiting(arguments.wait, interrupts, ui) } else { Company::default() };
-    if loaded.experiment.require.quiet {
-        company.require_none()?;
-    }
+    let company = Company::admit(real, loaded.experiment.require, arguments.wait, interrupts, ui)?;
     let provenance = Provenance {
         spec: loaded,
         spec_path: path,
@@ -124,11 +121,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
     }
-    let is_real = library.is_some();
-    let company = if is_real { Company::after_waiting(arguments.wait, interrupts, ui) } else { Company::default() };
-    if experiment.require.quiet {
-        company.require_none()?;
-    }
+    let company = Company::admit(library.is_some(), experiment.require, arguments.wait, interrupts, ui)?;
     let target = super::report::target_of_record(&place, &record, arguments);
     let mut job = run::resume(record, library.as_ref(), command_line(&place), executable()?)?;
     job.spread = known_spread(&place, &experiment.name, &job.record.manifest.host.machine);

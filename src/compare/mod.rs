@@ -94,8 +94,6 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.
 pub fn against_baseline(plan: &Plan, summary: &Summary, reference: MetricReference, terms: &Terms) -> Vec<Comparison> {
-    let others = plan.cells.iter().enumerate().filter(|(_, cell)| !plan.is_baseline(cell));
-    let compared =
-        others.filter_map(|(index, cell)| compare_cells(summary, plan.baseline_of(cell)?, index, reference, terms));
+    let compared = plan.pairs().filter_map(|(baseline, cell)| compare_cells(summary, baseline, cell, reference, terms));
     compared.collect()
 }

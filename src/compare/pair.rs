@@ -221,10 +221,11 @@ pub(super) fn speedup_interval(interval: Interval) -> Interval {
 pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     let runs = cell.runs;
     let with = |code: &str| cell.warnings.get(code).copied().unwrap_or(0);
+    let codes = cell.all_codes();
     let lost = runs.failed + runs.not_run;
-    if with("W_OUTPUT_NONFINITE") > 0 {
+    if codes.contains_key("W_OUTPUT_NONFINITE") {
         Some(Withheld::NotFinite)
-    } else if with("W_COLD_UNRESOLVED") > 0 {
+    } else if codes.contains_key("W_COLD_UNRESOLVED") {
         Some(Withheld::NotResolved)
     } else if lost * 5 > lost + runs.completed {
         Some(Withheld::ManyFailures)

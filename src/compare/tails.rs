@@ -12,8 +12,6 @@ use crate::summary::Summary;
 
 /// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
 pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[Control]) -> Vec<Comparison> {
-    let others = plan.cells.iter().enumerate().filter(|(_, cell)| !plan.is_baseline(cell));
-    let pairs = others.filter_map(|(index, cell)| Some((plan.baseline_of(cell)?, index)));
     let compare = |(baseline, cell): (usize, usize)| {
         let is_supported = move |metric: &MetricReference| {
             [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
@@ -21,7 +19,7 @@ pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[C
         let supported = MetricReference::TAILS.into_iter().filter(is_supported);
         supported.filter_map(move |metric| verdict_between(summary, baseline, cell, metric, terms))
     };
-    let mut tails: Vec<Comparison> = pairs.flat_map(compare).collect();
+    let mut tails: Vec<Comparison> = plan.pairs().flat_map(compare).collect();
     control::withhold(&mut tails, plan, controls);
     tails
 }

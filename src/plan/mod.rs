@@ -184,6 +184,12 @@ impl Plan {
         self.baseline_of(cell).is_some_and(|index| self.cells[index].id == cell.id)
     }
 
+    /// Each cell that is compared, with its baseline before it: indices, in plan order.
+    pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let others = self.cells.iter().enumerate().filter(|(_, cell)| !self.is_baseline(cell));
+        others.filter_map(|(index, cell)| Some((self.baseline_of(cell)?, index)))
+    }
+
     /// Whether the cells of a group differ on this axis.
     pub fn compares(&self, axis: Axis) -> bool {
         self.baseline.as_ref().is_some_and(|baseline| baseline.axes.contains(&axis))

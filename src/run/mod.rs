@@ -70,7 +70,7 @@ pub fn execute(
     }
     events(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took: started.elapsed() });
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
-    if let Some(ended) = below_requirement(job, interrupts, events).filter(|_| !nothing_runs) {
+    if !nothing_runs && let Some(ended) = below_requirement(job, interrupts, events) {
         return Ok(ended);
     }
     let design = job.record.manifest.experiment.measure.design;
@@ -82,7 +82,25 @@ pub fn execute(
         budget: job.record.manifest.budget,
         total: schedule::runs(&job.record.manifest.plan, design),
     });
-    let numbers = if nothing_runs { Vec::new() } else { schedule::runnable_blocks(&job.record.manifest.plan, design) };
+    if !nothing_runs && measure_blocks(job, budget, before, started, interrupts, events)? == Ended::Interrupted {
+        return Ok(Ended::Interrupted);
+    }
+    blocks::give_every_run_an_outcome(job);
+    job.record.complete()?;
+    Ok(Ended::Complete)
+}
+
+/// Block after block, as long as the budget has room; `before` is what earlier sessions took of it.
+fn measure_blocks(
+    job: &mut Job,
+    budget: Option<Budget>,
+    before: Duration,
+    started: Instant,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Ended, StoreError> {
+    let design = job.record.manifest.experiment.measure.design;
+    let numbers = schedule::runnable_blocks(&job.record.manifest.plan, design);
     let total = numbers.len() as u32;
     let mut longest: Option<Duration> = None;
     for (done, number) in (0_u32..).zip(numbers) {
@@ -112,8 +130,6 @@ pub fn execute(
         let (manifest, runs) = (&job.record.manifest, job.record.runs.as_slice());
         events(&Event::BlockEnded { manifest, runs, done: done + 1, total });
     }
-    blocks::give_every_run_an_outcome(job);
-    job.record.complete()?;
     Ok(Ended::Complete)
 }
 

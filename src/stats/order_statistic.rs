@@ -1,7 +1,7 @@
 //! A quantile of a resample without drawing the resample.
 //!
 //! Input: the samples of a run, a probability, and a generator. Output: what [`super::resampling`] gives with as many
-//! draws as there are samples, in distribution, from five random numbers. The k-th smallest of n uniform numbers is
+//! draws as there are samples, in distribution, from a handful of random numbers. The k-th smallest of n uniform numbers is
 //! Beta(k, n - k + 1), the next one is the smallest of the n - k above it, and a number u stands for the sample of rank
 //! floor(n u) (Devroye 1986, Non-Uniform Random Variate Generation, I.4.3). Nothing is approximated, so a long run needs
 //! no representatives. Deliberately absent: the mean, and the draws that the reference vectors pin.

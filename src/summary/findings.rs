@@ -13,7 +13,7 @@ use crate::metric::{self, Metric};
 use crate::stats::quantile::median;
 use crate::stats::shape::OutlierCounts;
 use crate::stats::{Course, RunGroups, run_groups};
-use crate::store::StoredRun;
+use crate::store::{Arm, StoredRun};
 
 /// Largest over smallest run median from which runs are told to differ (MEASUREMENT 5).
 const FAR_APART: f64 = 1.10;
@@ -109,6 +109,22 @@ impl Findings {
     }
 }
 
+impl Findings {
+    /// With what only the rehearsal sees: it alone looks at the outputs of every input set.
+    pub(super) fn with_rehearsal(mut self, runs: &[&StoredRun]) -> Findings {
+        const NON_FINITE: &str = "W_OUTPUT_NONFINITE";
+        let is_seen = |run: &&StoredRun| run.warnings.iter().any(|code| code == NON_FINITE);
+        let (in_pilot, in_runs) = (
+            runs.iter().filter(|run| run.arm == Arm::Pilot).any(&is_seen),
+            runs.iter().filter(|run| run.arm != Arm::Pilot).any(is_seen),
+        );
+        if in_pilot && !in_runs {
+            self.codes.push(NON_FINITE.to_owned());
+        }
+        self
+    }
+}
+
 fn environment(completed: &[&StoredRun]) -> BTreeMap<String, Spread> {
     let spread = |metric: &Metric| {
         let values: Vec<f64> = completed.iter().filter_map(|run| run.metrics.get(metric.name)).copied().collect();
@@ -186,7 +202,7 @@ impl CellSummary {
 mod tests {
     use super::*;
     use crate::metric::LATENCY;
-    use crate::store::{Arm, Outcome};
+    use crate::store::Outcome;
     use crate::summary::{MetricSummary, RunCounts};
 
     fn runs(medians: &[f64], steal: f64) -> Vec<StoredRun> {
@@ -246,6 +262,21 @@ mod tests {
         assert!(shown.cells[1].metrics.is_empty() && shown.tails.is_empty());
         assert_eq!(shown.cells[1].why_invalid(), Some("outputs with NaN or infinity"), "the reason stays");
         assert_eq!(shown.cells[1].runs, all.cells[1].runs);
+    }
+
+    /// Input sets that only the rehearsal looks at are measured as well.
+    #[test]
+    fn what_the_rehearsal_finds_in_any_input_set_withholds_the_cell() {
+        let mut pilot = runs(&[1.0], 0.0).remove(0);
+        pilot.arm = Arm::Pilot;
+        let main = runs(&[1.0; 5], 0.0);
+        let found = |pilot: &StoredRun| {
+            let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
+            Findings::of(&all[1..], false).with_rehearsal(&all).codes
+        };
+        assert_eq!(found(&pilot), [""; 0]);
+        pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];
+        assert_eq!(found(&pilot), ["W_OUTPUT_NONFINITE"]);
     }
 
     #[test]

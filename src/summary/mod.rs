@@ -123,15 +123,40 @@ pub struct FailureCount {
 
 /// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
 pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
-    summarize_on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get), manifest, runs)
+    summarize_on(threads(), manifest, runs)
 }
 
 /// As [`summarize`], on so many threads.
 pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> Summary {
-    let mut by_cell: BTreeMap<CellId, Vec<&StoredRun>> = BTreeMap::new();
+    let by_cell = by_cell(runs);
+    let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
+    let summary = summarize_by_cell(threads, manifest, &by_cell);
+    let plan = &manifest.plan;
+    let tails = tails::tail_ratios(threads, plan, &summary.cells, |index| runs_of(&plan.cells[index]));
+    Summary { tails, ..summary }
+}
+
+/// As [`summarize`], without the ratios of tails: drawing their intervals takes too long between two blocks, and no
+/// verdict rests on them.
+pub fn summarize_without_tails(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    summarize_by_cell(threads(), manifest, &by_cell(runs))
+}
+
+type ByCell<'a> = BTreeMap<CellId, Vec<&'a StoredRun>>;
+
+fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
+    let mut by_cell = ByCell::new();
     for run in runs {
         by_cell.entry(run.cell).or_default().push(run);
     }
+    by_cell
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) -> Summary {
     let plan = &manifest.plan;
     let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
     let double = |index: &u32| {
@@ -144,8 +169,7 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
         }
     };
     let cells = in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main));
-    let tails = tails::tail_ratios(threads, plan, &cells, |index| runs_of(&plan.cells[index]));
-    Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails }
+    Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails: Vec::new() }
 }
 
 /// `of` each item, in order: every thread takes an equal stretch of them.
@@ -189,7 +213,7 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun], arm: Arm
             .and_then(|run| run.placement.as_ref())
             .map(|placement| placement.nodes.clone())
             .unwrap_or_default(),
-        findings: Findings::of(&completed, surroundings::exceeds_quota(manifest, cell)),
+        findings: Findings::of(&completed, surroundings::exceeds_quota(manifest, cell)).with_rehearsal(runs),
     }
 }
 

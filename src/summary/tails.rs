@@ -41,11 +41,11 @@ pub(super) fn tail_ratios<'a>(
     cells: &[CellSummary],
     runs_of: impl Fn(usize) -> &'a [&'a StoredRun] + Sync,
 ) -> Vec<TailRatio> {
-    let pairs = compared(plan);
+    let pairs: Vec<(usize, usize)> = plan.pairs().collect();
     if pairs.len() > MOST_COMPARISONS || plan.rounds > 1 {
         return Vec::new();
     }
-    let ratios = in_parallel(threads, &pairs, |(cell, baseline)| {
+    let ratios = in_parallel(threads, &pairs, |(baseline, cell)| {
         let pair = Pair { plan, cell: *cell, baseline: *baseline };
         let supported =
             |metric: &&MetricReference| [*cell, *baseline].iter().all(|index| cells[*index].supports(**metric));
@@ -57,12 +57,6 @@ pub(super) fn tail_ratios<'a>(
         wanted.into_iter().filter_map(|metric| pair.ratio(&from, &to, metric)).collect()
     });
     ratios.into_iter().flatten().collect()
-}
-
-/// Each cell that has a baseline, with it.
-fn compared(plan: &Plan) -> Vec<(usize, usize)> {
-    let others = plan.cells.iter().enumerate().filter(|(_, cell)| !plan.is_baseline(cell));
-    others.filter_map(|(index, cell)| Some((index, plan.baseline_of(cell)?))).collect()
 }
 
 /// The samples of the blocks that both cells completed, in the same order.

@@ -7,9 +7,7 @@ use crate::report::calibration::{RULES, counted, heading, sentences};
 /// The sentences, then what every rule said.
 pub fn describe(calibration: &Calibration, ui: &Ui) -> String {
     let mut text = String::from("\n");
-    for (index, sentence) in sentences(calibration).iter().enumerate() {
-        text.push_str(&ui.labelled_text(if index == 0 { "found" } else { "" }, sentence));
-    }
+    text.push_str(&ui.labelled_lines("found", sentences(calibration)));
     let widest = RULES.iter().map(|(rule, _)| rule.len()).max().unwrap_or(0);
     text.push_str(&format!("\n{:<widest$}", "called different, of the same samples"));
     for effect in &calibration.effects {

@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::report::format::{count, percent};
 use crate::spec::model::Backend;
 use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
-use crate::summary::{LEAST_RUNS, summarize};
+use crate::summary::{LEAST_RUNS, summarize_without_tails};
 
 /// Listens to the runner.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl<'a> Live<'a> {
         let count =
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
-            let summary = summarize(manifest, runs);
+            let summary = summarize_without_tails(manifest, runs);
             let judged = judge(manifest, &summary);
             let table = table::render(&manifest.plan, &summary.shown(), &judged.comparisons, self.ui.width());
             if let Some(bar) = &self.bar {

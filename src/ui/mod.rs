@@ -107,6 +107,12 @@ impl Ui {
         self.note(self.labelled_text(label, text).trim_end_matches('\n'));
     }
 
+    /// Several texts, each on lines of its own, with the label before the first.
+    pub fn labelled_lines(&self, label: &str, texts: impl IntoIterator<Item: ToString>) -> String {
+        let labels = std::iter::once(label).chain(std::iter::repeat(""));
+        labels.zip(texts).map(|(label, text)| self.labelled_text(label, &text.to_string())).collect()
+    }
+
     /// The text of [`Ui::labelled`], broken to the width, each line ended.
     pub fn labelled_text(&self, label: &str, text: &str) -> String {
         let room = self.width.saturating_sub(LABEL_WIDTH).max(20);

@@ -28,9 +28,8 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
         Some(entries) => numbers.pivot(&entries),
         None => numbers.list(),
     };
-    let notes = rows.iter().flat_map(|row: &HeadlineRow| &row.cells).flatten().filter_map(|cell| cell.note.as_ref());
     let mut caption = caption(input);
-    if notes.into_iter().any(|note| note.contains("warning")) {
+    if input.summary.cells.iter().any(|cell| warnings_beside(input, cell) > 0) {
         caption +=
             " Warnings count beside a number where a fifth of its runs or more carry them, and some cell does not.";
     }
@@ -159,13 +158,18 @@ fn sets_apart(input: &Input<'_>, summary: &CellSummary, (code, runs): (&str, Opt
     summary.severity(code) >= Severity::Warn && !is_said && !is_rare && !super::notices::is_everywhere(input, code)
 }
 
+/// How many codes tell a cell from others.
+fn warnings_beside(input: &Input<'_>, summary: &CellSummary) -> usize {
+    summary.all_codes().into_iter().filter(|code| sets_apart(input, summary, *code)).count()
+}
+
 /// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
 fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let (completed, planned) = (summary.runs.completed, input.manifest.plan.runs);
     // Before the record is complete runs are missing everywhere, and a notice says so.
     let lacks_runs = input.manifest.complete && completed < planned;
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
-    let grave = summary.all_codes().into_iter().filter(|code| sets_apart(input, summary, *code)).count();
+    let grave = warnings_beside(input, summary);
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
     let parts: Vec<String> = runs.into_iter().chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -64,6 +64,30 @@ pub enum OnnxErrorKind {
         /// What is wrong.
         detail: String,
     },
+    /// A file beside it is not there.
+    #[error("it keeps weights in `{location}`, and there is no such file beside it")]
+    ExternalDataMissing {
+        /// The path as the model has it.
+        location: String,
+    },
+    /// A file that is not below the model's folder, which nobody expects a model to read.
+    #[error("it keeps weights in `{location}`, which is outside of its folder")]
+    ExternalDataOutside {
+        /// The path as the model has it.
+        location: String,
+    },
+    /// A file beside it is cut off or another one.
+    #[error("its weights need {needed} bytes of `{location}` for the tensor `{tensor}`, which has {size}")]
+    ExternalDataShort {
+        /// The path as the model has it.
+        location: String,
+        /// Whose weights.
+        tensor: String,
+        /// How long the file must be.
+        needed: u64,
+        /// How long it is.
+        size: u64,
+    },
     /// The operating system refused.
     #[error("cannot read it: {0}")]
     Io(io::Error),
@@ -85,6 +109,15 @@ impl miette::Diagnostic for OnnxError {
             OnnxErrorKind::Empty | OnnxErrorKind::Truncated { .. } | OnnxErrorKind::Damaged { .. } => {
                 Box::new("copy, download or export the model again")
             }
+            OnnxErrorKind::ExternalDataMissing { .. } => {
+                Box::new("copy or fetch that file too; the model is not whole without it")
+            }
+            OnnxErrorKind::ExternalDataShort { .. } => {
+                Box::new("copy or fetch that file again, from where the model comes from")
+            }
+            OnnxErrorKind::ExternalDataOutside { .. } => Box::new(
+                "perfrun does not follow it, and neither does ONNX Runtime; save the model again with its weights beside it",
+            ),
             OnnxErrorKind::Io(_) => return None,
         };
         Some(help)

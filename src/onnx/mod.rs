@@ -5,7 +5,9 @@
 //! Deliberately absent: running a model, checking its graph, and inferring the shapes inside it.
 
 mod batch;
+mod build;
 mod error;
+mod file;
 mod graph;
 pub mod proto;
 mod read;
@@ -15,11 +17,15 @@ mod resolve;
 mod sample;
 mod shape_problem;
 mod signature;
+mod tensor;
+mod walk;
 mod wire;
 
 pub use batch::BatchChoice;
 pub use error::{OnnxError, OnnxErrorKind};
+pub use file::{load, save};
 pub use read::{ExternalFile, ModelHeader, read_header};
 pub use resolve::{Resolved, ResolvedTensor, resolve_inputs};
 pub use shape_problem::{FreeDimension, ShapeProblem};
 pub use signature::{Dimension, ElementType, Signature, TensorType};
+pub use tensor::TensorProblem;

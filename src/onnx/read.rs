@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::spec::near_path;
 
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
+use super::file::leaves_folder;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
 use super::wire::Fault;
@@ -126,7 +127,10 @@ fn read_contents<R: Read + Seek>(mut source: R, size: u64) -> Result<Contents, O
         None if contents.ir_version >= 3 && contents.opset_imports.is_empty() => {
             Err(OnnxErrorKind::Damaged { offset: size, detail: "no operator set is named".to_owned() })
         }
-        None => Ok(contents),
+        None => match contents.external_data.iter().find(|location| leaves_folder(location)) {
+            Some(location) => Err(OnnxErrorKind::ExternalDataOutside { location: location.clone() }),
+            None => Ok(contents),
+        },
     }
 }
 

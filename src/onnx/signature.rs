@@ -188,6 +188,11 @@ impl ElementType {
         ElementType::Other(other.to_owned())
     }
 
+    /// The standard's number for it; `None` for what has a name only.
+    pub fn code(&self) -> Option<i32> {
+        (1..=16).find(|code| ElementType::from_code(*code) == *self && !matches!(self, ElementType::Other(_)))
+    }
+
     /// Bytes of one element in memory; `None` where it has no fixed size of whole bytes, or perfrun cannot feed it.
     pub fn size_bytes(&self) -> Option<u64> {
         match self {

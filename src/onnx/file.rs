@@ -1,0 +1,241 @@
+//! A whole model from disk and back, with its weights.
+//!
+//! Input: a path. Output: a [`ModelProto`] whose tensors all hold their bytes, wherever the file keeps them; or files on
+//! disk, with the weights in one of their own where the model would pass what a protobuf may hold. Deliberately absent:
+//! judging the graph (`graph_check` does).
+//!
+//! The bytes of a weight are read once, straight into the message, so that reading takes little more memory than the
+//! model, and writing takes none beside it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+
+use protobuf::{CodedInputStream, EnumOrUnknown, Message};
+
+use super::error::{OnnxError, OnnxErrorKind};
+use super::proto::tensor_proto::DataLocation;
+use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
+use super::read::read_header;
+
+/// What a protobuf message may hold, less room for what stands around the weights.
+const LARGEST_FILE_BYTES: u64 = (1 << 31) - (1 << 20);
+
+/// Weights below this stay in the model file: shapes and scalars must be there when the graph is read.
+const LEAST_EXTERNAL_BYTES: usize = 1024;
+
+/// Where a weight may begin in a file of its own, so that it can be mapped into memory.
+const EXTERNAL_ALIGNMENT: u64 = 4096;
+
+/// Messages in messages: a graph in an attribute of a node is three levels, and `read_header` refuses more than 64 graphs.
+const DEEPEST_MESSAGE: u32 = 256;
+
+/// Reads the model at `path` with all its weights.
+///
+/// # Errors
+///
+/// As [`read_header`], and external data that is not there, too short, or outside the model's folder.
+pub fn load(path: &Path) -> Result<ModelProto, OnnxError> {
+    let fail = |kind| OnnxError { path: path.to_owned(), kind };
+    // It finds pointers, pipes, truncation and damage, and says where.
+    read_header(path)?;
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(|error| fail(OnnxErrorKind::Io(error)))?);
+    let mut input = CodedInputStream::from_buf_read(&mut file);
+    input.set_recursion_limit(DEEPEST_MESSAGE);
+    let mut model = ModelProto::new();
+    let damaged = |error: protobuf::Error| fail(OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() });
+    model.merge_from(&mut input).map_err(damaged)?;
+    drop(input);
+    take_in_external_data(&mut model, path.parent().unwrap_or(Path::new(""))).map_err(fail)?;
+    Ok(model)
+}
+
+/// Replaces references to other files by their bytes.
+fn take_in_external_data(model: &mut ModelProto, folder: &Path) -> Result<(), OnnxErrorKind> {
+    let mut files: HashMap<String, File> = HashMap::new();
+    let mut problem = None;
+    model.each_tensor_mut(&mut |tensor| {
+        if problem.is_none() && is_external(tensor) {
+            problem = take_in(tensor, folder, &mut files).err();
+        }
+    });
+    problem.map_or(Ok(()), Err)
+}
+
+fn is_external(tensor: &TensorProto) -> bool {
+    tensor.data_location.is_some_and(|location| location.enum_value() == Ok(DataLocation::EXTERNAL))
+}
+
+fn take_in(tensor: &mut TensorProto, folder: &Path, files: &mut HashMap<String, File>) -> Result<(), OnnxErrorKind> {
+    let value = |key: &str| tensor.external_data.iter().find(|entry| entry.key() == key).map(|entry| entry.value());
+    let number = |key: &str| value(key).and_then(|text| text.parse::<u64>().ok());
+    let location = value("location").unwrap_or_default().to_owned();
+    let (offset, length) = (number("offset").unwrap_or(0), number("length"));
+    let missing = || OnnxErrorKind::ExternalDataMissing { location: location.clone() };
+    if leaves_folder(&location) {
+        return Err(OnnxErrorKind::ExternalDataOutside { location });
+    }
+    if !files.contains_key(&location) {
+        files.insert(location.clone(), File::open(folder.join(&location)).map_err(|_| missing())?);
+    }
+    let file = files.get_mut(&location).ok_or_else(missing)?;
+    let size = file.metadata().map_err(OnnxErrorKind::Io)?.len();
+    let length = length.unwrap_or_else(|| size.saturating_sub(offset));
+    if offset.checked_add(length).is_none_or(|end| end > size) {
+        let tensor = tensor.name().to_owned();
+        return Err(OnnxErrorKind::ExternalDataShort { location, tensor, needed: offset.saturating_add(length), size });
+    }
+    let mut bytes = vec![0; length as usize];
+    file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(&mut bytes)).map_err(OnnxErrorKind::Io)?;
+    tensor.raw_data = Some(bytes);
+    tensor.external_data.clear();
+    tensor.data_location = None;
+    Ok(())
+}
+
+/// Whether a location is not below the model's folder, by its text: `../x`, `/x`. A link inside the folder is fine: model
+/// hubs keep the content elsewhere and link to it.
+pub(super) fn leaves_folder(location: &str) -> bool {
+    !Path::new(location).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// Writes a model to `path`, and to `<path>.data` what would not fit; returns what was written, the model first.
+///
+/// Both files appear whole, by renaming, the model last.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub fn save(model: ModelProto, path: &Path) -> io::Result<Vec<PathBuf>> {
+    save_within(model, path, LARGEST_FILE_BYTES)
+}
+
+fn save_within(mut model: ModelProto, path: &Path, largest: u64) -> io::Result<Vec<PathBuf>> {
+    let mut written = vec![path.to_owned()];
+    if model.compute_size() > largest {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(".data");
+        let data = path.with_file_name(&name);
+        move_weights_out(&mut model, &data, &name.to_string_lossy())?;
+        written.push(data);
+    }
+    whole(path, |file| model.write_to_writer(file).map_err(io::Error::other))?;
+    Ok(written)
+}
+
+/// Writes a file beside its place and renames it.
+fn whole(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder)?;
+    let mut buffered = BufWriter::with_capacity(1 << 16, file.as_file_mut());
+    write(&mut buffered)?;
+    buffered.flush()?;
+    drop(buffered);
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Those of any new file: a temporary file is its owner's only, and a cache may be shared.
+fn permissions() -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::Permissions::from_mode(0o644)
+}
+
+fn move_weights_out(model: &mut ModelProto, data: &Path, location: &str) -> io::Result<()> {
+    whole(data, |file| {
+        let mut position = 0_u64;
+        let mut problem = None;
+        model.each_tensor_mut(&mut |tensor| {
+            if problem.is_none() && tensor.raw_data.as_ref().is_some_and(|bytes| bytes.len() >= LEAST_EXTERNAL_BYTES) {
+                problem = move_out(tensor, file, &mut position, location).err();
+            }
+        });
+        problem.map_or(Ok(()), Err)
+    })
+}
+
+fn move_out(tensor: &mut TensorProto, file: &mut dyn Write, position: &mut u64, location: &str) -> io::Result<()> {
+    let offset = position.next_multiple_of(EXTERNAL_ALIGNMENT);
+    file.write_all(&vec![0; (offset - *position) as usize])?;
+    let bytes = tensor.raw_data.take().unwrap_or_default();
+    file.write_all(&bytes)?;
+    *position = offset + bytes.len() as u64;
+    let entry = |key: &str, value: String| StringStringEntryProto {
+        key: Some(key.to_owned()),
+        value: Some(value),
+        ..Default::default()
+    };
+    let (offset, length) = (offset.to_string(), bytes.len().to_string());
+    tensor.external_data =
+        vec![entry("location", location.to_owned()), entry("offset", offset), entry("length", length)];
+    tensor.data_location = Some(EnumOrUnknown::new(DataLocation::EXTERNAL));
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::onnx::sample::{external_weight, model};
+
+    fn with_weights() -> ModelProto {
+        let mut model = model();
+        let values: Vec<f32> = (0..1000).map(|value| value as f32).collect();
+        let graph = model.graph.as_mut().unwrap();
+        graph.initializer.push(TensorProto::of_floats("large", &[10, 100], &values));
+        graph.initializer.push(TensorProto::of_floats("larger", &[10, 100], &values));
+        model
+    }
+
+    #[test]
+    fn a_model_comes_back_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        let model = with_weights();
+        assert_eq!(save(model.clone(), &path).unwrap(), [path.clone()]);
+        assert_eq!(load(&path).unwrap(), model);
+    }
+
+    #[test]
+    fn weights_that_do_not_fit_go_to_a_file_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        let model = with_weights();
+        let written = save_within(model.clone(), &path, 4000).unwrap();
+        assert_eq!(written, [path.clone(), folder.path().join("model.onnx.data")]);
+        assert_eq!(written[1].metadata().unwrap().len(), 4096 + 4000);
+        assert!(path.metadata().unwrap().len() < 1000);
+        assert_eq!(load(&path).unwrap(), model);
+        std::fs::remove_file(&written[1]).unwrap();
+        let error = load(&path).unwrap_err();
+        assert_eq!(
+            error.kind.to_string(),
+            "it keeps weights in `model.onnx.data`, and there is no such file beside it"
+        );
+    }
+
+    #[test]
+    fn external_data_is_refused_outside_the_folder_and_when_too_short() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        let load_with = |weight: TensorProto| {
+            let mut model = model();
+            model.graph.as_mut().unwrap().initializer.push(weight);
+            std::fs::write(&path, model.write_to_bytes().unwrap()).unwrap();
+            load(&path).unwrap_err().kind.to_string()
+        };
+        let refused = "it keeps weights in `../w.bin`, which is outside of its folder";
+        assert_eq!(load_with(external_weight("w", "../w.bin")), refused);
+        assert!(load_with(external_weight("w", "/etc/passwd")).contains("outside"));
+        std::fs::write(folder.path().join("w.bin"), [0; 12]).unwrap();
+        let mut weight = external_weight("w", "w.bin");
+        let entry = |key: &str, value: &str| StringStringEntryProto {
+            key: Some(key.to_owned()),
+            value: Some(value.to_owned()),
+            ..Default::default()
+        };
+        weight.external_data.push(entry("length", "400"));
+        assert_eq!(load_with(weight), "its weights need 400 bytes of `w.bin` for the tensor `w`, which has 12");
+    }
+}

@@ -1,0 +1,77 @@
+//! Every tensor and graph of a model, however deep.
+//!
+//! Input: a message. Output: calls of a closure. Deliberately absent: order of execution, and what a name refers to.
+
+use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+
+impl GraphProto {
+    /// Every tensor with content: initialisers, values of sparse ones, attributes; those of inner graphs too.
+    pub fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
+        self.initializer.iter().for_each(&mut *visit);
+        for sparse in &self.sparse_initializer {
+            sparse.values.iter().chain(sparse.indices.iter()).for_each(&mut *visit);
+        }
+        self.node.iter().flat_map(|node| &node.attribute).for_each(|attribute| attribute.each_tensor(visit));
+    }
+
+    /// The same, to be changed.
+    pub fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
+        self.initializer.iter_mut().for_each(&mut *visit);
+        for sparse in &mut self.sparse_initializer {
+            sparse.values.as_mut().into_iter().chain(sparse.indices.as_mut()).for_each(&mut *visit);
+        }
+        for attribute in self.node.iter_mut().flat_map(|node| &mut node.attribute) {
+            attribute.each_tensor_mut(visit);
+        }
+    }
+}
+
+impl NodeProto {
+    /// The graphs in its attributes: branches of `If`, bodies of `Loop` and `Scan`.
+    pub fn graphs(&self) -> impl Iterator<Item = &GraphProto> {
+        self.attribute.iter().flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
+    }
+
+    /// The same, to be changed.
+    pub fn graphs_mut(&mut self) -> impl Iterator<Item = &mut GraphProto> {
+        self.attribute.iter_mut().flat_map(|attribute| attribute.g.as_mut().into_iter().chain(&mut attribute.graphs))
+    }
+}
+
+impl AttributeProto {
+    fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
+        self.t.iter().chain(&self.tensors).for_each(&mut *visit);
+        for sparse in self.sparse_tensor.iter().chain(&self.sparse_tensors) {
+            sparse.values.iter().chain(sparse.indices.iter()).for_each(&mut *visit);
+        }
+        self.g.iter().chain(&self.graphs).for_each(|graph| graph.each_tensor(visit));
+    }
+
+    fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
+        self.t.as_mut().into_iter().chain(&mut self.tensors).for_each(&mut *visit);
+        for sparse in self.sparse_tensor.as_mut().into_iter().chain(&mut self.sparse_tensors) {
+            sparse.values.as_mut().into_iter().chain(sparse.indices.as_mut()).for_each(&mut *visit);
+        }
+        for graph in self.g.as_mut().into_iter().chain(&mut self.graphs) {
+            graph.each_tensor_mut(visit);
+        }
+    }
+}
+
+impl ModelProto {
+    /// Every tensor with content, those of functions too.
+    pub fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
+        self.graph.iter().for_each(|graph| graph.each_tensor(visit));
+        let nodes = self.functions.iter().flat_map(|function| &function.node);
+        nodes.flat_map(|node| &node.attribute).for_each(|attribute| attribute.each_tensor(visit));
+    }
+
+    /// The same, to be changed.
+    pub fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
+        if let Some(graph) = self.graph.as_mut() {
+            graph.each_tensor_mut(visit);
+        }
+        let nodes = self.functions.iter_mut().flat_map(|function| &mut function.node);
+        nodes.flat_map(|node| &mut node.attribute).for_each(|attribute| attribute.each_tensor_mut(visit));
+    }
+}

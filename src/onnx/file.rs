@@ -193,7 +193,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.onnx");
         let model = with_weights();
-        assert_eq!(save(model.clone(), &path).unwrap(), [path.clone()]);
+        assert_eq!(save(model.clone(), &path).unwrap(), std::slice::from_ref(&path));
         assert_eq!(load(&path).unwrap(), model);
     }
 

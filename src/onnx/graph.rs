@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 
+use super::cost::ParameterCount;
 use super::proto::{OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
 use super::signature::{ElementType, TensorType};
 use super::wire::{Fault, Span, Value, Wire};
@@ -29,7 +30,7 @@ pub(super) struct Contents {
     pub(super) outputs: Vec<TensorType>,
     pub(super) initialisers: BTreeSet<String>,
     pub(super) operators: BTreeMap<String, u64>,
-    pub(super) parameters: u64,
+    pub(super) parameters: ParameterCount,
     pub(super) external_data: BTreeSet<String>,
 }
 
@@ -109,12 +110,8 @@ impl<R: Read + Seek> Walker<R> {
     }
 
     fn initialiser(&mut self, tensor: TensorFacts) {
-        self.count(tensor.parameters);
+        self.contents.parameters.add_initialiser(&tensor.name, tensor.parameters);
         self.contents.initialisers.insert(tensor.name);
-    }
-
-    fn count(&mut self, parameters: u64) {
-        self.contents.parameters = self.contents.parameters.saturating_add(parameters);
     }
 
     /// `GraphProto` of an attribute: only its weights matter.
@@ -128,11 +125,11 @@ impl<R: Read + Seek> Walker<R> {
                 (1, Value::Bytes(span)) => drop(self.node(span, depth)?),
                 (5, Value::Bytes(span)) => {
                     let tensor = self.tensor(span)?;
-                    self.count(tensor.parameters);
+                    self.contents.parameters.add_initialiser(&tensor.name, tensor.parameters);
                 }
                 (15, Value::Bytes(span)) => {
                     let tensor = self.sparse_tensor(span)?;
-                    self.count(tensor.parameters);
+                    self.contents.parameters.add_initialiser(&tensor.name, tensor.parameters);
                 }
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
                 _ => {}
@@ -141,8 +138,9 @@ impl<R: Read + Seek> Walker<R> {
         Ok(())
     }
 
-    /// `FunctionProto`: only its weights matter.
+    /// `FunctionProto`: only files that its tensors lie in matter, for a function has no weights of its own.
     fn function(&mut self, function: Span) -> Result<(), Fault> {
+        let parameters = std::mem::take(&mut self.contents.parameters);
         while let Some(field) = self.wire.field(function.end)? {
             match field {
                 (7, Value::Bytes(span)) => drop(self.node(span, 0)?),
@@ -150,18 +148,18 @@ impl<R: Read + Seek> Walker<R> {
                 _ => {}
             }
         }
+        self.contents.parameters = parameters;
         Ok(())
     }
 
     /// `NodeProto`; the operator's name, with its domain unless that is the standard's.
     fn node(&mut self, node: Span, depth: usize) -> Result<String, Fault> {
-        let (mut operator, mut domain, mut tensor_parameters) = (String::new(), String::new(), 0_u64);
+        let (mut operator, mut domain, mut inputs) = (String::new(), String::new(), Vec::new());
         while let Some(field) = self.wire.field(node.end)? {
             match field {
+                (1, Value::Bytes(span)) => inputs.push(self.wire.text(span)?),
                 (4, Value::Bytes(span)) => operator = self.wire.text(span)?,
-                (5, Value::Bytes(span)) => {
-                    tensor_parameters = tensor_parameters.saturating_add(self.attribute(span, depth)?);
-                }
+                (5, Value::Bytes(span)) => self.attribute(span, depth)?,
                 (7, Value::Bytes(span)) => domain = self.wire.text(span)?,
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
                 _ => {}
@@ -170,30 +168,22 @@ impl<R: Read + Seek> Walker<R> {
         if !domain.is_empty() && domain != STANDARD_DOMAIN {
             return Ok(format!("{domain}.{operator}"));
         }
-        // Tensors of other operators are settings (a fill value, a table of classes), not weights.
-        if operator == "Constant" {
-            self.count(tensor_parameters);
-        }
+        self.contents.parameters.add_node(&operator, &inputs);
         Ok(operator)
     }
 
-    /// `AttributeProto`; the floating-point elements of its own tensors.
-    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<u64, Fault> {
-        let mut parameters = 0_u64;
+    /// `AttributeProto`; its own tensors are settings (a fill value, a table of classes), not weights.
+    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<(), Fault> {
         while let Some(field) = self.wire.field(attribute.end)? {
             match field {
-                (5 | 10, Value::Bytes(span)) => {
-                    parameters = parameters.saturating_add(self.tensor(span)?.parameters);
-                }
-                (22 | 23, Value::Bytes(span)) => {
-                    parameters = parameters.saturating_add(self.sparse_tensor(span)?.parameters);
-                }
+                (5 | 10, Value::Bytes(span)) => drop(self.tensor(span)?),
+                (22 | 23, Value::Bytes(span)) => drop(self.sparse_tensor(span)?),
                 (6 | 11, Value::Bytes(span)) => self.inner_graph(span, depth + 1)?,
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
                 _ => {}
             }
         }
-        Ok(parameters)
+        Ok(())
     }
 
     /// `SparseTensorProto`; its name is that of its values, and only those that are stored count.

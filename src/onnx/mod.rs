@@ -1,14 +1,22 @@
 //! A model file as data, without ONNX Runtime.
 //!
 //! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
+//! its messages ([`proto`]), the shapes that an experiment's input point gives its inputs ([`resolve_inputs`]), whether the
+//! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), and what an inference costs ([`cost`]).
+//! Deliberately absent: running a model.
 //! its messages ([`proto`]), and the shapes that an experiment's input point gives its inputs ([`resolve_inputs`]).
+//! [`zoo`] makes well-known networks without any file.
 //! Deliberately absent: running a model, checking its graph, and inferring the shapes inside it.
 
 mod batch;
 mod build;
+pub mod cost;
 mod error;
 mod file;
 mod graph;
+mod graph_check;
+pub mod infer;
+pub mod operators;
 pub mod proto;
 mod read;
 mod resolve;
@@ -24,6 +32,7 @@ mod wire;
 pub use batch::BatchChoice;
 pub use error::{OnnxError, OnnxErrorKind};
 pub use file::{load, save};
+pub use graph_check::{GraphProblem, check_graph};
 pub use read::{ExternalFile, ModelHeader, read_header};
 pub use resolve::{Resolved, ResolvedTensor, resolve_inputs};
 pub use shape_problem::{FreeDimension, ShapeProblem};

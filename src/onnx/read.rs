@@ -37,7 +37,7 @@ pub struct ModelHeader {
     /// Nodes of the main graph by operator, operators of other domains written `domain.Operator`; a call of a function
     /// that the file defines counts once.
     pub operators: BTreeMap<String, u64>,
-    /// Elements of all floating-point weights (initialisers and `Constant` nodes, subgraphs and functions too).
+    /// Elements of all floating-point initialisers, without the state of batch normalisations: see [`super::cost::parameters`].
     pub parameters: u64,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
@@ -151,7 +151,7 @@ fn header(contents: Contents, folder: &Path, file_bytes: u64) -> ModelHeader {
         opset_imports: contents.opset_imports,
         graph_name: contents.graph_name,
         operators: contents.operators,
-        parameters: contents.parameters,
+        parameters: contents.parameters.total(),
         file_bytes,
         external_files: contents.external_data.into_iter().map(external).collect(),
     }
@@ -166,7 +166,8 @@ mod tests {
     use protobuf::Message;
 
     use super::*;
-    use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, TensorProto};
+    use crate::onnx::cost::parameters;
+    use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
     use crate::onnx::sample::{external_weight, model, node};
 
     fn read_bytes(bytes: &[u8]) -> Result<Contents, OnnxErrorKind> {
@@ -192,8 +193,8 @@ mod tests {
         let operators = [("Constant", 1), ("ConstantOfShape", 1), ("If", 2), ("com.microsoft.FusedConv", 1)];
         assert_eq!(header.operators, operators.map(|(name, count)| (name.to_owned(), count)).into());
         assert_eq!(header.node_count(), 5);
-        // w 2x3, sparse 5, Constant 4, branch 3, function 9; neither the int64 shape nor the fill value.
-        assert_eq!(header.parameters, 6 + 5 + 4 + 3 + 9);
+        // w 2x3, sparse 5, branch 3; neither `Constant` nodes, nor the int64 shape, nor the fill value.
+        assert_eq!(header.parameters, 6 + 5 + 3);
         assert_eq!(header.total_bytes(), Some(header.file_bytes));
     }
 
@@ -213,7 +214,27 @@ mod tests {
         assert_eq!(found, [("absent.bin", None), ("weights.bin", Some(12))]);
         assert_eq!(header.external_files[1].path, folder.path().join("weights.bin"));
         assert_eq!(header.total_bytes(), None);
-        assert_eq!(header.parameters, 6 + 5 + 3 + 9 + 3_000_000);
+        assert_eq!(header.parameters, 6 + 5 + 3 + 2_000_000);
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_whole_model_without_the_state_of_batch_normalisations() {
+        let mut model = model();
+        let inputs = ["x", "scale", "bias", "mean", "variance"];
+        let normalize = NodeProto::of("BatchNormalization", "", &inputs, &["y"], vec![]);
+        let graph = model.graph.as_mut().unwrap();
+        graph.initializer.extend(inputs[1..].iter().map(|name| TensorProto::of_floats(name, &[10], &[1.0; 10])));
+        graph.node.push(normalize.clone());
+        // The same in a branch, where the names are those of its own.
+        let branch = graph.node[1].attribute[0].g.as_mut().unwrap();
+        branch.initializer.push(TensorProto::of_floats("mean", &[10], &[1.0; 10]));
+        branch.node.push(normalize);
+        // A function has none.
+        let body = model.functions[0].node[0].attribute[0].clone();
+        let branch = GraphProto { initializer: body.t.iter().cloned().collect(), ..Default::default() };
+        model.functions[0].node[0].attribute.push(AttributeProto::of_graph("then_branch", branch));
+        assert_eq!(read_model(&model).parameters, 6 + 5 + 3 + 20);
+        assert_eq!(parameters(&model), 6 + 5 + 3 + 20);
     }
 
     #[test]
@@ -227,7 +248,7 @@ mod tests {
         let tensor = [0x0a, 2, 3, 5, 0x10, 1];
         let graph = [&[0x2a, 6], &tensor[..], &[0x2a, 15, 0x08], &[0xff; 9], &[0x01, 0x08, 4, 0x10, 1]].concat();
         let bytes = [&[0x08, 8, 0x3a, graph.len() as u8], &graph[..], &[0x42, 2, 0x10, 17]].concat();
-        assert_eq!(read_bytes(&bytes).unwrap().parameters, 15);
+        assert_eq!(read_bytes(&bytes).unwrap().parameters.total(), 15);
     }
 
     #[test]

@@ -92,10 +92,38 @@ pub(super) fn model() -> ModelProto {
     }
 }
 
-/// `x[N,3,?,224] ids[batch,sequence]`: inputs of `float32`.
+/// Messages of what [`tensors`] reads.
+pub(super) fn value_infos(text: &str) -> Vec<ValueInfoProto> {
+    let info = |tensor: &TensorType| ValueInfoProto::of_tensor(&tensor.name, &tensor.element, tensor.shape.as_deref());
+    tensors(text).iter().map(info).collect()
+}
+
+/// A model of these inputs, outputs, weights and nodes.
+pub(super) fn model_of(
+    opset: i64,
+    inputs: &str,
+    outputs: &str,
+    weights: Vec<TensorProto>,
+    nodes: Vec<NodeProto>,
+) -> ModelProto {
+    let graph = GraphProto {
+        node: nodes,
+        initializer: weights,
+        input: value_infos(inputs),
+        output: value_infos(outputs),
+        ..Default::default()
+    };
+    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+    model.import("", opset);
+    model
+}
+
+/// `x[N,3,?,224] ids:int64[batch,sequence]`: inputs, of float32 where nothing is said.
 pub(super) fn tensors(text: &str) -> Vec<TensorType> {
     let tensor = |word: &str| {
         let (name, shape) = word.trim_end_matches(']').split_once('[').unwrap();
+        let (name, element) = name.split_once(':').unwrap_or((name, "float32"));
+        let element = (1..=16).map(ElementType::from_code).find(|known| known.name() == element).unwrap();
         let dimension = |text: &str| match text.parse() {
             Ok(size) => Dimension::Fixed(size),
             Err(_) if text == "?" => Dimension::Unknown,
@@ -106,7 +134,7 @@ pub(super) fn tensors(text: &str) -> Vec<TensorType> {
             "" => Some(vec![]),
             dimensions => Some(dimensions.split(',').map(dimension).collect()),
         };
-        TensorType { name: name.to_owned(), element: ElementType::Float32, shape }
+        TensorType { name: name.to_owned(), element, shape }
     };
     text.split_whitespace().map(tensor).collect()
 }

@@ -90,10 +90,9 @@ impl TensorProto {
     /// Another element type, or content that does not fit the shape.
     pub fn floats(&self) -> Result<Vec<f32>, TensorProblem> {
         match self.element() {
-            ElementType::Float32 => self.numbers(
-                |tensor| tensor.float_data.iter().copied().collect(),
-                |bytes: [u8; 4]| f32::from_le_bytes(bytes),
-            ),
+            ElementType::Float32 => {
+                self.numbers(|tensor| tensor.float_data.clone(), |bytes: [u8; 4]| f32::from_le_bytes(bytes))
+            }
             ElementType::Float64 => self.numbers(
                 |tensor| tensor.double_data.iter().map(|value| *value as f32).collect(),
                 |bytes: [u8; 8]| f64::from_le_bytes(bytes) as f32,

@@ -1,0 +1,105 @@
+//! Which rule an operator has.
+//!
+//! Input: a node. Output: its outputs by its rule. Deliberately absent: nodes with graphs (`control`), and rules for
+//! sequences, optional values, texts, Fourier transforms and training, whose outputs nothing is known of.
+
+use super::site::{Outputs, Rule, Site};
+use super::{constant, convolution, create, elementwise, layout, matrix, microsoft, normalize};
+use super::{recurrent, reduce, resize, select, slice};
+
+/// What the node's rule gives; `None` where it has none, or knows nothing.
+pub(super) fn outputs(site: &Site<'_>) -> Outputs {
+    let operator = site.node.op_type();
+    let rule = match site.node.domain() {
+        "" | "ai.onnx" => standard(operator),
+        "com.microsoft" => microsoft::rule(operator).or_else(|| standard(operator)),
+        _ => None,
+    };
+    rule?(site)
+}
+
+/// The rule of one of the standard's operators.
+fn standard(operator: &str) -> Option<Rule> {
+    let rule: Rule = match operator {
+        "Conv" | "ConvInteger" | "DeformConv" | "QLinearConv" => convolution::convolve,
+        "ConvTranspose" => convolution::transpose,
+        "MaxPool" | "AveragePool" | "LpPool" => convolution::pool,
+        "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => convolution::global_pool,
+        "MaxUnpool" => convolution::unpool,
+        "MaxRoiPool" | "RoiAlign" => convolution::pool_regions,
+        "Col2Im" => convolution::column_to_image,
+        "GridSample" => convolution::sample_grid,
+        "AffineGrid" => convolution::affine_grid,
+        "Gemm" => matrix::gemm,
+        "MatMul" | "MatMulInteger" => matrix::multiply_first_two,
+        "QLinearMatMul" => matrix::multiply_quantized,
+        "Einsum" => matrix::einsum,
+        "Attention" => matrix::attention,
+        "LSTM" | "GRU" | "RNN" => recurrent::recurrent,
+        "ArgMax" | "ArgMin" => reduce::arg,
+        "TopK" => reduce::top,
+        "Resize" => resize::resize,
+        "Upsample" => resize::upsample,
+        "Reshape" => layout::reshape,
+        "Flatten" => layout::flatten,
+        "Transpose" => layout::transpose,
+        "Squeeze" => layout::squeeze,
+        "Unsqueeze" => layout::unsqueeze,
+        "Expand" => layout::expand,
+        "Tile" => layout::tile,
+        "DepthToSpace" => layout::depth_to_space,
+        "SpaceToDepth" => layout::space_to_depth,
+        "Concat" => select::concat,
+        "Split" => slice::split,
+        "Slice" => slice::slice,
+        "Pad" => slice::pad,
+        "CenterCropPad" => slice::center_crop_pad,
+        "Gather" => select::gather,
+        "GatherElements" => select::gather_elements,
+        "GatherND" => select::gather_nd,
+        "Compress" => select::compress,
+        "OneHot" => select::one_hot,
+        "NonZero" => select::non_zero,
+        "NonMaxSuppression" => select::non_max_suppression,
+        "Unique" => select::unique,
+        "Constant" => constant::constant,
+        "ConstantOfShape" => constant::constant_of_shape,
+        "Shape" => create::shape,
+        "Size" => create::size,
+        "Range" => create::range,
+        "RandomNormal" | "RandomUniform" => create::random,
+        "Multinomial" => create::multinomial,
+        "HannWindow" | "HammingWindow" | "BlackmanWindow" => create::window,
+        "BatchNormalization" => normalize::batch,
+        "LayerNormalization" | "RMSNormalization" | "SimplifiedLayerNormalization" => normalize::layer,
+        "DynamicQuantizeLinear" => normalize::quantize_dynamically,
+        "Dropout" => elementwise::dropout,
+        "SoftmaxCrossEntropyLoss" | "NegativeLogLikelihoodLoss" => reduce::loss,
+        _ if operator.starts_with("Reduce") => reduce::reduce,
+        _ if STRETCHING.binary_search(&operator).is_ok() => elementwise::stretch,
+        _ if KEEPING.binary_search(&operator).is_ok() => elementwise::keep,
+        _ => return None,
+    };
+    Some(rule)
+}
+
+/// Operators that stretch their inputs to one shape, sorted.
+#[rustfmt::skip]
+const STRETCHING: [&str; 25] = [
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "StringConcat", "Sub", "Sum",
+    "Where", "Xor",
+];
+
+/// Operators whose output has the shape of their first input, sorted.
+#[rustfmt::skip]
+const KEEPING: [&str; 71] = [
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Bernoulli", "BitCast", "BitwiseNot", "Cast",
+    "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh", "CumProd", "CumSum", "DequantizeLinear", "Elu", "Erf", "Exp",
+    "EyeLike", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
+    "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
+    "MeanVarianceNormalization", "Mish", "Neg", "Not", "QuantizeLinear", "RandomNormalLike", "RandomUniformLike",
+    "Reciprocal", "RegexFullMatch", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "Scatter",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
+    "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "TensorScatter", "ThresholdedRelu", "Trilu",
+];

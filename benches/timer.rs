@@ -11,7 +11,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use perfrun::backend::{Backend, Failure, OutputTensor, Placement};
+use perfrun::array::Array;
+use perfrun::backend::{Backend, Failure, Placement};
 use perfrun::clock::{Clock, HostClock};
 use perfrun::measure::Samples;
 use perfrun::measure::batching::iterations_per_sample;
@@ -64,7 +65,7 @@ impl Backend for Loop {
         Ok(())
     }
 
-    fn outputs(&mut self) -> Result<Vec<OutputTensor>, Failure> {
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
         Ok(Vec::new())
     }
 

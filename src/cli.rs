@@ -1,8 +1,10 @@
 //! The command line: what may be typed, and its help.
 
 mod judge;
+mod models;
 
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
+pub use models::{ConvertArgs, InspectArgs, ZooAction, ZooArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,6 +54,10 @@ pub enum Command {
     Stat(StatArgs),
     /// Show what a model file wants and gives: inputs, outputs, producer, opset, size.
     Inspect(InspectArgs),
+    /// Convert a model to another precision, as a variant of an experiment does.
+    Convert(ConvertArgs),
+    /// List the networks that perfrun makes, or write one to a file.
+    Zoo(ZooArgs),
     /// Write a commented specification for these models.
     Init(InitArgs),
     /// Print a JSON Schema.
@@ -203,17 +209,6 @@ pub struct ReportArgs {
     /// Open the HTML report in the end.
     #[arg(long)]
     pub open: bool,
-}
-
-/// Arguments of `inspect`.
-#[derive(Clone, Debug, Args)]
-pub struct InspectArgs {
-    /// Model files, or folders of them.
-    #[arg(value_name = "MODEL", required = true)]
-    pub models: Vec<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Arguments of `init`.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
+use crate::models::ObtainError;
 use crate::onnx::OnnxError;
 use crate::plan::PlanError;
 use crate::report::{ReportError, TemplateError};
@@ -52,6 +53,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Onnx(#[from] OnnxError),
+    /// A model that is made or fetched.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Obtain(#[from] ObtainError),
     /// A file of numbers.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::onnx::precision::ConversionReport;
 use crate::plan::Plan;
-use crate::spec::model::Grade;
+use crate::spec::model::{Grade, Precision};
 use crate::store::{BudgetUsed, Manifest, StoredRun};
 
 /// Something happened. Borrowed data belongs to the runner.
@@ -15,6 +16,26 @@ pub enum Event<'a> {
         manifest: &'a Manifest,
         /// Runs that an earlier session finished.
         already_done: usize,
+    },
+    /// A model is being converted.
+    Converting {
+        /// Its name.
+        model: &'a str,
+        /// To what.
+        precision: Precision,
+    },
+    /// A model is there in another precision.
+    Converted {
+        /// Its name.
+        model: &'a str,
+        /// In which.
+        precision: Precision,
+        /// What was converted and what was left.
+        report: &'a ConversionReport,
+        /// It was in the cache.
+        was_cached: bool,
+        /// How long it took.
+        took: Duration,
     },
     /// The rehearsal has run one cell.
     Rehearsed {

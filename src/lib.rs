@@ -29,9 +29,15 @@ pub mod explain;
 
 pub mod onnx;
 
+pub mod array;
+
+pub mod fidelity;
+
 pub mod plan;
 
 pub mod runtime;
+
+pub mod models;
 
 pub mod probe;
 

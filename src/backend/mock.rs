@@ -8,7 +8,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::request::MockRequest;
-use super::{Backend, Failure, FailureKind, OutputTensor, Placement};
+use super::{Backend, Failure, FailureKind, Placement};
+use crate::array::Array;
 use crate::clock::{Clock, ClockQuality};
 use crate::onnx::ElementType;
 use crate::probe::Usage;
@@ -131,9 +132,12 @@ impl Backend for MockBackend {
         Ok(())
     }
 
-    fn outputs(&mut self) -> Result<Vec<OutputTensor>, Failure> {
-        let bytes = 1.0_f32.to_le_bytes().to_vec();
-        Ok(vec![OutputTensor { name: "output".to_owned(), element: ElementType::Float32, shape: vec![1], bytes }])
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
+        // Scores of ten classes for eight items, the same in every run; what differs does so in every run alike.
+        let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(1), Xoshiro256PlusPlus::seed_from_u64(2));
+        let mut score = || (scores.normal() * (1.0 + self.request.differ * error.normal())) as f32;
+        let bytes = (0..80).flat_map(|_| score().to_le_bytes()).collect();
+        Ok(vec![Array { name: "output".to_owned(), element: ElementType::Float32, shape: vec![8, 10], bytes }])
     }
 
     fn placement(&self) -> Placement {

@@ -13,7 +13,7 @@ pub mod slowed;
 pub use failure::{Failure, FailureKind};
 pub use request::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
 
-use crate::onnx::ElementType;
+use crate::array::Array;
 use crate::probe::Usage;
 use crate::spec::model::MockStep;
 
@@ -54,7 +54,7 @@ pub trait Backend {
     /// # Errors
     ///
     /// Outputs that are no tensors, and what the runtime reports.
-    fn outputs(&mut self) -> Result<Vec<OutputTensor>, Failure>;
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure>;
 
     /// What executes the model and where each node went.
     fn placement(&self) -> Placement;
@@ -63,19 +63,6 @@ pub trait Backend {
     fn usage(&self) -> Usage {
         crate::probe::usage()
     }
-}
-
-/// One output, copied out of the runtime.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutputTensor {
-    /// Name in the model.
-    pub name: String,
-    /// Element type.
-    pub element: ElementType,
-    /// Shape.
-    pub shape: Vec<u64>,
-    /// Elements in row-major order, little-endian.
-    pub bytes: Vec<u8>,
 }
 
 /// What the backend says about itself after loading.

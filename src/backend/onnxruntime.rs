@@ -19,7 +19,8 @@ use ort::value::{DynTensor, TensorElementType, ValueType};
 
 use super::failure::classify;
 use super::inputs::{fill, sets_within_limit, tensor_bytes};
-use super::{Backend, CellRequest, Failure, FailureKind, OnnxruntimeRequest, OutputTensor, Placement, TensorRequest};
+use super::{Backend, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, TensorRequest};
+use crate::array::Array;
 use crate::onnx::ElementType;
 use crate::spec::model::GraphOptimization;
 
@@ -209,7 +210,7 @@ impl Backend for OnnxRuntime {
         Ok(())
     }
 
-    fn outputs(&mut self) -> Result<Vec<OutputTensor>, Failure> {
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
         if !self.outputs.is_empty() {
             return self.outputs.iter().map(|(name, value)| copy_out(name, value)).collect();
         }
@@ -278,7 +279,7 @@ fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: usize) -> Res
     Ok(value)
 }
 
-fn copy_out(name: &str, value: &DynTensor) -> Result<OutputTensor, Failure> {
+fn copy_out(name: &str, value: &DynTensor) -> Result<Array, Failure> {
     let element = element_of(*value.data_type());
     let shape: Vec<u64> = value.shape().iter().map(|length| (*length).max(0) as u64).collect();
     let size = element.size_bytes().ok_or_else(|| {
@@ -291,7 +292,7 @@ fn copy_out(name: &str, value: &DynTensor) -> Result<OutputTensor, Failure> {
         // SAFETY: the tensor lives on the CPU, and its shape and element type are those that the runtime reports for it.
         unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), length) }.to_vec()
     };
-    Ok(OutputTensor { name: name.to_owned(), element, shape, bytes })
+    Ok(Array { name: name.to_owned(), element, shape, bytes })
 }
 
 /// Nodes of the optimised graph by the provider that took them; empty where the runtime does not say.

@@ -69,6 +69,9 @@ pub struct MockRequest {
     pub script: Mock,
     /// Factor on the script's median.
     pub scale: f64,
+    /// Relative standard deviation by which outputs differ from other variants'.
+    #[serde(default)]
+    pub differ: f64,
     /// A failure to play in this run.
     pub fail: Option<MockFailure>,
     /// Seed of this run.

@@ -3,7 +3,8 @@
 //! What was just done is followed, inside the timed region, by work that keeps a processor busy for a share of its
 //! duration; nothing sleeps. So the true effect is known, and a method can be asked whether it finds it.
 
-use super::{Backend, Failure, OutputTensor, Placement};
+use super::{Backend, Failure, Placement};
+use crate::array::Array;
 use crate::clock::{Clock, HostClock};
 use crate::probe::Usage;
 use crate::spec::model::MockStep;
@@ -59,7 +60,7 @@ impl Backend for Slowed {
         Ok(())
     }
 
-    fn outputs(&mut self) -> Result<Vec<OutputTensor>, Failure> {
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
         self.inner.outputs()
     }
 

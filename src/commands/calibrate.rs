@@ -24,7 +24,8 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
     check_effects(arguments)?;
     let overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
-    let loaded = specs::load(&arguments.spec, &overrides)?;
+    let mut loaded = specs::load(&arguments.spec, &overrides)?;
+    specs::obtain(&mut loaded.experiment, ui)?;
     ui.warnings(&loaded.warnings);
     check_fit(&loaded, arguments, ui)?;
     let place = Place::of(&arguments.spec)?;

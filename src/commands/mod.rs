@@ -1,6 +1,7 @@
 //! One file per verb: from arguments to an exit code.
 
 mod calibrate;
+mod convert;
 mod doctor;
 mod explain;
 mod init;
@@ -13,6 +14,7 @@ mod runtime;
 mod specs;
 mod stat;
 mod validate;
+mod zoo;
 
 use crate::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
 use crate::error::{Error, ExitCode};
@@ -32,6 +34,8 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Report(arguments) => report::run(&arguments, ui),
         Command::Stat(arguments) => stat::run(&arguments, ui),
         Command::Inspect(arguments) => inspect::run(&arguments, ui),
+        Command::Convert(arguments) => convert::run(&arguments, ui),
+        Command::Zoo(arguments) => zoo::run(&arguments, ui),
         Command::Init(arguments) => init::run(&arguments, ui),
         Command::Schema(SchemaArgs { name }) => print(ui, &schema(name)),
         Command::Runtime(arguments) => runtime::run(&arguments, ui),

@@ -17,7 +17,8 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         (None, Some(spec)) => spec,
         (None, None) => return Err(Error::refused("there is no specification", "name one, or a record with --pilot")),
     };
-    let loaded = specs::load(spec, &arguments.overrides)?;
+    let mut loaded = specs::load(spec, &arguments.overrides)?;
+    specs::obtain(&mut loaded.experiment, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::select(&mut prepared.plan, &loaded, arguments.overrides.only.as_deref())?;

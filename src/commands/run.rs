@@ -41,7 +41,8 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         .collect::<Result<Vec<(&Path, Loaded)>, Error>>()?;
     check_names(&loaded)?;
     let mut code = ExitCode::Done;
-    for (path, loaded) in loaded {
+    for (path, mut loaded) in loaded {
+        specs::obtain(&mut loaded.experiment, ui)?;
         ui.warnings(&loaded.warnings);
         code = code.worst(one(path, &loaded, arguments, &interrupts, ui)?);
         if code == ExitCode::Interrupted {

@@ -6,9 +6,11 @@ use walkdir::WalkDir;
 
 use crate::cli::Overrides;
 use crate::error::Error;
+use crate::models::{self, Progress};
 use crate::plan::{self, CompiledSelector, Plan, Skip, is_idle};
 use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
+use crate::runtime;
 use crate::spec::model::{Design, Experiment};
 use crate::spec::{self, Loaded, Vocabulary};
 use crate::ui::Ui;
@@ -64,6 +66,19 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
         spec::quick(&mut loaded.experiment);
     }
     Ok(loaded)
+}
+
+/// Gives every model that is made or fetched its file.
+///
+/// # Errors
+///
+/// A model that cannot be had.
+pub(super) fn obtain(experiment: &mut Experiment, ui: &Ui) -> Result<(), Error> {
+    let mut tell = |progress: Progress<'_>| match progress {
+        Progress::Making(network) => ui.labelled("making", network),
+        Progress::Fetching(url) => ui.labelled("fetching", url),
+    };
+    Ok(models::obtain(experiment, &runtime::cache_folder(), &mut tell)?)
 }
 
 /// Marks what `--only` leaves out as skipped, so that the order of the rest stays as it is.

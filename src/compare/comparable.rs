@@ -27,6 +27,8 @@ pub enum Unfit {
     TooFewRuns(u32),
     /// It cannot be judged.
     Withheld(Withheld),
+    /// Its outputs are not those of the reference.
+    OutputsDiffer,
     /// It has no value of the metric.
     NoValue,
     /// The samples of a run do not support the percentile.
@@ -117,6 +119,8 @@ pub(super) fn unfit(
         Some(Unfit::Withheld(reason))
     } else if is_discredited(plan, controls, index) {
         Some(Unfit::Withheld(Withheld::ControlFailed))
+    } else if summary.outputs_differ() {
+        Some(Unfit::OutputsDiffer)
     } else if (completed as usize) < LEAST_RUNS {
         Some(Unfit::TooFewRuns(completed))
     } else if summary.estimate_of(metric).is_none() {

@@ -103,7 +103,7 @@ mod tests {
             warmup_time: Nanos(1),
             load: Nanos(0),
         };
-        MockBackend::new(MockRequest { script, scale: 1.0, fail: None, seed: 1 }, clock.clone())
+        MockBackend::new(MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 }, clock.clone())
     }
 
     #[test]

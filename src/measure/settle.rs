@@ -48,7 +48,7 @@ mod tests {
         let none = Ratio(0.0);
         let (run_sd, noise, ar1, warmup_excess) = (none, none, none, none);
         let script = Mock { median, run_sd, noise, ar1, warmup_excess, warmup_time: Nanos(0), load: Nanos(0) };
-        let request = MockRequest { script, scale: 1.0, fail: None, seed: 1 };
+        let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
         let mut backend = MockBackend::new(request, clock.clone());
         let mut sampler = Sampler::new(&mut backend, &clock, 0);
         settle(&mut sampler, median.0, 1).expect("a script without failures").len()

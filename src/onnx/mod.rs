@@ -17,6 +17,7 @@ mod graph;
 mod graph_check;
 pub mod infer;
 pub mod operators;
+pub mod precision;
 pub mod proto;
 mod read;
 mod resolve;
@@ -28,6 +29,7 @@ mod signature;
 mod tensor;
 mod walk;
 mod wire;
+pub mod zoo;
 
 pub use batch::BatchChoice;
 pub use error::{OnnxError, OnnxErrorKind};

@@ -39,6 +39,8 @@ impl Results {
         for skip in &mut manifest.plan.skips {
             skip.reason = without_home(&skip.reason);
         }
+        // The summary has it, cell by cell.
+        manifest.fidelity.clear();
         let mut summary = input.summary.clone();
         for failure in summary.cells.iter_mut().flat_map(|cell| &mut cell.failures) {
             failure.failure.message = without_home(&failure.failure.message);

@@ -89,7 +89,7 @@ fn one_run(
             events(&Event::Interrupted);
         }
     };
-    let worker = match job.changed_model(cell) {
+    let worker = match job.unusable_model(cell) {
         Some(failure) => WorkerRun { failure: Some(failure), ..WorkerRun::default() },
         None => crate::worker::run(&launch, &plan, interrupts, &mut listen).ok()?,
     };

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::Job;
 use super::job::Stamp;
 use super::prepare::{PrepareError, Prepared, prepare};
-use super::provenance::{describe_library, describe_model, hash_files, hex, model_files, session};
+use super::provenance::{describe_library, describe_model, hash_files, model_files, session};
 use crate::host::{self, Host};
 use crate::kernel::Kernel;
+use crate::models::digest;
 use crate::onnx::ModelHeader;
 use crate::plan;
 use crate::revision;
@@ -65,6 +64,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         .collect::<Result<Vec<_>, PrepareError>>()?;
     let runtime = library.map(describe_library).transpose()?;
     let mut read_files: Vec<PathBuf> = models.iter().flatten().cloned().collect();
+    read_files.extend(experiment.models.iter().flat_map(|model| model.files.values().cloned()));
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
@@ -84,7 +84,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         spec: SpecSource {
             path: place.relative(spec_path),
             text: spec.text.clone(),
-            sha256: hex(&Sha256::digest(spec.canonical.to_string().as_bytes())),
+            sha256: digest::of_text(&spec.canonical.to_string()),
             overrides: overrides.to_vec(),
         },
         experiment: relative_paths(experiment, place),
@@ -97,6 +97,8 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         core_sets: prepared.core_sets,
         host,
         models: files,
+        variant_files: Vec::new(),
+        fidelity: Vec::new(),
         runtime,
         iterations: Vec::new(),
         others_cpus,
@@ -107,11 +109,12 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         complete: false,
     };
     manifest.write(&folder)?;
-    LocalPaths { models: models.clone() }.write(&folder)?;
+    let own_files: Vec<BTreeMap<String, PathBuf>> = experiment.models.iter().map(|model| model.files.clone()).collect();
+    LocalPaths { models: models.clone(), own_files: own_files.clone() }.write(&folder)?;
     let record = Record { folder, manifest, runs: Vec::new() };
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    Ok(Job::new(record, prepared.shapes, library, models, stamps, executable))
+    Ok(Job::new(record, prepared.shapes, library, models, stamps, own_files, executable))
 }
 
 /// Takes up an unfinished record in a new session.
@@ -126,7 +129,7 @@ pub fn resume(
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
     let mut experiment = record.manifest.experiment.clone();
-    let models = LocalPaths::read(&record.folder)?.models;
+    let LocalPaths { models, own_files } = LocalPaths::read(&record.folder)?;
     for (model, path) in experiment.models.iter_mut().zip(&models) {
         model.path.clone_from(path);
     }
@@ -141,7 +144,7 @@ pub fn resume(
     record.manifest.write(&record.folder)?;
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    Ok(Job::new(record, prepared.shapes, library, models, stamps, executable))
+    Ok(Job::new(record, prepared.shapes, library, models, stamps, own_files, executable))
 }
 
 /// What a resumed record must find as it was.
@@ -194,6 +197,7 @@ fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
     let mut experiment = experiment.clone();
     for model in &mut experiment.models {
         model.path = model.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
+        model.files.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
     }
     experiment
 }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::backend::request::MockRequest;
 use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
-use crate::onnx::Resolved;
+use crate::onnx::precision::ProviderClass;
+use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
 use crate::quantity::Nanos;
 use crate::spec::model::{Backend, Cache, GraphOptimization, InputPoint, Variant};
@@ -28,6 +29,10 @@ pub struct Job {
     pub models: Vec<Option<PathBuf>>,
     /// What the model files looked like when they were hashed, by index on the models axis.
     pub stamps: Vec<Option<Stamp>>,
+    /// The user's own files for variants, absolute, by index on the models axis.
+    pub own_files: Vec<BTreeMap<String, PathBuf>>,
+    /// The files of variants that are not run with the model's own, or why there is none; from the rehearsal on.
+    pub variant_files: BTreeMap<VariantKey, Result<VariantModel, String>>,
     /// The perfrun executable.
     pub executable: PathBuf,
     /// Standard deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
@@ -59,6 +64,28 @@ impl Index {
             self.failures.entry(run.cell).or_default().push((run.arm, failure.kind));
         }
     }
+}
+
+/// Which variant of which model, for which kind of device: what has a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VariantKey {
+    /// Index on the models axis.
+    pub model: u32,
+    /// Index on the variants axis.
+    pub variant: u32,
+    /// The kind of device.
+    pub provider: ProviderClass,
+}
+
+/// The file of a variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariantModel {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it looked like when it was hashed.
+    pub stamp: Stamp,
+    /// Its inputs, whose element types may differ from the model's.
+    pub inputs: Vec<TensorType>,
 }
 
 /// What changes when files are replaced or written: cheap enough to look at before every run.
@@ -94,13 +121,26 @@ impl Job {
         library: Option<PathBuf>,
         models: Vec<Option<PathBuf>>,
         stamps: Vec<Option<Stamp>>,
+        own_files: Vec<BTreeMap<String, PathBuf>>,
         executable: PathBuf,
     ) -> Self {
         let mut index = Index::default();
         for (position, run) in record.runs.iter().enumerate() {
             index.add(position, run);
         }
-        Job { record, shapes, library, models, stamps, executable, spread: None, deadline: None, index }
+        Job {
+            record,
+            shapes,
+            library,
+            models,
+            stamps,
+            own_files,
+            variant_files: BTreeMap::new(),
+            executable,
+            spread: None,
+            deadline: None,
+            index,
+        }
     }
 
     /// Adds a run that has its outcome.
@@ -109,12 +149,36 @@ impl Job {
         self.record.runs.push(run);
     }
 
-    /// Why a run of this cell would not measure what the record says: its model is no longer the file that was hashed.
-    pub fn changed_model(&self, cell: &Cell) -> Option<Failure> {
-        let stamp = self.stamps.get(cell.model as usize)?.as_ref()?;
-        let name = self.record.manifest.plan.coordinates(cell).model;
-        let text = format!("the file of model `{name}` has changed since the record began");
-        (!stamp.is_current()).then(|| Failure::new(FailureKind::Model, text))
+    /// Why a run of this cell cannot measure what the record says: its variant has no file, or its file is no longer the
+    /// one that was hashed.
+    pub fn unusable_model(&self, cell: &Cell) -> Option<Failure> {
+        let coordinates = self.record.manifest.plan.coordinates(cell);
+        let failure = |text: String| Some(Failure::new(FailureKind::Model, text));
+        let stamp = match self.variant_files.get(&self.variant_key(cell)) {
+            Some(Err(problem)) => {
+                return failure(format!("model `{}` as `{}`: {problem}", coordinates.model, coordinates.variant));
+            }
+            Some(Ok(file)) => &file.stamp,
+            None => self.stamps.get(cell.model as usize)?.as_ref()?,
+        };
+        if stamp.is_current() {
+            return None;
+        }
+        failure(format!("the file of model `{}` has changed since the record began", coordinates.model))
+    }
+
+    /// Which variant of which model a cell is, for which kind of device.
+    pub fn variant_key(&self, cell: &Cell) -> VariantKey {
+        let device = &self.record.manifest.experiment.devices[cell.device as usize];
+        VariantKey { model: cell.model, variant: cell.variant, provider: ProviderClass::of(&device.provider) }
+    }
+
+    /// The file that a cell is run with.
+    fn model_file(&self, cell: &Cell) -> Option<&Path> {
+        match self.variant_files.get(&self.variant_key(cell)) {
+            Some(file) => file.as_ref().ok().map(|file| file.path.as_path()),
+            None => self.models.get(cell.model as usize)?.as_deref(),
+        }
     }
 
     /// The runs of the rehearsal.
@@ -202,6 +266,7 @@ impl Job {
                 BackendRequest::Mock(MockRequest {
                     script: script.clone(),
                     scale: variant.mock.scale.map_or(1.0, |scale| scale.0) * (1.0 + variant.slowdown.0),
+                    differ: variant.mock.differ.map_or(0.0, |differ| differ.0),
                     // The rehearsal plays only failures that every run has, as a real model would.
                     fail: variant.mock.fail.clone().filter(|fail| match arm {
                         Arm::Pilot => fail.runs.is_empty(),
@@ -247,10 +312,9 @@ impl Job {
 
     fn onnxruntime(&self, cell: &Cell) -> OnnxruntimeRequest {
         let variant = self.variant(cell);
-        let model = self.models.get(cell.model as usize).cloned().flatten();
         OnnxruntimeRequest {
             library: self.library.clone().unwrap_or_default(),
-            model: model.unwrap_or_default(),
+            model: self.model_file(cell).unwrap_or(Path::new("")).to_owned(),
             provider: self.record.manifest.experiment.devices[cell.device as usize].provider.clone(),
             intra_threads: variant.threads.intra.unwrap_or(self.record.manifest.default_threads),
             inter_threads: variant.threads.inter.unwrap_or(1),
@@ -261,10 +325,20 @@ impl Job {
 
     /// Inputs are seeded by model and input alone, so that all variants and devices see the same data.
     fn tensors(&self, cell: &Cell) -> Vec<TensorRequest> {
+        let own = self.variant_files.get(&self.variant_key(cell)).and_then(|file| file.as_ref().ok());
+        let mut tensors = self.source_tensors(cell, self.record.manifest.experiment.measure.inputs);
+        for tensor in &mut tensors {
+            let same = own.and_then(|file| file.inputs.iter().find(|input| input.name == tensor.name));
+            tensor.element = same.map_or(&tensor.element, |input| &input.element).clone();
+        }
+        tensors
+    }
+
+    /// The inputs of a cell as its model has them, before any conversion.
+    pub(super) fn source_tensors(&self, cell: &Cell, sets: u32) -> Vec<TensorRequest> {
         let Some(resolved) = self.shapes.get(&(cell.model, cell.input)) else { return Vec::new() };
         let manifest = &self.record.manifest;
         let coordinates = manifest.plan.coordinates(cell);
-        let sets = manifest.experiment.measure.inputs;
         let seed = |tensor: &str, set: u32| {
             let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model, coordinates.input);
             key_seed(manifest.plan.seed, &key)

@@ -5,9 +5,12 @@
 
 pub mod blocks;
 pub mod budget;
+pub mod calibrate;
 pub mod codes;
+mod convert;
 pub mod create;
 pub mod duet;
+mod fidelity;
 pub mod finish;
 pub mod job;
 pub mod prepare;
@@ -32,6 +35,7 @@ use crate::kernel::Kernel;
 use crate::metric::{self, Metric};
 use crate::plan::Cell;
 use crate::probe;
+use crate::runtime;
 use crate::spec::model::{Backend, Design};
 use crate::store::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::worker::Interrupts;
@@ -65,9 +69,12 @@ pub fn execute(
     let started = Instant::now();
     // What earlier sessions of a resumed record took belongs to its budget.
     let before = measured_so_far(job);
-    if rehearsal::rehearse(job, interrupts, events)? == Ended::Interrupted {
+    if convert::variant_files(job, &runtime::cache_folder(), interrupts, events)? == Ended::Interrupted
+        || rehearsal::rehearse(job, interrupts, events)? == Ended::Interrupted
+    {
         return Ok(Ended::Interrupted);
     }
+    fidelity::compare_outputs(job)?;
     events(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took: started.elapsed() });
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
     if !nothing_runs && let Some(ended) = below_requirement(job, interrupts, events) {

@@ -1,12 +1,9 @@
 //! Where numbers come from: hashes of models and library, the session.
 
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use super::prepare::{PrepareError, Prepared};
+use crate::models::digest;
 use crate::onnx::ModelHeader;
 use crate::runtime::Library;
 use crate::store::{ModelFile, Place, RuntimeUsed, Session};
@@ -19,7 +16,7 @@ pub(super) fn session(command: String) -> Session {
     let started = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
     Session {
         started: started.to_string(),
-        boot: boot.map(|id| hex(&Sha256::digest(id.trim().as_bytes()))[..8].to_owned()),
+        boot: boot.map(|id| digest::of_text(id.trim())[..8].to_owned()),
         command,
         perfrun: env!("CARGO_PKG_VERSION").to_owned(),
     }
@@ -53,26 +50,7 @@ pub(super) fn model_files(path: &Path, header: Option<&ModelHeader>) -> Vec<Path
 
 /// SHA-256 over files, one after the other.
 pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
-    let mut hash = Sha256::new();
-    for file in files {
-        let unreadable = |source| PrepareError::Unreadable { path: file.clone(), source };
-        let mut reader = File::open(file).map_err(unreadable)?;
-        io::copy(&mut reader, &mut HashWriter(&mut hash)).map_err(unreadable)?;
-    }
-    Ok(hex(&hash.finalize()))
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    digest::of_files(files).map_err(|(path, source)| PrepareError::Unreadable { path, source })
 }
 
 /// What a record says about the runtime library.
@@ -83,9 +61,4 @@ pub(super) fn describe_library(library: &Library) -> Result<RuntimeUsed, Prepare
         origin: library.origin.to_string(),
         sha256: hash_files(std::slice::from_ref(&library.path))?,
     })
-}
-
-/// Bytes as lower-case hex.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::finish::{Slot, store_run};
-use super::{Ended, Job};
+use super::{Ended, Job, fidelity};
 use crate::clock::ClockQuality;
 use crate::event::Event;
 use crate::measure::batching::iterations_per_sample;
@@ -16,7 +16,7 @@ use crate::spec::model::{Backend, Cache, Design, Measure, Stop, Warmup};
 use crate::stats::autocorrelation::autocorrelation_time;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
-use crate::worker::{Interrupts, RunPlan};
+use crate::worker::{Interrupts, RunPlan, WorkerRun};
 
 /// A pilot runs for a fifth of a second at most, or three times if that takes longer: enough to see the speed.
 const PILOT: Warmup = Warmup::Adaptive {
@@ -53,12 +53,14 @@ pub fn rehearse(
             at_least: Nanos(0),
             iterations: 1,
             stop: None,
-            outputs: None,
+            outputs: fidelity::outputs_folder(job, &cell)?,
         };
         let launch = job.launch(&cell, Arm::Pilot, 0);
-        let Ok(worker) = crate::worker::run(&launch, &plan, interrupts, &mut || events(&Event::Tick)) else {
-            return Ok(Ended::Interrupted);
+        let worker = match job.unusable_model(&cell) {
+            Some(failure) => Ok(WorkerRun { failure: Some(failure), ..WorkerRun::default() }),
+            None => crate::worker::run(&launch, &plan, interrupts, &mut || events(&Event::Tick)),
         };
+        let Ok(worker) = worker else { return Ok(Ended::Interrupted) };
         let position = done as u32;
         let session = job.session();
         let cache = job.record.manifest.experiment.measure.cache;

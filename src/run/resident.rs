@@ -154,7 +154,7 @@ impl<'a> Company<'a> {
         let job = self.job;
         let cell = job.record.manifest.plan.cells[turn.cell];
         let slot = self.slot(position, turn, &cell);
-        if let Some(failure) = job.changed_model(&cell) {
+        if let Some(failure) = job.unusable_model(&cell) {
             let failed = WorkerRun { failure: Some(failure), ..WorkerRun::default() };
             self.ended.push(self.store(slot, &cell, failed));
             self.break_up();

@@ -2,9 +2,12 @@
 //!
 //! These types are stored in a record's manifest, so they are part of format 1.
 
+mod fidelity;
 mod judge;
 mod measure;
 mod mock;
+mod precision;
+mod source;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,9 +15,13 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use judge::{Aa, Bound, Choose, Compare, Grade, Margin, Require, TableSpec};
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
+pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+
+pub use source::{Network, Source};
 
 use crate::metric::MetricReference;
 use crate::quantity::{Nanos, Ratio};
@@ -62,6 +69,9 @@ pub struct Experiment {
     /// Tables beside the headline.
     #[serde(default)]
     pub tables: Vec<TableSpec>,
+    /// How far outputs may be from the reference's.
+    #[serde(default, skip_serializing_if = "FidelitySettings::is_default")]
+    pub fidelity: FidelitySettings,
 }
 
 /// One model of the models axis.
@@ -69,12 +79,25 @@ pub struct Experiment {
 pub struct Model {
     /// Unique within the experiment; default: the file's stem.
     pub name: String,
-    /// The ONNX file, absolute in memory; `None` only with the mock backend.
+    /// The ONNX file, absolute in memory; `None` with the mock backend, and until it is obtained from its source.
     pub path: Option<PathBuf>,
+    /// Where it comes from, if that is no file of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// SHA-256 that the file must have, lower-case hex.
     pub sha256: Option<String>,
     /// This model's own input points, in place of the experiment's.
     pub inputs: Option<Vec<InputPoint>>,
+    /// Files that take the place of a conversion, by variant or precision, absolute in memory.
+    #[serde(default)]
+    pub files: BTreeMap<String, PathBuf>,
+}
+
+impl Model {
+    /// The user's own file for a variant: by the variant's name, else by its precision.
+    pub fn file_for(&self, variant: &Variant) -> Option<&PathBuf> {
+        self.files.get(&variant.name).or_else(|| self.files.get(variant.precision.name()))
+    }
 }
 
 /// One entry of the inputs axis: what shapes and values a model is fed.
@@ -112,6 +135,9 @@ pub struct Variant {
     pub name: String,
     /// The arithmetic of the model file.
     pub precision: Precision,
+    /// How a model is brought to it.
+    #[serde(default)]
+    pub convert: ConversionSettings,
     /// Threads inside and between operators; `None`: chosen from the machine and stated in the report.
     pub threads: Threads,
     /// ONNX Runtime's graph optimisation level; `None`: all.
@@ -127,16 +153,6 @@ pub struct Variant {
     /// Share by which every call is made slower; only `perfrun calibrate` sets it.
     #[serde(default, skip_serializing_if = "Ratio::is_zero")]
     pub slowdown: Ratio,
-}
-
-/// The arithmetic of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "precision")]
-pub enum Precision {
-    /// The model as stored.
-    #[default]
-    Fp32,
 }
 
 /// Explicit thread counts.

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::document::{Content, Entry, Node, Scalar, ScalarKind};
+use super::model::Precision;
 use super::nearest::suggestion;
 use super::problem::{Problem, Sources, Span};
 use super::selector::is_glob;
@@ -261,7 +262,7 @@ fn lengthen(entry: &mut Node, list: &str) {
     let looks_like_path = text.contains(['/', '\\']) || text.ends_with(".onnx");
     *entry = match list {
         "models" if looks_like_path => Node::map(span, vec![("path", value())]),
-        "variants" if text == "fp32" || PLANNED_PRECISIONS.contains(&text.as_str()) => {
+        "variants" if Precision::of_name(&text).is_some() || PLANNED_PRECISIONS.contains(&text.as_str()) => {
             Node::map(span, vec![("name", value()), ("precision", value())])
         }
         _ => Node::map(span, vec![("name", value())]),

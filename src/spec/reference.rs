@@ -144,6 +144,7 @@ fn kind(schema: &'static Value) -> String {
     }
     match schema.get("type") {
         Some(Value::String(one)) if one == "integer" => format!("whole number{}", range(schema)),
+        Some(Value::String(one)) if one == "number" => format!("number{}", range(schema)),
         Some(Value::String(one)) if one == "array" => {
             schema.get("items").map_or("list".to_owned(), |items| format!("list of {}", kind(items)))
         }
@@ -238,13 +239,13 @@ mod tests {
     fn the_example_is_valid() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("models/small")).unwrap();
-        for model in ["models/cnn.onnx", "models/small/mlp.onnx"] {
+        for model in ["models/cnn.onnx", "models/small/mlp.onnx", "models/small/mlp-int8.onnx"] {
             std::fs::write(folder.path().join(model), "abc").unwrap();
         }
         let loaded = crate::spec::parse("full.yaml", &full_example(), folder.path(), &[]);
         let loaded = loaded.unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
         let names: Vec<_> = loaded.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
-        assert_eq!(names, ["fp32", "fp32-t1", "fp32-t4", "tuned", "broken"]);
+        assert_eq!(names, ["fp32", "int8", "fp32-t1", "fp32-t4", "half", "calibrated", "small", "tuned", "broken"]);
         assert!(loaded.warnings.is_empty());
     }
 }

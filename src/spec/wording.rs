@@ -20,8 +20,8 @@ use super::schema;
 /// Texts longer than this are cut in messages; the whole text is underlined anyway.
 const LONGEST_QUOTE: usize = 40;
 
-/// Precisions of later versions: a spec that names one is not misspelt.
-pub(super) const PLANNED_PRECISIONS: [&str; 8] = ["fp16", "bf16", "int8", "uint8", "int4", "fp8", "mixed", "fp64"];
+/// Precisions that perfrun does not convert to: a spec that names one is not misspelt.
+pub(super) const PLANNED_PRECISIONS: [&str; 6] = ["tf32", "uint8", "fp8", "fp4", "mixed", "fp64"];
 
 /// The document that is spoken of.
 pub(super) struct Wording<'a> {
@@ -78,7 +78,7 @@ impl Wording<'_> {
         let known: Vec<&str> = options.iter().map(String::as_str).collect();
         let shown = self.shown(place);
         let written = shown.trim_matches('`');
-        if PLANNED_PRECISIONS.contains(&written) && known == ["fp32"] {
+        if PLANNED_PRECISIONS.contains(&written) && known.contains(&"fp32") {
             return unavailable_precision(self.at_value(place, String::new()), written);
         }
         let problem = self.at_value(place, format!("{} is {shown}; it must be {}", place.name(), list(&known, "or")));
@@ -209,11 +209,11 @@ pub(super) fn bad_name(problem: Problem, what: &str, written: &str) -> Problem {
     }
 }
 
-/// The problem of a precision that a later version brings.
+/// The problem of a precision that perfrun does not convert to.
 pub(super) fn unavailable_precision(problem: Problem, precision: &str) -> Problem {
-    problem
-        .with_message(format!("the precision `{precision}` is not available in this version"))
-        .with_hint("`fp32` runs a model as it is stored; a model stored in another precision is an entry of `models`")
+    problem.with_message(format!("perfrun converts no model to the precision `{precision}`")).with_hint(
+        "a file that you converted yourself can stand for a variant: `files: { NAME: mine.onnx }` in the model's entry",
+    )
 }
 
 /// A text between backticks, cut where it is long.

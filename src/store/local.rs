@@ -1,5 +1,6 @@
 //! What a record needs on this machine and no report may show: absolute paths.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,9 @@ use super::{StoreError, write_whole};
 pub struct LocalPaths {
     /// Model files by index on the models axis.
     pub models: Vec<Option<PathBuf>>,
+    /// The user's own files for variants, by index on the models axis.
+    #[serde(default)]
+    pub own_files: Vec<BTreeMap<String, PathBuf>>,
 }
 
 impl LocalPaths {

@@ -6,9 +6,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
+use crate::fidelity::Fidelity;
 use crate::host::Host;
 use crate::kernel::Load;
-use crate::plan::Plan;
+use crate::models::Recipe;
+use crate::onnx::precision::{ConversionReport, ProviderClass};
+use crate::plan::{Cell, Plan};
 use crate::quantity::Nanos;
 use crate::revision::Revision;
 use crate::spec::model::{Experiment, Variant};
@@ -38,6 +41,12 @@ pub struct Manifest {
     pub host: Host,
     /// The model files, in the order of the models axis; `None` with the mock backend.
     pub models: Vec<Option<ModelFile>>,
+    /// The files of variants that are not run with the model's own; written when the rehearsal begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variant_files: Vec<VariantFile>,
+    /// How like the reference's the outputs of cells are; written when the rehearsal ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fidelity: Vec<CellFidelity>,
     /// The runtime library.
     pub runtime: Option<RuntimeUsed>,
     /// Threads of cells whose variant does not set them.
@@ -110,6 +119,58 @@ pub struct ModelFile {
     pub batch_sizes: Vec<Option<u64>>,
 }
 
+/// How like the reference's the outputs of a cell are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellFidelity {
+    /// Index of the cell.
+    pub cell: u32,
+    /// Index of the cell that it was compared with.
+    pub reference: u32,
+    /// What was found.
+    pub fidelity: Fidelity,
+}
+
+/// The file that a variant of a model is run with, where it is not the model's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantFile {
+    /// Index on the models axis.
+    pub model: u32,
+    /// Index on the variants axis.
+    pub variant: u32,
+    /// The kind of device that it is for.
+    pub provider: ProviderClass,
+    /// Where it comes from.
+    pub origin: VariantOrigin,
+    /// SHA-256 of the file and its external data as hex; `None`: there is none.
+    pub sha256: Option<String>,
+    /// Size of both, in bytes.
+    pub bytes: Option<u64>,
+    /// Why there is none.
+    pub problem: Option<String>,
+}
+
+/// Where a variant's file comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VariantOrigin {
+    /// perfrun converted the model.
+    Converted {
+        /// What was done.
+        recipe: Recipe,
+        /// Version of the converter.
+        converter: u32,
+        /// How long it took when it was made, in milliseconds.
+        took_ms: Option<u64>,
+        /// What was converted, what was left and why.
+        report: Option<ConversionReport>,
+    },
+    /// The specification names a file.
+    Own {
+        /// Path relative to the root.
+        path: String,
+    },
+}
+
 /// The runtime library that the workers opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeUsed {
@@ -164,6 +225,14 @@ impl Manifest {
         debug_assert_eq!(self.format, FORMAT, "only the current format is written");
         let text = serde_json::to_vec_pretty(self).expect("a manifest has string keys only");
         write_whole(&folder.join(Self::FILE), &text)
+    }
+
+    /// The file of a cell's variant, if it is not the model's own.
+    pub fn variant_file(&self, cell: &Cell) -> Option<&VariantFile> {
+        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device as usize)?.provider);
+        let is_it =
+            |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model, cell.variant, provider);
+        self.variant_files.iter().find(is_it)
     }
 
     /// The session entries of a variant: its own, and what the design asks for beside them.

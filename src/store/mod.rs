@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
-pub use manifest::{BudgetUsed, Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
+pub use manifest::{
+    BudgetUsed, CellFidelity, Manifest, ModelFile, RuntimeUsed, Session, SpecSource, VariantFile, VariantOrigin,
+};
 pub use place::Place;
 
 /// Version of everything that a record or a committed report holds.

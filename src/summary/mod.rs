@@ -18,6 +18,7 @@ pub use surroundings::{RecordCode, record_codes};
 pub use tails::{MOST_COMPARISONS, TailRatio};
 
 use crate::backend::Failure;
+use crate::fidelity::Fidelity;
 use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::plan::{Cell, CellId};
 use crate::spec::model::Design;
@@ -81,6 +82,9 @@ pub struct CellSummary {
     pub dynamic_outputs: bool,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
+    /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
     /// What is odd about the cell as a whole.
     #[serde(default)]
     pub findings: Findings,
@@ -168,7 +172,12 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) 
             twin: is_duet.then(|| summarize_arm(manifest, cell, runs_of(cell), Arm::AaTwin)),
         }
     };
-    let cells = in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main));
+    let mut cells = in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main));
+    for known in &manifest.fidelity {
+        if let Some(cell) = cells.get_mut(known.cell as usize) {
+            cell.fidelity = Some(known.fidelity.clone());
+        }
+    }
     Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails: Vec::new() }
 }
 
@@ -213,6 +222,7 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun], arm: Arm
             .and_then(|run| run.placement.as_ref())
             .map(|placement| placement.nodes.clone())
             .unwrap_or_default(),
+        fidelity: None,
         findings: Findings::of(&completed, surroundings::exceeds_quota(manifest, cell)).with_rehearsal(runs),
     }
 }
@@ -303,6 +313,11 @@ impl Summary {
 }
 
 impl CellSummary {
+    /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
+    pub fn outputs_differ(&self) -> bool {
+        self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
+    }
+
     /// A cell of which no run is known.
     pub fn unmeasured(id: CellId) -> Self {
         CellSummary {
@@ -317,6 +332,7 @@ impl CellSummary {
             slices: Vec::new(),
             dynamic_outputs: false,
             nodes: BTreeMap::new(),
+            fidelity: None,
             findings: Findings::default(),
         }
     }

@@ -27,12 +27,17 @@ pub struct Live<'a> {
     /// When the first block of this session began, and how many have ended.
     blocks: Option<(Instant, u32)>,
     told_interrupt: bool,
+    /// Models that were converted, or found converted.
+    conversions: usize,
 }
+
+/// How long a conversion takes until it is worth a line.
+const NOTICEABLE: Duration = Duration::from_secs(2);
 
 impl<'a> Live<'a> {
     /// A listener that writes through `ui`; `busy` says who else uses the machine.
     pub fn new(ui: &'a Ui, busy: Option<String>) -> Self {
-        Live { ui, busy, bar: None, blocks: None, told_interrupt: false }
+        Live { ui, busy, bar: None, blocks: None, told_interrupt: false, conversions: 0 }
     }
 
     /// What it writes through.
@@ -44,6 +49,10 @@ impl<'a> Live<'a> {
     pub fn hear(&mut self, event: &Event<'_>) {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
+            Event::Converting { model, precision } => self.converting(model, precision.name()),
+            Event::Converted { model, precision, was_cached, took, .. } => {
+                self.converted(model, precision.name(), *was_cached, *took);
+            }
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
             Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
             Event::CheckingGrade { required, runs } => {
@@ -103,6 +112,30 @@ impl<'a> Live<'a> {
         }
     }
 
+    fn converting(&mut self, model: &str, precision: &str) {
+        self.finish();
+        if self.ui.is_terminal() {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+            if let Ok(style) =
+                ProgressStyle::with_template(&format!("{:<LABEL_WIDTH$}{{msg}}   {{elapsed}}", "converting"))
+            {
+                bar.set_style(style);
+            }
+            bar.set_message(format!("{model} to {precision}"));
+            bar.enable_steady_tick(Duration::from_millis(250));
+            self.bar = Some(bar);
+        }
+    }
+
+    fn converted(&mut self, model: &str, precision: &str, was_cached: bool, took: Duration) {
+        self.finish();
+        self.conversions += 1;
+        // What takes a moment is worth no line; what takes longer was waited for.
+        if !was_cached && took >= NOTICEABLE {
+            self.ui.labelled("converted", &format!("{model} to {precision}: {}", duration(took)));
+        }
+    }
+
     fn rehearsed(&mut self, done: usize, total: usize, _run: &StoredRun) {
         let bar = self.bar(total as u64, "rehearsal");
         bar.set_position(done as u64);
@@ -111,7 +144,12 @@ impl<'a> Live<'a> {
     fn rehearsal(&mut self, plan: &Plan, pilots: &[StoredRun], took: Duration) {
         self.finish();
         let good = pilots.iter().filter(|run| run.outcome == Outcome::Completed).count();
-        let text = format!("{good} of {} cells load and run; {}", pilots.len(), duration(took));
+        let models = match self.conversions {
+            0 => String::new(),
+            1 => "1 model converted; ".to_owned(),
+            several => format!("{several} models converted; "),
+        };
+        let text = format!("{good} of {} cells load and run; {models}{}", pilots.len(), duration(took));
         self.ui.labelled("rehearsal", &text);
         for pilot in pilots {
             let Some(failure) = &pilot.failure else { continue };

@@ -133,6 +133,11 @@ fn row(
         None if plan.is_baseline(cell) && plan.baseline.is_some() => "-".to_owned(),
         None => String::new(),
     };
+    let verdict = match summary.outputs_differ() {
+        true if verdict.is_empty() => "outputs DIFFER".to_owned(),
+        true => format!("{verdict}; outputs DIFFER"),
+        false => verdict,
+    };
     let plain = |metric: &Metric, column: &Column| {
         summary.estimate(metric).map_or(String::new(), |estimate| column.plain(estimate.value))
     };

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::affinity::bind_to;
+use super::calibrate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
 use crate::backend::mock::ScriptedClock;
@@ -20,9 +21,10 @@ use crate::measure::slice::take_slice;
 use crate::measure::stop::{self, Measured};
 use crate::measure::warm::{self, Warmed};
 use crate::metric;
+use crate::onnx::precision::calibration::Range;
 use crate::probe::{OwnState, OwnTally, Usage};
 use crate::quantity::Nanos;
-use crate::spec::model::{MockStep, Stop, Warmup};
+use crate::spec::model::{Calibration, MockStep, Stop, Warmup};
 
 /// The clock that belongs to a backend. One match a reading costs less than the clock's own step.
 enum AnyClock {
@@ -242,9 +244,14 @@ impl Loaded {
         Ok(Checked { output_hash: hash_outputs(&outputs), non_finite })
     }
 
-    /// Writes the outputs for the first input set into a folder.
+    /// The range of each float output over all input sets.
+    pub(super) fn ranges(&mut self, calibration: Calibration) -> Result<BTreeMap<String, Range>, Failure> {
+        calibrate::ranges(self.backend.as_mut(), calibration)
+    }
+
+    /// Writes the outputs for the input sets into a folder.
     pub(super) fn write_outputs(&mut self, folder: &Path) -> Result<(), Failure> {
-        write_outputs(folder, &first_outputs(self.backend.as_mut())?)
+        write_outputs(folder, self.backend.as_mut())
     }
 }
 

@@ -4,6 +4,7 @@
 //! Parent: [`run`] is one run from start to end, [`Conversation`] one of several at a time. Child: [`child::serve`].
 
 mod affinity;
+mod calibrate;
 pub mod child;
 mod conversation;
 mod dialogue;
@@ -21,6 +22,7 @@ mod result;
 pub use conversation::{Conversation, StoppedAtOnce};
 pub use dialogue::{Ended, Tick};
 pub use interrupt::Interrupts;
+pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};
 pub use process::Launch;
 pub use result::WorkerRun;

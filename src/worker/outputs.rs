@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::protocol::Answer;
-use crate::backend::{Backend, Failure, FailureKind, OutputTensor};
+use crate::array::{Array, ArrayProblem, read_npy, write_npy};
+use crate::backend::{Backend, Failure, FailureKind};
 use crate::measure::stop::StopReason;
 use crate::onnx::ElementType;
 use crate::stats::random::fnv1a64;
 
 /// The outputs for the first input set: computed again, because the last sample may have used another one.
-pub(super) fn first_outputs(backend: &mut dyn Backend) -> Result<Vec<OutputTensor>, Failure> {
+pub(super) fn first_outputs(backend: &mut dyn Backend) -> Result<Vec<Array>, Failure> {
     backend.select(0);
     backend.iterate(1)?;
     backend.outputs()
@@ -60,12 +63,12 @@ impl Checked {
 }
 
 /// Names of the outputs that hold NaN or infinity.
-pub(super) fn non_finite(outputs: &[OutputTensor]) -> Vec<String> {
+pub(super) fn non_finite(outputs: &[Array]) -> Vec<String> {
     outputs.iter().filter(|output| has_non_finite(output)).map(|output| output.name.clone()).collect()
 }
 
 /// FNV-1a over names, shapes and bytes of all outputs, as 16 hex digits.
-pub(super) fn hash_outputs(outputs: &[OutputTensor]) -> String {
+pub(super) fn hash_outputs(outputs: &[Array]) -> String {
     let mut text = Vec::new();
     for output in outputs {
         text.extend_from_slice(format!("{}\0{:?}\0", output.name, output.shape).as_bytes());
@@ -74,7 +77,7 @@ pub(super) fn hash_outputs(outputs: &[OutputTensor]) -> String {
     format!("{:016x}", fnv1a64(&text))
 }
 
-fn has_non_finite(output: &OutputTensor) -> bool {
+fn has_non_finite(output: &Array) -> bool {
     use half::{bf16, f16};
     let bytes = &output.bytes;
     match output.element {
@@ -86,62 +89,76 @@ fn has_non_finite(output: &OutputTensor) -> bool {
     }
 }
 
-/// Writes each output as `<index>.npy` (NumPy's format 1.0) with `names.json` beside them.
-pub(super) fn write_outputs(folder: &Path, outputs: &[OutputTensor]) -> Result<(), Failure> {
-    let write = || -> io::Result<()> {
-        for (index, output) in outputs.iter().enumerate() {
-            let mut file = BufWriter::new(File::create(folder.join(format!("{index}.npy")))?);
-            file.write_all(&npy_header(output)?)?;
-            file.write_all(&output.bytes)?;
-            file.flush()?;
-        }
-        let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
-        std::fs::write(folder.join("names.json"), serde_json::to_vec(&names)?)
-    };
-    write().map_err(|error| Failure::new(FailureKind::Output, format!("{}: {error}", folder.display())))
+/// Outputs of more than this together are not written for further input sets.
+const MOST_WRITTEN_BYTES: usize = 64 << 20;
+
+/// The names and types of outputs, beside their files: `.npy` has no bfloat16.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Written {
+    name: String,
+    element: ElementType,
 }
 
-/// The header of NumPy's `.npy` format, version 1.0, padded to a multiple of 64 bytes.
-fn npy_header(output: &OutputTensor) -> io::Result<Vec<u8>> {
-    let descriptor = match output.element {
-        ElementType::Float32 => "<f4",
-        ElementType::Float64 => "<f8",
-        ElementType::Float16 => "<f2",
-        ElementType::Int8 => "|i1",
-        ElementType::Int16 => "<i2",
-        ElementType::Int32 => "<i4",
-        ElementType::Int64 => "<i8",
-        ElementType::Uint8 => "|u1",
-        ElementType::Uint16 | ElementType::Bfloat16 => "<u2",
-        ElementType::Uint32 => "<u4",
-        ElementType::Uint64 => "<u8",
-        ElementType::Bool => "|b1",
-        ElementType::String | ElementType::Other(_) => {
-            return Err(io::Error::other(format!(
-                "output `{}` of type {} has no .npy form",
-                output.name, output.element
-            )));
+/// The file that says what the others are.
+const LIST: &str = "outputs.json";
+
+/// Writes the outputs for each input set as `<set>-<index>.npy`, as many sets as 64 MiB hold, at least one.
+pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::new(FailureKind::Output, format!("{}: {error}", folder.display()));
+    let mut written = 0;
+    for set in 0..backend.input_sets() {
+        backend.select(set);
+        backend.iterate(1)?;
+        let outputs = backend.outputs()?;
+        let bytes: usize = outputs.iter().map(|output| output.bytes.len()).sum();
+        written += bytes;
+        if set > 0 && written > MOST_WRITTEN_BYTES {
+            break;
         }
-    };
-    let shape: String = output.shape.iter().map(|length| format!("{length}, ")).collect();
-    let mut dictionary = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
-    let unpadded = 10 + dictionary.len() + 1;
-    dictionary.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
-    dictionary.push('\n');
-    let length = u16::try_from(dictionary.len()).map_err(|_| io::Error::other("too many dimensions for .npy"))?;
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    header.extend_from_slice(&length.to_le_bytes());
-    header.extend_from_slice(dictionary.as_bytes());
-    Ok(header)
+        write_set(folder, set, &outputs).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
+    for (index, output) in outputs.iter().enumerate() {
+        let mut file = BufWriter::new(File::create(folder.join(format!("{set}-{index}.npy")))?);
+        write_npy(output, &mut file)?;
+        file.flush()?;
+    }
+    let list = |output: &Array| Written { name: output.name.clone(), element: output.element.clone() };
+    let list: Vec<Written> = outputs.iter().map(list).collect();
+    std::fs::write(folder.join(LIST), serde_json::to_vec(&list)?)
+}
+
+/// Reads what a worker wrote: the outputs of each input set, in order.
+///
+/// # Errors
+///
+/// A file that is missing or damaged.
+pub fn read_outputs(folder: &Path) -> Result<Vec<Vec<Array>>, ArrayProblem> {
+    let path = folder.join(LIST);
+    let text = std::fs::read(&path).map_err(|source| ArrayProblem::Io { path: path.clone(), source })?;
+    let list: Vec<Written> = serde_json::from_slice(&text)
+        .map_err(|error| ArrayProblem::Format { path: path.clone(), reason: error.to_string() })?;
+    let mut sets = Vec::new();
+    while folder.join(format!("{}-0.npy", sets.len())).is_file() {
+        let read = |(index, written): (usize, &Written)| {
+            let array = read_npy(&folder.join(format!("{}-{index}.npy", sets.len())))?;
+            Ok(Array { name: written.name.clone(), element: written.element.clone(), ..array })
+        };
+        sets.push(list.iter().enumerate().map(read).collect::<Result<Vec<Array>, ArrayProblem>>()?);
+    }
+    Ok(sets)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn output(values: &[f32]) -> OutputTensor {
+    fn output(values: &[f32]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        OutputTensor { name: "y".to_owned(), element: ElementType::Float32, shape: vec![values.len() as u64], bytes }
+        Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![values.len() as u64], bytes }
     }
 
     #[test]
@@ -159,13 +176,5 @@ mod tests {
         reshaped.shape = vec![1, 2];
         assert_ne!(one, hash_outputs(&[reshaped]));
         assert_eq!(one, hash_outputs(&[output(&[1.0, 2.0])]));
-    }
-
-    #[test]
-    fn npy_headers_are_aligned_and_name_shape_and_type() {
-        let header = npy_header(&output(&[1.0, 2.0])).expect("a header");
-        assert_eq!(header.len() % 64, 0);
-        let text = String::from_utf8_lossy(&header[10..]).into_owned();
-        assert!(text.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, ), }"), "{text}");
     }
 }

@@ -12,8 +12,9 @@ use crate::backend::{CellRequest, Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
+use crate::onnx::precision::calibration::Range;
 use crate::quantity::Nanos;
-use crate::spec::model::{Stop, Warmup};
+use crate::spec::model::{Calibration, Stop, Warmup};
 
 /// The version that both sides must speak.
 pub const PROTOCOL: u32 = 1;
@@ -59,10 +60,16 @@ pub enum Command {
     },
     /// Report what all slices together used, and hash the outputs for the first input set again.
     Check,
-    /// Write the outputs for the first input set as `.npy` files, named by index and output.
+    /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `outputs.json` with
+    /// their names and types.
     Outputs {
         /// The folder, which exists.
         path: String,
+    },
+    /// Run every input set and report the range of each float output.
+    Calibrate {
+        /// How observed values become a range.
+        calibration: Calibration,
     },
     /// Report usage and end.
     Finish,
@@ -109,12 +116,17 @@ pub enum Answer {
         /// Value by name.
         values: BTreeMap<String, f64>,
     },
+    /// Ranges of the model's float outputs by name.
+    Ranges {
+        /// Range by name.
+        values: BTreeMap<String, Range>,
+    },
     /// The step failed; the worker ends.
     Failed {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs`, `calibrate` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]

@@ -7,6 +7,7 @@ use crate::backend::{Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
+use crate::onnx::precision::calibration::Range;
 
 /// What came back from one run, complete or not.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +34,8 @@ pub struct WorkerRun {
     pub slices: Vec<u32>,
     /// Why sampling ended.
     pub stop_reason: Option<StopReason>,
+    /// Ranges of outputs, if they were asked for.
+    pub ranges: Option<BTreeMap<String, Range>>,
     /// Why the run failed, if it did.
     pub failure: Option<Failure>,
     /// The end of the worker's log, if it failed.
@@ -70,6 +73,10 @@ impl WorkerRun {
             }
             Answer::Metrics { values } => {
                 self.metrics.extend(values);
+                false
+            }
+            Answer::Ranges { values } => {
+                self.ranges = Some(values);
                 false
             }
             Answer::Done { warmup, stop, output_hash, non_finite } => {

@@ -22,3 +22,4 @@ mod stat;
 mod support;
 mod templates;
 mod tidy;
+mod variants;

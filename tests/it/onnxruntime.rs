@@ -12,12 +12,12 @@ use perfrun::quantity::Nanos;
 use perfrun::runtime;
 use perfrun::spec::model::{GraphOptimization, Stop, Values, Warmup};
 use perfrun::store::{Arm, Outcome};
-use perfrun::worker::{Interrupts, Launch, RunPlan, WorkerRun, run};
+use perfrun::worker::{Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
 use crate::support::Workplace;
 
 /// The library, or why there is none; looked for once.
-fn library() -> &'static Result<PathBuf, String> {
+pub(crate) fn library() -> &'static Result<PathBuf, String> {
     static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let found = runtime::find_or_install(None, &runtime::cache_folder(), &mut |_| {});
@@ -85,11 +85,10 @@ fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tem
     Some((done, folder))
 }
 
-/// The floats of an output file: NumPy's format 1.0 has its header length at byte 8.
+/// The floats of an output for the first input set.
 fn floats(folder: &Path, index: usize) -> Vec<f32> {
-    let bytes = std::fs::read(folder.join(format!("{index}.npy"))).unwrap();
-    let header = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    bytes[10 + header..].as_chunks::<4>().0.iter().map(|value| f32::from_le_bytes(*value)).collect()
+    let sets = read_outputs(folder).unwrap();
+    sets[0][index].numbers().unwrap().into_iter().map(|value| value as f32).collect()
 }
 
 /// Logits that ONNX Runtime's Python API (1.31.1) gives for an image of ones.

@@ -264,6 +264,7 @@ pub(in crate::report) fn unfit_words(why: Unfit, are_several: bool, place: &str)
             )
         }
         Unfit::Withheld(reason) => format!("{is} not judged{place}: {}", reason.words()),
+        Unfit::OutputsDiffer => format!("{is} not ranked{place}: the outputs differ"),
         Unfit::NoValue => format!("{has} no value{place}"),
         Unfit::TooFewSamples => format!("{is} not judged{place}: too few samples for this percentile"),
         Unfit::NoDirection => format!("{is} not judged{place}: neither more nor less is better"),

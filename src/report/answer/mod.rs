@@ -165,6 +165,11 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         let open = if rivals.is_empty() { String::new() } else { format!(", with {} open", format::list(&rivals)) };
         return Lead::Pick(format!("{}{open}", unbeaten.join(" or ")));
     }
+    let usable: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| entry.differs.is_empty()).collect();
+    if !judged.is_empty() && usable.is_empty() && !subject.entries.iter().any(Entry::is_open) {
+        return Lead::Pick(baseline.to_owned());
+    }
+    let judged = usable;
     if judged.iter().any(|entry| has(entry, Verdict::Better)) {
         return Lead::Open(format!("it depends on the {}", subject.places.map_or("row", |places| places.one)));
     }

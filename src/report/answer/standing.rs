@@ -1,6 +1,7 @@
 //! Who is compared with whom, and how each stands: the evidence of a sentence before it has words.
 
 use crate::compare::{Comparison, Withheld};
+use crate::fidelity::Fidelity;
 use crate::plan::{Cell, Plan};
 use crate::report::{comparison_of, has_several};
 use crate::spec::model::Axis;
@@ -78,6 +79,10 @@ pub(super) struct Entry<'a> {
     pub failure: Option<&'static str>,
     /// Where it has no completed run, with the reason.
     pub missing: Vec<(String, Missing)>,
+    /// Where its outputs are not the reference's, with the reason.
+    pub differs: Vec<(String, &'a Fidelity)>,
+    /// The outputs that keep their limits and are farthest from the reference's, by their cosine.
+    pub agrees: Option<&'a Fidelity>,
 }
 
 /// Why a cell has no completed run.
@@ -131,11 +136,21 @@ impl<'a> Subject<'a> {
                 unjudged: Vec::new(),
                 failure: None,
                 missing: Vec::new(),
+                differs: Vec::new(),
+                agrees: None,
             });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
         entry.missing.extend(missing.map(|missing| (place.clone(), missing)));
+        match &summary.fidelity {
+            Some(fidelity) if !fidelity.passes() => entry.differs.push((place.clone(), fidelity)),
+            Some(fidelity) => {
+                let is_farther = entry.agrees.is_none_or(|known| fidelity.cosine < known.cosine);
+                entry.agrees = if is_farther { Some(fidelity) } else { entry.agrees };
+            }
+            None => {}
+        }
         match comparison_of(comparisons, index) {
             Some(comparison) if comparison.interval.is_some() && comparison.withheld.is_none() => {
                 entry.judged.push((place, comparison));
@@ -151,7 +166,9 @@ impl<'a> Subject<'a> {
 
     /// Whether the candidate is better in every group.
     pub(super) fn wins_everywhere(&self, entry: &Entry<'_>) -> bool {
-        entry.judged.len() == self.groups && entry.judged.iter().all(|(_, judged)| judged.verdict == Verdict::Better)
+        entry.differs.is_empty()
+            && entry.judged.len() == self.groups
+            && entry.judged.iter().all(|(_, judged)| judged.verdict == Verdict::Better)
     }
 }
 
@@ -160,6 +177,9 @@ impl Entry<'_> {
     pub(super) fn is_open(&self) -> bool {
         let no_rival =
             |comparison: &Comparison| matches!(comparison.withheld, Some(Withheld::NotFinite | Withheld::ManyFailures));
+        if !self.differs.is_empty() {
+            return false;
+        }
         let inconclusive = |(_, judged): &(String, &Comparison)| judged.verdict == Verdict::Inconclusive;
         self.judged.iter().any(inconclusive)
             || self.failure.is_none() && self.unjudged.iter().any(|(_, comparison)| !no_rival(comparison))

@@ -2,6 +2,7 @@
 
 use super::standing::{Entry, Missing, Places, Subject};
 use crate::compare::Comparison;
+use crate::fidelity::Fidelity;
 use crate::report::format::{self, judged_ratio, percent, ratio, verdict_word};
 use crate::stats::paired::{Hint, Verdict};
 use crate::summary::LEAST_RUNS;
@@ -27,6 +28,7 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     }
     clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, places)));
     clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, places)));
+    clauses.extend(subject.entries.iter().filter_map(|entry| differing(entry, places)));
     clauses.extend(without_baseline(subject, baseline));
     clauses
 }
@@ -35,7 +37,27 @@ const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equiva
 
 /// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
 fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
-    Some(format!("{} is {}", entry.name, standing(&borrowed(&entry.judged), baseline, places)?))
+    let standing = standing(&borrowed(&entry.judged), baseline, places)?;
+    let agrees = entry.agrees.filter(|_| entry.differs.is_empty()).map(agreement_words).unwrap_or_default();
+    Some(format!("{} is {standing}{agrees}", entry.name))
+}
+
+/// `, outputs agree (cosine 0.9994, top-1 99.2 %)`; nothing where they are equal to the last place that is shown.
+fn agreement_words(fidelity: &Fidelity) -> String {
+    let top1 = fidelity.agreement.as_ref().map(|agreement| format!(", top-1 {}", percent(agreement.top1())));
+    let is_equal = fidelity.cosine >= 0.999_95 && fidelity.agreement.is_none_or(|agreement| agreement.top1() == 1.0);
+    if is_equal {
+        return String::new();
+    }
+    let agree = if fidelity.is_judged { "outputs agree" } else { "outputs are reported, not judged" };
+    format!(", {agree} (cosine {:.4}{})", fidelity.cosine, top1.unwrap_or_default())
+}
+
+/// `int8 changes the outputs at b1 (cosine 0.7071, wanted 0.98): not ranked`.
+fn differing(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
+    let (_, first) = entry.differs.first()?;
+    let names: Vec<&str> = entry.differs.iter().map(|(place, _)| place.as_str()).collect();
+    Some(format!("{} changes the outputs{} ({}): not ranked", entry.name, at(places, &names), first.misses.join("; ")))
 }
 
 fn borrowed<'a>(judged: &'a [(String, &'a Comparison)]) -> Vec<(&'a str, &'a Comparison)> {
@@ -144,7 +166,8 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
 
 /// Where a candidate has no verdict, and why.
 fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
-    let (_, first) = entry.unjudged.first()?;
+    // That it is not to be used says more.
+    let (_, first) = entry.unjudged.first().filter(|_| entry.differs.is_empty())?;
     let names: Vec<&str> = entry.unjudged.iter().map(|(place, _)| place.as_str()).collect();
     let at = at(places, &names);
     let why = match first.withheld {

@@ -105,6 +105,7 @@ impl Numbers<'_> {
             .iter()
             .filter_map(|cell| self.comparison(*cell as usize))
             .filter(|comparison| comparison.verdict == Verdict::Better)
+            .filter(|comparison| !self.input.summary.cells[comparison.cell].outputs_differ())
             .collect();
         let beaten = |comparison: &Comparison| {
             let high = comparison.interval.map(|interval| interval.high);
@@ -131,7 +132,7 @@ impl Numbers<'_> {
             text: self.column.value_with_unit(estimate),
             versus,
             is_best,
-            tone: tone(comparison),
+            tone: if summary.outputs_differ() { "differs" } else { tone(comparison) },
             path,
             note,
         }
@@ -171,7 +172,8 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
     let grave = warnings_beside(input, summary);
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
-    let parts: Vec<String> = runs.into_iter().chain(warnings).collect();
+    let differ = summary.outputs_differ().then(|| "outputs differ".to_owned());
+    let parts: Vec<String> = differ.into_iter().chain(runs).chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -10,6 +10,7 @@ mod environment;
 mod headline;
 mod methods;
 mod notices;
+mod outputs;
 mod pivots;
 mod samples;
 mod surroundings;
@@ -59,6 +60,8 @@ pub struct Report {
     pub effects: Option<Table>,
     /// The tails of the same pairs, p95 and p99; `None` where no pair has samples enough.
     pub tails: Option<Table>,
+    /// How like the reference's the outputs of each cell are; `None` where none were compared.
+    pub outputs: Option<Table>,
     /// Tests over whole groups of at least three cells.
     pub families: Option<Table>,
     /// Identical arms against each other; `None` without a control.
@@ -91,6 +94,8 @@ pub struct Report {
     pub environment: Vec<FactGroup>,
     /// The model files; `None` with the mock backend.
     pub models: Option<Table>,
+    /// What was made of them for variants; `None` where every variant is run with the model as stored.
+    pub variant_files: Option<Table>,
     /// Paragraphs to paste into a paper.
     pub methods: Vec<String>,
     /// How to get a number again from the samples; `None` where there is none yet.
@@ -374,6 +379,7 @@ impl Report {
             comparisons: comparisons::comparisons(input),
             effects: comparisons::effects(input),
             tails: tails::tails(input),
+            outputs: outputs::outputs(input),
             families: comparisons::families(input),
             controls: comparisons::controls(input),
             tables: pivots::pivots(input),
@@ -390,6 +396,7 @@ impl Report {
             plots_left_out: plots.left_out.clone(),
             environment: environment::environment(input),
             models: environment::models(manifest),
+            variant_files: outputs::variant_files(manifest),
             methods: methods::methods(input),
             check: check::check(input),
             spec: SpecView { path: manifest.spec.path.clone(), text: without_home(&manifest.spec.text) },

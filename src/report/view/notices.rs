@@ -6,6 +6,7 @@ use crate::plan::Skip;
 use crate::report::Input;
 use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
+use crate::store::VariantOrigin;
 use crate::summary::{FailureCount, RecordCode, record_codes};
 
 /// More cells than these are counted instead of named.
@@ -237,6 +238,20 @@ fn remarks(input: &Input<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     for selector in &manifest.plan.product.idle_selectors {
         remarks.push(format!("`matrix`: {selector} matched nothing."));
+    }
+    remarks.extend(conversion_remarks(input));
+    remarks
+}
+
+/// What conversions say of themselves, once for each variant.
+fn conversion_remarks(input: &Input<'_>) -> Vec<String> {
+    let manifest = input.manifest;
+    let mut remarks: Vec<String> = Vec::new();
+    for file in &manifest.variant_files {
+        let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { continue };
+        let variant = manifest.plan.variants.get(file.variant as usize).map_or("", String::as_str);
+        let notes = report.notes.iter().map(|note| format!("{variant}: {note}."));
+        remarks.extend(notes.filter(|note| !remarks.contains(note)).collect::<Vec<_>>());
     }
     remarks
 }

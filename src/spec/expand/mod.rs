@@ -7,8 +7,10 @@
 mod axes;
 mod choose;
 mod compare;
+mod conversion;
 mod design;
 mod devices;
+mod fidelity;
 mod inputs;
 mod matrix;
 mod measure;
@@ -81,6 +83,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let models = models::expand(form, folder, kind, check);
     let inputs = inputs::expand(form.inputs.as_ref(), &Place::top("inputs"), check);
     let variants = variants::expand(form, kind, check);
+    models::check_files(form, &models, &variants, check);
     let devices = devices::expand(&form.devices, check);
     let axes = axes::Axes { models: &models, inputs: &inputs, variants: &variants, devices: &devices };
     let matrix = matrix::expand(&form.matrix, &axes, check);
@@ -91,6 +94,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let pareto = pareto::expand(&form.pareto, check);
     let asked = choose.iter().flat_map(choose::references).chain(pareto::places(&pareto));
     choose::raise_samples(&mut measure, asked, check);
+    let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);
     let backend = measure::backend(&form.backend, check);
@@ -112,6 +116,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         choose,
         pareto,
         tables,
+        fidelity,
     }
 }
 

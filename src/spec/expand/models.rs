@@ -1,14 +1,15 @@
 //! The models axis: paths, folders and globs to files, each with a name of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files::{self, FileProblem};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
-use crate::spec::model::Model;
+use crate::spec::model::{Model, Network, Precision, Source, Variant};
 use crate::spec::name::{fitting_name, is_name};
+use crate::spec::nearest::suggestion;
 use crate::spec::selector::is_glob;
 use crate::spec::wording::bad_name;
 
@@ -36,9 +37,17 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
         let before = check.problems.len();
         match entry {
             ModelEntry::Path(text) if backend != BackendKind::Onnxruntime && is_mock_name(folder, text) => {
-                let model = Model { name: text.clone(), path: None, sha256: None, inputs: None };
+                let model = Model {
+                    name: text.clone(),
+                    path: None,
+                    source: None,
+                    sha256: None,
+                    inputs: None,
+                    files: BTreeMap::new(),
+                };
                 found.push(Found { place, written: text.clone(), is_one_of_many: false, model });
             }
+            ModelEntry::Path(text) if text.starts_with(ZOO) => found.extend(from_word(text, &place, check)),
             ModelEntry::Path(text) => found.extend(from_path(text, &place, &place, folder, check)),
             ModelEntry::Form(form) => found.extend(from_form(form, &place, folder, backend, check)),
         }
@@ -46,6 +55,64 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
     }
     check_names(&found, check);
     Axis { values: found.into_iter().map(|found| found.model).collect(), is_complete }
+}
+
+/// What stands before the name of a network.
+const ZOO: &str = "zoo:";
+
+/// `zoo:resnet50`.
+fn from_word(text: &str, place: &Place, check: &mut Check<'_>) -> Option<Found> {
+    let name = text.strip_prefix(ZOO).unwrap_or(text).trim();
+    let Some(network) = Network::of_name(name) else {
+        let known = Network::ALL.map(Network::name);
+        check.error(place, format!("perfrun makes no network `{name}`"), suggestion(name, known, "network"));
+        return None;
+    };
+    Some(of_source(Source::Zoo { network, classes: None }, network.name(), text, place))
+}
+
+/// A model that is no file of the user's.
+fn of_source(source: Source, name: &str, written: &str, place: &Place) -> Found {
+    let (name, source) = (name.to_owned(), Some(source));
+    let model = Model { name, path: None, source, sha256: None, inputs: None, files: BTreeMap::new() };
+    Found { place: place.clone(), written: written.to_owned(), is_one_of_many: false, model }
+}
+
+/// The model of a form that names a network or a place to fetch it from, if it does.
+fn from_source(form: &ModelForm, place: &Place, check: &mut Check<'_>) -> Option<Option<Found>> {
+    let written = [("path", form.path.is_some()), ("zoo", form.zoo.is_some()), ("url", form.url.is_some())];
+    let mut written = written.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| key);
+    let (first, second) = (written.next(), written.next());
+    if let (Some(first), Some(second)) = (first, second) {
+        let problem =
+            check.at_key(&place.key(second), format!("`{second}` and `{first}` say two places for one model"));
+        check.problems.push(problem.with_hint("leave one out"));
+        return Some(None);
+    }
+    if form.classes.is_some() && form.zoo.is_none() {
+        let problem = check.at_key(&place.key("classes"), "`classes` goes with `zoo`");
+        check.problems.push(problem.with_hint("a file has the classes that it has"));
+    }
+    if let Some(network) = form.zoo {
+        let source = Source::Zoo { network, classes: form.classes };
+        return Some(Some(of_source(source, network.name(), network.name(), place)));
+    }
+    let url = form.url.as_deref()?;
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        check.error(
+            &place.key("url"),
+            format!("`{url}` is no address"),
+            "write one that begins with https://".to_owned(),
+        );
+        return Some(None);
+    }
+    if form.sha256.is_none() {
+        let problem = check.at_key(&place.key("url"), "a model that is fetched needs its `sha256`");
+        check.problems.push(problem.with_hint("so that everybody measures the same file: `sha256sum FILE` prints it"));
+        return Some(None);
+    }
+    let stem = url.rsplit('/').next().unwrap_or(url).trim_end_matches(".onnx");
+    Some(Some(of_source(Source::Url(url.to_owned()), stem, url, place)))
 }
 
 /// With the mock backend a word is a name, unless it looks like a file or is one.
@@ -71,7 +138,7 @@ fn from_path(text: &str, place: &Place, path_place: &Place, folder: &Path, check
             continue;
         }
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let model = Model { name, path: Some(path), sha256: None, inputs: None };
+        let model = Model { name, path: Some(path), source: None, sha256: None, inputs: None, files: BTreeMap::new() };
         found.push(Found { place: place.clone(), written, is_one_of_many, model });
     }
     found
@@ -95,9 +162,17 @@ fn from_form(
     check: &mut Check<'_>,
 ) -> Vec<Found> {
     let mut found = match (&form.path, &form.name) {
+        _ if let Some(found) = from_source(form, place, check) => found.into_iter().collect(),
         (Some(path), _) => from_path(path, place, &place.key("path"), folder, check),
         (None, Some(name)) if backend != BackendKind::Onnxruntime => {
-            let model = Model { name: name.0.clone(), path: None, sha256: None, inputs: None };
+            let model = Model {
+                name: name.0.clone(),
+                path: None,
+                source: None,
+                sha256: None,
+                inputs: None,
+                files: BTreeMap::new(),
+            };
             vec![Found { place: place.clone(), written: name.0.clone(), is_one_of_many: false, model }]
         }
         (None, name) => {
@@ -107,9 +182,12 @@ fn from_form(
             return Vec::new();
         }
     };
-    if found.len() > 1 && (form.name.is_some() || form.sha256.is_some()) {
+    let for_one =
+        [("name", form.name.is_some()), ("sha256", form.sha256.is_some()), ("files", !form.files.0.is_empty())];
+    if found.len() > 1
+        && let Some((key, _)) = for_one.into_iter().find(|(_, is_written)| *is_written)
+    {
         let path = form.path.as_deref().unwrap_or_default();
-        let key = if form.name.is_some() { "name" } else { "sha256" };
         let kind = if is_glob(path) { "glob" } else { "folder" };
         let message = format!("`{key}` is for one model, and the {kind} `{path}` has {}", found.len());
         check.error(&place.key(key), message, "write an entry for each file".to_owned());
@@ -122,6 +200,9 @@ fn from_form(
         }
         one.model.inputs.clone_from(&points);
     }
+    if let [one] = found.as_mut_slice() {
+        one.model.files = own_files(form, place, folder, check);
+    }
     if let (Some(expected), [one]) = (&form.sha256, found.as_mut_slice()) {
         one.model.sha256 = Some(expected.0.to_lowercase());
         check_sum(&expected.0.to_lowercase(), one, check);
@@ -129,8 +210,60 @@ fn from_form(
     found
 }
 
+/// The user's own files for variants of a model.
+fn own_files(form: &ModelForm, place: &Place, folder: &Path, check: &mut Check<'_>) -> BTreeMap<String, PathBuf> {
+    let place = place.key("files");
+    let mut own = BTreeMap::new();
+    for (key, text) in &form.files.0 {
+        let place = place.key(key);
+        let found = files::find(folder, text).and_then(|found| match found.as_slice() {
+            [file] => files::inspect(file, text).map(|()| file.clone()),
+            _ => Err(files::FileProblem {
+                message: format!("`{text}` stands for {} files", found.len()),
+                hint: Some("name one file".to_owned()),
+            }),
+        });
+        match found {
+            Ok(file) => drop(own.insert(key.clone(), file)),
+            Err(problem) => report(problem, &place, check),
+        }
+    }
+    own
+}
+
+/// Refuses files for what is neither a variant nor the precision of one.
+pub(super) fn check_files(
+    form: &ExperimentForm,
+    models: &Axis<Model>,
+    variants: &Axis<Variant>,
+    check: &mut Check<'_>,
+) {
+    if !variants.is_complete || models.values.is_empty() {
+        return;
+    }
+    let mut known: Vec<&str> = variants.values.iter().map(|variant| variant.name.as_str()).collect();
+    known.extend(variants.values.iter().map(|variant| variant.precision.name()));
+    for (place, entry) in form.models.places(&Place::top("models")) {
+        let ModelEntry::Form(form) = entry else { continue };
+        for (key, _) in form.files.0.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+            let place = place.key("files").key(key);
+            let problem =
+                check.at_key(&place, format!("`{key}` is no variant of this experiment, and no precision of one"));
+            let hint = if Precision::of_name(key).is_some() {
+                format!("add `{key}` to `variants`")
+            } else {
+                suggestion(key, known.iter().copied(), "variant").unwrap_or_default()
+            };
+            check.problems.push(problem.with_hint(hint));
+        }
+    }
+}
+
 fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
     let Some(path) = &found.model.path else {
+        if matches!(found.model.source, Some(Source::Url(_))) {
+            return;
+        }
         check.error(&found.place.key("sha256"), "`sha256` does nothing without a `path`", None);
         return;
     };

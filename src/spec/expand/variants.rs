@@ -13,7 +13,7 @@ use crate::spec::name::is_name;
 use crate::spec::nearest::{nearest, suggestion};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 
-use super::{Axis, BackendKind, MOST_CELLS, grouped};
+use super::{Axis, BackendKind, MOST_CELLS, conversion, grouped};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(form: &ExperimentForm, backend: BackendKind, check: &mut Check<'_>) -> Axis<Variant> {
@@ -75,9 +75,11 @@ fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<
     if check.is_full() {
         return None;
     }
-    if word == "fp32" || backend != BackendKind::Onnxruntime {
+    let precision = Precision::of_name(word);
+    if precision.is_some() || backend != BackendKind::Onnxruntime {
         if is_name(word) {
-            return Some(Variant { name: word.to_owned(), ..Variant::default() });
+            let precision = precision.unwrap_or_default();
+            return Some(Variant { name: word.to_owned(), precision, ..Variant::default() });
         }
         check.problems.push(bad_name(check.at(place, ""), &place.name(), word));
         return None;
@@ -85,7 +87,7 @@ fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<
     if PLANNED_PRECISIONS.contains(&word) {
         check.problems.push(unavailable_precision(check.at(place, ""), word));
     } else {
-        let hint = match nearest(word, ["fp32"]) {
+        let hint = match nearest(word, Precision::ALL.map(Precision::name)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("a variant with settings is a map: `{{ name: {word}, threads: 1 }}`"),
         };
@@ -126,10 +128,15 @@ fn from_form(
     if let Some(wrap) = &form.wrap {
         start.wrap.clone_from(wrap);
     }
+    if let Some(form) = &form.convert {
+        conversion::overlay(&mut start.convert, form);
+    }
     if let Some(mock) = &form.mock {
         overlay_mock(&mut start.mock, mock, &place.key("mock"), check);
     }
-    multiply(start, form, place, check)
+    let made = multiply(start, form, place, check);
+    conversion::check(form, &made, place, check);
+    made
 }
 
 fn unknown_base(base: &str, place: &Place, earlier: &Axis<Variant>, written: &Written, check: &mut Check<'_>) {
@@ -167,6 +174,9 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, c
         }
         mock.scale = Some(scale);
     }
+    if let Some(differ) = &form.differ {
+        mock.differ = Some(check.quantity(&place.key("differ"), &differ.0));
+    }
     if let Some(fail) = &form.fail {
         mock.fail = Some(MockFailure { kind: fail.kind, at: fail.at, runs: fail.runs.clone().unwrap_or_default() });
     }
@@ -185,7 +195,7 @@ fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check
     let named = form.name.is_some();
     variants = vary(variants, &form.precision, |variant, precision: &Precision| {
         variant.precision = *precision;
-        let label = precision_label(*precision);
+        let label = precision.name().to_owned();
         if !named && form.base.is_none() {
             variant.name.clear();
         }
@@ -229,12 +239,6 @@ fn vary<T>(
         }
     }
     made
-}
-
-fn precision_label(precision: Precision) -> String {
-    match precision {
-        Precision::Fp32 => "fp32".to_owned(),
-    }
 }
 
 /// `t4`, `t4x2` with both counts, `x2` with operators in parallel only.

@@ -7,7 +7,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::spec::model::{GraphOptimization, Precision, Values};
+use crate::spec::model::{
+    CALIBRATION_ITEMS, Calibration, GraphOptimization, INT4_BLOCK, Io, Network, Precision, Quantization, Values,
+};
 
 use super::backend::MockVariantForm;
 use super::scalar::{DimensionSize, Name, Setting, Sha256Text, VARIABLE_PATTERN};
@@ -31,10 +33,20 @@ pub(in crate::spec) struct ModelForm {
     pub(in crate::spec) name: Option<Name>,
     /// The ONNX file, relative to this file. Needed unless the backend is `mock`.
     pub(in crate::spec) path: Option<String>,
+    /// In place of a file: a network that perfrun makes, exact in structure, with seeded weights and without training.
+    /// `zoo:NAME` is short for `{ zoo: NAME }`.
+    pub(in crate::spec) zoo: Option<Network>,
+    /// Classes of that network, if it is a classifier. Default: as published.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(in crate::spec) classes: Option<u32>,
+    /// In place of a file: where to fetch it. It needs `sha256`.
+    pub(in crate::spec) url: Option<String>,
     /// What the file's SHA-256 must be.
     pub(in crate::spec) sha256: Option<Sha256Text>,
     /// This model's own inputs, in place of the experiment's.
     pub(in crate::spec) inputs: Option<Inputs>,
+    /// Your own files for variants, in place of a conversion, by variant or precision: `{ int8: models/mine-int8.onnx }`.
+    pub(in crate::spec) files: Ordered<String>,
 }
 
 /// The inputs axis.
@@ -82,8 +94,11 @@ pub(in crate::spec) struct VariantForm {
     pub(in crate::spec) name: Option<Name>,
     /// An earlier variant whose settings hold where this one says nothing.
     pub(in crate::spec) base: Option<String>,
-    /// The arithmetic of the model. Default: that of the base, or `fp32`.
+    /// The arithmetic of the model: `fp32` is the model as stored, others are converted from it. Default: that of the
+    /// base, or `fp32`.
     pub(in crate::spec) precision: Option<OneOrMany<Precision>>,
+    /// How the model is converted to that precision.
+    pub(in crate::spec) convert: Option<ConvertForm>,
     /// Threads inside an operator, or both counts. Default: chosen from the machine, and stated in the report.
     pub(in crate::spec) threads: Option<OneOrMany<ThreadsEntry>>,
     /// How far ONNX Runtime rewrites the graph. Default: `all`.
@@ -98,6 +113,39 @@ pub(in crate::spec) struct VariantForm {
     pub(in crate::spec) wrap: Option<Vec<String>>,
     /// What the mock backend does differently here. Only with `backend: mock`.
     pub(in crate::spec) mock: Option<MockVariantForm>,
+}
+
+/// How a model is converted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "convert", extend("minProperties" = 1))]
+pub(in crate::spec) struct ConvertForm {
+    /// Whether inputs and outputs stay as they are, behind casts, or are converted too. With `fp16` and `bf16`. Default:
+    /// `keep`.
+    pub(in crate::spec) io: Option<Io>,
+    /// Operators (`Softmax`) and nodes (by name) that stay as they are.
+    pub(in crate::spec) keep: Option<Vec<String>>,
+    /// How int8 activations get their scales: at run time, or beforehand from calibration data. Default: `auto`, static
+    /// for models with convolutions.
+    pub(in crate::spec) quantization: Option<Quantization>,
+    /// How observed activations become a range, in static int8. Default: `min_max`.
+    pub(in crate::spec) calibration: Option<Calibration>,
+    /// Items of the dataset that ranges are found from, in static int8.
+    #[schemars(range(min = 1, max = 100_000), default = "calibration_items")]
+    pub(in crate::spec) items: Option<u32>,
+    /// Whether weights of int8 keep to seven bits, for processors whose 8-bit products saturate. Default: false.
+    pub(in crate::spec) reduce_range: Option<bool>,
+    /// Weights of int4 that share a scale: a power of two from 16 to 256.
+    #[schemars(range(min = 16, max = 256), default = "int4_block")]
+    pub(in crate::spec) block: Option<u32>,
+}
+
+fn calibration_items() -> u32 {
+    CALIBRATION_ITEMS
+}
+
+fn int4_block() -> u32 {
+    INT4_BLOCK
 }
 
 /// Thread counts, as a number or a map.
@@ -125,7 +173,7 @@ pub(in crate::spec) struct ThreadsForm {
 two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |generator| {
     let form = generator.subschema_for::<ModelForm>();
     json_schema!({
-        "description": "A path, a folder or a glob, or a map with settings.",
+        "description": "A path, a folder or a glob, `zoo:NAME` for a network that perfrun makes, or a map with settings.",
         "anyOf": [{ "type": "string", "minLength": 1 }, form],
     })
 });
@@ -133,8 +181,8 @@ two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |
 two_shapes!(VariantEntry, "variant-entry", Precision(String => VariantEntry::Precision), Form, |generator| {
     let form = generator.subschema_for::<VariantForm>();
     json_schema!({
-        "description": "A precision (`fp32`: the model as stored), or a map with settings.",
-        "anyOf": [{ "type": "string", "minLength": 1, "examples": ["fp32"] }, form],
+        "description": "A precision (`fp32`: the model as stored; `fp16`, `bf16`, `int8` and `int4` are converted from it), or a map with settings.",
+        "anyOf": [{ "type": "string", "minLength": 1, "examples": ["fp16"] }, form],
     })
 });
 

@@ -107,6 +107,8 @@ impl Default for MockForm {
 pub(in crate::spec) struct MockVariantForm {
     /// Factor on the duration of an iteration. Default: 1.
     pub(in crate::spec) scale: Option<RatioText>,
+    /// How much the outputs differ from those of other variants: relative standard deviation. Default: they are equal.
+    pub(in crate::spec) differ: Option<RatioText>,
     /// A failure to play.
     pub(in crate::spec) fail: Option<MockFailureForm>,
 }

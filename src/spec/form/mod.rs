@@ -6,6 +6,7 @@
 
 mod axes;
 mod backend;
+mod fidelity;
 mod judge;
 mod measure;
 mod scalar;
@@ -18,8 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::model::Axis;
 
-pub(super) use axes::{InputEntry, Inputs, ModelEntry, ModelForm, ThreadsEntry, VariantEntry, VariantForm};
+pub(super) use axes::{
+    ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ThreadsEntry, VariantEntry, VariantForm,
+};
 pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
+pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{BoundForm, ChooseForm, CompareForm, CoordinateWord, MarginForm, RequireForm, TableForm};
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
 pub(super) use scalar::{
@@ -71,6 +75,9 @@ pub(super) struct ExperimentForm {
     /// `choose` names, and `latency` and `peak_rss`.
     #[schemars(length(min = 2))]
     pub(super) pareto: Vec<MetricText>,
+    /// How far outputs may be from the reference's, by precision or by variant. What keeps its limits not is marked, and is
+    /// never called best.
+    pub(super) fidelity: Ordered<FidelityForm>,
     /// Tables that the report shows beside its own.
     #[schemars(length(min = 1))]
     pub(super) tables: Vec<TableForm>,
@@ -96,6 +103,7 @@ impl Default for ExperimentForm {
             require: RequireForm::default(),
             choose: None,
             pareto: Vec::new(),
+            fidelity: Ordered::default(),
             tables: Vec::new(),
             backend: BackendForm::Onnxruntime,
         }

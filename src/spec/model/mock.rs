@@ -29,6 +29,9 @@ pub struct Mock {
 pub struct MockVariant {
     /// Factor on the median; `None`: 1.
     pub scale: Option<Ratio>,
+    /// Relative standard deviation by which outputs differ from other variants'; `None`: they are equal.
+    #[serde(default)]
+    pub differ: Option<Ratio>,
     /// A failure to play.
     pub fail: Option<MockFailure>,
 }

@@ -323,8 +323,10 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
     let model = |name: &&str| Model {
         name: (*name).to_owned(),
         path: Some(format!("models/{name}.onnx").into()),
+        source: None,
         sha256: None,
         inputs: None,
+        files: std::collections::BTreeMap::new(),
     };
     let variant = |name: &&str| Variant {
         name: (*name).to_owned(),
@@ -349,6 +351,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         require: Require::default(),
         choose: None,
         pareto: Vec::new(),
+        fidelity: perfrun::spec::model::FidelitySettings::default(),
         tables: Vec::new(),
     }
 }
@@ -387,6 +390,8 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         }),
         host: host(),
         models: plan.models.iter().map(model).collect(),
+        variant_files: Vec::new(),
+        fidelity: Vec::new(),
         runtime: Some(RuntimeUsed {
             version: Some("1.31.1".to_owned()),
             build: Some("ORT Build Info: git-branch=rel-1.31.1, build type=Release".to_owned()),

@@ -1,0 +1,83 @@
+//! Arrays of numbers outside of any runtime: outputs of models, items of datasets.
+//!
+//! Input: bytes of a tensor, or a file in NumPy's formats. Output: an [`Array`], which gives its numbers as f64 or is
+//! written to a file again. Deliberately absent: arithmetic on arrays.
+
+mod npy;
+
+pub use npy::{ArrayProblem, read_npy, read_npz, write_npy};
+
+use half::{bf16, f16};
+
+use crate::onnx::ElementType;
+
+/// An array in row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Its name in the model or the file.
+    pub name: String,
+    /// Element type.
+    pub element: ElementType,
+    /// Sizes, outermost first.
+    pub shape: Vec<u64>,
+    /// Elements, little-endian.
+    pub bytes: Vec<u8>,
+}
+
+impl Array {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        let size = self.element.size_bytes().unwrap_or(1).max(1) as usize;
+        self.bytes.len() / size
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements as f64, which is exact but for integers beyond 2^53; `None` for texts and types of less than a byte.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        let bytes = self.bytes.as_slice();
+        Some(match self.element {
+            ElementType::Float32 => each(bytes, |b| f64::from(f32::from_le_bytes(b))),
+            ElementType::Float64 => each(bytes, f64::from_le_bytes),
+            ElementType::Float16 => each(bytes, |b| f16::from_le_bytes(b).to_f64()),
+            ElementType::Bfloat16 => each(bytes, |b| bf16::from_le_bytes(b).to_f64()),
+            ElementType::Int8 => each(bytes, |b| f64::from(i8::from_le_bytes(b))),
+            ElementType::Int16 => each(bytes, |b| f64::from(i16::from_le_bytes(b))),
+            ElementType::Int32 => each(bytes, |b| f64::from(i32::from_le_bytes(b))),
+            ElementType::Int64 => each(bytes, |b| i64::from_le_bytes(b) as f64),
+            ElementType::Uint8 | ElementType::Bool => each(bytes, |b| f64::from(u8::from_le_bytes(b))),
+            ElementType::Uint16 => each(bytes, |b| f64::from(u16::from_le_bytes(b))),
+            ElementType::Uint32 => each(bytes, |b| f64::from(u32::from_le_bytes(b))),
+            ElementType::Uint64 => each(bytes, |b| u64::from_le_bytes(b) as f64),
+            ElementType::String | ElementType::Other(_) => return None,
+        })
+    }
+}
+
+fn each<const SIZE: usize>(bytes: &[u8], read: impl Fn([u8; SIZE]) -> f64) -> Vec<f64> {
+    bytes.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_gives_its_numbers() {
+        let array = |element: ElementType, bytes: &[u8]| Array {
+            name: String::new(),
+            element,
+            shape: vec![1],
+            bytes: bytes.to_vec(),
+        };
+        assert_eq!(array(ElementType::Float32, &1.5_f32.to_le_bytes()).numbers(), Some(vec![1.5]));
+        assert_eq!(array(ElementType::Float16, &f16::from_f32(-2.0).to_le_bytes()).numbers(), Some(vec![-2.0]));
+        assert_eq!(array(ElementType::Bfloat16, &bf16::from_f32(0.5).to_le_bytes()).numbers(), Some(vec![0.5]));
+        assert_eq!(array(ElementType::Int64, &(-3_i64).to_le_bytes()).numbers(), Some(vec![-3.0]));
+        assert_eq!(array(ElementType::Uint8, &[200]).numbers(), Some(vec![200.0]));
+        assert_eq!(array(ElementType::String, &[1]).numbers(), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! NumPy's formats: `.npy`, one array, and `.npz`, a zip archive of them
+//! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
+
+use super::Array;
+use crate::onnx::ElementType;
+
+/// Why a file is no array that perfrun can use.
+#[derive(Debug, thiserror::Error)]
+pub enum ArrayProblem {
+    /// It cannot be opened.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is not in the format that its name says.
+    #[error("{path}: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Elements of a type that no model takes.
+    #[error("{path}: array `{name}` has elements of type {element}", path = path.display())]
+    Element {
+        /// The file.
+        path: PathBuf,
+        /// The array.
+        name: String,
+        /// As NumPy describes it.
+        element: String,
+    },
+}
+
+/// Larger than any memory: a damaged header rather than a wish.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// Reads a `.npy` file; the array takes the name of the file.
+///
+/// # Errors
+///
+/// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
+pub fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
+    let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    read_array(BufReader::new(file), path, name)
+}
+
+/// Reads every array of a `.npz` file, in the order of the archive.
+///
+/// # Errors
+///
+/// As [`read_npy`].
+pub fn read_npz(path: &Path) -> Result<Vec<Array>, ArrayProblem> {
+    let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
+    let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
+    let mut archive =
+        zip::ZipArchive::new(BufReader::new(file)).map_err(|error| format(format!("no .npz archive: {error}")))?;
+    let mut arrays = Vec::with_capacity(archive.len());
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(|error| format(error.to_string()))?;
+        let name = entry.name().map_err(|error| format(error.to_string()))?.into_owned();
+        let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
+        arrays.push(read_array(entry, path, name)?);
+    }
+    Ok(arrays)
+}
+
+fn read_array(mut reader: impl Read, path: &Path, name: String) -> Result<Array, ArrayProblem> {
+    let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
+    let header = NpyHeader::from_reader(&mut reader)
+        .map_err(|error| format(format!("array `{name}` is not in NumPy's format: {error}")))?;
+    let described =
+        |dtype: &DType| ArrayProblem::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
+    let dtype = header.dtype();
+    let (element, is_big_endian) = element_of(&dtype).ok_or_else(|| described(&dtype))?;
+    let size = element.size_bytes().unwrap_or(1);
+    let shape = header.shape().to_vec();
+    let bytes = shape.iter().try_fold(size, |product, length| product.checked_mul(*length));
+    let bytes = bytes.filter(|bytes| *bytes <= MOST_BYTES);
+    let length = bytes.ok_or_else(|| format(format!("array `{name}` has the shape {shape:?}")))?;
+    let mut content = Vec::new();
+    reader.take(length).read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
+    if content.len() as u64 != length {
+        let found = content.len();
+        return Err(format(format!("array `{name}` is cut off: it has {found} of {length} bytes")));
+    }
+    if is_big_endian {
+        content.chunks_exact_mut(size as usize).for_each(<[u8]>::reverse);
+    }
+    if header.order() == Order::Fortran {
+        content = row_major(&content, &shape, size as usize);
+    }
+    Ok(Array { name, element, shape, bytes: content })
+}
+
+/// The element type, and whether its bytes are in the other order.
+fn element_of(dtype: &DType) -> Option<(ElementType, bool)> {
+    let DType::Plain(kind) = dtype else { return None };
+    let element = match (kind.type_char(), kind.size_field()) {
+        (TypeChar::Bool, 1) => ElementType::Bool,
+        (TypeChar::Int, 1) => ElementType::Int8,
+        (TypeChar::Int, 2) => ElementType::Int16,
+        (TypeChar::Int, 4) => ElementType::Int32,
+        (TypeChar::Int, 8) => ElementType::Int64,
+        (TypeChar::Uint, 1) => ElementType::Uint8,
+        (TypeChar::Uint, 2) => ElementType::Uint16,
+        (TypeChar::Uint, 4) => ElementType::Uint32,
+        (TypeChar::Uint, 8) => ElementType::Uint64,
+        (TypeChar::Float, 2) => ElementType::Float16,
+        (TypeChar::Float, 4) => ElementType::Float32,
+        (TypeChar::Float, 8) => ElementType::Float64,
+        _ => return None,
+    };
+    Some((element, kind.endianness() == Endianness::Big))
+}
+
+/// Elements that stand with the first index fastest, with the last one fastest.
+fn row_major(content: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
+    let mut ordered = Vec::with_capacity(content.len());
+    let mut index = vec![0_u64; shape.len()];
+    for _ in 0..content.len() / size.max(1) {
+        let place = shape.iter().zip(&index).rev().fold(0, |place, (length, position)| place * length + position);
+        let at = place as usize * size;
+        ordered.extend_from_slice(&content[at..at + size]);
+        for (position, length) in index.iter_mut().zip(shape).rev() {
+            *position += 1;
+            if *position < *length {
+                break;
+            }
+            *position = 0;
+        }
+    }
+    ordered
+}
+
+/// Writes an array as `.npy`, format 1.0. bfloat16, which NumPy does not have, is written as uint16.
+///
+/// # Errors
+///
+/// Element types without a form in that format, and what the writer says.
+pub fn write_npy(array: &Array, mut writer: impl Write) -> io::Result<()> {
+    writer.write_all(&header(array)?)?;
+    writer.write_all(&array.bytes)
+}
+
+/// The header, padded to a multiple of 64 bytes.
+fn header(array: &Array) -> io::Result<Vec<u8>> {
+    let descriptor = match array.element {
+        ElementType::Float32 => "<f4",
+        ElementType::Float64 => "<f8",
+        ElementType::Float16 => "<f2",
+        ElementType::Int8 => "|i1",
+        ElementType::Int16 => "<i2",
+        ElementType::Int32 => "<i4",
+        ElementType::Int64 => "<i8",
+        ElementType::Uint8 => "|u1",
+        ElementType::Uint16 | ElementType::Bfloat16 => "<u2",
+        ElementType::Uint32 => "<u4",
+        ElementType::Uint64 => "<u8",
+        ElementType::Bool => "|b1",
+        ElementType::String | ElementType::Other(_) => {
+            let text = format!("`{}` of type {} has no .npy form", array.name, array.element);
+            return Err(io::Error::other(text));
+        }
+    };
+    let shape: String = array.shape.iter().map(|length| format!("{length}, ")).collect();
+    let mut dictionary = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let unpadded = 10 + dictionary.len() + 1;
+    dictionary.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
+    dictionary.push('\n');
+    let length = u16::try_from(dictionary.len()).map_err(|_| io::Error::other("too many dimensions for .npy"))?;
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    header.extend_from_slice(&length.to_le_bytes());
+    header.extend_from_slice(dictionary.as_bytes());
+    Ok(header)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn array(values: &[f32], shape: &[u64]) -> Array {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes }
+    }
+
+    fn read(bytes: &[u8]) -> Result<Array, ArrayProblem> {
+        read_array(bytes, Path::new("x.npy"), "x".to_owned())
+    }
+
+    #[test]
+    fn an_array_comes_back_as_it_was_written() {
+        let array = array(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
+        let mut bytes = Vec::new();
+        write_npy(&array, &mut bytes).unwrap();
+        assert_eq!((bytes.len() - array.bytes.len()) % 64, 0);
+        assert!(
+            String::from_utf8_lossy(&bytes[10..])
+                .starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, ), }")
+        );
+        assert_eq!(read(&bytes).unwrap(), array);
+        let error = read(&bytes[..bytes.len() - 1]).unwrap_err();
+        assert_eq!(error.to_string(), "x.npy: array `x` is cut off: it has 23 of 24 bytes");
+        assert!(read(b"PK").is_err());
+    }
+
+    #[test]
+    fn other_orders_of_elements_and_bytes_are_put_right() {
+        let mut bytes = Vec::new();
+        write_npy(&array(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[2, 3]), &mut bytes).unwrap();
+        let place = bytes.windows(5).position(|window| window == b"False").unwrap();
+        let mut fortran = bytes.clone();
+        fortran[place..place + 5].copy_from_slice(b"True ");
+        let expected = array(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
+        assert_eq!(read(&fortran).map(|array| array.bytes).unwrap(), expected.bytes);
+        let start = bytes.len() - 24;
+        let mut big = bytes[..start].to_vec();
+        let order = big.iter().position(|byte| *byte == b'<').unwrap();
+        big[order] = b'>';
+        [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].iter().for_each(|value| big.extend_from_slice(&value.to_be_bytes()));
+        assert_eq!(read(&big).unwrap().bytes, expected.bytes);
+    }
+}

@@ -1,0 +1,203 @@
+//! The verbs about model files.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::spec::model::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+
+/// Arguments of `inspect`.
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// Model files, or folders of them.
+    #[arg(value_name = "MODEL", required = true)]
+    pub models: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `convert`.
+#[derive(Clone, Debug, Args)]
+pub struct ConvertArgs {
+    /// The model file.
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    /// To what.
+    #[arg(long, value_name = "PRECISION")]
+    pub precision: TargetPrecision,
+    /// The file to write; never overwritten.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The kind of device that it is for: operators that its provider lacks stay as they are.
+    #[arg(long, value_enum, default_value_t)]
+    pub device: TargetDevice,
+    /// With fp16 and bf16: whether inputs and outputs stay as they are, behind casts, or are converted too.
+    #[arg(long, value_enum, default_value_t)]
+    pub io: IoWord,
+    /// An operator or node that stays as it is; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub keep: Vec<String>,
+    /// With int8: how activations get their scales.
+    #[arg(long, value_enum, default_value_t)]
+    pub quantization: QuantizationWord,
+    /// With static int8: how observed activations become a range.
+    #[arg(long, value_enum, default_value_t)]
+    pub calibration: CalibrationWord,
+    /// With static int8: items that ranges are found from; they are random, and only the speed of what comes out can be
+    /// judged by them.
+    #[arg(long, value_name = "N", default_value_t = CALIBRATION_ITEMS)]
+    pub items: u32,
+    /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`.
+    #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
+    pub inputs: Vec<String>,
+    /// With int8: weights keep to seven bits, for processors whose 8-bit products saturate.
+    #[arg(long)]
+    pub reduce_range: bool,
+    /// With int4: weights that share a scale.
+    #[arg(long, value_name = "N", default_value_t = INT4_BLOCK)]
+    pub block: u32,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ConvertArgs {
+    /// The settings as a specification would have them.
+    pub fn settings(&self) -> ConversionSettings {
+        ConversionSettings {
+            io: self.io.into(),
+            keep: self.keep.clone(),
+            quantization: self.quantization.into(),
+            calibration: self.calibration.into(),
+            reduce_range: self.reduce_range,
+            block: self.block,
+            items: self.items,
+        }
+    }
+}
+
+/// A word of the command line for each value of a specification's enumeration.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident => $of:ident { $($(#[$word_about:meta])* $word:ident),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        #[value(rename_all = "snake_case")]
+        pub enum $name {
+            $($(#[$word_about])* $word),+
+        }
+
+        impl From<$name> for $of {
+            fn from(word: $name) -> $of {
+                match word {
+                    $($name::$word => $of::$word),+
+                }
+            }
+        }
+    };
+}
+
+words!(
+    /// What a model can be converted to.
+    TargetPrecision => Precision {
+        /// IEEE half precision.
+        Fp16,
+        /// bfloat16.
+        Bf16,
+        /// 8-bit integers.
+        Int8,
+        /// Weights of matrix products in 4-bit integers.
+        Int4,
+    }
+);
+
+words!(
+    /// Inputs and outputs.
+    #[derive(Default)]
+    IoWord => Io {
+        /// They stay as they are.
+        #[default]
+        Keep,
+        /// They are converted too.
+        Convert,
+    }
+);
+
+words!(
+    /// Scales of activations.
+    #[derive(Default)]
+    QuantizationWord => Quantization {
+        /// Static for models with convolutions, dynamic for others.
+        #[default]
+        Auto,
+        /// Found at run time.
+        Dynamic,
+        /// Found beforehand.
+        Static,
+    }
+);
+
+words!(
+    /// Ranges of activations.
+    #[derive(Default)]
+    CalibrationWord => Calibration {
+        /// From the smallest to the largest value.
+        #[default]
+        MinMax,
+        /// The 99.99th percentile of the magnitudes.
+        Percentile,
+        /// The range that loses least information.
+        Entropy,
+    }
+);
+
+/// The kind of device that a model is converted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TargetDevice {
+    /// ONNX Runtime's CPU provider.
+    #[default]
+    Cpu,
+    /// CUDA and what is built upon it.
+    Cuda,
+}
+
+impl TargetDevice {
+    /// The provider.
+    pub fn provider(self) -> &'static str {
+        match self {
+            TargetDevice::Cpu => "cpu",
+            TargetDevice::Cuda => "cuda",
+        }
+    }
+}
+
+/// Arguments of `zoo`.
+#[derive(Clone, Debug, Args)]
+pub struct ZooArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ZooAction,
+}
+
+/// What can be done with the networks.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ZooAction {
+    /// Every network with its parameters and multiply-accumulates.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write one to a file.
+    Export {
+        /// Its name, as `perfrun zoo list` prints it.
+        #[arg(value_name = "NETWORK")]
+        network: String,
+        /// The file to write (default: its name in the current folder); never overwritten.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Classes of its classifier, in place of those that are published.
+        #[arg(long, value_name = "N")]
+        classes: Option<u32>,
+    },
+}

@@ -1,0 +1,170 @@
+//! `perfrun convert`: the conversion that a variant does, by hand.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+
+use super::print;
+use crate::backend::TensorRequest;
+use crate::cli::ConvertArgs;
+use crate::error::{Error, ExitCode};
+use crate::host;
+use crate::models::{self, Made, Problem, Ranges, Recipe, digest};
+use crate::onnx::precision::{ConversionReport, ProviderClass};
+use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, ShapeProblem};
+use crate::report::format::bytes;
+use crate::run::calibrate::Observation;
+use crate::runtime;
+use crate::spec::model::{InputPoint, Measure, Values};
+use crate::stats::random::key_seed;
+use crate::ui::Ui;
+use crate::worker::Interrupts;
+
+pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    if arguments.output.exists() {
+        let message = format!("{} is there already", arguments.output.display());
+        return Err(Error::refused(message, "name another file, or remove it first"));
+    }
+    let header = onnx::read_header(&arguments.model)?;
+    let provider = ProviderClass::of(arguments.device.provider());
+    let settings = arguments.settings();
+    let data = format!("{} random items, seed {SEED}, {}", arguments.items, arguments.inputs.join(","));
+    let recipe = Recipe::of(arguments.precision.into(), &settings, &header, provider, &data)
+        .ok_or_else(|| Error::Internal("a target precision without a recipe".to_owned()))?;
+    let files: Vec<_> = std::iter::once(arguments.model.clone())
+        .chain(header.external_files.iter().map(|file| file.path.clone()))
+        .collect();
+    let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
+    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let observation = match recipe {
+        Recipe::Int8Static { .. } => Some(observation(&header, arguments, ui)?),
+        _ => None,
+    };
+    let mut observe = |path: &Path| match &observation {
+        Some(observation) => observation.ranges(path, arguments.calibration.into(), &interrupts, &mut || {}),
+        None => Ok(Ranges::new()),
+    };
+    let made = models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe)
+        .map_err(|problem| refused(arguments, problem))?;
+    copy(&made, arguments)?;
+    let text = if arguments.json { json(&made)? } else { describe(&made, &header, arguments) };
+    print(ui, &text)
+}
+
+/// Seed of random inputs, that of a specification that says none.
+const SEED: u64 = 42;
+
+/// What a static conversion observes: random inputs of the sizes that are asked for.
+fn observation(header: &ModelHeader, arguments: &ConvertArgs, ui: &Ui) -> Result<Observation, Error> {
+    let resolved = resolve(header, arguments)?;
+    let items = arguments.items;
+    let seeds = |tensor: &ResolvedTensor| -> Vec<u64> {
+        (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect()
+    };
+    let tensor = |tensor: &ResolvedTensor| TensorRequest {
+        name: tensor.name.clone(),
+        element: tensor.element.clone(),
+        shape: tensor.shape.clone(),
+        values: Values::Random,
+        seeds: seeds(tensor),
+    };
+    let library = runtime::find_or_install(None, &runtime::cache_folder(), &mut |progress| {
+        ui.labelled("runtime", &progress.to_string());
+    })?;
+    Ok(Observation {
+        executable: super::run::executable()?,
+        library: library.path,
+        threads: host::describe().default_threads(),
+        tensors: resolved.tensors.iter().map(tensor).collect(),
+        sets: items.div_ceil(resolved.batch_size.unwrap_or(1).max(1) as u32),
+        log: std::env::temp_dir().join(format!("perfrun-calibration-{}.log", std::process::id())),
+        timeout: Measure::default().timeout,
+    })
+}
+
+/// The shapes of the inputs: as asked for, with a batch of one where nothing is said and something is open.
+fn resolve(header: &ModelHeader, arguments: &ConvertArgs) -> Result<Resolved, Error> {
+    let mut dimensions = BTreeMap::new();
+    for text in &arguments.inputs {
+        let size = text.split_once('=').and_then(|(name, size)| Some((name.to_owned(), size.parse::<u64>().ok()?)));
+        let Some((name, size)) = size else {
+            return Err(Error::refused(
+                format!("--inputs: `{text}` is no size"),
+                "write `--inputs batch=1,sequence=128`",
+            ));
+        };
+        dimensions.insert(name, size);
+    }
+    let point =
+        |dimensions| InputPoint { name: String::new(), dimensions, shapes: BTreeMap::new(), values: Values::Random };
+    let asked = onnx::resolve_inputs(&header.signature, &point(dimensions.clone()));
+    let resolved = match asked {
+        Err(ShapeProblem::FreeDimensions { .. }) if dimensions.is_empty() => {
+            onnx::resolve_inputs(&header.signature, &point(BTreeMap::from([("batch".to_owned(), 1)])))
+        }
+        asked => asked,
+    };
+    resolved.map_err(|problem| {
+        let message = format!("model {}: {problem}", arguments.model.display());
+        Error::refused(message, "say the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
+    })
+}
+
+fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {
+    match problem {
+        Problem::Model(error) => error.into(),
+        Problem::Io { path, source } => Error::io(&path, source),
+        problem => {
+            let message = format!("model {}: {problem}", arguments.model.display());
+            Error::refused(message, "`perfrun inspect` shows what the model holds")
+        }
+    }
+}
+
+/// Copies the model out of the cache, with its weights where they lie in a file of their own.
+fn copy(made: &Made, arguments: &ConvertArgs) -> Result<(), Error> {
+    let model = onnx::load(&made.path)?;
+    onnx::save(model, &arguments.output).map(drop).map_err(|source: io::Error| Error::io(&arguments.output, source))
+}
+
+fn describe(made: &Made, header: &ModelHeader, arguments: &ConvertArgs) -> String {
+    let mut text = String::new();
+    let before = header.total_bytes().map_or_else(String::new, |before| format!("{} before", bytes(before)));
+    let took = if made.was_cached { "from the cache".to_owned() } else { format!("{} ms", made.entry.took_ms) };
+    // Writing into a String cannot fail.
+    let _ = writeln!(text, "{}: {} ({before}), {took}", arguments.output.display(), bytes(made.entry.bytes));
+    for line in summary(&made.entry.report) {
+        let _ = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// What was converted, what was left and why, a line each.
+pub(super) fn summary(report: &ConversionReport) -> Vec<String> {
+    let counted = |(operator, nodes): (&String, &u64)| format!("{nodes} {operator}");
+    let mut lines = Vec::new();
+    if !report.converted.is_empty() {
+        let converted: Vec<String> = report.converted.iter().map(counted).collect();
+        lines.push(format!("converted  {}", converted.join(", ")));
+    }
+    for kept in &report.kept {
+        lines.push(format!("kept       {} {}: {}", kept.nodes, kept.operator, kept.reason));
+    }
+    let added = [("casts", report.casts), ("quantising nodes", report.quantize_nodes)];
+    let added: Vec<String> =
+        added.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")).collect();
+    if !added.is_empty() {
+        lines.push(format!("added      {}", added.join(", ")));
+    }
+    let weights = &report.weights;
+    lines.push(format!("weights    {} converted, {} kept", weights.converted, weights.kept));
+    lines.extend(report.notes.iter().map(|note| format!("note       {note}")));
+    lines
+}
+
+fn json(made: &Made) -> Result<String, Error> {
+    serde_json::to_string_pretty(&made.entry)
+        .map(|text| text + "\n")
+        .map_err(|error| Error::Internal(error.to_string()))
+}

@@ -1,0 +1,66 @@
+//! `perfrun zoo`: the networks that perfrun makes.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{print, print_json};
+use crate::cli::{ZooAction, ZooArgs};
+use crate::error::{Error, ExitCode};
+use crate::models;
+use crate::onnx::zoo::{self, Architecture};
+use crate::report::format::fixed;
+use crate::runtime;
+use crate::spec::model::Network;
+use crate::spec::nearest;
+use crate::ui::Ui;
+
+pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    match &arguments.action {
+        ZooAction::List { json: true } => print_json(ui, &zoo::architectures().iter().map(as_json).collect::<Vec<_>>()),
+        ZooAction::List { json: false } => print(ui, &listing()),
+        ZooAction::Export { network, output, classes } => export(network, output.as_deref(), *classes, ui),
+    }
+}
+
+fn as_json(architecture: &Architecture) -> serde_json::Value {
+    json!({
+        "name": architecture.name,
+        "title": architecture.title,
+        "parameters": architecture.parameters,
+        "macs": architecture.macs,
+        "input": architecture.input,
+        "classes": architecture.classes,
+        "source": architecture.source,
+    })
+}
+
+fn listing() -> String {
+    let millions = |number: u64| fixed(number as f64 / 1e6, 1);
+    let mut text = format!("{:<17}{:>12}{:>11}  usual input\n", "network", "parameters", "MACs");
+    for architecture in zoo::architectures() {
+        let (parameters, macs) = (millions(architecture.parameters), millions(architecture.macs));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{:<17}{:>10} M{:>9} M  {}", architecture.name, parameters, macs, architecture.input);
+    }
+    text + "\nIn a specification: `models: zoo:resnet50`. Weights are seeded, not trained: speed and memory are those of the\nnetwork, accuracy is not.\n"
+}
+
+fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> Result<ExitCode, Error> {
+    let Some(network) = Network::of_name(name) else {
+        let message = format!("perfrun makes no network `{name}`");
+        let known = Network::ALL.map(Network::name);
+        let near = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+        return Err(Error::refused(message, near.unwrap_or_else(|| "`perfrun zoo list` names them".to_owned())));
+    };
+    let output = output.map_or_else(|| PathBuf::from(format!("{name}.onnx")), Path::to_path_buf);
+    if output.exists() {
+        let message = format!("{} is there already", output.display());
+        return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
+    }
+    let mut tell = |_: models::Progress<'_>| {};
+    let path = models::network_file(name, network, classes, &runtime::cache_folder(), &mut tell)?;
+    std::fs::copy(&path, &output).map_err(|source| Error::io(&output, source))?;
+    print(ui, &format!("wrote {}\n", output.display()))
+}

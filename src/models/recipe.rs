@@ -1,0 +1,89 @@
+//! What is done to a model for a variant: everything that decides which bytes come out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::onnx::ModelHeader;
+use crate::onnx::precision::ProviderClass;
+use crate::spec::model::{Calibration, ConversionSettings, Io, Precision, Quantization};
+
+/// A conversion with nothing left to choose. Part of the cache's key and of the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "to")]
+pub enum Recipe {
+    /// IEEE half precision.
+    Fp16(HalfRecipe),
+    /// bfloat16.
+    Bf16(HalfRecipe),
+    /// 8-bit integers, scales of activations found at run time.
+    Int8Dynamic {
+        /// Operators and nodes that stay.
+        keep: Vec<String>,
+        /// Weights keep to seven bits.
+        reduce_range: bool,
+    },
+    /// 8-bit integers, scales of activations found beforehand.
+    Int8Static {
+        /// Operators and nodes that stay.
+        keep: Vec<String>,
+        /// Weights keep to seven bits.
+        reduce_range: bool,
+        /// How observed activations become a range.
+        calibration: Calibration,
+        /// What they were observed on: a hash of the data.
+        data: String,
+    },
+    /// Weights of matrix products in 4-bit integers.
+    Int4 {
+        /// Operators and nodes that stay.
+        keep: Vec<String>,
+        /// Weights that share a scale.
+        block: u32,
+    },
+}
+
+/// What a conversion to half precision depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HalfRecipe {
+    /// Inputs and outputs.
+    pub io: Io,
+    /// Operators and nodes that stay.
+    pub keep: Vec<String>,
+    /// For what kind of device.
+    pub provider: ProviderClass,
+}
+
+impl Recipe {
+    /// What a variant asks for, of this model, on such a device; `None`: the model as stored. `data` names what a
+    /// calibration would observe.
+    pub fn of(
+        precision: Precision,
+        settings: &ConversionSettings,
+        header: &ModelHeader,
+        provider: ProviderClass,
+        data: &str,
+    ) -> Option<Self> {
+        let keep = settings.keep.clone();
+        let half = || HalfRecipe { io: settings.io, keep: settings.keep.clone(), provider };
+        let reduce_range = settings.reduce_range;
+        Some(match precision {
+            Precision::Fp32 => return None,
+            Precision::Fp16 => Recipe::Fp16(half()),
+            Precision::Bf16 => Recipe::Bf16(half()),
+            Precision::Int4 => Recipe::Int4 { keep, block: settings.block },
+            Precision::Int8 if is_static(settings.quantization, header) => {
+                let (calibration, data) = (settings.calibration, data.to_owned());
+                Recipe::Int8Static { keep, reduce_range, calibration, data }
+            }
+            Precision::Int8 => Recipe::Int8Dynamic { keep, reduce_range },
+        })
+    }
+}
+
+/// Scales found beforehand are what convolutions need: ONNX Runtime has no fused kernel that finds theirs at run time.
+fn is_static(quantization: Quantization, header: &ModelHeader) -> bool {
+    match quantization {
+        Quantization::Static => true,
+        Quantization::Dynamic => false,
+        Quantization::Auto => header.operators.keys().any(|operator| operator.ends_with("Conv")),
+    }
+}

@@ -1,0 +1,236 @@
+//! From observed activations to the ranges that 8 bits should cover.
+//!
+//! Input: values of activations, sample after sample; nothing is kept of them but extremes and counts. Output: a
+//! [`Range`] for every activation, which always includes zero. Deliberately absent: running the model, and choosing data.
+//!
+//! [`Method::MinMax`] takes the extremes. [`Method::Percentile`] leaves out the same share of values at either end.
+//! [`Method::Entropy`] leaves out what makes the quantised distribution most like the original one. The last two count
+//! values in bins, which needs the extremes first, and so a second pass over the data:
+//!
+//! ```text
+//! FirstPass::new(method)  --observe every sample-->  finish() -> Observed::Ranges
+//!                                                             -> Observed::Again(SecondPass)  --observe--> ranges()
+//! ```
+//!
+//! Sources: S. Migacz, 8-bit inference with TensorRT, GTC 2017 (entropy); `calibrate.py` of `onnxruntime.quantization`
+//! (the same three methods); H. Wu et al., Integer quantization for deep learning inference, 2020, arXiv:2004.09602,
+//! section 3.2 (how they compare).
+
+mod divergence;
+mod histogram;
+
+use std::collections::BTreeMap;
+
+use histogram::Histogram;
+
+/// The values that an activation takes, as far as 8 bits should tell them apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Range {
+    /// At most 0.
+    pub least: f32,
+    /// At least 0.
+    pub most: f32,
+}
+
+impl Range {
+    /// The smallest range with both values and zero.
+    pub fn new(least: f32, most: f32) -> Self {
+        Range { least: least.min(0.0), most: most.max(0.0) }
+    }
+
+    /// The range that holds both.
+    fn with(self, other: Range) -> Self {
+        Range { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+}
+
+/// How a range is chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Method {
+    /// All that was seen.
+    MinMax,
+    /// This share of what was seen, in percent: 99.99 leaves out 0.005 % at either end.
+    Percentile(f64),
+    /// What loses the least information.
+    Entropy,
+}
+
+/// Why activations have no ranges.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CalibrationProblem {
+    /// A model in float32 that overflows does not get better in 8 bits.
+    #[error("the activation `{tensor}` has the value {value}")]
+    NotFinite {
+        /// The activation.
+        tensor: String,
+        /// What it held.
+        value: f32,
+    },
+    /// The second pass met what the first one did not.
+    #[error("the activation `{tensor}` was not observed in the first pass")]
+    Unknown {
+        /// The activation.
+        tensor: String,
+    },
+    /// A percentile that is none.
+    #[error("the percentile is {percentile}, and must be above 0 and at most 100")]
+    Percentile {
+        /// What was set.
+        percentile: f64,
+    },
+}
+
+/// The pass that finds extremes.
+#[derive(Clone, Debug)]
+pub struct FirstPass {
+    method: Method,
+    extremes: BTreeMap<String, Range>,
+}
+
+/// What the first pass gives.
+#[derive(Clone, Debug)]
+pub enum Observed {
+    /// The ranges, for a method that needs the extremes only.
+    Ranges(BTreeMap<String, Range>),
+    /// The pass that counts; the same data again.
+    Again(SecondPass),
+}
+
+impl FirstPass {
+    /// Nothing observed yet.
+    ///
+    /// # Errors
+    ///
+    /// A percentile that is not above 0 and at most 100.
+    pub fn new(method: Method) -> Result<Self, CalibrationProblem> {
+        match method {
+            Method::Percentile(percentile) if !(percentile > 0.0 && percentile <= 100.0) => {
+                Err(CalibrationProblem::Percentile { percentile })
+            }
+            _ => Ok(FirstPass { method, extremes: BTreeMap::new() }),
+        }
+    }
+
+    /// Takes in values of an activation.
+    ///
+    /// # Errors
+    ///
+    /// A value that is not finite.
+    pub fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
+        let mut seen = Range::default();
+        for value in values {
+            if !value.is_finite() {
+                return Err(CalibrationProblem::NotFinite { tensor: tensor.to_owned(), value: *value });
+            }
+            seen = seen.with(Range::new(*value, *value));
+        }
+        match self.extremes.get_mut(tensor) {
+            Some(range) => *range = range.with(seen),
+            None => {
+                self.extremes.insert(tensor.to_owned(), seen);
+            }
+        }
+        Ok(())
+    }
+
+    /// The ranges, or the pass that finds them.
+    pub fn finish(self) -> Observed {
+        if self.method == Method::MinMax {
+            return Observed::Ranges(self.extremes);
+        }
+        let histograms = self.extremes.into_iter().map(|(tensor, range)| (tensor, Histogram::new(range)));
+        Observed::Again(SecondPass { method: self.method, histograms: histograms.collect() })
+    }
+}
+
+/// The pass that counts values.
+#[derive(Clone, Debug)]
+pub struct SecondPass {
+    method: Method,
+    histograms: BTreeMap<String, Histogram>,
+}
+
+impl SecondPass {
+    /// Takes in values of an activation; those beyond the extremes of the first pass count as these.
+    ///
+    /// # Errors
+    ///
+    /// An activation that the first pass did not have, or a value that is not finite.
+    pub fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
+        let Some(histogram) = self.histograms.get_mut(tensor) else {
+            return Err(CalibrationProblem::Unknown { tensor: tensor.to_owned() });
+        };
+        match values.iter().find(|value| !value.is_finite()) {
+            Some(value) => Err(CalibrationProblem::NotFinite { tensor: tensor.to_owned(), value: *value }),
+            None => {
+                histogram.add(values);
+                Ok(())
+            }
+        }
+    }
+
+    /// The ranges.
+    pub fn ranges(&self) -> BTreeMap<String, Range> {
+        let range = |histogram: &Histogram| match self.method {
+            Method::MinMax => histogram.range(),
+            Method::Percentile(percentile) => histogram.middle(percentile / 100.0),
+            Method::Entropy => divergence::least_divergent(histogram),
+        };
+        self.histograms.iter().map(|(tensor, histogram)| (tensor.clone(), range(histogram))).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn ranges(method: Method, samples: &[&[f32]]) -> BTreeMap<String, Range> {
+        let mut first = FirstPass::new(method).unwrap();
+        samples.iter().for_each(|values| first.observe("t", values).unwrap());
+        match first.finish() {
+            Observed::Ranges(ranges) => ranges,
+            Observed::Again(mut second) => {
+                samples.iter().for_each(|values| second.observe("t", values).unwrap());
+                second.ranges()
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_are_those_of_all_samples_and_hold_zero() {
+        assert_eq!(ranges(Method::MinMax, &[&[1.0, 2.0], &[-3.0]])["t"], Range { least: -3.0, most: 2.0 });
+        assert_eq!(ranges(Method::MinMax, &[&[1.0, 2.0]])["t"], Range { least: 0.0, most: 2.0 });
+        assert_eq!(ranges(Method::MinMax, &[&[]])["t"], Range::default());
+    }
+
+    #[test]
+    fn an_activation_of_zeros_has_the_range_zero_by_every_method() {
+        for method in [Method::MinMax, Method::Percentile(99.9), Method::Entropy] {
+            assert_eq!(ranges(method, &[&[0.0; 8]])["t"], Range::default());
+            assert_eq!(ranges(method, &[&[]])["t"], Range::default());
+        }
+    }
+
+    #[test]
+    fn a_lone_outlier_is_left_out_by_percentile_and_entropy() {
+        let mut values: Vec<f32> = (0..20_000).map(|index| (index % 1000) as f32 / 1000.0).collect();
+        values.push(100.0);
+        for method in [Method::Percentile(99.9), Method::Entropy] {
+            let range = ranges(method, &[&values])["t"];
+            assert!(range.least == 0.0 && range.most > 0.9 && range.most < 30.0, "{method:?} {range:?}");
+        }
+        assert_eq!(ranges(Method::Percentile(100.0), &[&values])["t"].most, 100.0);
+    }
+
+    #[test]
+    fn values_that_are_not_finite_name_their_tensor() {
+        let mut first = FirstPass::new(Method::Entropy).unwrap();
+        let problem = first.observe("conv", &[1.0, f32::INFINITY]).unwrap_err();
+        assert_eq!(problem.to_string(), "the activation `conv` has the value inf");
+        let Observed::Again(mut second) = first.finish() else { panic!() };
+        assert!(matches!(second.observe("new", &[1.0]), Err(CalibrationProblem::Unknown { .. })));
+        assert!(FirstPass::new(Method::Percentile(0.0)).is_err());
+        assert!(FirstPass::new(Method::Percentile(f64::NAN)).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! A model in half precision: weights and arithmetic in fp16 or bf16, with what must not be left in float32 behind casts.
+//!
+//! Input: a model in float32, the element types of its values, and what the target's provider can do. Output: the model,
+//! whose inputs and outputs are as before unless asked otherwise, and a report of what stays and why. Deliberately absent:
+//! models that are quantised (their scales stay as they are), and bodies of the model's own functions.
+//!
+//! Every value has one home, the element type that its producer gives it; a value that somebody reads in the other type
+//! gets one cast, right behind its producer, however many read it. Weights get none: they are stored in the type that
+//! their readers want. In three steps: `survey` decides about every node in order, `versions` about every value, and
+//! `rewrite` carries both out.
+
+mod decide;
+mod kernels;
+mod rewrite;
+mod survey;
+mod versions;
+mod weights;
+
+use crate::onnx::ElementType;
+use crate::onnx::infer::Inferred;
+use crate::onnx::proto::ModelProto;
+use crate::spec::model::Io;
+
+use super::keep::Keep;
+use super::report::{Conversion, ConversionProblem, ConversionReport};
+
+/// The kind of device that a model is converted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderClass {
+    /// ONNX Runtime's CPU provider, which computes in float32: only what moves data has kernels for half precision.
+    Cpu,
+    /// CUDA and what is built upon it.
+    Cuda,
+}
+
+impl ProviderClass {
+    /// Of a device's provider.
+    pub fn of(provider: &str) -> Self {
+        if provider == "cpu" { ProviderClass::Cpu } else { ProviderClass::Cuda }
+    }
+
+    /// The word of reports and cache keys.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProviderClass::Cpu => "cpu",
+            ProviderClass::Cuda => "cuda",
+        }
+    }
+}
+
+/// A half precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// IEEE 754 binary16: eleven bits of precision, at most 65504.
+    Fp16,
+    /// The upper half of a binary32: eight bits of precision, the range of float32.
+    Bf16,
+}
+
+impl Half {
+    /// The element type.
+    pub fn element(self) -> ElementType {
+        match self {
+            Half::Fp16 => ElementType::Float16,
+            Half::Bf16 => ElementType::Bfloat16,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Half::Fp16 => "fp16",
+            Half::Bf16 => "bf16",
+        }
+    }
+}
+
+/// How to convert.
+#[derive(Clone, Debug)]
+pub struct HalfSettings {
+    /// To what.
+    pub target: Half,
+    /// Inputs and outputs.
+    pub io: Io,
+    /// Operators and nodes that stay in float32.
+    pub keep: Keep,
+    /// For what kind of device.
+    pub provider: ProviderClass,
+}
+
+/// Converts a model to half precision. `types` are those of the model's values.
+///
+/// # Errors
+///
+/// A model that is in half precision already or has nothing in float32, a value whose type decides and is not known, a
+/// weight whose content does not fit its shape.
+pub fn to_half(
+    mut model: ModelProto,
+    types: &Inferred,
+    settings: &HalfSettings,
+) -> Result<Conversion, ConversionProblem> {
+    check_floats(&model, settings.target)?;
+    let mut report = ConversionReport::default();
+    let mut survey = survey::survey(&model, types, settings, &mut report)?;
+    versions::settle(&mut survey, settings);
+    rewrite::rewrite(&mut model, &survey, settings, &mut report)?;
+    if report.converted.is_empty() && report.weights.converted == 0 {
+        return Err(ConversionProblem::NothingToConvert { kept: report.kept });
+    }
+    summarise(&mut report, settings);
+    Ok(Conversion { model, report })
+}
+
+/// What is in half precision already is no source for another.
+fn check_floats(model: &ModelProto, target: Half) -> Result<(), ConversionProblem> {
+    let (mut full, mut half) = (0_u64, 0_u64);
+    model.each_tensor(&mut |tensor| match tensor.element() {
+        ElementType::Float32 => full += 1,
+        ElementType::Float16 | ElementType::Bfloat16 => half += 1,
+        _ => {}
+    });
+    if half > full {
+        return Err(ConversionProblem::AlreadyInHalf { weights: half, wanted: target.name().to_owned() });
+    }
+    Ok(())
+}
+
+/// Says in words what the numbers mean for speed.
+fn summarise(report: &mut ConversionReport, settings: &HalfSettings) {
+    let name = settings.target.name();
+    if settings.provider == ProviderClass::Cpu {
+        report.note(format!(
+            "ONNX Runtime's CPU provider has no {name} arithmetic: weights are stored in {name} and widened when the model \
+             is loaded, and the model computes in float32"
+        ));
+    }
+    if report.weights.clamped > 0 {
+        report
+            .note(format!("{} weights were beyond the range of {name} and are at its end now", report.weights.clamped));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Conversions of small graphs: what is cast, what is stored, what is left.
+
+use super::*;
+use crate::onnx::Dimension;
+use crate::onnx::infer::infer;
+use crate::onnx::proto::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
+
+fn value(name: &str, element: ElementType) -> ValueInfoProto {
+    ValueInfoProto::of_tensor(name, &element, Some(&[Dimension::Named("batch".to_owned()), Dimension::Fixed(32)]))
+}
+
+fn model(node: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
+    let graph = GraphProto {
+        name: Some("test".to_owned()),
+        node,
+        initializer,
+        input: vec![value("x", ElementType::Float32)],
+        output: vec![value("y", ElementType::Float32)],
+        ..Default::default()
+    };
+    let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
+    ModelProto { ir_version: Some(8), graph: Some(graph).into(), opset_import: vec![opset], ..Default::default() }
+}
+
+fn weight(name: &str, value: f32) -> TensorProto {
+    TensorProto::of_floats(name, &[32, 32], &[value; 32 * 32])
+}
+
+fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto::of(operator, &format!("{operator}_{output}"), inputs, &[output], vec![])
+}
+
+fn settings(target: Half, provider: ProviderClass) -> HalfSettings {
+    HalfSettings { target, io: Io::Keep, keep: Keep::default(), provider }
+}
+
+fn convert(model: ModelProto, settings: &HalfSettings) -> Result<Conversion, ConversionProblem> {
+    let types = infer(&model, &[]);
+    to_half(model, &types, settings)
+}
+
+/// `operator(inputs) -> outputs`, a line for each node.
+fn lines(conversion: &Conversion) -> Vec<String> {
+    let graph = conversion.model.graph.as_ref().unwrap();
+    let line = |node: &NodeProto| {
+        let to = node.int("to").map_or(String::new(), |to| format!("<{}>", ElementType::from_code(to as i32)));
+        format!("{}{to}({}) -> {}", node.op_type(), node.input.join(", "), node.output.join(", "))
+    };
+    graph.node.iter().map(line).collect()
+}
+
+fn weights(conversion: &Conversion) -> Vec<String> {
+    let graph = conversion.model.graph.as_ref().unwrap();
+    graph.initializer.iter().map(|tensor| format!("{}: {}", tensor.name(), tensor.element())).collect()
+}
+
+#[test]
+fn on_cuda_everything_is_half_between_two_casts() {
+    let nodes = vec![node("MatMul", &["x", "w"], "a"), node("Relu", &["a"], "b"), node("MatMul", &["b", "w"], "y")];
+    let conversion = convert(model(nodes, vec![weight("w", 0.5)]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let expected = [
+        "Cast<float16>(x) -> x_fp16",
+        "MatMul(x_fp16, w) -> a",
+        "Relu(a) -> b",
+        "MatMul(b, w) -> y_fp16",
+        "Cast<float32>(y_fp16) -> y",
+    ];
+    assert_eq!(lines(&conversion), expected);
+    assert_eq!(weights(&conversion), ["w: float16"]);
+    assert_eq!((conversion.report.casts, conversion.report.nodes_converted()), (2, 3));
+    assert_eq!((conversion.report.weights.converted, conversion.report.weights.kept), (1024, 0));
+}
+
+#[test]
+fn inputs_and_outputs_are_converted_when_asked_for() {
+    let nodes = vec![node("MatMul", &["x", "w"], "y")];
+    let settings = HalfSettings { io: Io::Convert, ..settings(Half::Fp16, ProviderClass::Cuda) };
+    let conversion = convert(model(nodes, vec![weight("w", 0.5)]), &settings).unwrap();
+    assert_eq!(lines(&conversion), ["MatMul(x, w) -> y"]);
+    let graph = conversion.model.graph.as_ref().unwrap();
+    let element = |info: &ValueInfoProto| crate::onnx::TensorType::from(info).element;
+    assert_eq!(element(&graph.input[0]), ElementType::Float16);
+    assert_eq!(element(&graph.output[0]), ElementType::Float16);
+}
+
+#[test]
+fn on_the_cpu_weights_are_half_and_arithmetic_is_not() {
+    let nodes = vec![node("MatMul", &["x", "w"], "a"), node("Add", &["a", "small"], "y")];
+    let small = TensorProto::of_floats("small", &[32], &[0.5; 32]);
+    let model = model(nodes, vec![weight("w", 0.5), small]);
+    let conversion = convert(model, &settings(Half::Bf16, ProviderClass::Cpu)).unwrap();
+    let expected = ["Cast<float32>(w) -> w_fp32", "MatMul(x, w_fp32) -> a", "Add(a, small) -> y"];
+    assert_eq!(lines(&conversion), expected);
+    // A cast would take more of the file than the second one saves.
+    assert_eq!(weights(&conversion), ["w: bfloat16", "small: float32"]);
+    assert_eq!(conversion.report.kept.iter().map(|kept| kept.nodes).sum::<u64>(), 2);
+    assert!(conversion.report.notes[0].contains("no bf16 arithmetic"), "{:?}", conversion.report.notes);
+}
+
+#[test]
+fn what_is_unsafe_stays_exact_until_it_is_back_in_range() {
+    let nodes = vec![
+        node("Pow", &["x", "two"], "a"),
+        node("Add", &["a", "w"], "b"),
+        node("Sqrt", &["b"], "c"),
+        node("Div", &["x", "c"], "y"),
+    ];
+    let two = TensorProto::of_floats("two", &[], &[2.0]);
+    let row = TensorProto::of_floats("w", &[1, 32], &[1e-6; 32]);
+    let conversion = convert(model(nodes, vec![two, row]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let expected = [
+        "Cast<float16>(x) -> x_fp16",
+        "Pow(x, two) -> a",
+        "Add(a, w) -> b",
+        "Sqrt(b) -> c",
+        "Cast<float16>(c) -> c_fp16",
+        "Div(x_fp16, c_fp16) -> y_fp16",
+        "Cast<float32>(y_fp16) -> y",
+    ];
+    assert_eq!(lines(&conversion), expected);
+    assert_eq!(weights(&conversion), ["two: float32", "w: float32"]);
+}
+
+#[test]
+fn a_weight_that_is_wanted_both_ways_is_stored_in_both() {
+    let nodes = vec![node("MatMul", &["x", "w"], "a"), node("Exp", &["w"], "e"), node("MatMul", &["a", "e"], "y")];
+    let conversion = convert(model(nodes, vec![weight("w", 0.5)]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert_eq!(weights(&conversion), ["w: float32", "w_fp16: float16"]);
+    let expected = ["MatMul(x_fp16, w_fp16) -> a", "Exp(w) -> e", "Cast<float16>(e) -> e_fp16"];
+    assert_eq!(lines(&conversion)[1..4], expected);
+}
+
+#[test]
+fn constants_and_casts_adapt_without_a_cast_more() {
+    let constant = NodeProto::of("Constant", "c", &[], &["c"], vec![AttributeProto::of_float("value_float", 70_000.0)]);
+    let cast = NodeProto::of("Cast", "k", &["i"], &["k"], vec![AttributeProto::of_int("to", 1)]);
+    let nodes = vec![constant, cast, node("Mul", &["x", "c"], "a"), node("Mul", &["a", "k"], "y")];
+    let mut model = model(nodes, vec![TensorProto::of_integers("i", &[1], &[3])]);
+    model.graph.as_mut().unwrap().value_info.push(value("a", ElementType::Float32));
+    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert_eq!(lines(&conversion)[2], "Cast<float16>(i) -> k");
+    let graph = conversion.model.graph.as_ref().unwrap();
+    assert_eq!(graph.node[1].tensor("value").unwrap().floats().unwrap(), [65504.0]);
+    assert_eq!((conversion.report.weights.clamped, conversion.report.casts), (1, 2));
+    assert_eq!(crate::onnx::TensorType::from(&graph.value_info[0]).element, ElementType::Float16);
+}
+
+#[test]
+fn branches_see_the_values_around_them_in_the_type_that_they_need() {
+    let branch = |operator: &str, output: &str| GraphProto {
+        name: Some(output.to_owned()),
+        node: vec![node(operator, &["a", "w"], output)],
+        output: vec![value(output, ElementType::Float32)],
+        ..Default::default()
+    };
+    let attributes = vec![
+        AttributeProto::of_graph("then_branch", branch("MatMul", "t")),
+        AttributeProto::of_graph("else_branch", branch("Mul", "e")),
+    ];
+    let nodes = vec![node("Relu", &["x"], "a"), NodeProto::of("If", "if", &["condition"], &["y"], attributes)];
+    let condition = TensorProto::of_bytes("condition", &ElementType::Bool, &[], vec![1]);
+    let model = model(nodes, vec![weight("w", 0.5), condition]);
+    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert_eq!(weights(&conversion), ["w: float16", "condition: bool"]);
+    let graph = conversion.model.graph.as_ref().unwrap();
+    let inner: Vec<String> =
+        graph.node.last().unwrap().graphs().flat_map(|graph| &graph.node).map(|node| node.input.join(", ")).collect();
+    assert_eq!(inner, ["a, w", "t_fp16", "a, w", "e_fp16"]);
+}
+
+#[test]
+fn keep_and_the_standard_are_obeyed_and_named() {
+    let nodes = vec![node("MatMul", &["x", "w"], "a"), node("Softmax", &["a"], "y")];
+    let kept = HalfSettings { keep: Keep::new(&["Softmax".to_owned()]), ..settings(Half::Fp16, ProviderClass::Cuda) };
+    let conversion = convert(model(nodes.clone(), vec![weight("w", 0.5)]), &kept).unwrap();
+    assert_eq!(conversion.report.kept[0].reason, "the specification keeps it");
+    assert_eq!(lines(&conversion).last().unwrap(), "Softmax(a_fp32) -> y");
+
+    let convolution = vec![node("GlobalAveragePool", &["x"], "a"), node("MatMul", &["a", "w"], "y")];
+    let conversion =
+        convert(model(convolution, vec![weight("w", 0.5)]), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap();
+    assert_eq!(conversion.report.kept[0].operator, "GlobalAveragePool");
+}
+
+#[test]
+fn models_without_float32_are_refused() {
+    let half = TensorProto::of_bytes("w", &ElementType::Float16, &[2], vec![0; 4]);
+    let nodes = vec![node("Identity", &["x"], "y")];
+    let error = convert(model(nodes.clone(), vec![half]), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap_err();
+    assert!(matches!(error, ConversionProblem::AlreadyInHalf { weights: 1, .. }), "{error}");
+    let error = convert(model(nodes, vec![]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap_err();
+    assert!(matches!(error, ConversionProblem::NothingToConvert { .. }), "{error}");
+}

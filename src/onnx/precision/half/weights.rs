@@ -1,0 +1,75 @@
+//! The numbers of a weight in half precision.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::onnx::TensorProblem;
+use crate::onnx::proto::TensorProto;
+
+use super::Half;
+
+/// The smallest number above zero that fp16 has. What is nearer to zero, and not zero, becomes this and not zero: such
+/// numbers keep divisions from failing (the epsilon of a norm).
+const SMALLEST_FP16: f32 = 5.960_464_5e-8;
+
+/// A float32 tensor in half precision, rounded to nearest, and how many of its elements were beyond the range and are at
+/// its end now. Infinities and NaN stay what they are.
+pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, u64), TensorProblem> {
+    let mut values = tensor.floats()?;
+    let clamped = fit(&mut values, target);
+    let mut bytes = vec![0_u8; values.len() * 2];
+    match target {
+        Half::Fp16 => {
+            let mut halves = vec![f16::ZERO; values.len()];
+            halves.convert_from_f32_slice(&values);
+            bytes.as_chunks_mut::<2>().0.iter_mut().zip(&halves).for_each(|(to, from)| *to = from.to_le_bytes());
+        }
+        Half::Bf16 => {
+            let pairs = bytes.as_chunks_mut::<2>().0.iter_mut().zip(&values);
+            pairs.for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes());
+        }
+    }
+    let shape = tensor.shape()?;
+    let mut converted = TensorProto::of_bytes(tensor.name(), &target.element(), &shape, bytes);
+    converted.doc_string.clone_from(&tensor.doc_string);
+    converted.metadata_props.clone_from(&tensor.metadata_props);
+    Ok((converted, clamped))
+}
+
+/// Brings finite numbers into the range of the target.
+fn fit(values: &mut [f32], target: Half) -> u64 {
+    let largest = match target {
+        Half::Fp16 => f16::MAX.to_f32(),
+        Half::Bf16 => bf16::MAX.to_f32(),
+    };
+    let mut clamped = 0;
+    for value in values {
+        let magnitude = value.abs();
+        if magnitude > largest && magnitude.is_finite() {
+            *value = largest.copysign(*value);
+            clamped += 1;
+        } else if target == Half::Fp16 && magnitude < SMALLEST_FP16 && magnitude > 0.0 {
+            *value = SMALLEST_FP16.copysign(*value);
+        }
+    }
+    clamped
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_clamped_and_kept_from_zero() {
+        let values =
+            [1.0, -70000.0, f32::INFINITY, 1e-12, -1e-12, 0.0, 65519.0, f32::NEG_INFINITY, 1.0 + 2.0_f32.powi(-12)];
+        let (half, clamped) = convert(&TensorProto::of_floats("w", &[9], &values), Half::Fp16).unwrap();
+        let expected =
+            [1.0, -65504.0, f32::INFINITY, SMALLEST_FP16, -SMALLEST_FP16, 0.0, 65504.0, f32::NEG_INFINITY, 1.0];
+        assert_eq!((half.floats().unwrap(), clamped), (expected.to_vec(), 2));
+        let (brain, clamped) = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16).unwrap();
+        assert_eq!((brain.floats().unwrap()[0], clamped), (bf16::MAX.to_f32(), 1));
+        assert_eq!(brain.raw_data.unwrap().len(), 4);
+    }
+}

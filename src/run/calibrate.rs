@@ -1,0 +1,140 @@
+//! Observing the activations of a model for a static int8 conversion, in a worker of its own.
+//!
+//! The data are the seeded inputs of the cell, more sets of them than are measured with. Random numbers tell nothing about
+//! the accuracy of what comes out, only about its speed, and the report says what was observed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Job;
+use super::job::VariantKey;
+use crate::backend::inputs::sets_within_limit;
+use crate::backend::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+use crate::event::Event;
+use crate::models::{Ranges, Recipe};
+use crate::plan::Cell;
+use crate::quantity::Nanos;
+use crate::spec::model::{Calibration, GraphOptimization};
+use crate::worker::{self, Conversation, Interrupts, Launch, Tick};
+
+/// What a calibration runs.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The perfrun executable.
+    pub executable: PathBuf,
+    /// The ONNX Runtime library.
+    pub library: PathBuf,
+    /// Threads inside an operator.
+    pub threads: u32,
+    /// Inputs, with one seed for each set.
+    pub tensors: Vec<TensorRequest>,
+    /// Sets of inputs.
+    pub sets: u32,
+    /// Where the worker's standard error goes.
+    pub log: PathBuf,
+    /// How long it may take.
+    pub timeout: Nanos,
+}
+
+impl Observation {
+    /// Runs the model at `path` for every set of inputs and returns the range of each of its float outputs.
+    ///
+    /// # Errors
+    ///
+    /// Why there are none, in words.
+    pub fn ranges(
+        &self,
+        path: &Path,
+        calibration: Calibration,
+        interrupts: &Interrupts,
+        tick: Tick<'_>,
+    ) -> Result<Ranges, String> {
+        let launch = Launch {
+            executable: self.executable.clone(),
+            wrap: Vec::new(),
+            env: BTreeMap::new(),
+            padding: 0,
+            log: self.log.clone(),
+            timeout: self.timeout,
+        };
+        let mut conversation = Conversation::start(launch, interrupts, 1);
+        let outcome = conversation
+            .prepare(self.request(path), tick)
+            .and_then(|()| conversation.ask(&worker::protocol::Command::Calibrate { calibration }, tick));
+        let run = conversation.end(outcome, tick).map_err(|_| "it was interrupted".to_owned())?;
+        match (run.failure, run.ranges) {
+            (Some(failure), _) => Err(failure.message),
+            (None, Some(ranges)) => Ok(ranges),
+            (None, None) => Err("the worker gave no ranges".to_owned()),
+        }
+    }
+
+    fn request(&self, path: &Path) -> CellRequest {
+        CellRequest {
+            cell: "calibration".to_owned(),
+            backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
+                library: self.library.clone(),
+                model: path.to_owned(),
+                provider: "cpu".to_owned(),
+                intra_threads: self.threads,
+                inter_threads: 1,
+                // What is observed must be there: fusions would take it away, but for those around outputs.
+                graph_optimization: GraphOptimization::All,
+                session: BTreeMap::new(),
+            }),
+            tensors: self.tensors.clone(),
+            input_sets: self.sets,
+            // Known to be none that could be allocated beforehand, so that nothing is run to find out.
+            outputs: Some(BTreeMap::new()),
+            slowdown: 0.0,
+            evict_bytes: None,
+            cpus: None,
+        }
+    }
+}
+
+/// The data that a calibration of this variant observes, as the cache and the report name them.
+pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
+    let Some(cell) = first_cell(job, key) else { return String::new() };
+    let coordinates = job.record.manifest.plan.coordinates(cell);
+    let (seed, observation) = (job.record.manifest.plan.seed, observation(job, cell));
+    let items = u64::from(observation.sets) * job.batch_size(cell).unwrap_or(1);
+    format!("{items} random items, seed {seed}, input {} of {}", coordinates.input, coordinates.model)
+}
+
+/// Observes the activations of the model at `path`.
+pub(super) fn observe(
+    job: &Job,
+    key: VariantKey,
+    recipe: &Recipe,
+    path: &Path,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Ranges, String> {
+    let cell = first_cell(job, key).ok_or_else(|| "no cell needs it".to_owned())?;
+    let Recipe::Int8Static { calibration, .. } = recipe else { return Ok(Ranges::new()) };
+    observation(job, cell).ranges(path, *calibration, interrupts, &mut || events(&Event::Tick))
+}
+
+/// The first cell of a variant: its input is what is observed.
+fn first_cell(job: &Job, key: VariantKey) -> Option<&Cell> {
+    job.record.manifest.plan.runnable().map(|(_, cell)| cell).find(|cell| job.variant_key(cell) == key)
+}
+
+fn observation(job: &Job, cell: &Cell) -> Observation {
+    let manifest = &job.record.manifest;
+    let items = manifest.experiment.variants[cell.variant as usize].convert.items;
+    let batch = job.batch_size(cell).unwrap_or(1).max(1);
+    let wanted = u64::from(items).div_ceil(batch) as u32;
+    let tensors = job.source_tensors(cell, wanted);
+    let sets = sets_within_limit(&tensors, wanted).map_or(1, |sets| sets as u32);
+    Observation {
+        executable: job.executable.clone(),
+        library: job.library.clone().unwrap_or_default(),
+        threads: manifest.default_threads,
+        tensors,
+        sets,
+        log: job.record.folder.join("logs").join("calibration.log"),
+        timeout: manifest.experiment.measure.timeout,
+    }
+}

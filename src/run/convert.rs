@@ -1,0 +1,194 @@
+//! The first part of the rehearsal: a file for every variant of every model that is not run as it is stored.
+//!
+//! Conversions come from the cache or are made now; a file of the user's own is hashed. What cannot be had is no error:
+//! the cells that need it fail in the rehearsal, each with the reason.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::job::{Stamp, VariantKey, VariantModel};
+use super::provenance::model_files;
+use super::{Ended, Job};
+use crate::event::Event;
+use crate::models::{self, Recipe, digest};
+use crate::onnx::precision;
+use crate::onnx::{self, ModelHeader, Signature};
+use crate::plan::Cell;
+use crate::spec::model::{Backend, Precision};
+use crate::store::{StoreError, VariantFile, VariantOrigin};
+use crate::worker::Interrupts;
+
+/// Gives every variant its file.
+///
+/// # Errors
+///
+/// When the record cannot be written.
+pub(super) fn variant_files(
+    job: &mut Job,
+    cache: &Path,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Ended, StoreError> {
+    let wanted = wanted(job);
+    if wanted.is_empty() {
+        return Ok(Ended::Complete);
+    }
+    let mut files = Vec::with_capacity(wanted.len());
+    for key in wanted {
+        if interrupts.count() > 0 {
+            events(&Event::Interrupted);
+            return Ok(Ended::Interrupted);
+        }
+        let (described, found) = one(job, key, cache, interrupts, events);
+        let described = as_before(job, described);
+        let usable = found.filter(|_| described.problem.is_none());
+        job.variant_files.insert(key, usable.ok_or_else(|| described.problem.clone().unwrap_or_default()));
+        files.push(described);
+    }
+    job.record.manifest.variant_files = files;
+    job.record.manifest.write(&job.record.folder)?;
+    Ok(Ended::Complete)
+}
+
+/// The variants of models that are run with a file of their own.
+fn wanted(job: &Job) -> BTreeSet<VariantKey> {
+    let manifest = &job.record.manifest;
+    if manifest.experiment.backend != Backend::Onnxruntime {
+        return BTreeSet::new();
+    }
+    let needs_file = |cell: &&Cell| {
+        let variant = &manifest.experiment.variants[cell.variant as usize];
+        let model = &manifest.experiment.models[cell.model as usize];
+        variant.precision != Precision::Fp32 || model.file_for(variant).is_some()
+    };
+    manifest.plan.runnable().map(|(_, cell)| cell).filter(needs_file).map(|cell| job.variant_key(cell)).collect()
+}
+
+/// The file of one variant, and what the record says about it.
+fn one(
+    job: &Job,
+    key: VariantKey,
+    cache: &Path,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> (VariantFile, Option<VariantModel>) {
+    let experiment = &job.record.manifest.experiment;
+    let (model, variant) = (&experiment.models[key.model as usize], &experiment.variants[key.variant as usize]);
+    match model.file_for(variant) {
+        Some(relative) => own_file(job, key, &relative.to_string_lossy()),
+        None => {
+            let recipe = match recipe(job, key) {
+                Ok(recipe) => recipe,
+                Err(problem) => return (without_file(key, None, problem), None),
+            };
+            let (name, precision) = (model.name.as_str(), variant.precision);
+            events(&Event::Converting { model: name, precision });
+            let started = Instant::now();
+            let made = convert(job, key, &recipe, cache, interrupts, events);
+            if let Ok(made) = &made {
+                let (report, was_cached) = (&made.entry.report, made.was_cached);
+                events(&Event::Converted { model: name, precision, report, was_cached, took: started.elapsed() });
+            }
+            described(key, recipe, made)
+        }
+    }
+}
+
+/// What a variant asks for, of this model, on this kind of device.
+fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
+    let path = job.models.get(key.model as usize).cloned().flatten().unwrap_or_default();
+    let header = onnx::read_header(&path).map_err(|error| error.kind.to_string())?;
+    let variant = &job.record.manifest.experiment.variants[key.variant as usize];
+    let data = super::calibrate::data_name(job, key);
+    Recipe::of(variant.precision, &variant.convert, &header, key.provider, &data)
+        .ok_or_else(|| "it is run as it is stored".to_owned())
+}
+
+fn convert(
+    job: &Job,
+    key: VariantKey,
+    recipe: &Recipe,
+    cache: &Path,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<models::Made, String> {
+    let path = job.models.get(key.model as usize).cloned().flatten().unwrap_or_default();
+    let source = job.record.manifest.models.get(key.model as usize).cloned().flatten().map(|file| file.sha256);
+    let mut observe = |model: &Path| super::calibrate::observe(job, key, recipe, model, interrupts, events);
+    models::convert(&path, &source.unwrap_or_default(), recipe, cache, &mut observe)
+        .map_err(|problem| problem.to_string())
+}
+
+fn described(
+    key: VariantKey,
+    recipe: Recipe,
+    made: Result<models::Made, String>,
+) -> (VariantFile, Option<VariantModel>) {
+    let made = match made {
+        Ok(made) => made,
+        Err(problem) => return (without_file(key, Some(recipe), problem), None),
+    };
+    let header = match onnx::read_header(&made.path) {
+        Ok(header) => header,
+        Err(error) => return (without_file(key, Some(recipe), error.to_string()), None),
+    };
+    let models::Entry { converter, sha256, bytes, took_ms, report, .. } = made.entry;
+    let origin = VariantOrigin::Converted { recipe, converter, took_ms: Some(took_ms), report: Some(report) };
+    let file = VariantFile { sha256: Some(sha256), bytes: Some(bytes), ..of_origin(key, origin) };
+    (file, Some(usable(made.path, &header)))
+}
+
+/// A file that the specification names; the manifest has its path relative to the root.
+fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<VariantModel>) {
+    let variant = &job.record.manifest.experiment.variants[key.variant as usize];
+    let own = job.own_files.get(key.model as usize);
+    let path = own.and_then(|own| own.get(&variant.name).or_else(|| own.get(variant.precision.name())));
+    let absolute = path.cloned().unwrap_or_default();
+    let origin = VariantOrigin::Own { path: relative.to_owned() };
+    let read = onnx::read_header(&absolute).map_err(|error| error.kind.to_string()).and_then(|header| {
+        let files = model_files(&absolute, Some(&header));
+        let sha256 = digest::of_files(&files).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
+        Ok((header, sha256))
+    });
+    match read {
+        Ok((header, sha256)) => {
+            let file = VariantFile { sha256: Some(sha256), bytes: header.total_bytes(), ..of_origin(key, origin) };
+            (file, Some(usable(absolute, &header)))
+        }
+        Err(problem) => (VariantFile { problem: Some(problem), ..of_origin(key, origin) }, None),
+    }
+}
+
+fn usable(path: PathBuf, header: &ModelHeader) -> VariantModel {
+    let stamp = Stamp::of(model_files(&path, Some(header)));
+    let Signature { inputs, .. } = header.signature.clone();
+    VariantModel { path, stamp, inputs }
+}
+
+fn without_file(key: VariantKey, recipe: Option<Recipe>, problem: String) -> VariantFile {
+    let origin = match recipe {
+        Some(recipe) => VariantOrigin::Converted { recipe, converter: precision::VERSION, took_ms: None, report: None },
+        None => VariantOrigin::Own { path: String::new() },
+    };
+    VariantFile { problem: Some(problem), ..of_origin(key, origin) }
+}
+
+fn of_origin(key: VariantKey, origin: VariantOrigin) -> VariantFile {
+    let VariantKey { model, variant, provider } = key;
+    VariantFile { model, variant, provider, origin, sha256: None, bytes: None, problem: None }
+}
+
+/// A resumed record must go on with the same bytes.
+fn as_before(job: &Job, mut file: VariantFile) -> VariantFile {
+    let same = |before: &&VariantFile| {
+        (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
+    };
+    let before = job.record.manifest.variant_files.iter().find(same).and_then(|before| before.sha256.clone());
+    if let (Some(before), Some(now)) = (before, &file.sha256)
+        && before != *now
+    {
+        file.problem = Some("its file is not the one that the record began with".to_owned());
+    }
+    file
+}

@@ -1,0 +1,27 @@
+//! Forms of the limits that outputs keep.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::scalar::RatioText;
+
+/// How far the outputs of a precision or a variant may be from the reference's. What is not written keeps its default:
+/// fp32 `0.999`, `1e-4`, `0.1%`; fp16 `0.995`, `1e-2`, `5%`; bf16 `0.99`, `2e-2`, `10%` (cosine, abs, rel; 99.9 % of the
+/// elements); int8 cosine `0.98`; int4 none.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "fidelity-limits", extend("minProperties" = 1))]
+pub(in crate::spec) struct FidelityForm {
+    /// The least cosine of an output with the reference's.
+    #[schemars(range(min = -1, max = 1))]
+    pub(in crate::spec) cosine: Option<f64>,
+    /// An element may differ by this and, beside it, by `rel` of the reference's.
+    #[schemars(range(min = 0))]
+    pub(in crate::spec) abs: Option<f64>,
+    /// The part of the reference's element that it may differ by.
+    pub(in crate::spec) rel: Option<RatioText>,
+    /// The least share of elements that are within `abs` and `rel`.
+    pub(in crate::spec) close: Option<RatioText>,
+    /// The least share of items whose largest output is the reference's.
+    pub(in crate::spec) top1: Option<RatioText>,
+}

@@ -1,0 +1,79 @@
+//! How far the outputs of a variant may be from those of the reference.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Precision, Variant};
+
+/// Limits of one variant; what is `None` is reported and not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FidelityLimits {
+    /// The least cosine of an output with the reference's.
+    pub cosine: Option<f64>,
+    /// Absolute part of what an element may differ by.
+    pub abs: Option<f64>,
+    /// Relative part of what an element may differ by.
+    pub rel: Option<f64>,
+    /// The least share of elements that differ by no more than that.
+    pub close: Option<f64>,
+    /// The least share of items whose largest output is the reference's.
+    pub top1: Option<f64>,
+}
+
+impl FidelityLimits {
+    /// What holds for a precision unless the specification says otherwise. Those of floats are OpenVINO's
+    /// (`benchmark_app`'s output comparison, `-cos`, `-abs`, `-rel`); of 8 bits only the cosine is judged, and 4 bits
+    /// are reported.
+    pub fn of(precision: Precision) -> Self {
+        let floats = |cosine, abs, rel| FidelityLimits {
+            cosine: Some(cosine),
+            abs: Some(abs),
+            rel: Some(rel),
+            close: Some(LEAST_CLOSE),
+            top1: None,
+        };
+        match precision {
+            Precision::Fp32 => floats(0.999, 1e-4, 1e-3),
+            Precision::Fp16 => floats(0.995, 1e-2, 5e-2),
+            Precision::Bf16 => floats(0.99, 2e-2, 1e-1),
+            Precision::Int8 => FidelityLimits { cosine: Some(0.98), ..FidelityLimits::default() },
+            Precision::Int4 => FidelityLimits::default(),
+        }
+    }
+
+    /// These, where `other` says nothing.
+    fn overlaid(self, other: &FidelityLimits) -> Self {
+        FidelityLimits {
+            cosine: other.cosine.or(self.cosine),
+            abs: other.abs.or(self.abs),
+            rel: other.rel.or(self.rel),
+            close: other.close.or(self.close),
+            top1: other.top1.or(self.top1),
+        }
+    }
+}
+
+/// The share of elements that must be close.
+const LEAST_CLOSE: f64 = 0.999;
+
+/// What the specification says about limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FidelitySettings {
+    /// Limits by precision or by variant.
+    pub limits: BTreeMap<String, FidelityLimits>,
+}
+
+impl FidelitySettings {
+    /// The limits of a variant: its own over its precision's over the defaults.
+    pub fn limits_of(&self, variant: &Variant) -> FidelityLimits {
+        let names = [variant.precision.name(), variant.name.as_str()];
+        let written = names.iter().filter_map(|name| self.limits.get(*name));
+        written.fold(FidelityLimits::of(variant.precision), |limits, own| limits.overlaid(own))
+    }
+
+    /// Whether the specification says nothing.
+    pub fn is_default(&self) -> bool {
+        self.limits.is_empty()
+    }
+}

@@ -1,0 +1,45 @@
+//! A worker that looks at activations: the model gives them as outputs, and their ranges go back to the parent.
+
+use std::collections::BTreeMap;
+
+use crate::array::Array;
+use crate::backend::{Backend, Failure, FailureKind};
+use crate::onnx::precision::calibration::{CalibrationProblem, FirstPass, Method, Observed, Range};
+use crate::spec::model::Calibration;
+
+/// The percentile of values that a range covers, where it is not to cover all: that of ONNX Runtime's tools and of
+/// H. Wu et al. (arXiv:2004.09602, section 3.2).
+const PERCENTILE: f64 = 99.99;
+
+/// Runs every input set and returns the range of each float output; twice where a method needs a histogram.
+pub(super) fn ranges(backend: &mut dyn Backend, calibration: Calibration) -> Result<BTreeMap<String, Range>, Failure> {
+    let method = match calibration {
+        Calibration::MinMax => Method::MinMax,
+        Calibration::Percentile => Method::Percentile(PERCENTILE),
+        Calibration::Entropy => Method::Entropy,
+    };
+    let failed = |problem: CalibrationProblem| Failure::new(FailureKind::Output, problem.to_string());
+    let mut first = FirstPass::new(method).map_err(failed)?;
+    each_output(backend, &mut |output, values| first.observe(&output.name, values).map_err(failed))?;
+    match first.finish() {
+        Observed::Ranges(ranges) => Ok(ranges),
+        Observed::Again(mut second) => {
+            each_output(backend, &mut |output, values| second.observe(&output.name, values).map_err(failed))?;
+            Ok(second.ranges())
+        }
+    }
+}
+
+/// Takes an output with its values.
+type Observe<'a> = &'a mut dyn FnMut(&Array, &[f32]) -> Result<(), Failure>;
+
+fn each_output(backend: &mut dyn Backend, observe: Observe<'_>) -> Result<(), Failure> {
+    for set in 0..backend.input_sets() {
+        backend.select(set);
+        for output in backend.outputs()?.iter().filter(|output| output.element.is_float()) {
+            let values: Vec<f32> = output.numbers().unwrap_or_default().into_iter().map(|value| value as f32).collect();
+            observe(output, &values)?;
+        }
+    }
+    Ok(())
+}

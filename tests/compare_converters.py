@@ -1,0 +1,290 @@
+"""perfrun's conversions against those of the Python tools, on the same models, calibration data and inputs.
+
+Usage: python3 tests/compare_converters.py target/release/perfrun MODEL... [--precisions int8-dynamic,int4] [--time]
+
+Needs onnx, onnxruntime, numpy, onnx_ir (for 4 bits) and onnxconverter-common (for 16 bits). The other side is
+  int8-dynamic  onnxruntime.quantization.quantize_dynamic after quant_pre_process, one scale for each channel
+  int8-static   onnxruntime.quantization.quantize_static after quant_pre_process, QDQ, one scale for each channel
+  int4          MatMulNBitsQuantizer with perfrun's block size and accuracy level
+  fp16          onnxconverter_common.float16.convert_float_to_float16, inputs and outputs kept
+
+For each model and precision: both files pass the checker and load; perfrun's is no more than 2 % larger, and its outputs
+are no further from float32 (cosine and mean absolute difference over all inputs, 2 % allowed for rounding's luck).
+Exit code 1 if any of that does not hold. With --time, medians of interleaved calls in milliseconds.
+
+The networks light_*.onnx of the package onnx have constant weights, which any converter gets right; --fill gives them
+seeded random ones, and takes a last Softmax off. A conversion that perfrun's command does not know yet, or that needs other arguments, can be given as a
+template: --command 'tool {model} {precision} {output} {calibration}', where {calibration} is a folder of .npz files, one a
+sample.
+"""
+
+import argparse
+import contextlib
+import io
+import logging
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import onnx
+import onnx.version_converter
+import onnxruntime
+from onnx import numpy_helper
+
+BLOCK_SIZE = 32
+ACCURACY_LEVEL = 4
+SIZES = {"batch": 1, "batch_size": 1, "N": 1, "sequence": 64, "sequence_length": 64}
+
+
+def session(path, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def inputs_of(path, seed, count, threads):
+    """Seeded inputs: normal floats, small integers, masks of ones, token types of zeros."""
+    generator = numpy.random.default_rng(seed)
+    signature = session(path, threads).get_inputs()
+
+    def value(tensor):
+        shape = [size if isinstance(size, int) else SIZES.get(size, 1) for size in tensor.shape]
+        if "int" not in tensor.type:
+            return generator.standard_normal(shape).astype(numpy.float32)
+        kind = numpy.int64 if "int64" in tensor.type else numpy.int32
+        if "mask" in tensor.name:
+            return numpy.ones(shape, kind)
+        return generator.integers(0, 1 if "type" in tensor.name else 1000, shape).astype(kind)
+
+    return [{tensor.name: value(tensor) for tensor in signature} for _ in range(count)]
+
+
+def filled(path, folder):
+    """The model with seeded weights where it has constants of one value."""
+    model = onnx.load(path)
+    generator = numpy.random.default_rng(1)
+    shapes = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    readers = {name: (node.op_type, place) for node in model.graph.node for place, name in enumerate(node.input)}
+    ends = {node.input[0]: readers.get(node.output[0]) for node in model.graph.node if node.op_type == "Unsqueeze"}
+    nodes, weights = [], []
+    for node in model.graph.node:
+        if node.op_type != "ConstantOfShape":
+            nodes.append(node)
+            continue
+        name, shape = node.output[0], shapes[node.input[0]]
+        operator, place = ends.get(name) or readers[name]
+        if len(shape) > 1:
+            fan = int(numpy.prod(shape[1:]))
+            value = generator.standard_normal(shape) * (2 / fan) ** 0.5
+        elif (operator, place) in {("BatchNormalization", 1), ("BatchNormalization", 4), ("Mul", 1), ("Mul", 0)}:
+            value = generator.uniform(0.7, 1.3, shape)
+        else:
+            value = generator.standard_normal(shape) * 0.1
+        weights.append(numpy_helper.from_array(value.astype(numpy.float32), name))
+    if nodes[-1].op_type == "Softmax":  # random logits are large, and its ones and zeros would hide every difference
+        last = nodes.pop()
+        model.graph.output[0].name = last.input[0]
+    read = {name for node in nodes for name in node.input}
+    weights += [tensor for tensor in model.graph.initializer if tensor.name in read]
+    names = {weight.name for weight in weights}
+    inputs = [tensor for tensor in model.graph.input if tensor.name in read and tensor.name not in names]
+    for field, values in (("node", nodes), ("initializer", weights), ("input", inputs)):
+        model.graph.ClearField(field)
+        getattr(model.graph, field).extend(values)
+    model.ir_version = 8  # from 4 on weights need not be inputs
+    path = folder / f"filled_{path.name}"
+    onnx.save(model, path)
+    return path
+
+
+class Samples:
+    """What quantize_static reads its calibration data from."""
+
+    def __init__(self, samples):
+        self.samples = iter(samples)
+
+    def get_next(self):
+        return next(self.samples, None)
+
+
+def prepared(model, output):
+    """The model as the documentation of onnxruntime.quantization wants it: operator set 13, constants folded."""
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    loaded = onnx.load(model)
+    if loaded.opset_import[0].version < 13:
+        model = output.with_suffix(".raised.onnx")
+        onnx.save(onnx.version_converter.convert_version(loaded, 13), model)
+    path = output.with_suffix(".prepared.onnx")
+    quant_pre_process(str(model), str(path), skip_symbolic_shape=True)
+    return str(path)
+
+
+def dynamic(model, output, _):
+    from onnxruntime.quantization import quantize_dynamic
+
+    operators = ["MatMul", "Gemm", "Gather", "LSTM"]  # without Conv, which gets slower
+    quantize_dynamic(prepared(model, output), output, per_channel=True, op_types_to_quantize=operators)
+
+
+def static(model, output, samples):
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    quantize_static(
+        prepared(model, output),
+        str(output),
+        Samples(samples),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
+
+
+def blocks(model, output, _):
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    quantizer = MatMulNBitsQuantizer(onnx.load(model), block_size=BLOCK_SIZE, accuracy_level=ACCURACY_LEVEL)
+    quantizer.process()
+    onnx.save(quantizer.model.model, output)
+
+
+def half(model, output, _):
+    from onnxconverter_common import float16
+
+    onnx.save(float16.convert_float_to_float16(onnx.load(model), keep_io_types=True), output)
+
+
+TOOLS = {"int8-dynamic": dynamic, "int8-static": static, "int4": blocks, "fp16": half}
+
+
+def convert_with_perfrun(arguments, precision, model, output, samples, folder):
+    calibration = folder / "calibration"
+    calibration.mkdir(exist_ok=True)
+    for index, sample in enumerate(samples):
+        numpy.savez(calibration / f"{index:03}.npz", **sample)
+    places = {"model": model, "precision": precision, "output": output, "calibration": calibration}
+    if arguments.command:
+        command = [part.format(**places) for part in shlex.split(arguments.command)]
+    else:
+        command = [arguments.perfrun, "convert", str(model), "--precision", precision, "-o", str(output)]
+        command += ["--calibration", str(calibration)] if precision == "int8-static" else []
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0 or not output.exists():
+        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1][:160])
+
+
+def size_of(path):
+    data = path.with_name(path.name + ".data")
+    return path.stat().st_size + (data.stat().st_size if data.exists() else 0)
+
+
+def distance(references, outputs):
+    """Over all inputs and float outputs: cosine, largest and mean absolute difference."""
+    pairs = [
+        (expected.ravel().astype(numpy.float64), found.ravel().astype(numpy.float64))
+        for references_of, outputs_of in zip(references, outputs)
+        for expected, found in zip(references_of, outputs_of)
+        if numpy.issubdtype(expected.dtype, numpy.floating)
+    ]
+    expected, found = (numpy.concatenate(side) for side in zip(*pairs))
+    norm = numpy.linalg.norm(expected) * numpy.linalg.norm(found)
+    cosine = float(expected @ found / norm) if norm else float(numpy.array_equal(expected, found))
+    gap = numpy.abs(expected - found)
+    return cosine, float(gap.max()), float(gap.mean())
+
+
+def medians(sessions, feed, calls=15):
+    """Milliseconds of each session, called in turn so that they share what the machine does meanwhile."""
+    times = [[] for _ in sessions]
+    for call in range(calls + 2):
+        for index, each in enumerate(sessions):
+            start = time.perf_counter()
+            each.run(None, feed)
+            if call > 1:
+                times[index].append((time.perf_counter() - start) * 1e3)
+    return [statistics.median(of) for of in times]
+
+
+def compare(arguments, precision, model, folder):
+    """Lines of the table, and whether perfrun's side is no worse."""
+    samples = inputs_of(model, 3, arguments.samples, arguments.threads)
+    tests = inputs_of(model, 77, arguments.inputs, arguments.threads)
+    sides, nothing = {}, False
+    for side in ("perfrun", "python"):
+        output = folder / f"{side}.onnx"
+        output.unlink(missing_ok=True)
+        try:
+            if side == "perfrun":
+                convert_with_perfrun(arguments, precision, model, output, samples, folder)
+            else:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    TOOLS[precision](model, output, samples)
+            onnx.checker.check_model(str(output), full_check=side == "perfrun")
+            sides[side] = (output, session(output, arguments.threads))
+        except Exception as problem:  # a tool that fails is a finding, not the end
+            print(f"{model.stem:28} {precision:13} {side:8} fails: {str(problem).strip().splitlines()[-1][:110]}")
+            nothing = nothing or "nothing in the model can be converted" in str(problem)
+    if "perfrun" not in sides:
+        return nothing
+    original = session(model, arguments.threads)
+    references = [original.run(None, feed) for feed in tests]
+    found = {side: distance(references, [of.run(None, feed) for feed in tests]) for side, (_, of) in sides.items()}
+    times = {}
+    if arguments.time:
+        taken = medians([original, *(of for _, of in sides.values())], tests[0])
+        times = dict(zip(["float32", *sides], taken))
+    for side, (path, _) in sides.items():
+        cosine, largest, mean = found[side]
+        took = f" {times[side]:9.2f} ms of {times['float32']:.2f}" if times else ""
+        print(f"{model.stem:28} {precision:13} {side:8} {size_of(path):11} {cosine:10.6f} {largest:10.4g} {mean:10.4g}{took}")
+    if len(sides) == 1:
+        return True
+    ours, theirs = found["perfrun"], found["python"]
+    complaints = []
+    if size_of(sides["perfrun"][0]) > 1.02 * size_of(sides["python"][0]):
+        complaints.append("larger")
+    if 1 - ours[0] > 1.02 * (1 - theirs[0]) + 1e-6:
+        complaints.append("further from float32 by cosine")
+    if ours[2] > 1.02 * theirs[2] + 1e-7:
+        complaints.append("further from float32 by mean difference")
+    if complaints:
+        print(f"{model.stem:28} {precision:13} worse: {', '.join(complaints)}")
+    return not complaints
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("perfrun", help="the program")
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--precisions", default="int8-dynamic,int8-static,int4,fp16")
+    parser.add_argument("--command", help="template in place of `perfrun convert`")
+    parser.add_argument("--samples", type=int, default=8, help="inputs to calibrate with")
+    parser.add_argument("--inputs", type=int, default=8, help="inputs to compare on")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--fill", action="store_true", help="seeded weights for models of constants")
+    parser.add_argument("--time", action="store_true", help="measure latency too")
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    onnxruntime.set_default_logger_severity(3)
+    print(f"{'model':28} {'precision':13} {'side':8} {'bytes':>11} {'cosine':>10} {'largest':>10} {'mean':>10}")
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for path in arguments.models:
+            model = filled(path, folder) if arguments.fill else path
+            for precision in arguments.precisions.split(","):
+                good &= compare(arguments, precision, model, folder)
+                sys.stdout.flush()
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+//! Variants from YAML to the verdict: files of their own, outputs beside the reference's, models that are made or fetched.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+use perfrun::models::digest;
+use perfrun::store::{Outcome, VariantOrigin};
+
+use crate::onnxruntime::library;
+use crate::support::Workplace;
+
+const WRONG: &str = "\
+backend: mock
+models: [net]
+variants:
+  - base
+  - { name: same, mock: { scale: 0.9, differ: 0.01% } }
+  - { name: wrong, mock: { scale: 0.7, differ: 50% } }
+";
+
+#[test]
+fn what_computes_something_else_is_marked_and_never_best() {
+    let place = Workplace::with_spec(&format!("{WRONG}choose: {{ best: latency }}\npareto: [latency, throughput]\n"));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("faster; outputs DIFFER"), "{}", done.stdout);
+    assert!(done.stdout.contains("net: same."), "{}", done.stdout);
+    assert!(done.stdout.contains("wrong is not ranked: the outputs differ"), "{}", done.stdout);
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("| ~~3.5"), "{report}");
+    assert!(report.contains("Outputs against the reference's (2)"), "{report}");
+    assert!(report.contains("differ: cosine"), "{report}");
+    let results = place.read("reports/x/results.json");
+    assert!(results.contains("outputs_differ"), "left out of the frontier with the reason");
+    assert!(!place.record_folder("x").join("outputs").exists(), "outputs are forgotten once they were compared");
+}
+
+#[test]
+fn without_a_question_the_answer_says_what_is_not_ranked() {
+    let place = Workplace::with_spec(WRONG);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("net: same."), "{answer}");
+    assert!(answer.contains("wrong changes the outputs (cosine"), "{answer}");
+}
+
+#[test]
+fn limits_are_settable_by_variant() {
+    let loose = "fidelity: { wrong: { cosine: 0.1, close: 0% } }\n";
+    let place = Workplace::with_spec(&format!("{WRONG}{loose}"));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(!done.stdout.contains("DIFFER"), "{}", done.stdout);
+    assert!(done.stdout.contains("net: wrong."), "{}", done.stdout);
+}
+
+/// Short runs of real models.
+const SHORT: &str = "\
+runs: 1
+compare: { aa: off }
+measure: { inputs: 2, warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 5 } }
+";
+
+fn model(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models").join(name).display().to_string()
+}
+
+#[test]
+fn every_precision_is_converted_run_and_compared() {
+    if library().is_err() {
+        return;
+    }
+    let (cnn, mlp) = (model("digits-cnn.onnx"), model("digits-mlp.onnx"));
+    let place = Workplace::with_spec(&format!(
+        "models: ['{cnn}', '{mlp}']
+inputs: {{ batch: 4 }}
+variants:
+  - fp32
+  - fp16
+  - bf16
+  - int8
+  - {{ name: dynamic, precision: int8, convert: {{ quantization: dynamic }} }}
+  - {{ name: half, precision: fp16, convert: {{ io: convert }} }}
+  - int4
+{SHORT}"
+    ));
+    let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    let record = place.record("x");
+    let manifest = &record.manifest;
+    let failed: Vec<String> =
+        record.runs.iter().filter_map(|run| Some(run.failure.as_ref()?.message.clone())).collect();
+    // The convolutional network has no matrix product that is large enough for blocks of 4 bits, or nothing to quantise
+    // while it runs.
+    assert!(
+        failed.iter().all(|message| message.contains("nothing in the model can be converted")),
+        "{failed:?}\n{text}"
+    );
+    assert_eq!(manifest.variant_files.len(), 2 * 6);
+    let source = |index: usize| manifest.models[index].as_ref().map(|file| file.sha256.clone());
+    for file in manifest.variant_files.iter().filter(|file| file.problem.is_none()) {
+        let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
+        assert!(report.weights.converted > 0, "{file:?}");
+        assert_ne!(file.sha256, source(file.model as usize));
+    }
+    let measured = record.runs.iter().filter(|run| run.outcome == Outcome::Completed).count();
+    assert!(measured >= 2 * 11, "{measured} runs\n{text}");
+    for compared in &manifest.fidelity {
+        assert!(
+            compared.fidelity.cosine > 0.95,
+            "{:?} {:?}",
+            manifest.plan.path(&manifest.plan.cells[compared.cell as usize]),
+            compared
+        );
+        assert_eq!(compared.fidelity.input_sets, 2);
+    }
+}
+
+/// The usual cache for the library, with converted models in a folder that ends with the test.
+fn cache(place: &Workplace) -> std::path::PathBuf {
+    let folder = place.path("cache");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::os::unix::fs::symlink(perfrun::runtime::cache_folder().join("runtimes"), folder.join("runtimes")).unwrap();
+    folder
+}
+
+#[test]
+fn a_file_of_ones_own_stands_for_a_variant_and_a_damaged_one_fails_its_cells_alone() {
+    if library().is_err() {
+        return;
+    }
+    let (cnn, mlp) = (model("digits-cnn.onnx"), model("digits-mlp.onnx"));
+    let spec = |own: &str| {
+        format!(
+            "models: [{{ path: '{mlp}', files: {{ mine: '{own}' }} }}]\ninputs: {{ batch: 1 }}\nvariants: [fp32, {{ name: mine }}]\n{SHORT}"
+        )
+    };
+    let place = Workplace::with_spec(&spec(&cnn));
+    place.run(&["x.yaml"]).expect_code(0);
+    let manifest = place.record("x").manifest;
+    assert!(matches!(&manifest.variant_files[0].origin, VariantOrigin::Own { path } if path == "digits-cnn.onnx"));
+    // Another network gives other answers.
+    assert!(!manifest.fidelity[0].fidelity.passes());
+
+    let place = Workplace::new();
+    std::fs::write(place.path("cut.onnx"), &std::fs::read(&mlp).unwrap()[..1000]).unwrap();
+    place.write("x.yaml", &spec(&place.path("cut.onnx").display().to_string()));
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    assert!(done.stderr.contains("model `digits-mlp` as `mine`: the file is cut off"), "{}", done.stderr);
+}
+
+#[test]
+fn a_network_of_the_zoo_needs_no_file() {
+    let place = Workplace::new();
+    let cache = place.path("cache");
+    place.write("x.yaml", "models: [{ zoo: bert_tiny, inputs: { batch: 1, sequence: 8 } }]\n");
+    let plan = |arguments: &[&str]| place.command(arguments).env("PERFRUN_CACHE", &cache).output().unwrap();
+    let done = plan(&["plan", "x.yaml"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("making"));
+    // The second time it is there.
+    assert!(!String::from_utf8_lossy(&plan(&["plan", "x.yaml"]).stderr).contains("making"));
+    let done = plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(perfrun::onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
+    assert_eq!(plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]).status.code(), Some(2));
+}
+
+/// A server that gives one file as often as it is asked, on this machine alone.
+fn serve(content: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let is_there = String::from_utf8_lossy(&request[..read]).starts_with("GET /net.onnx ");
+            let (status, body) = if is_there { ("200 OK", content.as_slice()) } else { ("404 Not Found", &b"no"[..]) };
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _gone = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_model_is_fetched_once_and_must_be_the_one_that_is_meant() {
+    let path = model("digits-mlp.onnx");
+    let sha256 = digest::of_files(&[path.clone().into()]).unwrap();
+    let server = serve(std::fs::read(path).unwrap());
+    let place = Workplace::new();
+    let plan = |file: &str, sha256: &str| {
+        place.write(
+            "x.yaml",
+            &format!("models: [{{ url: '{server}/{file}', sha256: {sha256} }}]\ninputs: {{ batch: 1 }}\n"),
+        );
+        let output = place.command(&["plan", "x.yaml"]).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).replace('\n', " "))
+    };
+    let (code, text) = plan("net.onnx", &sha256);
+    assert!(code == Some(0) && text.contains("fetching"), "{code:?}: {text}");
+    assert!(!plan("net.onnx", &sha256).1.contains("fetching"), "it is in the cache");
+    let (code, text) = plan("net.onnx", &"0".repeat(64));
+    assert!(code == Some(2) && text.contains("has another SHA-256"), "{code:?}: {text}");
+    let (code, text) = plan("absent.onnx", &"1".repeat(64));
+    assert!(code == Some(2) && text.contains("cannot be fetched") && text.contains("404"), "{code:?}: {text}");
+}

@@ -4,7 +4,7 @@ mod judge;
 mod models;
 
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
-pub use models::{ConvertArgs, InspectArgs, ZooAction, ZooArgs};
+pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 
 use std::ffi::OsString;
 use std::path::PathBuf;

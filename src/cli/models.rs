@@ -1,6 +1,7 @@
 //! The verbs about model files.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -12,9 +13,33 @@ pub struct InspectArgs {
     /// Model files, or folders of them.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
+    /// Sizes of dimensions, for what one inference costs: `batch=1,sequence=128`. Default: a batch of 1.
+    #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
+    pub inputs: Vec<Size>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// The size of a dimension: `batch=1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The dimension.
+    pub name: String,
+    /// Its size.
+    pub size: u64,
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size = text.split_once('=').and_then(|(name, size)| Some((name.trim(), size.trim().parse().ok()?)));
+        match size {
+            Some((name, size)) if !name.is_empty() => Ok(Size { name: name.to_owned(), size }),
+            _ => Err("a size is written NAME=SIZE, such as batch=1".to_owned()),
+        }
+    }
 }
 
 /// Arguments of `convert`.
@@ -48,9 +73,9 @@ pub struct ConvertArgs {
     /// judged by them.
     #[arg(long, value_name = "N", default_value_t = CALIBRATION_ITEMS)]
     pub items: u32,
-    /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`.
+    /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`. Default: a batch of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
-    pub inputs: Vec<String>,
+    pub inputs: Vec<Size>,
     /// With int8: weights keep to seven bits, for processors whose 8-bit products saturate.
     #[arg(long)]
     pub reduce_range: bool,

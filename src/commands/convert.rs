@@ -1,22 +1,21 @@
 //! `perfrun convert`: the conversion that a variant does, by hand.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use super::print;
+use super::{print, shapes};
 use crate::backend::TensorRequest;
-use crate::cli::ConvertArgs;
+use crate::cli::{ConvertArgs, Size};
 use crate::error::{Error, ExitCode};
 use crate::host;
 use crate::models::{self, Made, Problem, Ranges, Recipe, digest};
 use crate::onnx::precision::{ConversionReport, ProviderClass};
-use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, ShapeProblem};
+use crate::onnx::{self, ModelHeader, ResolvedTensor};
 use crate::report::format::bytes;
 use crate::run::calibrate::Observation;
 use crate::runtime;
-use crate::spec::model::{InputPoint, Measure, Values};
+use crate::spec::model::{Measure, Values};
 use crate::stats::random::key_seed;
 use crate::ui::Ui;
 use crate::worker::Interrupts;
@@ -29,7 +28,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let header = onnx::read_header(&arguments.model)?;
     let provider = ProviderClass::of(arguments.device.provider());
     let settings = arguments.settings();
-    let data = format!("{} random items, seed {SEED}, {}", arguments.items, arguments.inputs.join(","));
+    let data = format!("{} random items, seed {SEED}, {}", arguments.items, sizes(&arguments.inputs));
     let recipe = Recipe::of(arguments.precision.into(), &settings, &header, provider, &data)
         .ok_or_else(|| Error::Internal("a target precision without a recipe".to_owned()))?;
     let files: Vec<_> = std::iter::once(arguments.model.clone())
@@ -52,12 +51,20 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     print(ui, &text)
 }
 
+/// `batch=1,sequence=128`.
+fn sizes(sizes: &[Size]) -> String {
+    sizes.iter().map(|size| format!("{}={}", size.name, size.size)).collect::<Vec<_>>().join(",")
+}
+
 /// Seed of random inputs, that of a specification that says none.
 const SEED: u64 = 42;
 
 /// What a static conversion observes: random inputs of the sizes that are asked for.
 fn observation(header: &ModelHeader, arguments: &ConvertArgs, ui: &Ui) -> Result<Observation, Error> {
-    let resolved = resolve(header, arguments)?;
+    let resolved = shapes::resolve(&header.signature, &arguments.inputs).map_err(|problem| {
+        let message = format!("model {}: {problem}", arguments.model.display());
+        Error::refused(message, "say the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
+    })?;
     let items = arguments.items;
     let seeds = |tensor: &ResolvedTensor| -> Vec<u64> {
         (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect()
@@ -80,34 +87,6 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, ui: &Ui) -> Result
         sets: items.div_ceil(resolved.batch_size.unwrap_or(1).max(1) as u32),
         log: std::env::temp_dir().join(format!("perfrun-calibration-{}.log", std::process::id())),
         timeout: Measure::default().timeout,
-    })
-}
-
-/// The shapes of the inputs: as asked for, with a batch of one where nothing is said and something is open.
-fn resolve(header: &ModelHeader, arguments: &ConvertArgs) -> Result<Resolved, Error> {
-    let mut dimensions = BTreeMap::new();
-    for text in &arguments.inputs {
-        let size = text.split_once('=').and_then(|(name, size)| Some((name.to_owned(), size.parse::<u64>().ok()?)));
-        let Some((name, size)) = size else {
-            return Err(Error::refused(
-                format!("--inputs: `{text}` is no size"),
-                "write `--inputs batch=1,sequence=128`",
-            ));
-        };
-        dimensions.insert(name, size);
-    }
-    let point =
-        |dimensions| InputPoint { name: String::new(), dimensions, shapes: BTreeMap::new(), values: Values::Random };
-    let asked = onnx::resolve_inputs(&header.signature, &point(dimensions.clone()));
-    let resolved = match asked {
-        Err(ShapeProblem::FreeDimensions { .. }) if dimensions.is_empty() => {
-            onnx::resolve_inputs(&header.signature, &point(BTreeMap::from([("batch".to_owned(), 1)])))
-        }
-        asked => asked,
-    };
-    resolved.map_err(|problem| {
-        let message = format!("model {}: {problem}", arguments.model.display());
-        Error::refused(message, "say the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
     })
 }
 

@@ -1,23 +1,27 @@
-//! `perfrun inspect`: what model files want and give.
+//! `perfrun inspect`: what model files want and give, and what one inference costs.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use super::print;
-use crate::cli::InspectArgs;
+use super::{print, shapes};
+use crate::cli::{InspectArgs, Size};
 use crate::error::{Error, ExitCode};
-use crate::onnx::{self, ModelHeader, TensorType};
+use crate::onnx::cost::{Cost, OperatorCost};
+use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, TensorType};
 use crate::report::format;
 use crate::ui::Ui;
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut code = ExitCode::Done;
-    let mut headers = Vec::new();
+    let mut models = Vec::new();
     for path in model_files(&arguments.models)? {
         match onnx::read_header(&path) {
-            Ok(header) => headers.push((path, header)),
+            Ok(header) => {
+                let graph = look_inside(&path, &header, &arguments.inputs);
+                models.push(Model { path, header, graph });
+            }
             Err(error) => {
                 let error = Error::from(error);
                 code = code.worst(error.exit_code());
@@ -25,10 +29,35 @@ pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
             }
         }
     }
-    let text =
-        if arguments.json { json(&headers)? } else { headers.iter().map(|(path, h)| describe(path, h)).collect() };
+    let text = if arguments.json { json(&models)? } else { models.iter().map(describe).collect() };
     print(ui, &text)?;
     Ok(code)
+}
+
+/// A model with what its graph says.
+struct Model {
+    path: PathBuf,
+    header: ModelHeader,
+    /// Or why nothing is said.
+    graph: Result<Inside, String>,
+}
+
+/// What one inference costs, at which shapes.
+struct Inside {
+    inputs: Resolved,
+    cost: Cost,
+}
+
+/// Reads the whole model, checks its graph, and counts what one inference costs.
+fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Inside, String> {
+    let model = onnx::load(path).map_err(|error| error.kind.to_string())?;
+    onnx::check_graph(&model).map_err(|problem| problem.to_string())?;
+    let inputs = shapes::resolve(&header.signature, sizes).map_err(|problem| {
+        let example = problem.remedy();
+        format!("unknown, since {problem} ({example})")
+    })?;
+    let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &inputs.tensors));
+    Ok(Inside { inputs, cost })
 }
 
 /// The files that the paths stand for: files as they are, folders as every `.onnx` below them, sorted.
@@ -57,7 +86,8 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn describe(path: &Path, header: &ModelHeader) -> String {
+fn describe(model: &Model) -> String {
+    let Model { path, header, graph } = model;
     let mut text = format!("{}\n", path.display());
     let producer = format!("{} {}", header.producer, header.producer_version);
     let opsets: Vec<String> =
@@ -71,7 +101,7 @@ fn describe(path: &Path, header: &ModelHeader) -> String {
     line("producer", &producer);
     line("opset", &format!("{} (IR {})", opsets.join(", "), header.ir_version));
     line("size", &size(header));
-    line("parameters", &header.parameters.to_string());
+    line("parameters", &exact(header.parameters));
     line("nodes", &header.node_count().to_string());
     for input in &header.signature.inputs {
         line("input", &tensor(input));
@@ -79,8 +109,51 @@ fn describe(path: &Path, header: &ModelHeader) -> String {
     for output in &header.signature.outputs {
         line("output", &tensor(output));
     }
+    match graph {
+        Ok(inside) => inside_lines(inside).iter().for_each(|(label, value)| line(label, value)),
+        Err(reason) => line("inference", reason),
+    }
     text.push('\n');
     text
+}
+
+/// What one inference costs, and which operators it is spent on.
+fn inside_lines(inside: &Inside) -> Vec<(&'static str, String)> {
+    let Inside { inputs, cost } = inside;
+    let shape = |tensor: &ResolvedTensor| format!("{} {:?}", tensor.name, tensor.shape);
+    let shapes: Vec<String> = inputs.tensors.iter().map(shape).collect();
+    let macs = match cost.macs {
+        Some(macs) => format!("{}MACs, {}FLOPs", spaced(macs), spaced(2 * macs)),
+        None => "unknown MACs".to_owned(),
+    };
+    let moved = cost.bytes_moved.map_or("unknown bytes".to_owned(), format::bytes);
+    let mut lines =
+        vec![("inference", format!("{macs}, {moved} read and written by nodes, with {}", shapes.join(", ")))];
+    if cost.unknown_nodes > 0 {
+        let nodes = format::count(cost.unknown_nodes, "node");
+        lines.push(("", format!("{nodes} of unknown cost: {}", cost.unknown.join(", "))));
+    }
+    let counted = |operator: &OperatorCost| {
+        let macs = operator.macs.filter(|macs| *macs > 0).map(|macs| format!(" ({}MACs)", spaced(macs)));
+        format!("{} {}{}", operator.nodes, operator.operator, macs.unwrap_or_default())
+    };
+    let operators: Vec<String> = cost.operators.iter().map(counted).collect();
+    lines.push(("operators", operators.join(", ")));
+    lines
+}
+
+/// `7978856 (7.98 M)`.
+fn exact(number: u64) -> String {
+    match format::magnitude(number) {
+        short if short == number.to_string() => short,
+        short => format!("{number} ({short})"),
+    }
+}
+
+/// `4.09 G`, `120 `: what stands before a unit.
+fn spaced(number: u64) -> String {
+    let text = format::magnitude(number);
+    if text.contains(' ') { text } else { text + " " }
 }
 
 fn size(header: &ModelHeader) -> String {
@@ -100,11 +173,19 @@ pub(super) fn tensor(tensor: &TensorType) -> String {
     format!("{tensor}")
 }
 
-fn json(headers: &[(PathBuf, ModelHeader)]) -> Result<String, Error> {
-    let values: Vec<serde_json::Value> = headers
-        .iter()
-        .map(|(path, header)| serde_json::json!({ "path": path.to_string_lossy(), "model": header }))
-        .collect();
+fn json(models: &[Model]) -> Result<String, Error> {
+    let value = |model: &Model| {
+        let Model { path, header, graph } = model;
+        let mut value = serde_json::json!({ "path": path.to_string_lossy(), "model": header });
+        match graph {
+            Ok(Inside { inputs, cost }) => {
+                value["inference"] = serde_json::json!({ "inputs": inputs.tensors, "cost": cost })
+            }
+            Err(reason) => value["problem"] = reason.as_str().into(),
+        }
+        value
+    };
+    let values: Vec<serde_json::Value> = models.iter().map(value).collect();
     let text = serde_json::to_string_pretty(&values).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(text + "\n")
 }

@@ -11,6 +11,7 @@ mod quiet;
 mod report;
 mod run;
 mod runtime;
+mod shapes;
 mod specs;
 mod stat;
 mod validate;

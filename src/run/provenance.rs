@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::prepare::{PrepareError, Prepared};
 use crate::models::digest;
-use crate::onnx::ModelHeader;
+use crate::onnx::{self, ModelHeader};
 use crate::runtime::Library;
-use crate::store::{ModelFile, Place, RuntimeUsed, Session};
+use crate::store::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
 pub(super) fn session(command: String) -> Session {
@@ -39,7 +39,21 @@ pub(super) fn describe_model(
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
         batch_sizes: (0..prepared.plan.inputs.len()).map(batch_size).collect(),
+        costs: costs(path, index, prepared),
     })
+}
+
+/// What one inference costs at each input point; nothing where the model cannot be read as a whole, since the rehearsal
+/// says why.
+fn costs(path: &Path, index: u32, prepared: &Prepared) -> Vec<Option<InferenceCost>> {
+    let points = 0..prepared.plan.inputs.len() as u32;
+    let Ok(model) = onnx::load(path) else { return vec![None; points.len()] };
+    let cost = |input: u32| {
+        let shapes = prepared.shapes.get(&(index, input))?;
+        let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &shapes.tensors));
+        Some(InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved })
+    };
+    points.map(cost).collect()
 }
 
 /// A model file and its external data, sorted by name.

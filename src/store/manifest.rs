@@ -117,6 +117,18 @@ pub struct ModelFile {
     pub parameters: Option<u64>,
     /// Items that one inference handles, by the index of the input point; `None` where unknown.
     pub batch_sizes: Vec<Option<u64>>,
+    /// What one inference costs, by the index of the input point; `None` where the model is not fed that one.
+    #[serde(default)]
+    pub costs: Vec<Option<InferenceCost>>,
+}
+
+/// What one inference costs, by the graph of the model as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InferenceCost {
+    /// Multiply-accumulates of convolutions, products of matrices, recurrent cells and attention; `None`: unknown.
+    pub macs: Option<u64>,
+    /// Bytes that the nodes read and write, before any fusion; `None`: unknown.
+    pub bytes_moved: Option<u64>,
 }
 
 /// How like the reference's the outputs of a cell are.
@@ -233,6 +245,11 @@ impl Manifest {
         let is_it =
             |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model, cell.variant, provider);
         self.variant_files.iter().find(is_it)
+    }
+
+    /// What one inference of a cell's model costs, as stored.
+    pub fn cost(&self, cell: &Cell) -> Option<InferenceCost> {
+        *self.models.get(cell.model as usize)?.as_ref()?.costs.get(cell.input as usize)?
     }
 
     /// The session entries of a variant: its own, and what the design asks for beside them.

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::{
-    BudgetUsed, CellFidelity, Manifest, ModelFile, RuntimeUsed, Session, SpecSource, VariantFile, VariantOrigin,
+    BudgetUsed, CellFidelity, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource, VariantFile,
+    VariantOrigin,
 };
 pub use place::Place;
 

@@ -180,6 +180,12 @@ fn inspect_says_what_a_model_wants_and_what_is_wrong_with_a_file() {
     let models = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models");
     let done = place.run(&["inspect", models]).expect_code(0);
     assert!(done.stdout.contains("image: float32 [batch, 1, 8, 8]"), "{}", done.stdout);
+    assert!(done.stdout.contains("1.56 MMACs, 3.12 MFLOPs"), "{}", done.stdout);
+    assert!(done.stdout.contains("12 Conv (1.56 MMACs), 1 MatMul (320 MACs)"), "{}", done.stdout);
+    let twice = place.run(&["inspect", models, "--inputs", "batch=2"]).expect_code(0);
+    assert!(twice.stdout.contains("3.12 MMACs"), "{}", twice.stdout);
+    let refused = place.run(&["inspect", models, "--inputs", "width=2"]).expect_code(0);
+    assert!(refused.stdout.contains("inference  unknown"), "{}", refused.stdout);
     place.write("broken.onnx", "this is no model");
     let done = place.run(&["inspect", "broken.onnx"]).expect_code(2);
     assert!(done.stderr.contains("broken.onnx"), "{}", done.stderr);

@@ -19,7 +19,7 @@ pub(super) use parameters::ParameterCount;
 pub use parameters::parameters;
 
 /// What one inference costs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Cost {
     /// Multiply-accumulates; `None` where those of a node are unknown.
     pub macs: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Cost {
 }
 
 /// What the nodes of one operator cost together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct OperatorCost {
     /// Its name, with its domain unless that is the standard's.
     pub operator: String,

@@ -37,6 +37,18 @@ pub fn percent(ratio: f64) -> String {
     format!("{text} %")
 }
 
+/// `4.09 G`, `386 M`, `120`: a number of things with three significant digits and a decimal prefix.
+pub fn magnitude(number: u64) -> String {
+    let (factor, prefix) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..1_000_000 => (1e3, "k"),
+        1_000_000..1_000_000_000 => (1e6, "M"),
+        _ => (1e9, "G"),
+    };
+    let scaled = number as f64 / factor;
+    format!("{} {prefix}", fixed(scaled, significant_decimals(scaled, 3).max(0)))
+}
+
 /// `214 MiB`: three significant digits in the fitting unit.
 pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;

@@ -235,6 +235,7 @@ pub(super) fn models(manifest: &Manifest) -> Option<Table> {
         ("file", false),
         ("size", true),
         ("parameters", true),
+        ("MACs", true),
         ("SHA-256", false),
         ("made by", false),
     ];
@@ -248,6 +249,7 @@ pub(super) fn models(manifest: &Manifest) -> Option<Table> {
                 TableCell::nothing(),
                 TableCell::nothing(),
                 TableCell::nothing(),
+                TableCell::nothing(),
             ],
             Some(file) => vec![
                 TableCell::text(name.clone()),
@@ -255,6 +257,7 @@ pub(super) fn models(manifest: &Manifest) -> Option<Table> {
                 TableCell::number(format::bytes(file.bytes), file.bytes as f64),
                 file.parameters
                     .map_or_else(TableCell::nothing, |number| TableCell::number(number.to_string(), number as f64)),
+                macs(file),
                 TableCell::text(file.sha256.get(..SHORT_HASH).unwrap_or(&file.sha256)),
                 TableCell::text(file.producer.clone().unwrap_or_else(|| "-".to_owned())),
             ],
@@ -262,7 +265,17 @@ pub(super) fn models(manifest: &Manifest) -> Option<Table> {
         TableRow { anchor: None, cells }
     };
     let rows = manifest.plan.models.iter().zip(&manifest.models).map(row).collect();
-    Some(Table { columns: titles.into_iter().map(column).collect(), rows, notes: Vec::new() })
+    let has_macs =
+        manifest.models.iter().flatten().any(|file| file.costs.iter().flatten().any(|cost| cost.macs.is_some()));
+    let note = "MACs are multiply-accumulates of one inference of the model as stored, at the first input: convolutions, products of matrices, recurrent cells and attention.";
+    let notes = has_macs.then(|| note.to_owned()).into_iter().collect();
+    Some(Table { columns: titles.into_iter().map(column).collect(), rows, notes })
+}
+
+/// Multiply-accumulates of one inference at the first input that they are known for.
+fn macs(file: &ModelFile) -> TableCell {
+    let known = file.costs.iter().flatten().find_map(|cost| cost.macs);
+    known.map_or_else(TableCell::nothing, |macs| TableCell::number(format::magnitude(macs), macs as f64))
 }
 
 fn capital(text: &str) -> String {

@@ -32,6 +32,7 @@ pub(super) fn details(input: &Input<'_>) -> Table {
     for metric in [metric::ITEMS, metric::PEAK_RSS, metric::CPU_TIME, metric::CPU_UTILISATION] {
         columns.extend(of_metric(cells, &metric));
     }
+    columns.extend(achieved(input));
     columns.push(number("samples", "counted samples of all runs", cells, |cell| Some(cell.latency.as_ref()?.samples)));
     columns.push(number("iterations per sample", "a sample is the mean of so many iterations", cells, |cell| {
         cell.latency.as_ref().map(|_| u64::from(cell.iterations))
@@ -39,6 +40,25 @@ pub(super) fn details(input: &Input<'_>) -> Table {
     columns.push(runs(cells));
     columns.extend(warnings(cells));
     table(input, columns, notes(cells, &percentiles))
+}
+
+/// Billions of floating-point operations that a cell gets done in a second, two for each multiply-accumulate of the model
+/// as stored; `None` where no cell has both numbers.
+fn achieved(input: &Input<'_>) -> Option<Filled> {
+    let plan = &input.manifest.plan;
+    let rate = |(cell, summary): (&Cell, &CellSummary)| {
+        let macs = input.manifest.cost(cell)?.macs.filter(|macs| *macs > 0)?;
+        let latency = summary.estimate(&metric::LATENCY)?.value;
+        Some(2.0 * macs as f64 / latency)
+    };
+    let rates: Vec<Option<f64>> = plan.cells.iter().zip(&input.summary.cells).map(rate).collect();
+    rates.iter().flatten().next()?;
+    let cell = |rate: &Option<f64>| match rate {
+        Some(rate) => TableCell::number(format::fixed(*rate, format::significant_decimals(*rate, 3).max(0)), *rate),
+        None => TableCell::nothing(),
+    };
+    let meaning = "operations of the model as stored, two for each multiply-accumulate, over the latency";
+    Some(filled("GFLOP/s", meaning, rates.iter().map(cell).collect()))
 }
 
 /// What happens before the steady state.

@@ -365,6 +365,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             bytes: 102_146_113,
             producer: Some("pytorch 2.9.0".to_owned()),
             parameters: Some(25_530_472),
+            costs: Vec::new(),
             batch_sizes: plan.inputs.iter().map(|input| input.dimensions.get("batch").copied()).collect(),
         })
     };

@@ -27,6 +27,7 @@ Exit codes:
   1  internal fault
   2  something that you can mend: usage, specification, a missing file, an unwritable place, an absent device
   3  some runs failed, or nothing could be measured
+  4  a goal was missed
   130  interrupted; everything finished so far is kept
 
 Environment:

@@ -124,15 +124,23 @@ pub enum ExitCode {
     Mendable = 2,
     /// Some runs failed, or nothing could be measured.
     RunsFailed = 3,
+    /// A gate fell: a goal was missed.
+    GateFell = 4,
     /// Interrupted, with everything finished so far kept.
     Interrupted = 130,
 }
 
 impl ExitCode {
-    /// The one that is told when several apply: the first of 130, 1, 2, 3, 0.
+    /// The one that is told when several apply: the first of 130, 1, 2, 4, 3, 0.
     pub fn worst(self, other: Self) -> Self {
-        const ORDER: [ExitCode; 5] =
-            [ExitCode::Interrupted, ExitCode::Internal, ExitCode::Mendable, ExitCode::RunsFailed, ExitCode::Done];
+        const ORDER: [ExitCode; 6] = [
+            ExitCode::Interrupted,
+            ExitCode::Internal,
+            ExitCode::Mendable,
+            ExitCode::GateFell,
+            ExitCode::RunsFailed,
+            ExitCode::Done,
+        ];
         ORDER.into_iter().find(|code| *code == self || *code == other).unwrap_or(self)
     }
 }

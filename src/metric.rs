@@ -183,6 +183,31 @@ pub const INPUT_POOL: Metric = metric(
     "bytes of all input sets together, part of the peak memory",
 );
 
+/// Size of the model file that the cell is run with.
+pub const MODEL_SIZE: Metric = metric(
+    "model_size_bytes",
+    "model size",
+    Bytes,
+    LowerIsBetter,
+    "size of the model file that the cell is run with, external data included; the same in every run",
+);
+/// How like the reference's the outputs are, by their angle.
+pub const FIDELITY_COSINE: Metric = metric(
+    "fidelity_cosine_ratio",
+    "cosine of outputs",
+    Ratio,
+    HigherIsBetter,
+    "smallest cosine of an output with the reference's, over outputs and input sets of the rehearsal; the same in every run",
+);
+/// How often the largest score is the reference's.
+pub const FIDELITY_TOP1: Metric = metric(
+    "fidelity_top1_ratio",
+    "top-1 agreement",
+    Ratio,
+    HigherIsBetter,
+    "share of the rehearsal's items whose largest output is the reference's, for outputs that are scores of classes; the same in every run",
+);
+
 /// How many times as good as its baseline a cell is; of a comparison, not of a run, and so not in [`METRICS`].
 pub const SPEEDUP: Metric = metric(
     "speedup",
@@ -209,6 +234,9 @@ pub const METRICS: &[Metric] = &[
     WARMUP_SAMPLES,
     PRECISION,
     INPUT_POOL,
+    MODEL_SIZE,
+    FIDELITY_COSINE,
+    FIDELITY_TOP1,
 ];
 
 /// The metric of that stored name.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{ReportArgs, ReportFormat, RunArgs};
-use crate::compare::{Judged, judge};
+use crate::compare::{GoalCheck, GoalOutcome, Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
 use crate::report::{self, Format, Input, UserTemplate, WarningView, format};
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let templates = templates(&arguments.template, &folder)?;
     let written = write(&record, &folder, &arguments.format, &templates, ui)?;
     if arguments.open {
-        open(&written, ui);
+        open(&written.files, ui);
     }
     Ok(ExitCode::Done)
 }
@@ -109,6 +109,14 @@ fn check_writable(folder: &Path) -> Result<(), Error> {
     written
 }
 
+/// A report that was written.
+pub(super) struct Written {
+    /// Its files.
+    pub(super) files: Vec<PathBuf>,
+    /// A goal of the specification is missed, or is undecided where that counts as missed.
+    pub(super) misses_goals: bool,
+}
+
 /// Summarises and writes the report with the user's templates, then shows table, answer and paths.
 pub(super) fn write(
     record: &Record,
@@ -116,7 +124,7 @@ pub(super) fn write(
     formats: &[ReportFormat],
     templates: &[UserTemplate],
     ui: &Ui,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<Written, Error> {
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
@@ -146,7 +154,13 @@ pub(super) fn write(
         + &warnings(composed.warnings(), ui)
         + &ui.labelled_text("wrote", &shown(folder, &written));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
-    Ok(written)
+    let is_strict = manifest.experiment.goals_strict;
+    let falls = |goal: &GoalCheck| match goal.outcome {
+        GoalOutcome::Met => false,
+        GoalOutcome::Missed => true,
+        GoalOutcome::Undecided => is_strict,
+    };
+    Ok(Written { files: written, misses_goals: judged.goals.iter().any(falls) })
 }
 
 /// The table, the answer, and whether it can be believed.
@@ -154,6 +168,7 @@ fn conclusion(manifest: &Manifest, summary: &Summary, judged: &Judged, ui: &Ui) 
     let mut text = String::from("\n");
     text.push_str(&table::render(&manifest.plan, summary, &judged.comparisons, ui.width()));
     text.push_str("\n\n");
+    text.push_str(&ui.labelled_lines("goals", report::goals(&manifest.plan, judged)));
     text.push_str(&ui.labelled_lines("answer", report::answer(&manifest.plan, summary, judged)));
     let bounds = judged.choice.iter().flat_map(|choice| report::within(&manifest.plan, choice));
     text.push_str(&ui.labelled_lines("within", bounds));

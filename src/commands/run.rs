@@ -166,9 +166,10 @@ fn execute(
         return Ok(ExitCode::Interrupted);
     }
     if arguments.open {
-        super::report::open(&written, ui);
+        super::report::open(&written.files, ui);
     }
-    Ok(outcome(&job.record))
+    let goals = if written.misses_goals { ExitCode::GateFell } else { ExitCode::Done };
+    Ok(outcome(&job.record).worst(goals))
 }
 
 /// The specification asks for a better machine than this one is now.

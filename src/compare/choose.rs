@@ -16,6 +16,7 @@ pub(crate) mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use bound::check as check_bound;
 pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
 pub use contest::{Contest, Entrant, Standing};
 

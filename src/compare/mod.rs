@@ -9,6 +9,7 @@ mod comparable;
 pub mod control;
 pub mod details;
 pub mod family;
+mod goals;
 pub mod pair;
 pub mod pareto;
 pub mod proposal;
@@ -22,6 +23,7 @@ pub use comparable::Unfit;
 pub use control::{Control, Sight};
 pub use details::Details;
 pub use family::Family;
+pub use goals::{GoalCheck, GoalOutcome};
 pub use pair::{Comparison, Terms, Withheld, compare_cells};
 pub use pareto::{Tradeoff, tradeoffs};
 
@@ -47,6 +49,9 @@ pub struct Judged {
     /// The answer to the specification's question, if it asks one.
     #[serde(default)]
     pub choice: Option<Choice>,
+    /// The specification's promises, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalCheck>,
     /// The cells that give and take between two metrics, one entry for each set that can stand in for each other.
     #[serde(default)]
     pub tradeoffs: Vec<Tradeoff>,
@@ -83,10 +88,12 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
         comparisons,
         controls,
         choice: None,
+        goals: Vec::new(),
         tradeoffs: Vec::new(),
     };
     let question = manifest.experiment.choose.as_ref();
     judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
+    judged.goals = goals::check(plan, summary, &judged, &manifest.experiment.goals);
     judged.tradeoffs =
         tradeoffs(plan, summary, &judged, &terms, &pareto::metrics(&manifest.experiment.pareto, question));
     judged

@@ -16,7 +16,7 @@ pub mod trust;
 pub mod view;
 mod write;
 
-pub use answer::{Sentence, answer, within};
+pub use answer::{Sentence, answer, goals, within};
 pub use committed::measured_on;
 pub use results::Results;
 pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};

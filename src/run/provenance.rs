@@ -35,7 +35,10 @@ pub(super) fn describe_model(
     Ok(ModelFile {
         path: place.relative(path),
         sha256: hash_files(&model_files(path, header))?,
-        bytes: path.metadata().map_err(unreadable)?.len(),
+        bytes: header
+            .and_then(ModelHeader::total_bytes)
+            .map_or_else(|| path.metadata().map(|file| file.len()), Ok)
+            .map_err(unreadable)?,
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
         batch_sizes: (0..prepared.plan.inputs.len()).map(batch_size).collect(),

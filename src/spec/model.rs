@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use fidelity::{FidelityLimits, FidelitySettings};
-pub use judge::{Aa, Bound, Choose, Compare, Grade, Margin, Require, TableSpec};
+pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
@@ -63,6 +63,12 @@ pub struct Experiment {
     /// A question that the report answers.
     #[serde(default)]
     pub choose: Option<Choose>,
+    /// Promises, judged by interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<Goal>,
+    /// A goal that is undecided counts as missed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goals_strict: bool,
     /// Metrics that are weighed against each other; empty where the specification leaves it to perfrun.
     #[serde(default)]
     pub pareto: Vec<MetricReference>,

@@ -3,6 +3,7 @@
 //! A run gives one observation; every interval here is a t interval over runs. Percentiles of iterations are averaged
 //! over runs, and marked where the number of samples cannot support them.
 
+mod constants;
 mod findings;
 pub mod latency;
 mod surroundings;
@@ -177,6 +178,9 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) 
         if let Some(cell) = cells.get_mut(known.cell as usize) {
             cell.fidelity = Some(known.fidelity.clone());
         }
+    }
+    for (cell, summary) in plan.cells.iter().zip(&mut cells) {
+        constants::add(manifest, cell, summary);
     }
     Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails: Vec::new() }
 }

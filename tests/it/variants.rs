@@ -205,3 +205,29 @@ fn a_model_is_fetched_once_and_must_be_the_one_that_is_meant() {
     let (code, text) = plan("absent.onnx", &"1".repeat(64));
     assert!(code == Some(2) && text.contains("cannot be fetched") && text.contains("404"), "{code:?}: {text}");
 }
+
+#[test]
+fn goals_are_judged_by_interval_and_end_with_exit_code_four() {
+    let goals = "\
+goals:
+  - { name: quick, metric: latency, max: 6ms }
+  - { metric: speedup, min: 1.3, where: { variant: [same, wrong] } }
+  - { name: alike, metric: fidelity_cosine, min: 0.99, where: { variant: same } }
+  - { name: open, metric: latency, max: 5ms, where: { variant: base } }
+";
+    let place = Workplace::with_spec(&format!("{WRONG}{goals}"));
+    let done = place.run(&["x.yaml"]).expect_code(4);
+    let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("goals quick met: latency <= 6 ms: all 3 cells."), "{text}");
+    assert!(text.contains("MISSED: speedup >= 1.3 for variant same or wrong: 1 of 2 cells; not same"), "{text}");
+    assert!(text.contains("alike met: cosine of outputs >= 0.99 for variant same: the only cell."), "{text}");
+    assert!(text.contains("open undecided: latency <= 5 ms for variant base: 0 of 1 cell"), "{text}");
+    let report = place.read("reports/x/report.md");
+    let (goals, answer) = (report.find("- Goal **quick met:**").unwrap(), report.find("**net: same.**").unwrap());
+    assert!(goals < answer, "goals stand first");
+
+    let strict = "goals_strict: true\ngoals: [{ metric: latency, max: 5ms, where: { variant: base } }]\n";
+    Workplace::with_spec(&format!("{WRONG}{strict}")).run(&["x.yaml"]).expect_code(4);
+    let lax = strict.replace("goals_strict: true\n", "");
+    Workplace::with_spec(&format!("{WRONG}{lax}")).run(&["x.yaml"]).expect_code(0);
+}

@@ -69,7 +69,7 @@ impl BoundCheck {
 }
 
 /// Checks a bound on every cell that it speaks of and that is to be run.
-pub(super) fn check(plan: &Plan, summary: &Summary, judged: &Judged, bound: &Bound) -> BoundCheck {
+pub(in crate::compare) fn check(plan: &Plan, summary: &Summary, judged: &Judged, bound: &Bound) -> BoundCheck {
     let selector = CompiledSelector::for_plan(&bound.of, plan);
     let bounded = plan.runnable().filter(|(_, cell)| selector.matches(cell)).map(|(index, cell)| {
         let summary = &summary.cells[index];

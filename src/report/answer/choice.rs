@@ -5,7 +5,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::within;
+pub use bounds::{goals, within};
 
 use super::{Sentence, nothing_is_claimed, words};
 use crate::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};

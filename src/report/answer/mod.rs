@@ -25,7 +25,7 @@ use crate::summary::{LEAST_RUNS, Summary};
 use super::capitalized;
 use super::format::{self, Column};
 pub(super) use choice::unfit_words;
-pub use choice::within;
+pub use choice::{goals, within};
 use standing::{Entry, Subject, subjects};
 pub(in crate::report) use words::hint_words;
 

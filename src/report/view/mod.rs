@@ -25,7 +25,7 @@ use serde::Serialize;
 pub use cells::{CellView, ComparisonView, NumberView, Status};
 pub(super) use headline::why_absent;
 
-use super::answer::{Sentence, answer, within};
+use super::answer::{Sentence, answer, goals, within};
 use super::plots::Plots;
 use super::privacy::without_home;
 use super::{Input, Trust};
@@ -42,6 +42,8 @@ pub struct Report {
     pub description: Option<String>,
     /// The answer, made from verdicts alone.
     pub answer: Vec<Sentence>,
+    /// Whether each goal of the specification is met.
+    pub goals: Vec<Sentence>,
     /// How the bounds of the specification's question are kept.
     pub within: Vec<Sentence>,
     /// What was measured, on what, with what, and how it was judged: one line each.
@@ -370,6 +372,7 @@ impl Report {
             experiment: manifest.experiment.name.clone(),
             description: manifest.experiment.description.as_deref().map(printable),
             answer: answer(&manifest.plan, input.summary, input.judged),
+            goals: goals(&manifest.plan, input.judged),
             within: input.judged.choice.iter().flat_map(|choice| within(&manifest.plan, choice)).collect(),
             provenance: environment::provenance(input),
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),

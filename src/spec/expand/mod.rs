@@ -11,6 +11,7 @@ mod conversion;
 mod design;
 mod devices;
 mod fidelity;
+mod goals;
 mod inputs;
 mod matrix;
 mod measure;
@@ -92,7 +93,10 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     design::check(&measure, &mut compare, &matrix, &axes, check);
     let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));
     let pareto = pareto::expand(&form.pareto, check);
-    let asked = choose.iter().flat_map(choose::references).chain(pareto::places(&pareto));
+    let goals = goals::expand(&form.goals, &axes, &compare, check);
+    goals::check_strict(form, check);
+    let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
+    let asked = asked.chain(pareto::places(&pareto));
     choose::raise_samples(&mut measure, asked, check);
     let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
@@ -114,6 +118,8 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         budget,
         require: compare::require(&form.require),
         choose,
+        goals,
+        goals_strict: form.goals_strict,
         pareto,
         tables,
         fidelity,

@@ -123,6 +123,32 @@ pub(in crate::spec) struct BoundForm {
     pub(in crate::spec) of: Option<SelectorForm>,
 }
 
+/// A promise: at least one of `min` and `max`, kept by every completed cell that it speaks of.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "goal", extend("examples" = [{ "metric": "speedup", "min": 1.5, "where": { "variant": "int8" } }]))]
+pub(in crate::spec) struct GoalForm {
+    /// What reports call it.
+    pub(in crate::spec) name: Option<Name>,
+    /// Of what. A percentile raises `min_samples` to what it takes.
+    pub(in crate::spec) metric: MetricText,
+    /// The least value.
+    pub(in crate::spec) min: Option<BoundText>,
+    /// The largest value.
+    pub(in crate::spec) max: Option<BoundText>,
+    /// The cells that it speaks of. Default: all.
+    #[serde(default, rename = "where")]
+    pub(in crate::spec) of: Option<SelectorForm>,
+}
+
+impl GoalForm {
+    /// What is promised, without its name.
+    pub(in crate::spec) fn bound(&self) -> BoundForm {
+        let GoalForm { metric, min, max, of, .. } = self.clone();
+        BoundForm { metric, min, max, of }
+    }
+}
+
 /// A table of the report. Rows and columns together name every axis that has more than one entry.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

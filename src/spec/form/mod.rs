@@ -24,7 +24,9 @@ pub(super) use axes::{
 };
 pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
 pub(super) use fidelity::FidelityForm;
-pub(super) use judge::{BoundForm, ChooseForm, CompareForm, CoordinateWord, MarginForm, RequireForm, TableForm};
+pub(super) use judge::{
+    BoundForm, ChooseForm, CompareForm, CoordinateWord, GoalForm, MarginForm, RequireForm, TableForm,
+};
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
 pub(super) use scalar::{
     BoundText, DURATION_PATTERN, DimensionSize, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN,
@@ -71,6 +73,11 @@ pub(super) struct ExperimentForm {
     pub(super) require: RequireForm,
     /// A question that the report answers: which cell is best among those that keep within bounds.
     pub(super) choose: Option<ChooseForm>,
+    /// Promises, judged by interval and told at the top of the report. perfrun ends with exit code 4 where one is missed.
+    #[schemars(length(min = 1))]
+    pub(super) goals: Vec<GoalForm>,
+    /// Whether a goal that is undecided counts as missed.
+    pub(super) goals_strict: bool,
     /// Metrics that the report weighs against each other, two or more: which cells nothing else dominates. Default: what
     /// `choose` names, and `latency` and `peak_rss`.
     #[schemars(length(min = 2))]
@@ -102,6 +109,8 @@ impl Default for ExperimentForm {
             budget: None,
             require: RequireForm::default(),
             choose: None,
+            goals: Vec::new(),
+            goals_strict: false,
             pareto: Vec::new(),
             fidelity: Ordered::default(),
             tables: Vec::new(),

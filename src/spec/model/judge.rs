@@ -122,6 +122,15 @@ pub struct Bound {
     pub of: Selector,
 }
 
+/// A promise: a bound that every completed cell which it speaks of keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goal {
+    /// What reports call it; `None`: the bound says it.
+    pub name: Option<String>,
+    /// What is promised.
+    pub bound: Bound,
+}
+
 /// A table that the specification asks for: a pivot over the axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableSpec {

@@ -352,6 +352,8 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         choose: None,
         pareto: Vec::new(),
         fidelity: perfrun::spec::model::FidelitySettings::default(),
+        goals: Vec::new(),
+        goals_strict: false,
         tables: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::Sentence;
 use crate::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choice, Doubt};
+use crate::compare::{GoalCheck, GoalOutcome, Judged};
 use crate::metric::{LATENCY, MetricReference, Statistic};
 use crate::plan::{Cell, Plan};
 use crate::report::{format, has_several};
@@ -13,6 +14,21 @@ const MOST_NAMED: usize = 4;
 /// One sentence for each bound: `p95 <= 20 ms at batch 1: 5 of 6 cells; not resnet50/b1/fp16 (29.4 ms ± 0.3)`.
 pub fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
     choice.bounds.iter().map(|check| sentence(plan, check)).collect()
+}
+
+/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`.
+pub fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
+    let words = |goal: &GoalCheck| {
+        let outcome = match goal.outcome {
+            GoalOutcome::Met => "met",
+            GoalOutcome::Missed => "MISSED",
+            GoalOutcome::Undecided => "undecided",
+        };
+        let name = goal.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
+        let Sentence { lead, text } = sentence(plan, &goal.check);
+        Sentence::new(format!("{name}{outcome}:"), format!("{lead} {text}"))
+    };
+    judged.goals.iter().map(words).collect()
 }
 
 fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {

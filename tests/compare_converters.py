@@ -1,4 +1,4 @@
-"""perfrun's conversions against those of the Python tools, on the same models, calibration data and inputs.
+"""perfrun's conversions against those of the Python tools, on the same models and inputs.
 
 Usage: python3 tests/compare_converters.py target/release/perfrun MODEL... [--precisions int8-dynamic,int4] [--time]
 
@@ -6,16 +6,16 @@ Needs onnx, onnxruntime, numpy, onnx_ir (for 4 bits) and onnxconverter-common (f
   int8-dynamic  onnxruntime.quantization.quantize_dynamic after quant_pre_process, one scale for each channel
   int8-static   onnxruntime.quantization.quantize_static after quant_pre_process, QDQ, one scale for each channel
   int4          MatMulNBitsQuantizer with perfrun's block size and accuracy level
-  fp16          onnxconverter_common.float16.convert_float_to_float16, inputs and outputs kept
+  fp16          onnxconverter_common.float16.convert_float_to_float16, inputs and outputs kept; perfrun converts for CUDA,
+                which is throughout too
 
 For each model and precision: both files pass the checker and load; perfrun's is no more than 2 % larger, and its outputs
 are no further from float32 (cosine and mean absolute difference over all inputs, 2 % allowed for rounding's luck).
 Exit code 1 if any of that does not hold. With --time, medians of interleaved calls in milliseconds.
 
 The networks light_*.onnx of the package onnx have constant weights, which any converter gets right; --fill gives them
-seeded random ones, and takes a last Softmax off. A conversion that perfrun's command does not know yet, or that needs other arguments, can be given as a
-template: --command 'tool {model} {precision} {output} {calibration}', where {calibration} is a folder of .npz files, one a
-sample.
+seeded random ones, and takes a last Softmax off. For int8-static both sides calibrate with as many random inputs of the
+same distribution; those of integers differ, since perfrun draws zeros and ones.
 """
 
 import argparse
@@ -24,7 +24,6 @@ import io
 import logging
 import os
 import pathlib
-import shlex
 import statistics
 import subprocess
 import sys
@@ -165,20 +164,24 @@ def half(model, output, _):
 TOOLS = {"int8-dynamic": dynamic, "int8-static": static, "int4": blocks, "fp16": half}
 
 
-def convert_with_perfrun(arguments, precision, model, output, samples, folder):
-    calibration = folder / "calibration"
-    calibration.mkdir(exist_ok=True)
-    for index, sample in enumerate(samples):
-        numpy.savez(calibration / f"{index:03}.npz", **sample)
-    places = {"model": model, "precision": precision, "output": output, "calibration": calibration}
-    if arguments.command:
-        command = [part.format(**places) for part in shlex.split(arguments.command)]
-    else:
-        command = [arguments.perfrun, "convert", str(model), "--precision", precision, "-o", str(output)]
-        command += ["--calibration", str(calibration)] if precision == "int8-static" else []
+OPTIONS = {
+    "int8-dynamic": ["--precision", "int8", "--quantization", "dynamic"],
+    "int8-static": ["--precision", "int8", "--quantization", "static"],
+    "int4": ["--precision", "int4"],
+    "fp16": ["--precision", "fp16", "--device", "cuda"],
+}
+
+
+def convert_with_perfrun(arguments, precision, model, output):
+    command = [arguments.perfrun, "convert", str(model), "-o", str(output), *OPTIONS[precision]]
+    if precision == "int8-static":
+        signature = session(model, arguments.threads).get_inputs()
+        open_sizes = {size for tensor in signature for size in tensor.shape if not isinstance(size, int)}
+        sizes = ",".join(f"{size}={SIZES.get(size, 1)}" for size in sorted(open_sizes))
+        command += ["--items", str(arguments.samples), *(["--inputs", sizes] if sizes else [])]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0 or not output.exists():
-        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1][:160])
+        raise RuntimeError(" ".join((done.stderr or done.stdout).split())[:160])
 
 
 def size_of(path):
@@ -223,7 +226,7 @@ def compare(arguments, precision, model, folder):
         output.unlink(missing_ok=True)
         try:
             if side == "perfrun":
-                convert_with_perfrun(arguments, precision, model, output, samples, folder)
+                convert_with_perfrun(arguments, precision, model, output)
             else:
                 with contextlib.redirect_stdout(io.StringIO()):
                     TOOLS[precision](model, output, samples)
@@ -265,7 +268,6 @@ def main():
     parser.add_argument("perfrun", help="the program")
     parser.add_argument("models", nargs="+", type=pathlib.Path)
     parser.add_argument("--precisions", default="int8-dynamic,int8-static,int4,fp16")
-    parser.add_argument("--command", help="template in place of `perfrun convert`")
     parser.add_argument("--samples", type=int, default=8, help="inputs to calibrate with")
     parser.add_argument("--inputs", type=int, default=8, help="inputs to compare on")
     parser.add_argument("--threads", type=int, default=os.cpu_count())

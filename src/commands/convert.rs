@@ -26,6 +26,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return Err(Error::refused(message, "name another file, or remove it first"));
     }
     let header = onnx::read_header(&arguments.model)?;
+    header.check_files(&arguments.model)?;
     let provider = ProviderClass::of(arguments.device.provider());
     let settings = arguments.settings();
     let data = format!("{} random items, seed {SEED}, {}", arguments.items, sizes(&arguments.inputs));

@@ -51,6 +51,21 @@ impl ModelHeader {
         self.operators.values().sum()
     }
 
+    /// Makes sure that the files beside the model, which was read from `path`, are there.
+    ///
+    /// # Errors
+    ///
+    /// The first one that is not.
+    pub fn check_files(&self, path: &Path) -> Result<(), OnnxError> {
+        match self.external_files.iter().find(|file| file.bytes.is_none()) {
+            None => Ok(()),
+            Some(file) => {
+                let kind = OnnxErrorKind::ExternalDataMissing { location: file.location.clone() };
+                Err(OnnxError { path: path.to_owned(), kind })
+            }
+        }
+    }
+
     /// Size of the model with its external data, in bytes; `None` if some of that is missing.
     pub fn total_bytes(&self) -> Option<u64> {
         self.external_files.iter().try_fold(self.file_bytes, |total, file| total.checked_add(file.bytes?))
@@ -214,6 +229,8 @@ mod tests {
         assert_eq!(found, [("absent.bin", None), ("weights.bin", Some(12))]);
         assert_eq!(header.external_files[1].path, folder.path().join("weights.bin"));
         assert_eq!(header.total_bytes(), None);
+        let missing = header.check_files(&path).unwrap_err().kind.to_string();
+        assert_eq!(missing, "it keeps weights in `absent.bin`, and there is no such file beside it");
         assert_eq!(header.parameters, 6 + 5 + 3 + 2_000_000);
     }
 

@@ -146,7 +146,8 @@ fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<
     let path = own.and_then(|own| own.get(&variant.name).or_else(|| own.get(variant.precision.name())));
     let absolute = path.cloned().unwrap_or_default();
     let origin = VariantOrigin::Own { path: relative.to_owned() };
-    let read = onnx::read_header(&absolute).map_err(|error| error.kind.to_string()).and_then(|header| {
+    let whole = onnx::read_header(&absolute).and_then(|header| header.check_files(&absolute).map(|()| header));
+    let read = whole.map_err(|error| error.kind.to_string()).and_then(|header| {
         let files = model_files(&absolute, Some(&header));
         let sha256 = digest::of_files(&files).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
         Ok((header, sha256))

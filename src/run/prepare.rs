@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::duet::{self, DuetError};
 use crate::host::cores::split_allowed_cores;
-use crate::onnx::{self, ModelHeader, ShapeProblem};
+use crate::onnx::{self, ModelHeader, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip};
 use crate::spec::model::{Backend, Design, Device, Experiment};
 use crate::store::StoreError;
@@ -22,6 +22,10 @@ pub enum PrepareError {
     #[error("{}", open_dimensions(.0))]
     #[diagnostic(help("{}", open_remedies(.0)))]
     OpenDimensions(Vec<(String, ShapeProblem)>),
+    /// A model without all of its files.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Model(#[from] OnnxError),
     /// A file that the record names cannot be read.
     #[error("cannot read {path}")]
     Unreadable {

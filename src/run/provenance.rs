@@ -31,6 +31,7 @@ pub(super) fn describe_model(
     prepared: &Prepared,
 ) -> Result<ModelFile, PrepareError> {
     let unreadable = |source| PrepareError::Unreadable { path: path.to_owned(), source };
+    header.map_or(Ok(()), |header| header.check_files(path))?;
     let batch_size = |input: usize| prepared.shapes.get(&(index, input as u32)).and_then(|shapes| shapes.batch_size);
     Ok(ModelFile {
         path: place.relative(path),

@@ -133,7 +133,10 @@ pub enum ConversionProblem {
         kept: Vec<Kept>,
     },
     /// An element type that decides what to do is not known.
-    #[error("the element type of `{value}`, which `{node}` reads, is not known")]
+    #[error(
+        "the element type of `{value}`, which `{node}` reads, is not known; infer the shapes of the model and save it, or keep \
+         `{node}` as it is"
+    )]
     UnknownTypes {
         /// The node.
         node: String,

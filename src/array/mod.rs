@@ -36,6 +36,12 @@ impl Array {
         self.len() == 0
     }
 
+    /// The elements of a float32 array; `None` for every other type.
+    pub fn floats(&self) -> Option<Vec<f32>> {
+        let read = |bytes: &[u8; 4]| f32::from_le_bytes(*bytes);
+        (self.element == ElementType::Float32).then(|| self.bytes.as_chunks::<4>().0.iter().map(read).collect())
+    }
+
     /// The elements as f64, which is exact but for integers beyond 2^53; `None` for texts and types of less than a byte.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         let bytes = self.bytes.as_slice();

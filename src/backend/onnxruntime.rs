@@ -217,7 +217,7 @@ impl Backend for OnnxRuntime {
         // Outputs that the runtime allocates are only reachable through the call that made them, so it is repeated,
         // outside the timed region and with the same input.
         let selected = self.selected;
-        let (Some(session), Some(binding)) = (self.session.as_mut(), self.bindings.get(selected)) else {
+        let (Some(session), Some(binding)) = (self.session.as_mut(), self.bindings.get_mut(selected)) else {
             return Err(Failure::new(FailureKind::Internal, "the model is not bound"));
         };
         let outputs = session.run_binding(binding).map_err(|error| run_failure(&error))?;
@@ -227,6 +227,13 @@ impl Backend for OnnxRuntime {
                 Failure::new(FailureKind::Output, format!("output `{name}` is no tensor; only tensors can be compared"))
             })?;
             copies.push(copy_out(name, &tensor)?);
+        }
+        // A binding keeps what its last call made: with an input set for each, that is all of it together.
+        let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+            .map_err(|error| run_failure(&error))?;
+        binding.clear_outputs();
+        for copy in &copies {
+            binding.bind_output_to_device(copy.name.as_str(), &anywhere).map_err(|error| run_failure(&error))?;
         }
         Ok(copies)
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::spec::model::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+use crate::spec::model::{Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
 
 /// Arguments of `inspect`.
 #[derive(Clone, Debug, Args)]
@@ -42,6 +42,9 @@ impl FromStr for Size {
     }
 }
 
+/// Random items of a calibration: more tell nothing new.
+const RANDOM_ITEMS: u32 = 8;
+
 /// Arguments of `convert`.
 #[derive(Clone, Debug, Args)]
 pub struct ConvertArgs {
@@ -71,7 +74,7 @@ pub struct ConvertArgs {
     pub calibration: CalibrationWord,
     /// With static int8: items that ranges are found from; they are random, and only the speed of what comes out can be
     /// judged by them.
-    #[arg(long, value_name = "N", default_value_t = CALIBRATION_ITEMS)]
+    #[arg(long, value_name = "N", default_value_t = RANDOM_ITEMS)]
     pub items: u32,
     /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`. Default: a batch of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]

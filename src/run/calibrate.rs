@@ -1,7 +1,7 @@
 //! Observing the activations of a model for a static int8 conversion, in a worker of its own.
 //!
-//! The data are the seeded inputs of the cell, more sets of them than are measured with. Random numbers tell nothing about
-//! the accuracy of what comes out, only about its speed, and the report says what was observed.
+//! The data are the seeded inputs that the cell is measured with. Random numbers tell little about the accuracy of what
+//! comes out, and all about its speed, and the report says what was observed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ fn observation(job: &Job, cell: &Cell) -> Observation {
     let manifest = &job.record.manifest;
     let items = manifest.experiment.variants[cell.variant as usize].convert.items;
     let batch = job.batch_size(cell).unwrap_or(1).max(1);
-    let wanted = u64::from(items).div_ceil(batch) as u32;
+    let wanted = (u64::from(items).div_ceil(batch) as u32).min(manifest.experiment.measure.inputs).max(1);
     let tensors = job.source_tensors(cell, wanted);
     let sets = sets_within_limit(&tensors, wanted).map_or(1, |sets| sets as u32);
     Observation {

@@ -11,7 +11,7 @@ use crate::spec::model::Calibration;
 /// H. Wu et al. (arXiv:2004.09602, section 3.2).
 const PERCENTILE: f64 = 99.99;
 
-/// Runs every input set and returns the range of each float output; twice where a method needs a histogram.
+/// Runs every input set and returns the range of each float32 output; twice where a method needs a histogram.
 pub(super) fn ranges(backend: &mut dyn Backend, calibration: Calibration) -> Result<BTreeMap<String, Range>, Failure> {
     let method = match calibration {
         Calibration::MinMax => Method::MinMax,
@@ -36,9 +36,10 @@ type Observe<'a> = &'a mut dyn FnMut(&Array, &[f32]) -> Result<(), Failure>;
 fn each_output(backend: &mut dyn Backend, observe: Observe<'_>) -> Result<(), Failure> {
     for set in 0..backend.input_sets() {
         backend.select(set);
-        for output in backend.outputs()?.iter().filter(|output| output.element.is_float()) {
-            let values: Vec<f32> = output.numbers().unwrap_or_default().into_iter().map(|value| value as f32).collect();
-            observe(output, &values)?;
+        for output in backend.outputs()? {
+            if let Some(values) = output.floats() {
+                observe(&output, &values)?;
+            }
         }
     }
     Ok(())

@@ -130,7 +130,7 @@ pub(in crate::spec) struct ConvertForm {
     pub(in crate::spec) quantization: Option<Quantization>,
     /// How observed activations become a range, in static int8. Default: `min_max`.
     pub(in crate::spec) calibration: Option<Calibration>,
-    /// Items of the dataset that ranges are found from, in static int8.
+    /// Items that ranges are found from, in static int8: as many of the seeded inputs that are measured with.
     #[schemars(range(min = 1, max = 100_000), default = "calibration_items")]
     pub(in crate::spec) items: Option<u32>,
     /// Whether weights of int8 keep to seven bits, for processors whose 8-bit products saturate. Default: false.

@@ -11,7 +11,7 @@ use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{add, gemm, mul};
 use super::transformer::{
-    ATTENTION_GAIN, MASKED, Mask, attention, embedding, gelu, layer_norm, linear, table, to_heads, token,
+    ATTENTION_GAIN, BRANCH_GAIN, MASKED, Mask, attention, embedding, gelu, layer_norm, linear, table, to_heads, token,
 };
 
 const SOURCE: &str = "Devlin, Chang, Lee and Toutanova: BERT: Pre-training of Deep Bidirectional Transformers for \
@@ -70,7 +70,7 @@ fn network(builder: &mut Builder, size: Size) {
         x = layer(builder, &x, &mask, &format!("encoder.layer.{number}"), size.heads);
     }
     let first = token(builder, &x, "pooler.first_token", 0);
-    let pooled = gemm(builder, &first, "pooler.dense", size.width, 1.0);
+    let pooled = gemm(builder, &first, "pooler.dense", size.width, [1.0, 0.1]);
     let pooled = builder.node("Tanh", "pooler.activation", &[&pooled], vec![], &pooled.shape);
     let width = Dimension::Fixed(size.width);
     builder.output(&x, "last_hidden_state", &[named("batch"), named("sequence"), width.clone()]);
@@ -132,12 +132,12 @@ fn layer(builder: &mut Builder, x: &Value, mask: &Value, name: &str, heads: u64)
     });
     let qkv = [&queries, &keys, &values];
     let context = attention(builder, qkv, &Mask::Added(mask), &format!("{attention_name}.self"));
-    let context = linear(builder, &context, &format!("{attention_name}.output.dense"), width, 1.0);
+    let context = linear(builder, &context, &format!("{attention_name}.output.dense"), width, BRANCH_GAIN);
     let sum = add(builder, &context, x, &format!("{attention_name}.output.add"));
     let x = layer_norm(builder, &sum, &format!("{attention_name}.output.LayerNorm"), EPSILON);
     let hidden = linear(builder, &x, &format!("{name}.intermediate.dense"), 4 * width, 1.0);
     let hidden = gelu(builder, &hidden, &format!("{name}.intermediate.activation"));
-    let hidden = linear(builder, &hidden, &format!("{name}.output.dense"), width, 1.0);
+    let hidden = linear(builder, &hidden, &format!("{name}.output.dense"), width, BRANCH_GAIN);
     let sum = add(builder, &hidden, &x, &format!("{name}.output.add"));
     layer_norm(builder, &sum, &format!("{name}.output.LayerNorm"), EPSILON)
 }

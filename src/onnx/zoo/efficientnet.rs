@@ -6,7 +6,8 @@
 use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{
-    Conv, add, batch_norm, conv, conv_with_bias, global_pool, images, mul, pooled_classifier, sigmoid, silu,
+    Conv, LOGIT_DEVIATION, add, batch_norm, conv, conv_with_bias, global_pool, images, mul, pooled_classifier, sigmoid,
+    silu,
 };
 use super::moments::Moments;
 
@@ -43,20 +44,17 @@ const STAGES: [Stage; 7] = [
     Stage { expansion: 6, kernel: 3, stride: 1, channels: 320, blocks: 1 },
 ];
 
-/// What a block adds to its input: little, so that depth does not blow up the sum.
-const BRANCH: Moments = Moments { mean: 0.0, deviation: 0.5 };
-
 fn network(builder: &mut Builder, classes: u64) {
     let x = images(builder);
-    let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::NORMAL);
+    let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::OPEN);
     for (number, stage) in (1..).zip(&STAGES) {
         for index in 0..stage.blocks {
             let stride = if index == 0 { stage.stride } else { 1 };
             x = block(builder, &x, &format!("features.{number}.{index}.block"), stage, stride);
         }
     }
-    let x = activated(builder, &x, "features.8", point(1280), Moments::NORMAL);
-    pooled_classifier(builder, &x, "classifier.1", classes);
+    let x = activated(builder, &x, "features.8", point(1280), Moments::SPARSE);
+    pooled_classifier(builder, &x, "classifier.1", classes, LOGIT_DEVIATION);
 }
 
 /// A convolution of one by one.
@@ -69,16 +67,16 @@ fn block(builder: &mut Builder, x: &Value, name: &str, stage: &Stage, stride: u6
     let wide = x.shape[1] * stage.expansion;
     let (mut branch, mut layer) = (x.clone(), 0);
     if stage.expansion > 1 {
-        branch = activated(builder, &branch, &format!("{name}.0"), point(wide), Moments::NORMAL);
+        branch = activated(builder, &branch, &format!("{name}.0"), point(wide), Moments::OPEN);
         layer = 1;
     }
     let depthwise = Conv { kernel: stage.kernel, stride, groups: wide, ..point(wide) };
-    branch = activated(builder, &branch, &format!("{name}.{layer}"), depthwise, Moments::NORMAL);
+    branch = activated(builder, &branch, &format!("{name}.{layer}"), depthwise, Moments::OPEN);
     branch = excited(builder, &branch, &format!("{name}.{}", layer + 1), x.shape[1] / 4);
     let project = format!("{name}.{}", layer + 2);
     branch = conv(builder, &branch, &format!("{project}.0"), point(stage.channels));
     let is_residual = stride == 1 && stage.channels == x.shape[1];
-    let wanted = if is_residual { BRANCH } else { Moments::NORMAL };
+    let wanted = if is_residual { Moments::BRANCH } else { Moments::NORMAL };
     branch = batch_norm(builder, &branch, &format!("{project}.1"), wanted);
     if is_residual { add(builder, &branch, x, &format!("{name}.add")) } else { branch }
 }
@@ -86,7 +84,7 @@ fn block(builder: &mut Builder, x: &Value, name: &str, stage: &Stage, stride: u6
 /// Squeeze and excitation: each channel times a number from zero to one that all channels' means decide.
 fn excited(builder: &mut Builder, x: &Value, name: &str, squeezed: u64) -> Value {
     let means = global_pool(builder, x, &format!("{name}.avgpool"));
-    let hidden = conv_with_bias(builder, &means, &format!("{name}.fc1"), squeezed, 1.0);
+    let hidden = conv_with_bias(builder, &means, &format!("{name}.fc1"), squeezed, 0.5);
     let hidden = silu(builder, &hidden, &format!("{name}.activation"));
     let gates = conv_with_bias(builder, &hidden, &format!("{name}.fc2"), x.shape[1], 0.5);
     let gates = sigmoid(builder, &gates, &format!("{name}.scale_activation"));

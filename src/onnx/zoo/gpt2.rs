@@ -13,7 +13,8 @@ use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{add, concat};
 use super::transformer::{
-    Mask, attention, embedding, gelu_by_tanh, joint_projection, layer_norm, linear, reshape, table, to_heads,
+    BRANCH_GAIN, Mask, attention, embedding, gelu_by_tanh, joint_projection, layer_norm, linear, reshape, table,
+    to_heads,
 };
 
 /// GPT-2 small.
@@ -42,7 +43,7 @@ const USUAL_PAST: u64 = 128;
 const EPSILON: f32 = 1e-5;
 
 /// Of the embeddings. It is also what spreads the logits, because the head shares the table.
-const EMBEDDING_DEVIATION: f64 = 0.1;
+const EMBEDDING_DEVIATION: f64 = 0.06;
 
 fn network(builder: &mut Builder) {
     let (batch, sequence) = ((named("batch"), 1), (named("sequence"), 1));
@@ -126,12 +127,12 @@ fn layer(builder: &mut Builder, x: &Value, past: &[Value; 2], mask: &Value, name
     let values = concat(builder, &[&past[1], &values], 2, &format!("{name}.attn.present_value"));
     let qkv = [&queries, &keys, &values];
     let context = attention(builder, qkv, &Mask::Chosen(mask), &format!("{name}.attn"));
-    let context = linear(builder, &context, &format!("{name}.attn.c_proj"), WIDTH, 1.0);
+    let context = linear(builder, &context, &format!("{name}.attn.c_proj"), WIDTH, BRANCH_GAIN);
     let x = add(builder, &context, x, &format!("{name}.add_1"));
     let hidden = layer_norm(builder, &x, &format!("{name}.ln_2"), EPSILON);
     let hidden = linear(builder, &hidden, &format!("{name}.mlp.c_fc"), 4 * WIDTH, 1.0);
     let hidden = gelu_by_tanh(builder, &hidden, &format!("{name}.mlp.act"));
-    let hidden = linear(builder, &hidden, &format!("{name}.mlp.c_proj"), WIDTH, 1.0);
+    let hidden = linear(builder, &hidden, &format!("{name}.mlp.c_proj"), WIDTH, BRANCH_GAIN);
     (add(builder, &x, &hidden, &format!("{name}.add_2")), [keys, values])
 }
 

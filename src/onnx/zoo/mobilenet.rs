@@ -5,7 +5,7 @@
 
 use super::Architecture;
 use super::builder::{Builder, Value};
-use super::layers::{Conv, add, batch_norm, conv, images, pooled_classifier, relu6};
+use super::layers::{Conv, LOGIT_DEVIATION, add, batch_norm, conv, images, pooled_classifier, relu6};
 use super::moments::Moments;
 
 /// MobileNetV2.
@@ -25,12 +25,9 @@ pub(super) const MOBILENET_V2: Architecture = Architecture {
 const STAGES: [(u64, u64, u64, u64); 7] =
     [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)];
 
-/// What a block adds to its input: little, so that depth does not blow up the sum.
-const BRANCH: Moments = Moments { mean: 0.0, deviation: 0.5 };
-
 fn network(builder: &mut Builder, classes: u64) {
     let x = images(builder);
-    let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::NORMAL);
+    let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::OPEN);
     let mut number = 1;
     for (expansion, channels, blocks, stride) in STAGES {
         for index in 0..blocks {
@@ -40,7 +37,7 @@ fn network(builder: &mut Builder, classes: u64) {
         }
     }
     let x = activated(builder, &x, &format!("features.{number}"), point(1280), Moments::SPARSE);
-    pooled_classifier(builder, &x, "classifier.1", classes);
+    pooled_classifier(builder, &x, "classifier.1", classes, LOGIT_DEVIATION);
 }
 
 /// A convolution of one by one.
@@ -53,14 +50,14 @@ fn block(builder: &mut Builder, x: &Value, name: &str, expansion: u64, channels:
     let wide = x.shape[1] * expansion;
     let (mut branch, mut layer) = (x.clone(), 0);
     if expansion > 1 {
-        branch = activated(builder, &branch, &format!("{name}.conv.0"), point(wide), Moments::NORMAL);
+        branch = activated(builder, &branch, &format!("{name}.conv.0"), point(wide), Moments::OPEN);
         layer = 1;
     }
     let depthwise = Conv { kernel: 3, stride, groups: wide, ..point(wide) };
-    branch = activated(builder, &branch, &format!("{name}.conv.{layer}"), depthwise, Moments::NORMAL);
+    branch = activated(builder, &branch, &format!("{name}.conv.{layer}"), depthwise, Moments::OPEN);
     branch = conv(builder, &branch, &format!("{name}.conv.{}", layer + 1), point(channels));
     let is_residual = stride == 1 && channels == x.shape[1];
-    let wanted = if is_residual { BRANCH } else { Moments::NORMAL };
+    let wanted = if is_residual { Moments::BRANCH } else { Moments::NORMAL };
     branch = batch_norm(builder, &branch, &format!("{name}.conv.{}", layer + 2), wanted);
     if is_residual { add(builder, x, &branch, &format!("{name}.add")) } else { branch }
 }

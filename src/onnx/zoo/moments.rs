@@ -4,6 +4,12 @@
 //! near enough. They let weights be scaled to what they meet, and give BatchNormalization the running statistics that
 //! training would have seen; otherwise small errors of scale multiply from layer to layer. Deliberately absent: functions
 //! other than the square root, since the numbers go into weights that must be the same on every host.
+//!
+//! What networks ask of their normalisations decides how far rounding moves their outputs. Behind a normalisation about
+//! zero a rectifier lets a perturbation grow against the signal by `sqrt(pi / (pi - 1))`, 1.21, in every layer (Yang et
+//! al.: A Mean Field Theory of Batch Normalization, ICLR 2019), so that a deep random network is chaotic, which a trained
+//! one is not. About one deviation it grows by 1.06. Further open is no better: the larger the mean of what a layer meets,
+//! the more its rounded weights shift all outputs alike.
 
 /// Mean and standard deviation over inputs and positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,13 +20,23 @@ pub(super) struct Moments {
     pub(super) deviation: f64,
 }
 
-/// Of the largest of nine neighbours that were rectified: nine normal numbers would give 1.49 and 0.60, but neighbours are
-/// alike.
+/// Of the largest of nine neighbours: nine normal numbers would give 1.49 and 0.60, but neighbours are alike.
 const LARGEST_OF_NINE: Moments = Moments { mean: 1.45, deviation: 0.66 };
 
 impl Moments {
     /// A mean of zero, a deviation of one.
     pub(super) const NORMAL: Self = Moments { mean: 0.0, deviation: 1.0 };
+
+    /// So far above zero that rectification leaves most as it is, and perturbations hardly grow.
+    pub(super) const OPEN: Self = Moments { mean: 1.0, deviation: 1.0 };
+
+    /// Before rectification and pooling, which makes much of the mean: the largest of neighbours has a larger one, and the
+    /// mean of neighbours a smaller deviation beside it.
+    pub(super) const POOLED: Self = Moments { mean: -0.5, deviation: 1.0 };
+
+    /// What a residual branch adds to its input: little, as training leaves it, so that neither the sum nor what rounding
+    /// does to it grows with depth (Zhang, Dauphin and Ma: Fixup Initialization, ICLR 2019, begin with nothing).
+    pub(super) const BRANCH: Self = Moments { mean: 0.0, deviation: 0.2 };
 
     /// So far below zero that few positions stay after rectification, as in the last layer of trained classifiers. The
     /// means of channels then differ more from image to image.
@@ -43,9 +59,14 @@ impl Moments {
         }
     }
 
-    /// Of `x sigmoid(x)` for a normal number about zero.
+    /// Of `x sigmoid(x)` for a normal number with a deviation near one, and a mean of at most 1.5 deviations.
     pub(super) fn gated(self) -> Self {
-        Moments { mean: 0.207 * self.deviation, deviation: 0.56 * self.deviation }
+        let Moments { mean, deviation } = self;
+        let distance = if deviation > 0.0 { (mean / deviation).clamp(-1.5, 1.5) } else { 0.0 };
+        Moments {
+            mean: (0.207 + 0.5 * distance + 0.155 * distance * distance) * deviation,
+            deviation: (0.56 + 0.27 * distance) * deviation,
+        }
     }
 
     /// Of the sum of two numbers that know nothing of each other.
@@ -59,9 +80,10 @@ impl Moments {
         Moments { mean: self.mean * factor, deviation: self.deviation * factor }
     }
 
-    /// Of the largest of nine neighbours, after rectification.
+    /// Of the largest of nine neighbours.
     pub(super) fn largest_of_nine(self) -> Self {
-        LARGEST_OF_NINE.times(self.deviation / 0.584)
+        let largest = LARGEST_OF_NINE.times(self.deviation);
+        Moments { mean: self.mean + largest.mean, ..largest }
     }
 
     /// Of the mean of a whole channel, of 49 positions or more.
@@ -69,9 +91,9 @@ impl Moments {
         Moments { deviation: 0.27 * self.deviation, ..self }
     }
 
-    /// Of the mean of four neighbours, which are alike only a little.
+    /// Of the mean of four neighbours, of which rectification before left a few that stand alone.
     pub(super) fn mean_of_four(self) -> Self {
-        Moments { deviation: 0.6 * self.deviation, ..self }
+        Moments { deviation: 0.5 * self.deviation, ..self }
     }
 }
 
@@ -109,7 +131,10 @@ mod tests {
             let half = Moments { mean: mean / 2.0, deviation: 0.5 };
             assert_near(half.rectified(), normal.rectified().times(0.5), 1e-12);
         }
-        assert_near(Moments::NORMAL.gated(), seen(|z| z / (1.0 + (-z).exp())), 0.02);
+        for mean in [-1.5, -1.0, 0.0, 1.0, 1.5] {
+            let normal = Moments { mean, deviation: 1.0 };
+            assert_near(normal.gated(), seen(|z| (z + mean) / (1.0 + (-z - mean).exp())), 0.03);
+        }
     }
 
     #[test]
@@ -118,6 +143,8 @@ mod tests {
         assert_eq!(sum, Moments { mean: 3.0, deviation: 5.0 });
         let channels = [Moments::centred(1.0), Moments::centred(7.0)];
         assert_eq!((joint_deviation(&channels), joint_deviation(&[])), (5.0, 1.0));
-        assert_eq!(Moments::centred(0.0).rectified(), Moments::centred(0.0));
+        assert_eq!(Moments { mean: -1.0, deviation: 2.0 }.largest_of_nine(), Moments { mean: 1.9, deviation: 1.32 });
+        let nothing = Moments::centred(0.0);
+        assert_eq!((nothing.rectified(), nothing.gated()), (nothing, nothing));
     }
 }

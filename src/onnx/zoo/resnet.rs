@@ -5,7 +5,7 @@
 
 use super::Architecture;
 use super::builder::{Builder, Value};
-use super::layers::{Conv, add, batch_norm, conv, images, max_pool, pooled_classifier, relu};
+use super::layers::{Conv, LOGIT_DEVIATION, add, batch_norm, conv, images, pooled_classifier, relu, relu_and_max_pool};
 use super::moments::Moments;
 
 const SOURCE: &str = "He, Zhang, Ren and Sun: Deep Residual Learning for Image Recognition (CVPR 2016); structure and \
@@ -44,22 +44,24 @@ enum Block {
     Bottleneck,
 }
 
-/// What a block adds to its input: little, as training leaves it, so that depth does not blow up the sum.
-const BRANCH: Moments = Moments { mean: 0.0, deviation: 0.4 };
+/// What the last block adds: what it makes of the sum, a mean about one deviation below zero, is nearly as sparse as
+/// [`Moments::SPARSE`] is in the other networks.
+const LAST_BRANCH: Moments = Moments { mean: -2.0, ..Moments::BRANCH };
 
 fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], classes: u64) {
     let x = images(builder);
-    let x = normalised(builder, &x, "conv1", "bn1", Conv { kernel: 7, ..of(64, 2) }, Moments::NORMAL);
-    let x = relu(builder, &x, "relu");
-    let mut x = max_pool(builder, &x, "maxpool");
+    let x = normalised(builder, &x, "conv1", "bn1", Conv { kernel: 7, ..of(64, 2) }, Moments::POOLED);
+    let mut x = relu_and_max_pool(builder, &x, ["relu", "maxpool"]);
     for (stage, count) in (1..).zip(blocks) {
         let width = 32 << stage;
         for index in 0..count {
             let stride = if stage > 1 && index == 0 { 2 } else { 1 };
-            x = residual(builder, &x, &format!("layer{stage}.{index}"), block, width, stride);
+            let added = if stage == blocks.len() && index + 1 == count { LAST_BRANCH } else { Moments::BRANCH };
+            let name = format!("layer{stage}.{index}");
+            x = residual(builder, &x, &name, &convolutions(block, width, stride), added);
         }
     }
-    pooled_classifier(builder, &x, "fc", classes);
+    pooled_classifier(builder, &x, "fc", classes, LOGIT_DEVIATION);
 }
 
 /// A convolution of three by three.
@@ -67,19 +69,27 @@ fn of(channels: u64, stride: u64) -> Conv {
     Conv { channels, kernel: 3, stride, groups: 1 }
 }
 
-/// One block with its shortcut.
-fn residual(builder: &mut Builder, x: &Value, name: &str, block: Block, width: u64, stride: u64) -> Value {
-    let point = |channels| Conv { kernel: 1, ..of(channels, 1) };
-    let convs = match block {
+/// A convolution of one by one.
+fn point(channels: u64) -> Conv {
+    Conv { kernel: 1, ..of(channels, 1) }
+}
+
+/// Those of a block.
+fn convolutions(block: Block, width: u64, stride: u64) -> Vec<Conv> {
+    match block {
         Block::Basic => vec![of(width, stride), of(width, 1)],
         Block::Bottleneck => vec![point(width), of(width, stride), point(4 * width)],
-    };
+    }
+}
+
+/// One block with its shortcut, to which the convolutions add what they should.
+fn residual(builder: &mut Builder, x: &Value, name: &str, convs: &[Conv], added: Moments) -> Value {
     let last = convs.len();
     let mut branch = x.clone();
     for (number, layer) in (1..).zip(convs) {
-        let wanted = if number == last { BRANCH } else { Moments::NORMAL };
+        let wanted = if number == last { added } else { Moments::OPEN };
         let (conv, norm) = (format!("{name}.conv{number}"), format!("{name}.bn{number}"));
-        branch = normalised(builder, &branch, &conv, &norm, layer, wanted);
+        branch = normalised(builder, &branch, &conv, &norm, *layer, wanted);
         if number < last {
             branch = relu(builder, &branch, &format!("{name}.relu{number}"));
         }
@@ -87,8 +97,8 @@ fn residual(builder: &mut Builder, x: &Value, name: &str, block: Block, width: u
     let shortcut = if branch.shape == x.shape {
         x.clone()
     } else {
-        let layer = Conv { stride, ..point(branch.shape[1]) };
-        normalised(builder, x, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), layer, Moments::NORMAL)
+        let layer = Conv { stride: x.shape[2] / branch.shape[2], ..point(branch.shape[1]) };
+        normalised(builder, x, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), layer, Moments::OPEN)
     };
     let sum = add(builder, &branch, &shortcut, &format!("{name}.add"));
     relu(builder, &sum, &format!("{name}.relu"))

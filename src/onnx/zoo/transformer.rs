@@ -14,6 +14,11 @@ use super::weights::Recipe;
 /// smaller one every token would see the mean of all, and all tokens and all inputs would come out alike.
 pub(super) const ATTENTION_GAIN: f64 = 1.4;
 
+/// Scale of the weights that end a residual branch: `1 / sqrt(n)` for the 24 branches of twelve layers, near enough, as
+/// GPT-2 is initialised (Radford et al. 2019, section 2.3). With larger branches the sum forgets its tokens, and what
+/// rounding does to each branch counts for more.
+pub(super) const BRANCH_GAIN: f64 = 0.2;
+
 /// `[..., inputs]` to `[..., outputs]`: MatMul and the bias.
 pub(super) fn linear(builder: &mut Builder, x: &Value, name: &str, outputs: u64, gain: f64) -> Value {
     let inputs = x.shape.last().copied().unwrap_or_default();

@@ -7,9 +7,9 @@ use crate::onnx::proto::AttributeProto;
 
 use super::Architecture;
 use super::builder::{Builder, Value};
-use super::layers::{add, classifier, concat, convolution, images, scaled};
+use super::layers::{LOGIT_DEVIATION, add, classifier, concat, convolution, images, scaled};
 use super::transformer::{
-    Mask, attention, gelu, joint_projection, layer_norm, linear, reshape, to_heads, token, transpose,
+    BRANCH_GAIN, Mask, attention, gelu, joint_projection, layer_norm, linear, reshape, to_heads, token, transpose,
 };
 use super::weights::Recipe;
 
@@ -42,7 +42,7 @@ fn network(builder: &mut Builder, classes: u64) {
     }
     let x = layer_norm(builder, &x, "encoder.ln", EPSILON);
     let x = token(builder, &x, "class_token.gather", 0);
-    classifier(builder, &x, "heads.head", classes);
+    classifier(builder, &x, "heads.head", classes, LOGIT_DEVIATION);
 }
 
 /// `[n, 3, 224, 224]` to `[n, 197, 768]`: the class token, then 14 x 14 patches, with position embeddings.
@@ -82,7 +82,7 @@ fn layer(builder: &mut Builder, x: &Value, name: &str) -> Value {
     let hidden = layer_norm(builder, &x, &format!("{name}.ln_2"), EPSILON);
     let hidden = linear(builder, &hidden, &format!("{name}.mlp.0"), 4 * WIDTH, 1.0);
     let hidden = gelu(builder, &hidden, &format!("{name}.mlp.1"));
-    let hidden = linear(builder, &hidden, &format!("{name}.mlp.3"), WIDTH, 1.0);
+    let hidden = linear(builder, &hidden, &format!("{name}.mlp.3"), WIDTH, BRANCH_GAIN);
     add(builder, &x, &hidden, &format!("{name}.add_2"))
 }
 
@@ -91,5 +91,5 @@ fn self_attention(builder: &mut Builder, x: &Value, name: &str) -> Value {
     let parts = joint_projection(builder, x, &format!("{name}.in_proj"));
     let [queries, keys, values] = parts.map(|part| to_heads(builder, &part, &part.name, HEADS));
     let context = attention(builder, [&queries, &keys, &values], &Mask::None, name);
-    linear(builder, &context, &format!("{name}.out_proj"), WIDTH, 1.0)
+    linear(builder, &context, &format!("{name}.out_proj"), WIDTH, BRANCH_GAIN)
 }

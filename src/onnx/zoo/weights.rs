@@ -9,7 +9,8 @@ use crate::stats::random::Xoshiro256PlusPlus;
 /// How the numbers of a weight are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Recipe<'a> {
-    /// `[outputs, ...]`: filters of a convolution or a Gemm, each with a mean of zero.
+    /// `[outputs, ...]`: filters of a convolution or a Gemm, each with a mean of zero; over many input channels, at each
+    /// of its positions, because at the border of an image it meets some of them alone.
     ///
     /// Otherwise what all rectified inputs have in common would outgrow what tells them apart, and after some layers every
     /// image would give the same output.
@@ -70,7 +71,9 @@ pub(super) fn draw(recipe: &Recipe, shape: &[u64], seed: u64, most_rows: usize) 
     let rows = numbers.chunks_exact_mut(width.max(1));
     match *recipe {
         Recipe::Filters { deviations } => {
-            rows.zip(deviations).for_each(|(row, deviation)| filter(row, *deviation, random))
+            let positions =
+                if shape.get(1).is_some_and(|inputs| *inputs >= MANY_INPUTS) { size(&shape[2..]) } else { 1 };
+            rows.zip(deviations).for_each(|(row, deviation)| filter(row, *deviation, positions, random));
         }
         Recipe::Columns { deviations } => columns(numbers, deviations, random),
         Recipe::Rows { deviations } => {
@@ -91,17 +94,25 @@ pub(super) fn draw(recipe: &Recipe, shape: &[u64], seed: u64, most_rows: usize) 
     bytes
 }
 
-/// One filter. Its mean is taken from whole numbers, so that it is exact.
-fn filter(row: &mut [[u8; 4]], deviation: f64, random: &mut Xoshiro256PlusPlus) {
-    let mut sum = 0;
-    for number in &mut *row {
-        let value = bell(random);
-        sum += i64::from(value);
-        *number = value.to_le_bytes();
+/// Below this many, a mean of zero at each position would leave too little of a filter: nothing where there is one input.
+const MANY_INPUTS: u64 = 8;
+
+/// One filter with a mean of zero at each position. The means are taken from whole numbers, so that they are exact.
+fn filter(row: &mut [[u8; 4]], deviation: f64, positions: usize, random: &mut Xoshiro256PlusPlus) {
+    let mut sums = vec![0; positions];
+    for input in row.chunks_exact_mut(positions) {
+        for (number, sum) in input.iter_mut().zip(&mut sums) {
+            let value = bell(random);
+            *sum += i64::from(value);
+            *number = value.to_le_bytes();
+        }
     }
-    let (mean, scale) = (sum as f64 / row.len() as f64, deviation / BELL_DEVIATION);
-    for number in row {
-        *number = (((f64::from(i32::from_le_bytes(*number)) - mean) * scale) as f32).to_le_bytes();
+    let (inputs, scale) = (row.len() as f64 / positions as f64, deviation / BELL_DEVIATION);
+    let means: Vec<f64> = sums.iter().map(|sum| *sum as f64 / inputs).collect();
+    for input in row.chunks_exact_mut(positions) {
+        for (number, mean) in input.iter_mut().zip(&means) {
+            *number = (((f64::from(i32::from_le_bytes(*number)) - mean) * scale) as f32).to_le_bytes();
+        }
     }
 }
 
@@ -154,6 +165,17 @@ mod tests {
                 assert!((deviation / expected - 1.0).abs() < 0.04, "{deviation}");
             }
         }
+    }
+
+    #[test]
+    fn a_filter_over_many_channels_has_no_mean_at_any_position() {
+        let at = |inputs: u64, position: usize| {
+            let filter = numbers(&Recipe::Filters { deviations: &[1.0] }, &[1, inputs, 3, 3], usize::MAX);
+            filter.iter().skip(position).step_by(9).sum::<f64>()
+        };
+        assert!((0..9).all(|position| at(MANY_INPUTS, position).abs() < 1e-6));
+        assert!((0..9).all(|position| at(1, position).abs() > 1e-3));
+        assert!((0..9).map(|position| at(1, position)).sum::<f64>().abs() < 1e-6);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::onnx::precision::ConversionReport;
 use crate::plan::Plan;
 use crate::spec::model::{Grade, Precision};
 use crate::store::{BudgetUsed, Manifest, StoredRun};
@@ -30,8 +29,6 @@ pub enum Event<'a> {
         model: &'a str,
         /// In which.
         precision: Precision,
-        /// What was converted and what was left.
-        report: &'a ConversionReport,
         /// It was in the cache.
         was_cached: bool,
         /// How long it took.

@@ -19,6 +19,8 @@ pub mod host;
 
 pub mod revision;
 
+pub mod digest;
+
 pub mod stats;
 
 pub mod series;

@@ -5,7 +5,7 @@
 
 mod npy;
 
-pub use npy::{ArrayProblem, read_npy, read_npz, write_npy};
+pub use npy::{ArrayProblem, read_npy, write_npy};
 
 use half::{bf16, f16};
 

@@ -1,11 +1,10 @@
-//! NumPy's formats: `.npy`, one array, and `.npz`, a zip archive of them
-//! (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
+//! NumPy's format of one array, `.npy` (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
+use npyz::{DType, Endianness, NpyHeader, Order};
 
 use super::Array;
 use crate::onnx::ElementType;
@@ -55,26 +54,6 @@ pub fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
     read_array(BufReader::new(file), path, name)
 }
 
-/// Reads every array of a `.npz` file, in the order of the archive.
-///
-/// # Errors
-///
-/// As [`read_npy`].
-pub fn read_npz(path: &Path) -> Result<Vec<Array>, ArrayProblem> {
-    let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
-    let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
-    let mut archive =
-        zip::ZipArchive::new(BufReader::new(file)).map_err(|error| format(format!("no .npz archive: {error}")))?;
-    let mut arrays = Vec::with_capacity(archive.len());
-    for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|error| format(error.to_string()))?;
-        let name = entry.name().map_err(|error| format(error.to_string()))?.into_owned();
-        let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
-        arrays.push(read_array(entry, path, name)?);
-    }
-    Ok(arrays)
-}
-
 fn read_array(mut reader: impl Read, path: &Path, name: String) -> Result<Array, ArrayProblem> {
     let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
     let header = NpyHeader::from_reader(&mut reader)
@@ -103,24 +82,27 @@ fn read_array(mut reader: impl Read, path: &Path, name: String) -> Result<Array,
     Ok(Array { name, element, shape, bytes: content })
 }
 
+/// The types of both sides: NumPy's letter and size in bytes.
+const TYPES: [(ElementType, char, u64); 12] = [
+    (ElementType::Bool, 'b', 1),
+    (ElementType::Int8, 'i', 1),
+    (ElementType::Int16, 'i', 2),
+    (ElementType::Int32, 'i', 4),
+    (ElementType::Int64, 'i', 8),
+    (ElementType::Uint8, 'u', 1),
+    (ElementType::Uint16, 'u', 2),
+    (ElementType::Uint32, 'u', 4),
+    (ElementType::Uint64, 'u', 8),
+    (ElementType::Float16, 'f', 2),
+    (ElementType::Float32, 'f', 4),
+    (ElementType::Float64, 'f', 8),
+];
+
 /// The element type, and whether its bytes are in the other order.
 fn element_of(dtype: &DType) -> Option<(ElementType, bool)> {
     let DType::Plain(kind) = dtype else { return None };
-    let element = match (kind.type_char(), kind.size_field()) {
-        (TypeChar::Bool, 1) => ElementType::Bool,
-        (TypeChar::Int, 1) => ElementType::Int8,
-        (TypeChar::Int, 2) => ElementType::Int16,
-        (TypeChar::Int, 4) => ElementType::Int32,
-        (TypeChar::Int, 8) => ElementType::Int64,
-        (TypeChar::Uint, 1) => ElementType::Uint8,
-        (TypeChar::Uint, 2) => ElementType::Uint16,
-        (TypeChar::Uint, 4) => ElementType::Uint32,
-        (TypeChar::Uint, 8) => ElementType::Uint64,
-        (TypeChar::Float, 2) => ElementType::Float16,
-        (TypeChar::Float, 4) => ElementType::Float32,
-        (TypeChar::Float, 8) => ElementType::Float64,
-        _ => return None,
-    };
+    let written = (kind.type_char().to_str().chars().next()?, kind.size_field());
+    let (element, _, _) = TYPES.into_iter().find(|(_, letter, size)| (*letter, *size) == written)?;
     Some((element, kind.endianness() == Endianness::Big))
 }
 
@@ -155,24 +137,13 @@ pub fn write_npy(array: &Array, mut writer: impl Write) -> io::Result<()> {
 
 /// The header, padded to a multiple of 64 bytes.
 fn header(array: &Array) -> io::Result<Vec<u8>> {
-    let descriptor = match array.element {
-        ElementType::Float32 => "<f4",
-        ElementType::Float64 => "<f8",
-        ElementType::Float16 => "<f2",
-        ElementType::Int8 => "|i1",
-        ElementType::Int16 => "<i2",
-        ElementType::Int32 => "<i4",
-        ElementType::Int64 => "<i8",
-        ElementType::Uint8 => "|u1",
-        ElementType::Uint16 | ElementType::Bfloat16 => "<u2",
-        ElementType::Uint32 => "<u4",
-        ElementType::Uint64 => "<u8",
-        ElementType::Bool => "|b1",
-        ElementType::String | ElementType::Other(_) => {
-            let text = format!("`{}` of type {} has no .npy form", array.name, array.element);
-            return Err(io::Error::other(text));
-        }
+    // NumPy has no bfloat16.
+    let element = if array.element == ElementType::Bfloat16 { ElementType::Uint16 } else { array.element.clone() };
+    let Some((_, letter, size)) = TYPES.into_iter().find(|(known, _, _)| *known == element) else {
+        let text = format!("`{}` of type {} has no .npy form", array.name, array.element);
+        return Err(io::Error::other(text));
     };
+    let descriptor = format!("{}{letter}{size}", if size == 1 { '|' } else { '<' });
     let shape: String = array.shape.iter().map(|length| format!("{length}, ")).collect();
     let mut dictionary = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
     let unpadded = 10 + dictionary.len() + 1;

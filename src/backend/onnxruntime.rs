@@ -160,8 +160,6 @@ impl Backend for OnnxRuntime {
         let session = self.session()?;
         self.check_inputs(session)?;
         let mut outputs = self.allocate_outputs(session)?;
-        let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
-            .map_err(|e| run_failure(&e))?;
         let mut bindings = Vec::with_capacity(self.pool.len());
         for values in &self.pool {
             let mut binding = session.create_binding().map_err(|error| run_failure(&error))?;
@@ -172,9 +170,7 @@ impl Backend for OnnxRuntime {
                 binding.bind_output(name.as_str(), value).map_err(|error| run_failure(&error))?;
             }
             if outputs.is_empty() {
-                for output in session.outputs() {
-                    binding.bind_output_to_device(output.name(), &anywhere).map_err(|error| run_failure(&error))?;
-                }
+                leave_outputs_to_runtime(&mut binding, session.outputs().iter().map(|output| output.name()))?;
             }
             bindings.push(binding);
         }
@@ -228,13 +224,9 @@ impl Backend for OnnxRuntime {
             })?;
             copies.push(copy_out(name, &tensor)?);
         }
-        // A binding keeps what its last call made: with an input set for each, that is all of it together.
-        let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
-            .map_err(|error| run_failure(&error))?;
+        // A binding keeps what its last call made: with one for each input set, that is all of it together.
         binding.clear_outputs();
-        for copy in &copies {
-            binding.bind_output_to_device(copy.name.as_str(), &anywhere).map_err(|error| run_failure(&error))?;
-        }
+        leave_outputs_to_runtime(binding, copies.iter().map(|copy| copy.name.as_str()))?;
         Ok(copies)
     }
 
@@ -247,6 +239,16 @@ impl Backend for OnnxRuntime {
             dynamic_outputs: self.outputs.is_empty(),
         }
     }
+}
+
+/// Binds outputs whose shapes are not known: every call allocates them.
+fn leave_outputs_to_runtime<'a>(binding: &mut IoBinding, names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+        .map_err(|error| run_failure(&error))?;
+    for name in names {
+        binding.bind_output_to_device(name, &anywhere).map_err(|error| run_failure(&error))?;
+    }
+    Ok(())
 }
 
 /// The version that a library reports for itself; `ort` asks it too, but keeps the answer.

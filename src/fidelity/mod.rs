@@ -165,7 +165,10 @@ impl Sums {
         let has_limits = limits.abs.is_some() || limits.rel.is_some();
         let close = has_limits.then(|| share(self.close, self.elements));
         if let Some(least) = limits.cosine.filter(|least| self.cosine < *least) {
-            self.miss(format!("cosine {:.4}, wanted {least}", self.cosine));
+            // As many decimals as tell the two apart.
+            let decimals =
+                (4..=12).find(|decimals| format!("{:.decimals$}", self.cosine) != format!("{least:.decimals$}"));
+            self.miss(format!("cosine {:.*}, wanted {least}", decimals.unwrap_or(12), self.cosine));
         }
         if let (Some(close), Some(least)) = (close, limits.close)
             && close < least
@@ -251,6 +254,10 @@ mod tests {
         let fidelity = compared(&[1.0, 0.0], &[1.0, 1.0], Precision::Int8);
         assert_eq!(fidelity.misses, ["cosine 0.7071, wanted 0.98"]);
         assert!(compared(&[-1.0], &[1.0], Precision::Int4).passes());
+        let strict = FidelityLimits { cosine: Some(0.999_999_9), ..FidelityLimits::default() };
+        let sets = |values: &[f32]| vec![vec![output(values, &[2])]];
+        let fidelity = compare(&sets(&[1.0, 0.001]), &sets(&[1.0, 0.0]), &strict);
+        assert_eq!(fidelity.misses, ["cosine 0.9999995, wanted 0.9999999"]);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::digest;
 use super::recipe::{HalfRecipe, Recipe};
+use crate::digest;
 use crate::onnx::infer::infer;
 use crate::onnx::precision::calibration::Range;
 use crate::onnx::precision::{

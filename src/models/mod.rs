@@ -6,7 +6,6 @@
 //! conversions do (`onnx::precision`), and running a model to observe it (`run`).
 
 mod cache;
-pub mod digest;
 mod obtain;
 mod recipe;
 

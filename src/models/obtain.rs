@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::digest;
+use crate::digest;
 use crate::onnx;
 use crate::onnx::zoo::{self, ZooProblem};
 use crate::spec::model::{Experiment, Network, Source};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::digest;
 use crate::spec::model::{Axis, Experiment, InputPoint, Measure, Variant};
 
 /// The names of one point of the matrix.
@@ -116,7 +117,7 @@ pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint
         "measure": differing(&to_value(&experiment.measure), &to_value(&Measure::default())),
     });
     let text = sorted(&settings).to_string();
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    digest::of_text(&text)
 }
 
 fn to_value<T: Serialize>(value: &T) -> Value {

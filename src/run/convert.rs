@@ -10,8 +10,9 @@ use std::time::Instant;
 use super::job::{Stamp, VariantKey, VariantModel};
 use super::provenance::model_files;
 use super::{Ended, Job};
+use crate::digest;
 use crate::event::Event;
-use crate::models::{self, Recipe, digest};
+use crate::models::{self, Recipe};
 use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
@@ -87,8 +88,8 @@ fn one(
             let started = Instant::now();
             let made = convert(job, key, &recipe, cache, interrupts, events);
             if let Ok(made) = &made {
-                let (report, was_cached) = (&made.entry.report, made.was_cached);
-                events(&Event::Converted { model: name, precision, report, was_cached, took: started.elapsed() });
+                let (was_cached, took) = (made.was_cached, started.elapsed());
+                events(&Event::Converted { model: name, precision, was_cached, took });
             }
             described(key, recipe, made)
         }

@@ -3,29 +3,58 @@
 //! The reference of a cell has the same model and input, and the variant that others are measured against, on the same
 //! device; where the cell has that variant itself, the first device. Inputs are the same for both, by their seeds.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::Job;
 use crate::fidelity::compare;
-use crate::plan::{Cell, Plan};
+use crate::plan::Cell;
 use crate::spec::model::{Axis, Precision};
 use crate::store::{Arm, CellFidelity, Manifest, Outcome, StoreError, StoredRun};
 use crate::worker::read_outputs;
+
+/// Who is compared with whom: for each cell the one that its outputs are compared with.
+#[derive(Clone, Debug)]
+pub(super) struct References(Vec<Option<usize>>);
+
+impl References {
+    /// Those of a record's plan.
+    pub(super) fn of(manifest: &Manifest) -> Self {
+        let plan = &manifest.plan;
+        let coordinates = |cell: &Cell| (cell.model, cell.input, cell.variant, cell.device);
+        let by_place: HashMap<_, usize> = plan.runnable().map(|(index, cell)| (coordinates(cell), index)).collect();
+        let mut first_of: HashMap<(u32, u32, u32), usize> = HashMap::new();
+        for (index, cell) in plan.runnable() {
+            first_of.entry((cell.model, cell.input, cell.variant)).or_insert(index);
+        }
+        let reference = |cell: &Cell| {
+            let variant = reference_variant(manifest, cell);
+            if cell.variant == variant {
+                let first = *first_of.get(&(cell.model, cell.input, variant))?;
+                return Some(first).filter(|index| plan.cells[*index].id != cell.id);
+            }
+            by_place.get(&(cell.model, cell.input, variant, cell.device)).copied()
+        };
+        let is_run = |cell: &Cell| cell.skip.is_none();
+        References(plan.cells.iter().map(|cell| reference(cell).filter(|_| is_run(cell))).collect())
+    }
+
+    /// Whether somebody looks at the outputs of a cell.
+    fn concern(&self, cell: usize) -> bool {
+        self.0[cell].is_some() || self.0.contains(&Some(cell))
+    }
+}
 
 /// Where the rehearsal of a cell leaves its outputs, if somebody compares them.
 ///
 /// # Errors
 ///
 /// When the folder cannot be made.
-pub(super) fn outputs_folder(job: &Job, cell: &Cell) -> Result<Option<PathBuf>, StoreError> {
-    let manifest = &job.record.manifest;
-    let index = |cell: &Cell| manifest.plan.cells.iter().position(|other| other.id == cell.id);
-    let Some(index) = index(cell) else { return Ok(None) };
-    let is_reference = || manifest.plan.runnable().any(|(_, other)| reference(manifest, other) == Some(index));
-    if reference(manifest, cell).is_none() && !is_reference() {
+pub(super) fn outputs_folder(job: &Job, references: &References, index: usize) -> Result<Option<PathBuf>, StoreError> {
+    if !references.concern(index) {
         return Ok(None);
     }
-    let folder = folder_of(job, cell);
+    let folder = folder_of(job, &job.record.manifest.plan.cells[index]);
     std::fs::create_dir_all(&folder).map_err(|source| StoreError::Write { path: folder.clone(), source })?;
     Ok(Some(folder))
 }
@@ -36,22 +65,6 @@ fn folder_of(job: &Job, cell: &Cell) -> PathBuf {
 
 /// The outputs' folder in a record.
 const OUTPUTS: &str = "outputs";
-
-/// The cell that this one's outputs are compared with.
-fn reference(manifest: &Manifest, cell: &Cell) -> Option<usize> {
-    let plan = &manifest.plan;
-    let variant = reference_variant(manifest, cell);
-    // A model compares with itself.
-    let is_like = |other: &Cell| other.model == cell.model && other.input == cell.input && other.variant == variant;
-    let found = |device: u32| {
-        plan.cells.iter().position(|other| is_like(other) && other.device == device && other.skip.is_none())
-    };
-    if cell.variant != variant {
-        return found(cell.device);
-    }
-    let first = plan.cells.iter().find(|other| is_like(other) && other.skip.is_none())?;
-    found(first.device).filter(|index| plan.cells[*index].id != cell.id)
-}
 
 /// The variant that others are measured against: the baseline's, else the first as the model is stored, else the first.
 fn reference_variant(manifest: &Manifest, cell: &Cell) -> u32 {
@@ -78,7 +91,8 @@ pub(super) fn compare_outputs(job: &mut Job) -> Result<(), StoreError> {
     }
     if job.record.manifest.fidelity.is_empty() {
         let manifest = &job.record.manifest;
-        let found = manifest.plan.runnable().filter_map(|(index, cell)| one(job, &manifest.plan, index, cell));
+        let references = References::of(manifest);
+        let found = references.0.iter().enumerate().filter_map(|(index, reference)| one(job, index, (*reference)?));
         job.record.manifest.fidelity = found.collect();
         job.record.manifest.write(&job.record.folder)?;
     }
@@ -86,9 +100,10 @@ pub(super) fn compare_outputs(job: &mut Job) -> Result<(), StoreError> {
     std::fs::remove_dir_all(&folder).map_err(|source| StoreError::Write { path: folder, source })
 }
 
-fn one(job: &Job, plan: &Plan, index: usize, cell: &Cell) -> Option<CellFidelity> {
+fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {
     let manifest = &job.record.manifest;
-    let reference = reference(manifest, cell)?;
+    let plan = &manifest.plan;
+    let cell = &plan.cells[index];
     let completed = |cell: &Cell| job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
     if !completed(cell) || !completed(&plan.cells[reference]) {
         return None;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::prepare::{PrepareError, Prepared};
-use crate::models::digest;
+use crate::digest;
 use crate::onnx::{self, ModelHeader};
 use crate::runtime::Library;
 use crate::store::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};

@@ -38,6 +38,7 @@ pub fn rehearse(
 ) -> Result<Ended, StoreError> {
     let cells: Vec<usize> = job.record.manifest.plan.runnable().map(|(index, _)| index).collect();
     let total = cells.len();
+    let references = fidelity::References::of(&job.record.manifest);
     for (done, index) in cells.into_iter().enumerate() {
         if interrupts.count() > 0 {
             events(&Event::Interrupted);
@@ -53,7 +54,7 @@ pub fn rehearse(
             at_least: Nanos(0),
             iterations: 1,
             stop: None,
-            outputs: fidelity::outputs_folder(job, &cell)?,
+            outputs: fidelity::outputs_folder(job, &references, index)?,
         };
         let launch = job.launch(&cell, Arm::Pilot, 0);
         let worker = match job.unusable_model(&cell) {

@@ -7,12 +7,13 @@
 //! `sha256sum`.
 
 use std::fs::{File, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
 use zip::ZipArchive;
+
+use crate::digest;
 
 use super::error::RuntimeError;
 use super::library::Machine;
@@ -108,27 +109,12 @@ impl Wheel<'_> {
     }
 
     fn verify(&self, package: &Path) -> Result<(), RuntimeError> {
-        let found = sha256(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
+        let found = digest::of_file(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
         if found == self.sha256 {
             return Ok(());
         }
         Err(RuntimeError::Checksum { file: self.file_name(), expected: self.sha256.to_owned(), found })
     }
-}
-
-/// Of a file, lower-case hex.
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let length = file.read(&mut buffer)?;
-        if length == 0 {
-            break;
-        }
-        hasher.update(&buffer[..length]);
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// A package with a library that is only a header, in `folder`, and its checksum, for tests.
@@ -144,7 +130,7 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
     archive.start_file(format!("onnxruntime/capi/{}", wheel.library_name()), options).unwrap();
     archive.write_all(&super::library::fake_library(machine)).unwrap();
     archive.finish().unwrap();
-    let checksum = sha256(&path).unwrap();
+    let checksum = digest::of_file(&path).unwrap();
     (path, checksum)
 }
 
@@ -152,6 +138,7 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::digest;
     use crate::runtime::PINNED;
 
     #[test]
@@ -171,7 +158,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(sha256(file.path()).unwrap(), expected);
+        assert_eq!(digest::of_file(file.path()).unwrap(), expected);
     }
 
     #[test]

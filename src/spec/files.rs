@@ -8,7 +8,6 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
-use sha2::{Digest, Sha256};
 use walkdir::{DirEntry, WalkDir};
 
 use super::nearest::nearest;
@@ -155,20 +154,6 @@ pub(super) fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
     Ok(())
 }
 
-/// The SHA-256 of a file in lower-case hexadecimal digits.
-pub(super) fn sha256(path: &Path) -> io::Result<String> {
-    let mut hasher = Sha256::new();
-    let mut file = File::open(path)?;
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            length => hasher.update(&buffer[..length]),
-        }
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -224,14 +209,5 @@ mod tests {
         assert!(inspect(&path, "m.onnx").unwrap_err().message.contains("Git LFS pointer"));
         std::fs::write(&path, "").unwrap();
         assert_eq!(inspect(&path, "m.onnx").unwrap_err().message, "`m.onnx` is empty");
-    }
-
-    /// FIPS 180-2, appendix B.1: the message "abc".
-    #[test]
-    fn hashes_are_lower_case_hexadecimal() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("m.onnx");
-        std::fs::write(&path, "abc").unwrap();
-        assert_eq!(sha256(&path).unwrap(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -50,7 +50,7 @@ impl<'a> Live<'a> {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Converting { model, precision } => self.converting(model, precision.name()),
-            Event::Converted { model, precision, was_cached, took, .. } => {
+            Event::Converted { model, precision, was_cached, took } => {
                 self.converted(model, precision.name(), *was_cached, *took);
             }
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use perfrun::models::digest;
+use perfrun::digest;
 use perfrun::store::{Outcome, VariantOrigin};
 
 use crate::onnxruntime::library;

@@ -4,6 +4,7 @@
 //! nodes, without what nothing reads any more. Deliberately absent: what to change (the conversions decide), and inner
 //! graphs, which stay as they are.
 
+use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
 use crate::onnx::TensorProblem;
@@ -37,7 +38,7 @@ pub(crate) struct Editor {
     /// Outputs of `Transpose` nodes that exchange the two dimensions of something, and that something.
     transposed: HashMap<String, String>,
     readers: HashMap<String, u64>,
-    names: HashSet<String>,
+    names: Names,
     nodes: Vec<NodeProto>,
 }
 
@@ -47,7 +48,7 @@ impl Editor {
         let nodes = std::mem::take(&mut graph.node);
         let weights = graph.initializer.iter().enumerate().map(|(index, tensor)| (tensor.name().to_owned(), index));
         let weights = weights.collect();
-        let (mut readers, mut names) = (HashMap::new(), HashSet::new());
+        let (mut readers, mut names) = (HashMap::new(), Names::default());
         graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
         nodes.iter().for_each(|node| count_readers(node, &mut readers));
         collect_names(&graph, &nodes, &mut names);
@@ -66,13 +67,7 @@ impl Editor {
 
     /// A name that nothing has yet, like `base`.
     pub(crate) fn fresh(&mut self, base: &str) -> String {
-        let mut name = base.to_owned();
-        let mut number = 1_u64;
-        while !self.names.insert(name.clone()) {
-            number += 1;
-            name = format!("{base}_{number}");
-        }
-        name
+        self.names.fresh(base)
     }
 
     /// The constant behind a name; `None` for what is computed, for `""`, and for transpositions of other than two dimensions.
@@ -214,12 +209,12 @@ pub(crate) fn count_readers(node: &NodeProto, readers: &mut HashMap<String, u64>
 }
 
 /// Every name in a graph with these nodes, and in the graphs inside them.
-pub(crate) fn collect_names(graph: &GraphProto, nodes: &[NodeProto], names: &mut HashSet<String>) {
+pub(crate) fn collect_names(graph: &GraphProto, nodes: &[NodeProto], names: &mut Names) {
     let values = graph.input.iter().chain(&graph.output).chain(&graph.value_info).map(|value| value.name());
-    names.extend(values.chain(graph.initializer.iter().map(TensorProto::name)).map(str::to_owned));
+    values.chain(graph.initializer.iter().map(TensorProto::name)).for_each(|name| names.take(name));
     for node in nodes {
-        names.insert(node.name().to_owned());
-        names.extend(node.input.iter().chain(&node.output).cloned());
+        names.take(node.name());
+        node.input.iter().chain(&node.output).for_each(|name| names.take(name));
         node.graphs().for_each(|inner| collect_names(inner, &inner.node, names));
     }
 }

@@ -11,6 +11,7 @@ mod embedding;
 mod fold;
 mod half;
 mod keep;
+mod names;
 mod product;
 mod quantize_blocks;
 mod quantize_dynamic;

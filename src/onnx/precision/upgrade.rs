@@ -8,6 +8,7 @@
 //! Source: the standard's Changelog.md, operator sets 8 to 13. Operators that are not named here did not change, or only
 //! took more types, negative axes or optional inputs.
 
+use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
 use super::edit::{collect_names, count_readers};
@@ -41,7 +42,7 @@ pub(crate) fn raise_operator_set(
         return Err(ConversionProblem::OpsetTooOld { has, needed, operator: operator.to_owned() });
     }
     let graph = model.graph.as_mut().ok_or(ConversionProblem::NoGraph)?;
-    let mut names = HashSet::new();
+    let mut names = Names::default();
     collect_names(graph, &graph.node, &mut names);
     Raising { names, has }.graph(graph)?;
     for import in model.opset_import.iter_mut().filter(|import| matches!(import.domain(), "" | "ai.onnx")) {
@@ -52,7 +53,7 @@ pub(crate) fn raise_operator_set(
 }
 
 struct Raising {
-    names: HashSet<String>,
+    names: Names,
     has: i64,
 }
 
@@ -134,16 +135,6 @@ impl Raising {
         Ok(())
     }
 
-    fn fresh(&mut self, base: &str) -> String {
-        let mut name = base.to_owned();
-        let mut number = 1_u64;
-        while !self.names.insert(name.clone()) {
-            number += 1;
-            name = format!("{base}_{number}");
-        }
-        name
-    }
-
     fn take_integers_in(&mut self, node: &mut NodeProto, name: &str, place: usize, nodes: &mut Vec<NodeProto>) {
         let values = node.ints(name).map(|values| TensorProto::of_integers("", &[values.len() as u64], values));
         self.take_in(node, name, place, values, nodes);
@@ -160,7 +151,7 @@ impl Raising {
     ) {
         node.attribute.retain(|attribute| attribute.name() != name);
         let Some(value) = value else { return };
-        let constant = self.fresh(&format!("{}_{name}", node.output.first().map_or("", String::as_str)));
+        let constant = self.names.fresh(&format!("{}_{name}", node.output.first().map_or("", String::as_str)));
         let attribute = vec![AttributeProto::of_tensor("value", value)];
         nodes.push(NodeProto::of("Constant", &constant, &[], &[&constant], attribute));
         if node.input.len() <= place {
@@ -189,13 +180,13 @@ impl Raising {
         if axis == -1 || (axis == 1 && flat.contains(&input)) {
             return nodes.push(node);
         }
-        let [shape, rows, result] = ["shape", "flat", "rows"].map(|part| self.fresh(&format!("{output}_{part}")));
+        let [shape, rows, result] = ["shape", "flat", "rows"].map(|part| self.names.fresh(&format!("{output}_{part}")));
         nodes.push(NodeProto::of("Shape", &shape, &[&input], &[&shape], vec![]));
         nodes.push(NodeProto::of("Flatten", &rows, &[&input], &[&rows], vec![AttributeProto::of_int("axis", axis)]));
         node.input[0] = rows;
         node.output[0].clone_from(&result);
         nodes.push(node);
-        let label = self.fresh(&format!("{output}_unflatten"));
+        let label = self.names.fresh(&format!("{output}_unflatten"));
         nodes.push(NodeProto::of("Reshape", &label, &[&result, &shape], &[&output], vec![]));
     }
 }

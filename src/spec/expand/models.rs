@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use crate::digest;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files::{self, FileProblem};
@@ -267,7 +268,7 @@ fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
         check.error(&found.place.key("sha256"), "`sha256` does nothing without a `path`", None);
         return;
     };
-    match files::sha256(path) {
+    match digest::of_file(path) {
         Ok(actual) if actual == expected => {}
         Ok(actual) => {
             let message = format!("`{}` has another SHA-256", found.written);

@@ -2,14 +2,13 @@
 //!
 //! Input: a survey with the wishes of all readers. Output: the same with a home for what is flexible, and with names.
 
-use std::collections::HashSet;
-
 use super::HalfSettings;
 use super::survey::{Source, Survey, Value, WORTH_A_CAST};
+use crate::onnx::precision::names::Names;
 
 /// Settles every float32 value of the model.
 pub(super) fn settle(survey: &mut Survey, settings: &HalfSettings) {
-    let mut taken: HashSet<String> = survey.values.iter().map(|value| value.name.clone()).collect();
+    let mut taken: Names = survey.values.iter().map(|value| value.name.clone()).collect();
     for value in survey.values.iter_mut().filter(|value| value.is_float32()) {
         if let Some(is_half) = home(value) {
             value.is_half = is_half;
@@ -31,7 +30,7 @@ fn home(value: &Value) -> Option<bool> {
 }
 
 /// A value keeps its name in the type that leaves the graph, else in that of its home.
-fn name(value: &mut Value, suffix: &str, taken: &mut HashSet<String>) {
+fn name(value: &mut Value, suffix: &str, taken: &mut Names) {
     let wants = value.wants;
     let needs_full = wants.full || wants.widened || !value.is_half;
     let needs_half = wants.half || value.is_half;
@@ -39,13 +38,7 @@ fn name(value: &mut Value, suffix: &str, taken: &mut HashSet<String>) {
         Some(element) => *element == crate::onnx::ElementType::Float32,
         None => !value.is_half,
     };
-    let mut other = |suffix: &str| {
-        let mut name = format!("{}_{suffix}", value.name);
-        while !taken.insert(name.clone()) {
-            name.push('_');
-        }
-        name
-    };
+    let mut other = |suffix: &str| taken.fresh(&format!("{}_{suffix}", value.name));
     value.full_name = needs_full.then(|| if full_keeps_name { value.name.clone() } else { other("fp32") });
     value.half_name = needs_half.then(|| if full_keeps_name { other(suffix) } else { value.name.clone() });
 }

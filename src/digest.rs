@@ -1,0 +1,77 @@
+//! SHA-256 of files, as records and the cache name content.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// SHA-256 over files, one after the other, as hex.
+///
+/// # Errors
+///
+/// The file that cannot be read, and why.
+pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
+    let mut hash = Writer(Sha256::new());
+    for path in files {
+        let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut hash));
+        read.map_err(|error| (path.clone(), error))?;
+    }
+    Ok(hex(&hash.0.finalize()))
+}
+
+/// SHA-256 of one file, as hex.
+///
+/// # Errors
+///
+/// Why it cannot be read.
+pub fn of_file(path: &Path) -> io::Result<String> {
+    let mut hash = Writer(Sha256::new());
+    io::copy(&mut File::open(path)?, &mut hash)?;
+    Ok(hex(&hash.0.finalize()))
+}
+
+/// SHA-256 of a text, as hex.
+pub fn of_text(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+/// Bytes as lower-case hex.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+struct Writer(Sha256);
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The standard's own example (FIPS 180-2, B.1), whole, as a file and in two.
+    #[test]
+    fn the_example_of_the_standard_holds() {
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let folder = tempfile::tempdir().unwrap();
+        let [whole, first, second] = [("abc", "abc"), ("a", "a"), ("bc", "bc")].map(|(name, content)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            path
+        });
+        assert_eq!(of_text("abc"), expected);
+        assert_eq!(of_file(&whole).unwrap(), expected);
+        assert_eq!(of_files(&[first, second]).unwrap(), expected);
+        assert_eq!(of_files(&[folder.path().join("none")]).unwrap_err().0, folder.path().join("none"));
+    }
+}

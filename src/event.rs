@@ -43,6 +43,20 @@ pub enum Event<'a> {
         /// The pilot.
         run: &'a StoredRun,
     },
+    /// A variant is going to be run over the data of its model.
+    Scoring {
+        /// How many were, of how many.
+        done: usize,
+        /// Variants with data.
+        total: usize,
+    },
+    /// Every variant was run over the data of its model.
+    Scored {
+        /// What was found.
+        manifest: &'a Manifest,
+        /// How long it took.
+        took: Duration,
+    },
     /// The rehearsal is over.
     RehearsalEnded {
         /// The plan.

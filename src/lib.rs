@@ -35,6 +35,8 @@ pub mod array;
 
 pub mod fidelity;
 
+pub mod accuracy;
+
 pub mod plan;
 
 pub mod runtime;

@@ -20,8 +20,12 @@ pub enum Unit {
     PerSecond,
     /// A plain ratio, 1.0-based.
     Ratio,
+    /// A share of a whole, 1.0-based, shown in percent.
+    Share,
     /// A number of things.
     Count,
+    /// A plain number, in a unit of the user's or none.
+    Number,
 }
 
 /// Which way is good.
@@ -63,6 +67,11 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// Whether every run has the same value, so that two cells are compared exactly (MEASUREMENT 9).
+    pub fn is_constant(&self) -> bool {
+        CONSTANT.iter().any(|metric| metric.name == self.name)
+    }
+
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
     pub fn stem(&self) -> &'static str {
         ["_ns", "_bytes", "_per_s", "_ratio"].iter().find_map(|unit| self.name.strip_suffix(unit)).unwrap_or(self.name)
@@ -70,7 +79,7 @@ impl Metric {
 }
 
 use Direction::{HigherIsBetter, LowerIsBetter, Neutral};
-use Unit::{Bytes, Count, Nanoseconds, PerSecond, Ratio};
+use Unit::{Bytes, Count, Nanoseconds, Number, PerSecond, Ratio, Share};
 
 const fn metric(
     name: &'static str,
@@ -203,9 +212,50 @@ pub const FIDELITY_COSINE: Metric = metric(
 pub const FIDELITY_TOP1: Metric = metric(
     "fidelity_top1_ratio",
     "top-1 agreement",
-    Ratio,
+    Share,
     HigherIsBetter,
     "share of the rehearsal's items whose largest output is the reference's, for outputs that are scores of classes; the same in every run",
+);
+
+/// How often the largest score is that of the label.
+pub const ACCURACY_TOP1: Metric = metric(
+    "accuracy_top1_ratio",
+    "top-1 accuracy",
+    Share,
+    HigherIsBetter,
+    "share of the dataset's items whose largest output is the label's; its interval is Wilson's over items; the same in every run",
+);
+/// How often the label is among the five largest scores.
+pub const ACCURACY_TOP5: Metric = metric(
+    "accuracy_top5_ratio",
+    "top-5 accuracy",
+    Share,
+    HigherIsBetter,
+    "share of the dataset's items whose label is among the five largest outputs; its interval is Wilson's over items; the same in every run",
+);
+/// Mean absolute error.
+pub const MAE: Metric = metric(
+    "mae",
+    "mean absolute error",
+    Number,
+    LowerIsBetter,
+    "mean over the dataset's items of the absolute difference from the label, in the label's unit; its interval is over items; the same in every run",
+);
+/// Root of the mean squared error.
+pub const RMSE: Metric = metric(
+    "rmse",
+    "root mean squared error",
+    Number,
+    LowerIsBetter,
+    "root of the mean over the dataset's items of the squared difference from the label, in the label's unit; its interval is over items; the same in every run",
+);
+/// Share of the labels' variance that is explained.
+pub const R2: Metric = metric(
+    "r2",
+    "R2",
+    Number,
+    HigherIsBetter,
+    "one less the mean squared error over the variance of the labels; its interval is over items, for these labels; the same in every run",
 );
 
 /// How many times as good as its baseline a cell is; of a comparison, not of a run, and so not in [`METRICS`].
@@ -237,7 +287,15 @@ pub const METRICS: &[Metric] = &[
     MODEL_SIZE,
     FIDELITY_COSINE,
     FIDELITY_TOP1,
+    ACCURACY_TOP1,
+    ACCURACY_TOP5,
+    MAE,
+    RMSE,
+    R2,
 ];
+
+/// Those that are the same in every run: what a file is, and what comes out of it.
+const CONSTANT: &[Metric] = &[MODEL_SIZE, FIDELITY_COSINE, FIDELITY_TOP1, ACCURACY_TOP1, ACCURACY_TOP5, MAE, RMSE, R2];
 
 /// The metric of that stored name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {
@@ -257,8 +315,8 @@ mod tests {
                 Unit::Nanoseconds => "_ns",
                 Unit::Bytes => "_bytes",
                 Unit::PerSecond => "_per_s",
-                Unit::Ratio => "_ratio",
-                Unit::Count => "",
+                Unit::Ratio | Unit::Share => "_ratio",
+                Unit::Count | Unit::Number => "",
             };
             assert!(metric.name.ends_with(suffix), "{} does not end in {suffix}", metric.name);
         }

@@ -3,9 +3,12 @@
 //! Input: bytes of a tensor, or a file in NumPy's formats. Output: an [`Array`], which gives its numbers as f64 or is
 //! written to a file again. Deliberately absent: arithmetic on arrays.
 
+mod cast;
 mod npy;
+mod npz;
 
-pub use npy::{ArrayProblem, read_npy, write_npy};
+pub use npy::{ArrayProblem, Head, NpyReader, read_npy, write_npy};
+pub use npz::Npz;
 
 use half::{bf16, f16};
 
@@ -34,6 +37,22 @@ impl Array {
     /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Leaves the first `items` along the first dimension.
+    pub fn keep_items(&mut self, items: u64) {
+        let Some(all) = self.shape.first_mut().filter(|all| **all > items) else { return };
+        let one = self.bytes.len() / (*all).max(1) as usize;
+        *all = items;
+        self.bytes.truncate(one * items as usize);
+    }
+
+    /// Puts the items of another array of the same type and item shape behind its own.
+    pub fn append(&mut self, other: &Array) {
+        if let (Some(items), Some(more)) = (self.shape.first_mut(), other.shape.first()) {
+            *items += more;
+            self.bytes.extend_from_slice(&other.bytes);
+        }
     }
 
     /// The elements of a float32 array; `None` for every other type.

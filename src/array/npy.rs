@@ -43,43 +43,126 @@ pub enum ArrayProblem {
 /// Larger than any memory: a damaged header rather than a wish.
 const MOST_BYTES: u64 = 1 << 40;
 
+/// What an array is, without its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its name in the file.
+    pub name: String,
+    /// Element type.
+    pub element: ElementType,
+    /// Sizes, outermost first.
+    pub shape: Vec<u64>,
+}
+
+impl Head {
+    /// Bytes of one item, an entry along the first dimension.
+    pub fn item_bytes(&self) -> u64 {
+        self.shape.iter().skip(1).product::<u64>() * self.element.size_bytes().unwrap_or(1)
+    }
+}
+
+/// An array that is being read: its head is known.
+#[derive(Debug)]
+pub struct NpyReader<R> {
+    /// What it is.
+    pub head: Head,
+    path: PathBuf,
+    reader: R,
+    order: Order,
+    is_big_endian: bool,
+}
+
+impl NpyReader<BufReader<File>> {
+    /// Opens a `.npy` file; the array takes the name of the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`NpyReader::new`].
+    pub fn open(path: &Path) -> Result<Self, ArrayProblem> {
+        let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        NpyReader::new(BufReader::new(file), path, name)
+    }
+}
+
+impl<R: Read> NpyReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
+    pub fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayProblem> {
+        let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
+        let header = NpyHeader::from_reader(&mut reader)
+            .map_err(|error| format(format!("array `{name}` is not in NumPy's format: {error}")))?;
+        let dtype = header.dtype();
+        let described = || ArrayProblem::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
+        let (element, is_big_endian) = element_of(&dtype).ok_or_else(described)?;
+        let shape = header.shape().to_vec();
+        let size = element.size_bytes().unwrap_or(1);
+        let bytes = shape.iter().try_fold(size, |product, length| product.checked_mul(*length));
+        if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
+            return Err(format(format!("array `{name}` has the shape {shape:?}")));
+        }
+        let (head, order, path) = (Head { name, element, shape }, header.order(), path.to_owned());
+        Ok(NpyReader { head, path, reader, order, is_big_endian })
+    }
+
+    /// The first items, at most so many.
+    ///
+    /// # Errors
+    ///
+    /// A file that ends too early.
+    pub fn read(mut self, most_items: u64) -> Result<Array, ArrayProblem> {
+        let Head { name, element, mut shape } = self.head.clone();
+        let wanted = shape.first().map_or(1, |items| *items.min(&most_items));
+        let item_bytes = self.head.item_bytes();
+        let bytes = if self.order == Order::Fortran {
+            let all = self.bytes(shape.iter().product::<u64>() * element.size_bytes().unwrap_or(1))?;
+            let mut ordered = row_major(&all, &shape, element.size_bytes().unwrap_or(1) as usize);
+            ordered.truncate((wanted * item_bytes) as usize);
+            ordered
+        } else {
+            self.bytes(wanted * item_bytes)?
+        };
+        if let Some(items) = shape.first_mut() {
+            *items = wanted;
+        }
+        Ok(Array { name, element, shape, bytes })
+    }
+
+    /// The next `items`; the array must stand with the last index fastest, as perfrun's own files do.
+    ///
+    /// # Errors
+    ///
+    /// A file that ends too early.
+    pub fn next_items(&mut self, items: u64) -> Result<Vec<u8>, ArrayProblem> {
+        self.bytes(items * self.head.item_bytes())
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<Vec<u8>, ArrayProblem> {
+        let format = |reason: String| ArrayProblem::Format { path: self.path.clone(), reason };
+        let mut content = Vec::new();
+        (&mut self.reader).take(length).read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
+        if content.len() as u64 != length {
+            let (name, found) = (&self.head.name, content.len());
+            return Err(format(format!("array `{name}` is cut off: it has {found} of {length} bytes")));
+        }
+        if self.is_big_endian {
+            let size = self.head.element.size_bytes().unwrap_or(1) as usize;
+            content.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+        }
+        Ok(content)
+    }
+}
+
 /// Reads a `.npy` file; the array takes the name of the file.
 ///
 /// # Errors
 ///
 /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
 pub fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
-    let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    read_array(BufReader::new(file), path, name)
-}
-
-fn read_array(mut reader: impl Read, path: &Path, name: String) -> Result<Array, ArrayProblem> {
-    let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
-    let header = NpyHeader::from_reader(&mut reader)
-        .map_err(|error| format(format!("array `{name}` is not in NumPy's format: {error}")))?;
-    let described =
-        |dtype: &DType| ArrayProblem::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
-    let dtype = header.dtype();
-    let (element, is_big_endian) = element_of(&dtype).ok_or_else(|| described(&dtype))?;
-    let size = element.size_bytes().unwrap_or(1);
-    let shape = header.shape().to_vec();
-    let bytes = shape.iter().try_fold(size, |product, length| product.checked_mul(*length));
-    let bytes = bytes.filter(|bytes| *bytes <= MOST_BYTES);
-    let length = bytes.ok_or_else(|| format(format!("array `{name}` has the shape {shape:?}")))?;
-    let mut content = Vec::new();
-    reader.take(length).read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
-    if content.len() as u64 != length {
-        let found = content.len();
-        return Err(format(format!("array `{name}` is cut off: it has {found} of {length} bytes")));
-    }
-    if is_big_endian {
-        content.chunks_exact_mut(size as usize).for_each(<[u8]>::reverse);
-    }
-    if header.order() == Order::Fortran {
-        content = row_major(&content, &shape, size as usize);
-    }
-    Ok(Array { name, element, shape, bytes: content })
+    NpyReader::open(path)?.read(u64::MAX)
 }
 
 /// The types of both sides: NumPy's letter and size in bytes.
@@ -167,7 +250,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Array, ArrayProblem> {
-        read_array(bytes, Path::new("x.npy"), "x".to_owned())
+        NpyReader::new(bytes, Path::new("x.npy"), "x".to_owned())?.read(u64::MAX)
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct MockBackend {
     /// When the first iteration started.
     started: Option<u64>,
     step: MockStep,
+    /// What it was fed, if anything.
+    fed: Option<Array>,
 }
 
 impl MockBackend {
@@ -59,7 +61,7 @@ impl MockBackend {
             Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0)).normal() * request.script.run_sd.0;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
         let noise = random.normal();
-        MockBackend { request, clock, random, run_effect, noise, started: None, step: MockStep::Load }
+        MockBackend { request, clock, random, run_effect, noise, started: None, step: MockStep::Load, fed: None }
     }
 
     fn duration(&mut self) -> u64 {
@@ -132,9 +134,21 @@ impl Backend for MockBackend {
         Ok(())
     }
 
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
+        self.fed = inputs.first().cloned();
+        Ok(())
+    }
+
     fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
-        // Scores of ten classes for eight items, the same in every run; what differs does so in every run alike.
         let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(1), Xoshiro256PlusPlus::seed_from_u64(2));
+        if let Some((fed, values)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.floats()?))) {
+            // The scores are what it was fed.
+            let differ = self.request.differ;
+            let bytes =
+                values.iter().flat_map(|v| (v * (1.0 + differ * error.normal()) as f32).to_le_bytes()).collect();
+            return Ok(vec![Array { name: "output".to_owned(), bytes, ..fed.clone() }]);
+        }
+        // Scores of ten classes for eight items, the same in every run; what differs does so in every run alike.
         let mut score = || (scores.normal() * (1.0 + self.request.differ * error.normal())) as f32;
         let bytes = (0..80).flat_map(|_| score().to_le_bytes()).collect();
         Ok(vec![Array { name: "output".to_owned(), element: ElementType::Float32, shape: vec![8, 10], bytes }])

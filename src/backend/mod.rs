@@ -49,6 +49,13 @@ pub trait Backend {
     /// The runtime's own message, classified.
     fn iterate(&mut self, times: u32) -> Result<(), Failure>;
 
+    /// Puts these values, one array for each input with its type and shape, in place of the first input set.
+    ///
+    /// # Errors
+    ///
+    /// Arrays that are not what the inputs are.
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure>;
+
     /// The outputs for the selected input, copied out.
     ///
     /// # Errors

@@ -206,6 +206,20 @@ impl Backend for OnnxRuntime {
         Ok(())
     }
 
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
+        let Some(values) = self.pool.first_mut() else {
+            return Err(Failure::new(FailureKind::Internal, "there is no input set"));
+        };
+        for ((tensor, value), input) in self.tensors.iter().zip(values).zip(inputs) {
+            if (&input.name, &input.element, &input.shape) != (&tensor.name, &tensor.element, &tensor.shape) {
+                let text = format!("input `{}` is not what is to be fed to it", tensor.name);
+                return Err(Failure::new(FailureKind::Shape, text));
+            }
+            copy_in(value, &input.bytes, tensor_bytes(tensor)? as usize)?;
+        }
+        Ok(())
+    }
+
     fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
         if !self.outputs.is_empty() {
             return self.outputs.iter().map(|(name, value)| copy_out(name, value)).collect();
@@ -286,6 +300,20 @@ fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: usize) -> Res
         fill(tensor, set, bytes);
     }
     Ok(value)
+}
+
+/// Overwrites a tensor of `length` bytes.
+fn copy_in(value: &mut DynTensor, bytes: &[u8], length: usize) -> Result<(), Failure> {
+    if bytes.len() != length {
+        let text = format!("{} bytes do not fill a tensor of {length}", bytes.len());
+        return Err(Failure::new(FailureKind::Internal, text));
+    }
+    if length > 0 {
+        // SAFETY: the tensor lives on the CPU, has `length` bytes by its type and shape, holds no texts, and no call that
+        // reads it is under way while it is borrowed here.
+        unsafe { std::slice::from_raw_parts_mut(value.data_ptr_mut().cast::<u8>(), length) }.copy_from_slice(bytes);
+    }
+    Ok(())
 }
 
 fn copy_out(name: &str, value: &DynTensor) -> Result<Array, Failure> {

@@ -60,6 +60,10 @@ impl Backend for Slowed {
         Ok(())
     }
 
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
+        self.inner.feed(inputs)
+    }
+
     fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
         self.inner.outputs()
     }

@@ -87,6 +87,7 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, ui: &Ui) -> Result
         threads: host::describe().default_threads(),
         tensors: resolved.tensors.iter().map(tensor).collect(),
         sets: items.div_ceil(resolved.batch_size.unwrap_or(1).max(1) as u32),
+        data: None,
         log: std::env::temp_dir().join(format!("perfrun-calibration-{}.log", std::process::id())),
         timeout: Measure::default().timeout,
     })

@@ -94,9 +94,20 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let question = manifest.experiment.choose.as_ref();
     judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
     judged.goals = goals::check(plan, summary, &judged, &manifest.experiment.goals);
-    judged.tradeoffs =
-        tradeoffs(plan, summary, &judged, &terms, &pareto::metrics(&manifest.experiment.pareto, question));
+    judged.tradeoffs = tradeoffs(
+        plan,
+        summary,
+        &judged,
+        &terms,
+        &pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest)),
+    );
     judged
+}
+
+/// What the data of the models say first.
+fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
+    let first = manifest.accuracy.iter().flat_map(|known| &known.scores).next()?;
+    Some(MetricReference::of(first.metric.metric()))
 }
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.

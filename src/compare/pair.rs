@@ -147,7 +147,40 @@ pub(super) fn verdict_between(
     reference: MetricReference,
     terms: &Terms,
 ) -> Option<Comparison> {
+    if reference.metric.is_constant() {
+        return exact(summary, baseline, cell, reference);
+    }
     judge_pair(summary, baseline, cell, reference, terms).map(|(comparison, _)| comparison)
+}
+
+/// The verdict by a metric that no run tells more about: the values themselves, without margin (MEASUREMENT 9).
+fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);
+    let is_better = match reference.metric.direction {
+        Direction::HigherIsBetter => after > before,
+        Direction::LowerIsBetter | Direction::Neutral => after < before,
+    };
+    let verdict = match is_better {
+        true => Verdict::Better,
+        false if after == before => Verdict::Equivalent,
+        false => Verdict::Worse,
+    };
+    let ratio = if reference.metric.direction == Direction::HigherIsBetter { after / before } else { before / after };
+    let withheld = withheld(from).or_else(|| withheld(to));
+    Some(Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: ratio,
+        interval: Some(Interval { low: ratio, high: ratio }),
+        blocks: from.runs.completed.min(to.runs.completed) as usize,
+        margin: 0.0,
+        verdict: if withheld.is_some() { Verdict::Inconclusive } else { verdict },
+        hint: None,
+        withheld,
+        details: None,
+    })
 }
 
 fn judge_pair(

@@ -73,10 +73,14 @@ pub enum Place {
 }
 
 /// The metrics that a report weighs: those of the specification, else two: what its question names first, and latency
-/// and peak memory.
+/// with accuracy where it is known, else with peak memory.
 ///
 /// Two statistics of one metric go along with each other, and a ratio to the baseline says what the metric says.
-pub fn metrics(listed: &[MetricReference], question: Option<&Choose>) -> Vec<MetricReference> {
+pub fn metrics(
+    listed: &[MetricReference],
+    question: Option<&Choose>,
+    accuracy: Option<MetricReference>,
+) -> Vec<MetricReference> {
     if !listed.is_empty() {
         return listed.to_vec();
     }
@@ -84,7 +88,7 @@ pub fn metrics(listed: &[MetricReference], question: Option<&Choose>) -> Vec<Met
         .iter()
         .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
     let mut metrics: Vec<MetricReference> = Vec::new();
-    for reference in asked.chain([MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)]) {
+    for reference in asked.chain([MetricReference::LATENCY]).chain(accuracy).chain([MetricReference::of(&PEAK_RSS)]) {
         let is_known = metrics.iter().any(|known| known.metric.name == reference.metric.name);
         if !is_known && !reference.is_speedup() && reference.metric.direction != Direction::Neutral {
             metrics.push(reference);
@@ -306,15 +310,17 @@ mod tests {
         let names = |best: &str, within: &[&str]| -> Vec<String> {
             let within = within.iter().map(|metric| at_most(metric, 1.0, None)).collect();
             let question = Choose { best: best.parse().unwrap(), within };
-            metrics(&[], Some(&question)).iter().map(ToString::to_string).collect()
+            metrics(&[], Some(&question), None).iter().map(ToString::to_string).collect()
         };
         assert_eq!(names("latency", &["latency.p95"]), ["latency", "peak_rss"]);
         assert_eq!(names("items", &["latency.p95", "peak_rss"]), ["items", "latency.p95"]);
         assert_eq!(names("speedup", &["cpu_utilisation"]), ["latency", "peak_rss"]);
         assert_eq!(names("peak_rss", &[]), ["peak_rss", "latency"]);
-        assert_eq!(metrics(&[], None), both());
+        assert_eq!(metrics(&[], None, None), both());
+        let accuracy = MetricReference::of(&crate::metric::ACCURACY_TOP1);
+        assert_eq!(metrics(&[], None, Some(accuracy)), [MetricReference::LATENCY, accuracy]);
         let listed: Vec<MetricReference> =
             ["cpu_time", "latency.p95", "load"].map(|name| name.parse().unwrap()).to_vec();
-        assert_eq!(metrics(&listed, None), listed);
+        assert_eq!(metrics(&listed, None, None), listed);
     }
 }

@@ -8,6 +8,7 @@
 mod agreement;
 
 pub use agreement::Agreement;
+pub(crate) use agreement::largest;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ use crate::spec::model::FidelityLimits;
 pub struct Fidelity {
     /// Sets of inputs that were compared.
     pub input_sets: u64,
+    /// The inputs were so many items of a dataset; `None`: they were those that are measured with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_of_data: Option<u64>,
     /// Numbers that were compared.
     pub elements: u64,
     /// Smallest cosine of an output with the reference's, over outputs and input sets.
@@ -184,6 +188,7 @@ impl Sums {
         }
         Fidelity {
             input_sets,
+            items_of_data: None,
             elements: self.elements,
             cosine: self.cosine,
             max_abs: self.max_abs,

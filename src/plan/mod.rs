@@ -84,6 +84,13 @@ pub struct Cell {
     pub skip: Option<u32>,
 }
 
+impl Cell {
+    /// Whether another cell is this one but for its input.
+    pub fn differs_in_input_alone(&self, other: &Cell) -> bool {
+        (self.model, self.variant, self.device) == (other.model, other.variant, other.device)
+    }
+}
+
 /// Cells compared with each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {

@@ -7,7 +7,7 @@ mod comparison;
 mod phrases;
 
 pub use comparison::{change, judged_ratio, p_value, ratio, share, speedup};
-pub use phrases::{amount, batched, bytes, count, list, magnitude, percent, verdict_word};
+pub use phrases::{amount, batched, bytes, count, list, magnitude, percent, score, verdict_word};
 
 use crate::metric::Unit;
 use crate::stats::interval::{Estimate, Interval};
@@ -38,6 +38,7 @@ const BYTES: &[Scale] = &[
 const PER_SECOND: &[Scale] =
     &[Scale { unit: "/s", factor: 1.0 }, Scale { unit: "k/s", factor: 1e3 }, Scale { unit: "M/s", factor: 1e6 }];
 const PLAIN: &[Scale] = &[Scale { unit: "", factor: 1.0 }];
+const PERCENT: &[Scale] = &[Scale { unit: "%", factor: 0.01 }];
 
 /// The unit in which values of one column are best read together: their middle order of magnitude lies at 1 or above.
 pub fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
@@ -45,7 +46,8 @@ pub fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
         Unit::Nanoseconds => (NANOSECONDS, 1.0),
         Unit::Bytes => (BYTES, 1.0),
         Unit::PerSecond => (PER_SECOND, 100.0),
-        Unit::Ratio | Unit::Count => (PLAIN, 1.0),
+        Unit::Share => (PERCENT, 0.0),
+        Unit::Ratio | Unit::Count | Unit::Number => (PLAIN, 1.0),
     };
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
     for value in values.into_iter().filter(|value| value.is_finite() && *value > 0.0) {

@@ -1,12 +1,14 @@
 //! Observing the activations of a model for a static int8 conversion, in a worker of its own.
 //!
-//! The data are the seeded inputs that the cell is measured with. Random numbers tell little about the accuracy of what
-//! comes out, and all about its speed, and the report says what was observed.
+//! The data are items of the model's dataset, else the seeded inputs that the cell is measured with. Random numbers tell
+//! little about the accuracy of what comes out, and all about its speed, and the report says what was observed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Job;
+use super::accuracy::items_folder;
+use super::dataset::ModelData;
 use super::job::VariantKey;
 use crate::backend::inputs::sets_within_limit;
 use crate::backend::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
@@ -15,7 +17,8 @@ use crate::models::{Ranges, Recipe};
 use crate::plan::Cell;
 use crate::quantity::Nanos;
 use crate::spec::model::{Calibration, GraphOptimization};
-use crate::worker::{self, Conversation, Interrupts, Launch, Tick};
+use crate::store::DatasetFile;
+use crate::worker::{self, Conversation, Data, Interrupts, Launch, Tick};
 
 /// What a calibration runs.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct Observation {
     pub tensors: Vec<TensorRequest>,
     /// Sets of inputs.
     pub sets: u32,
+    /// Real items in their place.
+    pub data: Option<Data>,
     /// Where the worker's standard error goes.
     pub log: PathBuf,
     /// How long it may take.
@@ -58,9 +63,9 @@ impl Observation {
             timeout: self.timeout,
         };
         let mut conversation = Conversation::start(launch, interrupts, 1);
-        let outcome = conversation
-            .prepare(self.request(path), tick)
-            .and_then(|()| conversation.ask(&worker::protocol::Command::Calibrate { calibration }, tick));
+        let outcome = conversation.prepare(self.request(path), tick).and_then(|()| {
+            conversation.ask(&worker::protocol::Command::Calibrate { calibration, data: self.data.clone() }, tick)
+        });
         let run = conversation.end(outcome, tick).map_err(|_| "it was interrupted".to_owned())?;
         match (run.failure, run.ranges) {
             (Some(failure), _) => Err(failure.message),
@@ -97,7 +102,11 @@ impl Observation {
 pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     let Some(cell) = first_cell(job, key) else { return String::new() };
     let coordinates = job.record.manifest.plan.coordinates(cell);
-    let (seed, observation) = (job.record.manifest.plan.seed, observation(job, cell));
+    if let Some((data, known)) = data_of(job, cell) {
+        let items = wanted_items(job, cell).min(data.fitted.items);
+        return format!("the first {items} items of {} (SHA-256 {})", known.path, known.sha256);
+    }
+    let (seed, observation) = (job.record.manifest.plan.seed, random_inputs(job, cell));
     let items = u64::from(observation.sets) * job.batch_size(cell).unwrap_or(1);
     format!("{items} random items, seed {seed}, input {} of {}", coordinates.input, coordinates.model)
 }
@@ -113,7 +122,7 @@ pub(super) fn observe(
 ) -> Result<Ranges, String> {
     let cell = first_cell(job, key).ok_or_else(|| "no cell needs it".to_owned())?;
     let Recipe::Int8Static { calibration, .. } = recipe else { return Ok(Ranges::new()) };
-    observation(job, cell).ranges(path, *calibration, interrupts, &mut || events(&Event::Tick))
+    observation(job, cell)?.ranges(path, *calibration, interrupts, &mut || events(&Event::Tick))
 }
 
 /// The first cell of a variant: its input is what is observed.
@@ -121,11 +130,30 @@ fn first_cell(job: &Job, key: VariantKey) -> Option<&Cell> {
     job.record.manifest.plan.runnable().map(|(_, cell)| cell).find(|cell| job.variant_key(cell) == key)
 }
 
-fn observation(job: &Job, cell: &Cell) -> Observation {
+/// The data of a cell's model, and what the record says about them.
+fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<(&'a ModelData, &'a DatasetFile)> {
+    let known = job.record.manifest.datasets.get(cell.model as usize)?.as_ref()?;
+    Some((job.datasets.get(cell.model as usize)?.as_ref()?, known))
+}
+
+/// How many items the specification wants observed.
+fn wanted_items(job: &Job, cell: &Cell) -> u64 {
+    u64::from(job.record.manifest.experiment.variants[cell.variant as usize].convert.items)
+}
+
+fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
+    let random = random_inputs(job, cell);
+    let Some((data, _)) = data_of(job, cell) else { return Ok(random) };
+    let all = data.write(&items_folder(job, cell.model)).map_err(|problem| problem.to_string())?;
+    let items = all.items.min(wanted_items(job, cell));
+    let tensors = data.tensors(data.batch(job.batch_size(cell).unwrap_or(1)));
+    Ok(Observation { tensors, sets: 1, data: Some(Data { items, ..all }), ..random })
+}
+
+fn random_inputs(job: &Job, cell: &Cell) -> Observation {
     let manifest = &job.record.manifest;
-    let items = manifest.experiment.variants[cell.variant as usize].convert.items;
     let batch = job.batch_size(cell).unwrap_or(1).max(1);
-    let wanted = (u64::from(items).div_ceil(batch) as u32).min(manifest.experiment.measure.inputs).max(1);
+    let wanted = (wanted_items(job, cell).div_ceil(batch) as u32).min(manifest.experiment.measure.inputs).max(1);
     let tensors = job.source_tensors(cell, wanted);
     let sets = sets_within_limit(&tensors, wanted).map_or(1, |sets| sets as u32);
     Observation {
@@ -134,6 +162,7 @@ fn observation(job: &Job, cell: &Cell) -> Observation {
         threads: manifest.default_threads,
         tensors,
         sets,
+        data: None,
         log: job.record.folder.join("logs").join("calibration.log"),
         timeout: manifest.experiment.measure.timeout,
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Job;
+use super::dataset::{self, ModelData};
 use super::job::Stamp;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_library, describe_model, hash_files, model_files, session};
@@ -16,7 +17,7 @@ use crate::revision;
 use crate::runtime::Library;
 use crate::spec::Loaded;
 use crate::spec::model::{Backend, Design, Experiment};
-use crate::store::{FORMAT, LocalPaths, Manifest, Place, Record, SpecSource};
+use crate::store::{DatasetFile, FORMAT, LocalPaths, Manifest, Place, Record, SpecSource};
 
 /// Everything that goes into a new record beside the plan.
 #[derive(Debug)]
@@ -63,8 +64,10 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         })
         .collect::<Result<Vec<_>, PrepareError>>()?;
     let runtime = library.map(describe_library).transpose()?;
+    let datasets = describe_datasets(&prepared.datasets, place)?;
     let mut read_files: Vec<PathBuf> = models.iter().flatten().cloned().collect();
     read_files.extend(experiment.models.iter().flat_map(|model| model.files.values().cloned()));
+    read_files.extend(prepared.datasets.iter().flatten().flat_map(|data| dataset::files(&data.dataset)));
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
@@ -98,6 +101,8 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         host,
         models: files,
         variant_files: Vec::new(),
+        datasets,
+        accuracy: Vec::new(),
         fidelity: Vec::new(),
         runtime,
         iterations: Vec::new(),
@@ -110,11 +115,32 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     };
     manifest.write(&folder)?;
     let own_files: Vec<BTreeMap<String, PathBuf>> = experiment.models.iter().map(|model| model.files.clone()).collect();
-    LocalPaths { models: models.clone(), own_files: own_files.clone() }.write(&folder)?;
+    let local = LocalPaths {
+        models: models.clone(),
+        own_files: own_files.clone(),
+        datasets: prepared.datasets.iter().map(|data| data.as_ref().map(|data| data.dataset.clone())).collect(),
+        spec_folder: folder_of(spec_path),
+    };
+    local.write(&folder)?;
     let record = Record { folder, manifest, runs: Vec::new() };
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    Ok(Job::new(record, prepared.shapes, library, models, stamps, own_files, executable))
+    let mut job = Job::new(record, prepared.shapes, library, models, stamps, own_files, executable);
+    job.take_data(prepared.datasets, local.spec_folder);
+    Ok(job)
+}
+
+/// The absolute folder of a specification.
+fn folder_of(spec_path: &Path) -> PathBuf {
+    let path = std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned());
+    path.parent().unwrap_or(Path::new("/")).to_owned()
+}
+
+/// What the record says about the data of each model; nothing where no model has any.
+fn describe_datasets(datasets: &[Option<ModelData>], place: &Place) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
+    let one = |data: &Option<ModelData>| data.as_ref().map(|data| dataset::describe(data, place)).transpose();
+    let described = datasets.iter().map(one).collect::<Result<Vec<_>, PrepareError>>()?;
+    Ok(if described.iter().any(Option::is_some) { described } else { Vec::new() })
 }
 
 /// Takes up an unfinished record in a new session.
@@ -129,14 +155,19 @@ pub fn resume(
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
     let mut experiment = record.manifest.experiment.clone();
-    let LocalPaths { models, own_files } = LocalPaths::read(&record.folder)?;
+    let LocalPaths { models, own_files, datasets, spec_folder } = LocalPaths::read(&record.folder)?;
     for (model, path) in experiment.models.iter_mut().zip(&models) {
         model.path.clone_from(path);
+    }
+    experiment.dataset = None;
+    for (model, dataset) in experiment.models.iter_mut().zip(datasets) {
+        model.dataset = dataset;
     }
     if let Some(what) = what_changed(&record.manifest, &models, library)? {
         return Err(PrepareError::Changed { record: record.folder, what });
     }
     let prepared = prepare(&experiment)?;
+    check_datasets(&record, &prepared.datasets)?;
     if prepared.core_sets != record.manifest.core_sets {
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
@@ -144,7 +175,9 @@ pub fn resume(
     record.manifest.write(&record.folder)?;
     let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    Ok(Job::new(record, prepared.shapes, library, models, stamps, own_files, executable))
+    let mut job = Job::new(record, prepared.shapes, library, models, stamps, own_files, executable);
+    job.take_data(prepared.datasets, spec_folder);
+    Ok(job)
 }
 
 /// What a resumed record must find as it was.
@@ -162,6 +195,21 @@ fn imposed_session(experiment: &Experiment) -> BTreeMap<String, String> {
 fn stamps(models: &[Option<PathBuf>], headers: &[Option<ModelHeader>]) -> Vec<Option<Stamp>> {
     let each = models.iter().zip(headers);
     each.map(|(path, header)| Some(Stamp::of(model_files(path.as_ref()?, header.as_ref())))).collect()
+}
+
+/// A resumed record must go on with the same data.
+fn check_datasets(record: &Record, datasets: &[Option<ModelData>]) -> Result<(), PrepareError> {
+    for (data, known) in datasets.iter().zip(&record.manifest.datasets) {
+        if let (Some(data), Some(known)) = (data, known)
+            && hash_files(&dataset::files(&data.dataset))? != known.sha256
+        {
+            return Err(PrepareError::Changed {
+                record: record.folder.clone(),
+                what: format!("the dataset {}", known.path),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The first thing of a record's frame or subject that is not as it was.
@@ -198,6 +246,10 @@ fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
     for model in &mut experiment.models {
         model.path = model.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
         model.files.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
+    }
+    for dataset in experiment.datasets_mut() {
+        dataset.file = PathBuf::from(place.relative(&dataset.file));
+        dataset.labels_file = dataset.labels_file.as_deref().map(|path| PathBuf::from(place.relative(path)));
     }
     experiment
 }

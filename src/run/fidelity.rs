@@ -39,6 +39,11 @@ impl References {
         References(plan.cells.iter().map(|cell| reference(cell).filter(|_| is_run(cell))).collect())
     }
 
+    /// The cell that this one is compared with.
+    pub(super) fn of_cell(&self, cell: usize) -> Option<usize> {
+        self.0.get(cell).copied().flatten()
+    }
+
     /// Whether somebody looks at the outputs of a cell.
     fn concern(&self, cell: usize) -> bool {
         self.0[cell].is_some() || self.0.contains(&Some(cell))

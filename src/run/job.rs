@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::dataset::ModelData;
 use crate::backend::request::MockRequest;
 use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use crate::onnx::precision::ProviderClass;
@@ -33,6 +34,10 @@ pub struct Job {
     pub own_files: Vec<BTreeMap<String, PathBuf>>,
     /// The files of variants that are not run with the model's own, or why there is none; from the rehearsal on.
     pub variant_files: BTreeMap<VariantKey, Result<VariantModel, String>>,
+    /// The data of each model, by index on the models axis.
+    pub datasets: Vec<Option<ModelData>>,
+    /// The folder of the specification.
+    pub spec_folder: PathBuf,
     /// The perfrun executable.
     pub executable: PathBuf,
     /// Standard deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
@@ -136,11 +141,19 @@ impl Job {
             stamps,
             own_files,
             variant_files: BTreeMap::new(),
+            datasets: Vec::new(),
+            spec_folder: PathBuf::new(),
             executable,
             spread: None,
             deadline: None,
             index,
         }
+    }
+
+    /// Takes the data of each model, and the folder of the specification.
+    pub fn take_data(&mut self, datasets: Vec<Option<ModelData>>, spec_folder: PathBuf) {
+        self.datasets = datasets;
+        self.spec_folder = spec_folder;
     }
 
     /// Adds a run that has its outcome.
@@ -325,8 +338,12 @@ impl Job {
 
     /// Inputs are seeded by model and input alone, so that all variants and devices see the same data.
     fn tensors(&self, cell: &Cell) -> Vec<TensorRequest> {
+        self.fed_tensors(cell, self.source_tensors(cell, self.record.manifest.experiment.measure.inputs))
+    }
+
+    /// These inputs of a cell's model, with the element types of the file that the cell is run with.
+    pub(super) fn fed_tensors(&self, cell: &Cell, mut tensors: Vec<TensorRequest>) -> Vec<TensorRequest> {
         let own = self.variant_files.get(&self.variant_key(cell)).and_then(|file| file.as_ref().ok());
-        let mut tensors = self.source_tensors(cell, self.record.manifest.experiment.measure.inputs);
         for tensor in &mut tensors {
             let same = own.and_then(|file| file.inputs.iter().find(|input| input.name == tensor.name));
             tensor.element = same.map_or(&tensor.element, |input| &input.element).clone();

@@ -3,16 +3,19 @@
 //! Input: a [`Job`] (record, shapes, library). Output: the same record with its runs. Every finished run is in the
 //! journal before the next one starts. Printing is the listener's business.
 
+mod accuracy;
 pub mod blocks;
 pub mod budget;
 pub mod calibrate;
 pub mod codes;
 mod convert;
 pub mod create;
+pub mod dataset;
 pub mod duet;
 mod fidelity;
 pub mod finish;
 pub mod job;
+mod own_score;
 pub mod prepare;
 mod provenance;
 pub mod rehearsal;
@@ -76,6 +79,9 @@ pub fn execute(
     }
     fidelity::compare_outputs(job)?;
     events(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took: started.elapsed() });
+    if accuracy::measure(job, interrupts, events)? == Ended::Interrupted {
+        return Ok(Ended::Interrupted);
+    }
     let nothing_runs = job.record.manifest.plan.runnable().all(|(_, cell)| job.is_given_up(cell));
     if !nothing_runs && let Some(ended) = below_requirement(job, interrupts, events) {
         return Ok(ended);

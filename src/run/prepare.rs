@@ -5,6 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::dataset::{self, DatasetProblem, ModelData};
 use super::duet::{self, DuetError};
 use crate::host::cores::split_allowed_cores;
 use crate::onnx::{self, ModelHeader, OnnxError, ShapeProblem};
@@ -22,6 +23,16 @@ pub enum PrepareError {
     #[error("{}", open_dimensions(.0))]
     #[diagnostic(help("{}", open_remedies(.0)))]
     OpenDimensions(Vec<(String, ShapeProblem)>),
+    /// Data that do not fit.
+    #[error("model `{model}`, dataset {}: {problem}", .file.display())]
+    Dataset {
+        /// The model.
+        model: String,
+        /// The dataset's file.
+        file: PathBuf,
+        /// What is wrong.
+        problem: Box<DatasetProblem>,
+    },
     /// A model without all of its files.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -74,6 +85,8 @@ pub struct Prepared {
     pub headers: Vec<Option<ModelHeader>>,
     /// Why a device cannot be used here, by index on the devices axis.
     pub devices: Vec<Option<Skip>>,
+    /// The data of each model, by index.
+    pub datasets: Vec<Option<ModelData>>,
     /// The two sets of processors of a duet.
     pub core_sets: Option<[Vec<u32>; 2]>,
 }
@@ -115,7 +128,8 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         core_sets = duet_cores(experiment)?;
     }
     plan::place_controls(&mut plan, experiment.compare.aa);
-    Ok(Prepared { plan, shapes, headers, devices: facts.devices, core_sets })
+    let datasets = dataset::fit_all(experiment, &headers)?;
+    Ok(Prepared { plan, shapes, headers, devices: facts.devices, datasets, core_sets })
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.

@@ -49,6 +49,14 @@ pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProble
     }
 }
 
+/// The one file that `text` stands for.
+pub(super) fn find_one(folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+    match find(folder, text)?.as_slice() {
+        [file] => Ok(file.clone()),
+        files => Err(problem(format!("`{text}` stands for {} files", files.len()), "name one file".to_owned())),
+    }
+}
+
 fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
     // The part before the first component with a glob character is a plain folder; only what is below it is walked.
     let components: Vec<&str> = text.split('/').collect();

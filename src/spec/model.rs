@@ -2,6 +2,7 @@
 //!
 //! These types are stored in a record's manifest, so they are part of format 1.
 
+mod dataset;
 mod fidelity;
 mod judge;
 mod measure;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use dataset::{AccuracyMetric, Dataset};
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
@@ -78,6 +80,21 @@ pub struct Experiment {
     /// How far outputs may be from the reference's.
     #[serde(default, skip_serializing_if = "FidelitySettings::is_default")]
     pub fidelity: FidelitySettings,
+    /// Real data of every model that has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
+}
+
+impl Experiment {
+    /// The dataset of a model, by its index.
+    pub fn dataset_of(&self, model: u32) -> Option<&Dataset> {
+        self.models.get(model as usize).and_then(|model| model.dataset.as_ref()).or(self.dataset.as_ref())
+    }
+
+    /// Every dataset: the experiment's, then those of models.
+    pub fn datasets_mut(&mut self) -> impl Iterator<Item = &mut Dataset> {
+        self.dataset.iter_mut().chain(self.models.iter_mut().filter_map(|model| model.dataset.as_mut()))
+    }
 }
 
 /// One model of the models axis.
@@ -97,9 +114,17 @@ pub struct Model {
     /// Files that take the place of a conversion, by variant or precision, absolute in memory.
     #[serde(default)]
     pub files: BTreeMap<String, PathBuf>,
+    /// This model's own data, in place of the experiment's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
 }
 
 impl Model {
+    /// A model of which no more is said.
+    pub fn new(name: String, path: Option<PathBuf>) -> Self {
+        Model { name, path, source: None, sha256: None, inputs: None, files: BTreeMap::new(), dataset: None }
+    }
+
     /// The user's own file for a variant: by the variant's name, else by its precision.
     pub fn file_for(&self, variant: &Variant) -> Option<&PathBuf> {
         self.files.get(&variant.name).or_else(|| self.files.get(variant.precision.name()))

@@ -90,7 +90,8 @@ fn unit(metric: &Metric) -> &'static str {
         Unit::Bytes => "size",
         Unit::PerSecond => "number a second",
         Unit::Ratio => "ratio",
-        Unit::Count => "number",
+        Unit::Share => "share",
+        Unit::Count | Unit::Number => "number",
     }
 }
 
@@ -239,8 +240,10 @@ mod tests {
     fn the_example_is_valid() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("models/small")).unwrap();
-        for model in ["models/cnn.onnx", "models/small/mlp.onnx", "models/small/mlp-int8.onnx"] {
-            std::fs::write(folder.path().join(model), "abc").unwrap();
+        std::fs::create_dir_all(folder.path().join("data")).unwrap();
+        let files = ["models/cnn.onnx", "models/small/mlp.onnx", "models/small/mlp-int8.onnx"];
+        for file in files.into_iter().chain(["data/small.npy", "data/test.npz"]) {
+            std::fs::write(folder.path().join(file), "abc").unwrap();
         }
         let loaded = crate::spec::parse("full.yaml", &full_example(), folder.path(), &[]);
         let loaded = loaded.unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));

@@ -41,6 +41,7 @@ pub mod omnibus;
 mod order_statistic;
 pub mod outlier;
 pub mod paired;
+pub mod paired_proportions;
 pub mod paired_tests;
 pub mod pareto;
 pub mod permutation;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
+use crate::spec::model::Dataset;
 
 /// `local.json`; never committed, since it names folders of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,12 @@ pub struct LocalPaths {
     /// The user's own files for variants, by index on the models axis.
     #[serde(default)]
     pub own_files: Vec<BTreeMap<String, PathBuf>>,
+    /// The data of each model, with absolute paths.
+    #[serde(default)]
+    pub datasets: Vec<Option<Dataset>>,
+    /// The folder of the specification, where its own commands are started.
+    #[serde(default)]
+    pub spec_folder: PathBuf,
 }
 
 impl LocalPaths {

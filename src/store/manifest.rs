@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
+use crate::accuracy::Score;
 use crate::fidelity::Fidelity;
 use crate::host::Host;
 use crate::kernel::Load;
@@ -44,6 +45,12 @@ pub struct Manifest {
     /// The files of variants that are not run with the model's own; written when the rehearsal begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variant_files: Vec<VariantFile>,
+    /// The data of each model, in the order of the models axis; empty where no model has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datasets: Vec<Option<DatasetFile>>,
+    /// How right variants are on the data; written when the rehearsal ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accuracy: Vec<VariantAccuracy>,
     /// How like the reference's the outputs of cells are; written when the rehearsal ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fidelity: Vec<CellFidelity>,
@@ -129,6 +136,38 @@ pub struct InferenceCost {
     pub macs: Option<u64>,
     /// Bytes that the nodes read and write, before any fusion; `None`: unknown.
     pub bytes_moved: Option<u64>,
+}
+
+/// The data of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatasetFile {
+    /// Path relative to the root.
+    pub path: String,
+    /// SHA-256 of the file, and of that of the labels, as hex.
+    pub sha256: String,
+    /// Items that are used, the first ones.
+    pub items: u64,
+}
+
+/// How right a variant of a model is on its data, on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantAccuracy {
+    /// Index of the cell that was run; it speaks for all cells that differ from it in their input alone.
+    pub cell: u32,
+    /// Index of the cell whose variant it is compared with; `None` for the reference itself.
+    pub reference: Option<u32>,
+    /// Items that were run.
+    pub items: u64,
+    /// Items in each call.
+    pub batch: u64,
+    /// What was computed from outputs and labels.
+    pub scores: Vec<Score>,
+    /// What the specification's own command printed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_scores: BTreeMap<String, f64>,
+    /// Why there is nothing, or not everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// How like the reference's the outputs of a cell are.
@@ -245,6 +284,12 @@ impl Manifest {
         let is_it =
             |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model, cell.variant, provider);
         self.variant_files.iter().find(is_it)
+    }
+
+    /// How right a cell's variant is, if it was run with data.
+    pub fn accuracy_of(&self, cell: &Cell) -> Option<&VariantAccuracy> {
+        let is_like = |measured: &Cell| measured.differs_in_input_alone(cell);
+        self.accuracy.iter().find(|known| self.plan.cells.get(known.cell as usize).is_some_and(is_like))
     }
 
     /// What one inference of a cell's model costs, as stored.

@@ -9,6 +9,7 @@ pub mod local;
 pub mod manifest;
 pub mod place;
 pub mod samples;
+mod table_arrays;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,11 @@ use std::path::{Path, PathBuf};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::{
-    BudgetUsed, CellFidelity, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource, VariantFile,
-    VariantOrigin,
+    BudgetUsed, CellFidelity, DatasetFile, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource,
+    VariantAccuracy, VariantFile, VariantOrigin,
 };
 pub use place::Place;
+pub use table_arrays::{parquet_heads, read_parquet};
 
 /// Version of everything that a record or a committed report holds.
 pub const FORMAT: u32 = 1;

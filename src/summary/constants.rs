@@ -1,11 +1,13 @@
-//! Metrics that are the same in every run of a cell: what its model file is, and how like the reference's its outputs are.
+//! Metrics that are the same in every run of a cell: what its model file is, how like the reference's its outputs are, and
+//! how right they are.
 //!
-//! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric.
+//! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
+//! interval of an accuracy is over items, since runs do not tell it.
 
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::metric::{FIDELITY_COSINE, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 use crate::plan::Cell;
-use crate::stats::interval::mean_interval;
+use crate::stats::interval::{Estimate, mean_interval};
 use crate::store::Manifest;
 
 /// Adds them to the summary of a cell that has completed runs.
@@ -18,16 +20,20 @@ pub(super) fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let top1 = fidelity.and_then(|fidelity| fidelity.agreement).map(|agreement| agreement.top1());
     for (metric, value) in [(MODEL_SIZE, size), (FIDELITY_COSINE, cosine), (FIDELITY_TOP1, top1)] {
         if let Some(value) = value {
-            constant(summary, &metric, value);
+            constant(summary, &metric, value, None);
         }
+    }
+    summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
+    for score in summary.accuracy.clone() {
+        constant(summary, score.metric.metric(), score.estimate.value, Some(score.estimate));
     }
 }
 
-fn constant(summary: &mut CellSummary, metric: &Metric, value: f64) {
+fn constant(summary: &mut CellSummary, metric: &Metric, value: f64, known: Option<Estimate>) {
     let Some(latency) = summary.metrics.get(LATENCY.name) else { return };
     let per_run: Vec<(u32, f64)> = latency.per_run.iter().map(|(block, _)| (*block, value)).collect();
     let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-    if let Some(estimate) = mean_interval(&values, CONFIDENCE) {
+    if let Some(estimate) = known.or_else(|| mean_interval(&values, CONFIDENCE)) {
         summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
     }
 }

@@ -18,6 +18,7 @@ pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latenc
 pub use surroundings::{RecordCode, record_codes};
 pub use tails::{MOST_COMPARISONS, TailRatio};
 
+use crate::accuracy::Score;
 use crate::backend::Failure;
 use crate::fidelity::Fidelity;
 use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
@@ -86,6 +87,9 @@ pub struct CellSummary {
     /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
+    /// How right its variant is on its model's data; empty where nobody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accuracy: Vec<Score>,
     /// What is odd about the cell as a whole.
     #[serde(default)]
     pub findings: Findings,
@@ -227,6 +231,7 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun], arm: Arm
             .map(|placement| placement.nodes.clone())
             .unwrap_or_default(),
         fidelity: None,
+        accuracy: Vec::new(),
         findings: Findings::of(&completed, surroundings::exceeds_quota(manifest, cell)).with_rehearsal(runs),
     }
 }
@@ -337,6 +342,7 @@ impl CellSummary {
             dynamic_outputs: false,
             nodes: BTreeMap::new(),
             fidelity: None,
+            accuracy: Vec::new(),
             findings: Findings::default(),
         }
     }
@@ -381,6 +387,9 @@ impl CellSummary {
 
     /// Mean of the run-level values and its t interval.
     pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
+        if reference.metric.name != LATENCY.name || reference.statistic == Statistic::Median {
+            return self.metrics.get(reference.metric.name).map(|metric| metric.estimate);
+        }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
         mean_interval(&values, CONFIDENCE)
     }

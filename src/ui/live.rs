@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::accuracy;
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::compare::{Terms, judge};
@@ -55,6 +56,15 @@ impl<'a> Live<'a> {
             }
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
             Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
+            Event::Scoring { done, total } => {
+                self.bar(*total as u64, "accuracy").set_position(*done as u64);
+            }
+            Event::Scored { manifest, took } => {
+                self.finish();
+                for line in accuracy::lines(manifest, *took) {
+                    self.ui.labelled("accuracy", &line);
+                }
+            }
             Event::CheckingGrade { required, runs } => {
                 let letter = required.letter();
                 let text =

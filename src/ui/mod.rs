@@ -1,5 +1,6 @@
 //! The only place that prints. Data goes to standard output, progress and log to standard error.
 
+mod accuracy;
 pub mod calibration;
 pub mod doctor;
 pub mod explain;

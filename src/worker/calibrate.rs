@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::batches::{Batches, Data};
 use crate::array::Array;
-use crate::backend::{Backend, Failure, FailureKind};
+use crate::backend::{Backend, Failure, FailureKind, TensorRequest};
 use crate::onnx::precision::calibration::{CalibrationProblem, FirstPass, Method, Observed, Range};
 use crate::spec::model::Calibration;
 
@@ -11,8 +12,14 @@ use crate::spec::model::Calibration;
 /// H. Wu et al. (arXiv:2004.09602, section 3.2).
 const PERCENTILE: f64 = 99.99;
 
-/// Runs every input set and returns the range of each float32 output; twice where a method needs a histogram.
-pub(super) fn ranges(backend: &mut dyn Backend, calibration: Calibration) -> Result<BTreeMap<String, Range>, Failure> {
+/// Runs every input set, or the items of a dataset, and returns the range of each float32 output; twice where a method
+/// needs a histogram.
+pub(super) fn ranges(
+    backend: &mut dyn Backend,
+    tensors: &[TensorRequest],
+    calibration: Calibration,
+    data: Option<&Data>,
+) -> Result<BTreeMap<String, Range>, Failure> {
     let method = match calibration {
         Calibration::MinMax => Method::MinMax,
         Calibration::Percentile => Method::Percentile(PERCENTILE),
@@ -20,11 +27,13 @@ pub(super) fn ranges(backend: &mut dyn Backend, calibration: Calibration) -> Res
     };
     let failed = |problem: CalibrationProblem| Failure::new(FailureKind::Output, problem.to_string());
     let mut first = FirstPass::new(method).map_err(failed)?;
-    each_output(backend, &mut |output, values| first.observe(&output.name, values).map_err(failed))?;
+    each_output(backend, tensors, data, &mut |output, values| first.observe(&output.name, values).map_err(failed))?;
     match first.finish() {
         Observed::Ranges(ranges) => Ok(ranges),
         Observed::Again(mut second) => {
-            each_output(backend, &mut |output, values| second.observe(&output.name, values).map_err(failed))?;
+            each_output(backend, tensors, data, &mut |output, values| {
+                second.observe(&output.name, values).map_err(failed)
+            })?;
             Ok(second.ranges())
         }
     }
@@ -33,14 +42,26 @@ pub(super) fn ranges(backend: &mut dyn Backend, calibration: Calibration) -> Res
 /// Takes an output with its values.
 type Observe<'a> = &'a mut dyn FnMut(&Array, &[f32]) -> Result<(), Failure>;
 
-fn each_output(backend: &mut dyn Backend, observe: Observe<'_>) -> Result<(), Failure> {
-    for set in 0..backend.input_sets() {
-        backend.select(set);
-        for output in backend.outputs()? {
+fn each_output(
+    backend: &mut dyn Backend,
+    tensors: &[TensorRequest],
+    data: Option<&Data>,
+    observe: Observe<'_>,
+) -> Result<(), Failure> {
+    let mut look = |outputs: Vec<Array>| -> Result<(), Failure> {
+        for output in outputs {
             if let Some(values) = output.floats() {
                 observe(&output, &values)?;
             }
         }
+        Ok(())
+    };
+    if let Some(data) = data {
+        return Batches::open(data, tensors)?.run(backend, &mut |outputs, _| look(outputs));
+    }
+    for set in 0..backend.input_sets() {
+        backend.select(set);
+        look(backend.outputs()?)?;
     }
     Ok(())
 }

@@ -151,9 +151,13 @@ impl Worker {
                 self.cell()?.write_outputs(Path::new(&path))?;
                 Ok(Answer::done())
             }
-            Command::Calibrate { calibration } => {
-                let values = self.cell()?.ranges(calibration)?;
+            Command::Calibrate { calibration, data } => {
+                let values = self.cell()?.ranges(calibration, data.as_ref())?;
                 self.answer(&Answer::Ranges { values })?;
+                Ok(Answer::done())
+            }
+            Command::Evaluate { data, path } => {
+                self.cell()?.evaluate(&data, Path::new(&path))?;
                 Ok(Answer::done())
             }
             Command::Finish => Ok(Answer::done()),
@@ -178,8 +182,9 @@ fn hello(protocol: u32) -> Result<Answer, Refusal> {
         let text = format!("the parent speaks protocol {protocol}, this worker speaks {PROTOCOL}");
         return Err(Failure::new(FailureKind::Protocol, text).into());
     }
-    let capabilities =
-        ["prepare", "warm", "measure", "slice", "check", "outputs", "calibrate"].map(str::to_owned).to_vec();
+    let capabilities = ["prepare", "warm", "measure", "slice", "check", "outputs", "calibrate", "evaluate"]
+        .map(str::to_owned)
+        .to_vec();
     let worker = format!("perfrun {}", env!("CARGO_PKG_VERSION"));
     Ok(Answer::Hello { protocol, worker, capabilities })
 }

@@ -6,11 +6,13 @@ use std::io;
 use std::path::Path;
 
 use super::affinity::bind_to;
+use super::batches::Data;
 use super::calibrate;
+use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
 use crate::backend::mock::ScriptedClock;
-use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind};
+use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
 use crate::clock::{Clock, ClockQuality, HostClock};
 use crate::kernel::Kernel;
 use crate::measure::Samples;
@@ -52,6 +54,8 @@ impl Clock for AnyClock {
 /// A loaded cell.
 pub(super) struct Loaded {
     backend: Box<dyn Backend>,
+    /// What it is fed.
+    tensors: Vec<TensorRequest>,
     clock: AnyClock,
     /// What the clock cost before the model was loaded.
     quality: ClockQuality,
@@ -136,6 +140,7 @@ impl Loaded {
         let sample_ns = first - origin;
         let cell = Loaded {
             backend,
+            tensors: request.tensors.clone(),
             clock,
             quality,
             origin,
@@ -244,9 +249,18 @@ impl Loaded {
         Ok(Checked { output_hash: hash_outputs(&outputs), non_finite })
     }
 
-    /// The range of each float output over all input sets.
-    pub(super) fn ranges(&mut self, calibration: Calibration) -> Result<BTreeMap<String, Range>, Failure> {
-        calibrate::ranges(self.backend.as_mut(), calibration)
+    /// The range of each float output over all input sets, or over real data.
+    pub(super) fn ranges(
+        &mut self,
+        calibration: Calibration,
+        data: Option<&Data>,
+    ) -> Result<BTreeMap<String, Range>, Failure> {
+        calibrate::ranges(self.backend.as_mut(), &self.tensors, calibration, data)
+    }
+
+    /// Writes the outputs for the items of a dataset into a folder.
+    pub(super) fn evaluate(&mut self, data: &Data, folder: &Path) -> Result<(), Failure> {
+        evaluate(self.backend.as_mut(), &self.tensors, data, folder)
     }
 
     /// Writes the outputs for the input sets into a folder.

@@ -4,10 +4,12 @@
 //! Parent: [`run`] is one run from start to end, [`Conversation`] one of several at a time. Child: [`child::serve`].
 
 mod affinity;
+mod batches;
 mod calibrate;
 pub mod child;
 mod conversation;
 mod dialogue;
+mod evaluate;
 mod exit;
 pub mod interrupt;
 mod loaded;
@@ -19,6 +21,7 @@ mod process;
 pub mod protocol;
 mod result;
 
+pub use batches::{Data, Feed};
 pub use conversation::{Conversation, StoppedAtOnce};
 pub use dialogue::{Ended, Tick};
 pub use interrupt::Interrupts;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -102,9 +102,30 @@ struct Written {
 /// The file that says what the others are.
 const LIST: &str = "outputs.json";
 
+/// A folder that outputs are written to, set after set.
+pub(super) struct OutputFiles {
+    folder: PathBuf,
+    sets: usize,
+}
+
+impl OutputFiles {
+    pub(super) fn new(folder: &Path) -> Self {
+        OutputFiles { folder: folder.to_owned(), sets: 0 }
+    }
+
+    /// Writes the next set as `<set>-<index>.npy`.
+    pub(super) fn write(&mut self, outputs: &[Array]) -> Result<(), Failure> {
+        let failed =
+            |error: io::Error| Failure::new(FailureKind::Output, format!("{}: {error}", self.folder.display()));
+        write_set(&self.folder, self.sets, outputs).map_err(failed)?;
+        self.sets += 1;
+        Ok(())
+    }
+}
+
 /// Writes the outputs for each input set as `<set>-<index>.npy`, as many sets as 64 MiB hold, at least one.
 pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::new(FailureKind::Output, format!("{}: {error}", folder.display()));
+    let mut files = OutputFiles::new(folder);
     let mut written = 0;
     for set in 0..backend.input_sets() {
         backend.select(set);
@@ -115,7 +136,7 @@ pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<
         if set > 0 && written > MOST_WRITTEN_BYTES {
             break;
         }
-        write_set(folder, set, &outputs).map_err(failed)?;
+        files.write(&outputs)?;
     }
     Ok(())
 }

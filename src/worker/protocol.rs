@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::batches::Data;
 use crate::backend::{CellRequest, Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
@@ -66,10 +67,20 @@ pub enum Command {
         /// The folder, which exists.
         path: String,
     },
-    /// Run every input set and report the range of each float output.
+    /// Run every input set, or real data, and report the range of each float output.
     Calibrate {
         /// How observed values become a range.
         calibration: Calibration,
+        /// What to run in place of the input sets.
+        #[serde(default)]
+        data: Option<Data>,
+    },
+    /// Run every item of a dataset and write the outputs as `outputs` does, with many items in each file.
+    Evaluate {
+        /// The items.
+        data: Data,
+        /// The folder, which exists.
+        path: String,
     },
     /// Report usage and end.
     Finish,
@@ -126,7 +137,7 @@ pub enum Answer {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs`, `calibrate` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs`, `calibrate`, `evaluate` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]

@@ -8,6 +8,7 @@
 )]
 
 mod acceptance;
+mod accuracy;
 mod calibrate;
 mod check_it_yourself;
 mod choosing;

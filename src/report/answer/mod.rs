@@ -16,6 +16,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::accuracy::Score;
 use crate::compare::{Comparison, Judged, Withheld};
 use crate::metric;
 use crate::plan::Plan;
@@ -120,6 +121,14 @@ fn too_few(comparisons: &[Comparison]) -> Sentence {
 /// More rivals than these are counted.
 const MOST_NAMED: usize = 4;
 
+/// The name of what is fastest, with what that costs.
+fn named(entry: &Entry<'_>) -> String {
+    match entry.accuracy.is_some_and(Score::is_worse) {
+        true => format!("{} (less accurate)", entry.name),
+        false => entry.name.clone(),
+    }
+}
+
 /// What a subject comes down to.
 enum Lead {
     /// The entries that are best, by name.
@@ -157,8 +166,7 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
     let winners: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| subject.wins_everywhere(entry)).collect();
     if !winners.is_empty() {
         let beaten = |entry: &Entry<'_>| winners.iter().any(|other| other.clearly_beats(entry));
-        let unbeaten: Vec<&str> =
-            winners.iter().filter(|entry| !beaten(entry)).map(|entry| entry.name.as_str()).collect();
+        let unbeaten: Vec<String> = winners.iter().filter(|entry| !beaten(entry)).map(|entry| named(entry)).collect();
         // A candidate that is not judged yet may be faster still.
         let rivals = subject.entries.iter().filter(|entry| entry.is_open() && !beaten(entry));
         let rivals: Vec<&str> = rivals.map(|entry| entry.name.as_str()).take(MOST_NAMED).collect();

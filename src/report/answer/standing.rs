@@ -1,5 +1,6 @@
 //! Who is compared with whom, and how each stands: the evidence of a sentence before it has words.
 
+use crate::accuracy::Score;
 use crate::compare::{Comparison, Withheld};
 use crate::fidelity::Fidelity;
 use crate::plan::{Cell, Plan};
@@ -81,6 +82,8 @@ pub(super) struct Entry<'a> {
     pub missing: Vec<(String, Missing)>,
     /// Where its outputs are not the reference's, with the reason.
     pub differs: Vec<(String, &'a Fidelity)>,
+    /// How right it is on real data, and how that differs from the baseline's.
+    pub accuracy: Option<&'a Score>,
     /// The outputs that keep their limits and are farthest from the reference's, by their cosine.
     pub agrees: Option<&'a Fidelity>,
 }
@@ -137,12 +140,14 @@ impl<'a> Subject<'a> {
                 failure: None,
                 missing: Vec::new(),
                 differs: Vec::new(),
+                accuracy: None,
                 agrees: None,
             });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
         entry.missing.extend(missing.map(|missing| (place.clone(), missing)));
+        entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(|score| score.change.is_some()));
         match &summary.fidelity {
             Some(fidelity) if !fidelity.passes() => entry.differs.push((place.clone(), fidelity)),
             Some(fidelity) => {

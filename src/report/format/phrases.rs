@@ -49,6 +49,16 @@ pub fn magnitude(number: u64) -> String {
     format!("{} {prefix}", fixed(scaled, significant_decimals(scaled, 3).max(0)))
 }
 
+/// `98.1 %`, `0.32`: an accuracy over `n` items. Shares have the decimals that one item changes, two at most, as the field
+/// writes them; the interval, which is wider, stands beside them.
+pub fn score(metric: &Metric, value: f64, n: usize) -> String {
+    const MANY: usize = 2000;
+    match metric.unit {
+        Unit::Share => format!("{:.*} %", if n < MANY { 1 } else { 2 }, value * 100.0),
+        _ => amount(metric.unit, value),
+    }
+}
+
 /// `214 MiB`: three significant digits in the fitting unit.
 pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;

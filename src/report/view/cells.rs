@@ -168,7 +168,7 @@ fn number(metric: &Metric, estimate: &Estimate) -> NumberView {
         Unit::Nanoseconds => "ns",
         Unit::Bytes => "bytes",
         Unit::PerSecond => "1/s",
-        Unit::Ratio | Unit::Count => "",
+        Unit::Ratio | Unit::Share | Unit::Count | Unit::Number => "",
     };
     let interval = estimate.interval.filter(|_| estimate.n >= LEAST_RUNS);
     NumberView {

@@ -21,7 +21,8 @@ const RARE: u32 = 5;
 pub(super) fn headline(input: &Input<'_>) -> Headline {
     let plan = &input.manifest.plan;
     let estimates = input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY));
-    let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates) };
+    let has_also = !input.manifest.accuracy.is_empty() || !input.manifest.variant_files.is_empty();
+    let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates), has_also };
     let compared = plan.baseline.as_ref().map(|_| plan.entries());
     let pivot = compared.filter(|entries| entries.len() <= MOST_COLUMNS);
     let (names, columns, rows) = match pivot {
@@ -29,6 +30,12 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
         None => numbers.list(),
     };
     let mut caption = caption(input);
+    if has_also {
+        caption += match input.manifest.accuracy.is_empty() {
+            true => " Below each: size of the model file, and peak memory.",
+            false => " Below each: accuracy on the data, size of the model file, and peak memory.",
+        };
+    }
     if input.summary.cells.iter().any(|cell| warnings_beside(input, cell) > 0) {
         caption +=
             " Warnings count beside a number where a fifth of its runs or more carry them, and some cell does not.";
@@ -39,6 +46,8 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
 struct Numbers<'a> {
     input: &'a Input<'a>,
     column: Column,
+    /// Variants differ in more than their time.
+    has_also: bool,
 }
 
 type Parts = (Vec<String>, Vec<HeadlineColumn>, Vec<HeadlineRow>);
@@ -81,7 +90,7 @@ impl Numbers<'_> {
         let row = |index: usize| {
             let mut cell = self.cell(index, best.contains(&index));
             let versus = cell.versus.take().unwrap_or_else(|| "-".to_owned());
-            let against = HeadlineCell { text: versus, path: None, note: None, ..cell.clone() };
+            let against = HeadlineCell { text: versus, also: None, path: None, note: None, ..cell.clone() };
             let cells = [Some(cell), plan.baseline.as_ref().map(|_| against)];
             HeadlineRow {
                 names: names(plan, &plan.cells[index], &axes),
@@ -123,7 +132,7 @@ impl Numbers<'_> {
         let path = plan.cells[index].skip.is_none().then(|| plan.path(&plan.cells[index]));
         let Some(estimate) = summary.estimate(&metric::LATENCY) else {
             let text = why_absent(&plan.cells[index], summary);
-            return HeadlineCell { text, versus: None, is_best: false, tone: "absent", path, note: None };
+            return HeadlineCell { text, versus: None, also: None, is_best: false, tone: "absent", path, note: None };
         };
         let comparison = self.comparison(index);
         let note = note(self.input, summary);
@@ -131,12 +140,26 @@ impl Numbers<'_> {
         HeadlineCell {
             text: self.column.value_with_unit(estimate),
             versus,
+            also: self.has_also.then(|| beside(self.input, index)).flatten(),
             is_best,
             tone: if summary.outputs_differ() { "differs" } else { tone(comparison) },
             path,
             note,
         }
     }
+}
+
+/// Accuracy, size of the model file and peak memory of a cell, as far as they are known.
+fn beside(input: &Input<'_>, index: usize) -> Option<String> {
+    let summary = &input.summary.cells[index];
+    let size = |metric: &metric::Metric, what: &str| {
+        let bytes = summary.estimate(metric)?.value as u64;
+        Some(format!("{}{what}", format::bytes(bytes)))
+    };
+    let accuracy = super::accuracy::in_a_word(input, &input.manifest.plan.cells[index]);
+    let parts = [accuracy, size(&metric::MODEL_SIZE, " file"), size(&metric::PEAK_RSS, " peak")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// What a verdict looks like; without one a cell looks like any other.

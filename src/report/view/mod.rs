@@ -3,6 +3,7 @@
 //! Input: what a report is made from, and its plots. Output: plain serialisable values in the order of the report.
 //! Deliberately absent: markup, escaping, and arithmetic beyond choosing what to show.
 
+mod accuracy;
 mod cells;
 mod check;
 mod comparisons;
@@ -62,6 +63,8 @@ pub struct Report {
     pub effects: Option<Table>,
     /// The tails of the same pairs, p95 and p99; `None` where no pair has samples enough.
     pub tails: Option<Table>,
+    /// How right each variant is on its model's data; `None` where no model has any.
+    pub accuracy: Option<Table>,
     /// How like the reference's the outputs of each cell are; `None` where none were compared.
     pub outputs: Option<Table>,
     /// Tests over whole groups of at least three cells.
@@ -244,6 +247,8 @@ pub struct HeadlineCell {
     pub text: String,
     /// `2.67x [2.64, 2.70] faster`.
     pub versus: Option<String>,
+    /// What it costs and is worth beside time: `98.1 % top-1, 0.28 MiB, 52 MiB peak`.
+    pub also: Option<String>,
     /// Better than the baseline, and not clearly beaten in its row.
     pub is_best: bool,
     /// One of `better`, `worse`, `equivalent`, `inconclusive`, `unjudged`, `absent`.
@@ -382,6 +387,7 @@ impl Report {
             comparisons: comparisons::comparisons(input),
             effects: comparisons::effects(input),
             tails: tails::tails(input),
+            accuracy: accuracy::accuracy(input),
             outputs: outputs::outputs(input),
             families: comparisons::families(input),
             controls: comparisons::controls(input),

@@ -3,6 +3,7 @@
 use super::tables::filled;
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::fidelity::{Agreement, Fidelity};
+use crate::models::Recipe;
 use crate::onnx::precision::ConversionReport;
 use crate::report::Input;
 use crate::report::format::{bytes, count, list, percent};
@@ -67,10 +68,14 @@ fn verdict(known: &[Option<&Fidelity>]) -> super::tables::Filled {
 }
 
 fn notes(input: &Input<'_>) -> Vec<String> {
-    let sets = input.summary.cells.iter().filter_map(|cell| Some(cell.fidelity.as_ref()?.input_sets)).max();
+    let known = || input.summary.cells.iter().filter_map(|cell| cell.fidelity.as_ref());
+    let sets = known().filter(|fidelity| fidelity.items_of_data.is_none()).map(|fidelity| fidelity.input_sets).max();
+    let items = known().filter_map(|fidelity| fidelity.items_of_data).max();
+    let same = [items.map(|items| count(items, "item") + " of the data"), sets.map(|sets| count(sets, "input set"))];
+    let same: Vec<String> = same.into_iter().flatten().collect();
     vec![format!(
         "From the rehearsal: the outputs of each cell and of its reference for the same {}. An element is close if it differs by no more than `abs` + `rel` times the reference's; the limits are those of `fidelity`.",
-        count(sets.unwrap_or(0), "input set")
+        same.join(", or the same ")
     )]
 }
 
@@ -169,6 +174,9 @@ fn file_notes(manifest: &Manifest, file: &VariantFile) -> Vec<String> {
         format!("{} as {}", name(&manifest.plan.models, file.model), name(&manifest.plan.variants, file.variant));
     let notes = report_of(file).map(|report| report.notes.as_slice()).unwrap_or_default();
     let mut lines: Vec<String> = notes.iter().map(|note| format!("{what}: {note}.")).collect();
+    if let VariantOrigin::Converted { recipe: Recipe::Int8Static { data, .. }, .. } = &file.origin {
+        lines.push(format!("{what}: calibrated on {}.", without_home(data)));
+    }
     lines.extend(file.problem.as_ref().map(|problem| format!("{what}: {}.", without_home(problem))));
     lines
 }

@@ -34,7 +34,7 @@ fn fact(input: &Input<'_>, metric: &Metric, limit: f64) -> Option<Fact> {
 
 fn amount(metric: &Metric, value: f64) -> String {
     match metric.unit {
-        Unit::Ratio => format::percent(value),
+        Unit::Ratio | Unit::Share => format::percent(value),
         Unit::PerSecond if value < 1e3 => format!("{value:.1}/s"),
         Unit::PerSecond => format!("{value:.2e}/s"),
         _ => format!("{value:.0}"),

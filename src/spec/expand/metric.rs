@@ -89,11 +89,11 @@ enum Kind {
 
 fn kind(reference: MetricReference) -> Kind {
     match (reference.statistic, reference.metric.unit) {
-        (Statistic::CoefficientOfVariation, _) | (_, Unit::Ratio) => Kind::Ratio,
+        (Statistic::CoefficientOfVariation, _) | (_, Unit::Ratio | Unit::Share) => Kind::Ratio,
         (_, Unit::Nanoseconds) => Kind::Duration,
         (_, Unit::Bytes) => Kind::Size,
         (_, Unit::PerSecond) => Kind::Rate,
-        (_, Unit::Count) => Kind::Count,
+        (_, Unit::Count | Unit::Number) => Kind::Count,
     }
 }
 
@@ -103,6 +103,7 @@ pub(super) fn example(reference: MetricReference) -> &'static str {
         Kind::Duration => "20ms",
         Kind::Size => "64MiB",
         Kind::Rate | Kind::Count => "100",
+        Kind::Ratio if reference.metric.unit == Unit::Share => "95%",
         Kind::Ratio => "1.5",
     }
 }

@@ -8,6 +8,7 @@ mod axes;
 mod choose;
 mod compare;
 mod conversion;
+mod dataset;
 mod design;
 mod devices;
 mod fidelity;
@@ -98,6 +99,10 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
     let asked = asked.chain(pareto::places(&pareto));
     choose::raise_samples(&mut measure, asked, check);
+    let dataset = form.dataset.as_ref();
+    let dataset = dataset.and_then(|form| dataset::expand(form, &Place::top("dataset"), folder, check));
+    let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
+    dataset::check_metrics(asked.chain(pareto::places(&pareto)), dataset.as_ref(), &models, check);
     let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);
@@ -123,6 +128,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         pareto,
         tables,
         fidelity,
+        dataset,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::spec::nearest::suggestion;
 use crate::spec::selector::is_glob;
 use crate::spec::wording::bad_name;
 
-use super::{Axis, BackendKind, inputs};
+use super::{Axis, BackendKind, dataset, inputs};
 
 /// A model with the place that it comes from and the path as the user would write it.
 struct Found {
@@ -38,14 +38,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
         let before = check.problems.len();
         match entry {
             ModelEntry::Path(text) if backend != BackendKind::Onnxruntime && is_mock_name(folder, text) => {
-                let model = Model {
-                    name: text.clone(),
-                    path: None,
-                    source: None,
-                    sha256: None,
-                    inputs: None,
-                    files: BTreeMap::new(),
-                };
+                let model = Model::new(text.clone(), None);
                 found.push(Found { place, written: text.clone(), is_one_of_many: false, model });
             }
             ModelEntry::Path(text) if text.starts_with(ZOO) => found.extend(from_word(text, &place, check)),
@@ -75,7 +68,7 @@ fn from_word(text: &str, place: &Place, check: &mut Check<'_>) -> Option<Found> 
 /// A model that is no file of the user's.
 fn of_source(source: Source, name: &str, written: &str, place: &Place) -> Found {
     let (name, source) = (name.to_owned(), Some(source));
-    let model = Model { name, path: None, source, sha256: None, inputs: None, files: BTreeMap::new() };
+    let model = Model { source, ..Model::new(name, None) };
     Found { place: place.clone(), written: written.to_owned(), is_one_of_many: false, model }
 }
 
@@ -139,7 +132,7 @@ fn from_path(text: &str, place: &Place, path_place: &Place, folder: &Path, check
             continue;
         }
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let model = Model { name, path: Some(path), source: None, sha256: None, inputs: None, files: BTreeMap::new() };
+        let model = Model::new(name, Some(path));
         found.push(Found { place: place.clone(), written, is_one_of_many, model });
     }
     found
@@ -151,7 +144,7 @@ fn relative(folder: &Path, path: &Path) -> String {
     path.strip_prefix(&folder).unwrap_or(path).display().to_string()
 }
 
-fn report(problem: FileProblem, place: &Place, check: &mut Check<'_>) {
+pub(super) fn report(problem: FileProblem, place: &Place, check: &mut Check<'_>) {
     check.error(place, problem.message, problem.hint);
 }
 
@@ -166,14 +159,7 @@ fn from_form(
         _ if let Some(found) = from_source(form, place, check) => found.into_iter().collect(),
         (Some(path), _) => from_path(path, place, &place.key("path"), folder, check),
         (None, Some(name)) if backend != BackendKind::Onnxruntime => {
-            let model = Model {
-                name: name.0.clone(),
-                path: None,
-                source: None,
-                sha256: None,
-                inputs: None,
-                files: BTreeMap::new(),
-            };
+            let model = Model::new(name.0.clone(), None);
             vec![Found { place: place.clone(), written: name.0.clone(), is_one_of_many: false, model }]
         }
         (None, name) => {
@@ -194,12 +180,14 @@ fn from_form(
         check.error(&place.key(key), message, "write an entry for each file".to_owned());
         return Vec::new();
     }
+    let dataset = form.dataset.as_ref().and_then(|form| dataset::expand(form, &place.key("dataset"), folder, check));
     let points = form.inputs.as_ref().map(|own| inputs::expand(Some(own), &place.key("inputs"), check).values);
     for one in &mut found {
         if let Some(name) = &form.name {
             one.model.name = name.0.clone();
         }
         one.model.inputs.clone_from(&points);
+        one.model.dataset.clone_from(&dataset);
     }
     if let [one] = found.as_mut_slice() {
         one.model.files = own_files(form, place, folder, check);
@@ -217,13 +205,7 @@ fn own_files(form: &ModelForm, place: &Place, folder: &Path, check: &mut Check<'
     let mut own = BTreeMap::new();
     for (key, text) in &form.files.0 {
         let place = place.key(key);
-        let found = files::find(folder, text).and_then(|found| match found.as_slice() {
-            [file] => files::inspect(file, text).map(|()| file.clone()),
-            _ => Err(files::FileProblem {
-                message: format!("`{text}` stands for {} files", found.len()),
-                hint: Some("name one file".to_owned()),
-            }),
-        });
+        let found = files::find_one(folder, text).and_then(|file| files::inspect(&file, text).map(|()| file));
         match found {
             Ok(file) => drop(own.insert(key.clone(), file)),
             Err(problem) => report(problem, &place, check),

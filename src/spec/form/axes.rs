@@ -12,6 +12,7 @@ use crate::spec::model::{
 };
 
 use super::backend::MockVariantForm;
+use super::dataset::DatasetForm;
 use super::scalar::{DimensionSize, Name, Setting, Sha256Text, VARIABLE_PATTERN};
 use super::shorthand::{OneOrMany, Ordered, two_shapes};
 
@@ -21,7 +22,7 @@ pub(in crate::spec) enum ModelEntry {
     /// A path, a folder or a glob; with the mock backend also a name.
     Path(String),
     /// With its settings.
-    Form(ModelForm),
+    Form(Box<ModelForm>),
 }
 
 /// A model with its own name, check sum or inputs.
@@ -47,6 +48,8 @@ pub(in crate::spec) struct ModelForm {
     pub(in crate::spec) inputs: Option<Inputs>,
     /// Your own files for variants, in place of a conversion, by variant or precision: `{ int8: models/mine-int8.onnx }`.
     pub(in crate::spec) files: Ordered<String>,
+    /// This model's own data, in place of the experiment's.
+    pub(in crate::spec) dataset: Option<DatasetForm>,
 }
 
 /// The inputs axis.

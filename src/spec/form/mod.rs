@@ -6,6 +6,7 @@
 
 mod axes;
 mod backend;
+mod dataset;
 mod fidelity;
 mod judge;
 mod measure;
@@ -23,6 +24,7 @@ pub(super) use axes::{
     ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ThreadsEntry, VariantEntry, VariantForm,
 };
 pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
+pub(super) use dataset::DatasetForm;
 pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GoalForm, MarginForm, RequireForm, TableForm,
@@ -85,6 +87,8 @@ pub(super) struct ExperimentForm {
     /// How far outputs may be from the reference's, by precision or by variant. What keeps its limits not is marked, and is
     /// never called best.
     pub(super) fidelity: Ordered<FidelityForm>,
+    /// Real data of every model that has none of its own: with labels, accuracy stands beside speed.
+    pub(super) dataset: Option<DatasetForm>,
     /// Tables that the report shows beside its own.
     #[schemars(length(min = 1))]
     pub(super) tables: Vec<TableForm>,
@@ -113,6 +117,7 @@ impl Default for ExperimentForm {
             goals_strict: false,
             pareto: Vec::new(),
             fidelity: Ordered::default(),
+            dataset: None,
             tables: Vec::new(),
             backend: BackendForm::Onnxruntime,
         }

@@ -327,6 +327,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         sha256: None,
         inputs: None,
         files: std::collections::BTreeMap::new(),
+        dataset: None,
     };
     let variant = |name: &&str| Variant {
         name: (*name).to_owned(),
@@ -351,6 +352,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         require: Require::default(),
         choose: None,
         pareto: Vec::new(),
+        dataset: None,
         fidelity: perfrun::spec::model::FidelitySettings::default(),
         goals: Vec::new(),
         goals_strict: false,
@@ -394,6 +396,8 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         host: host(),
         models: plan.models.iter().map(model).collect(),
         variant_files: Vec::new(),
+        datasets: Vec::new(),
+        accuracy: Vec::new(),
         fidelity: Vec::new(),
         runtime: Some(RuntimeUsed {
             version: Some("1.31.1".to_owned()),

@@ -1,0 +1,207 @@
+//! How right every variant is on its model's data, with what changed against the reference.
+
+use super::tables::Filled;
+use super::{Table, TableCell, TableColumn, TableRow};
+use crate::accuracy::{Change, Score};
+use crate::metric::Unit;
+use crate::plan::{Cell, Plan};
+use crate::report::format::{self, count, p_value};
+use crate::report::privacy::without_home;
+use crate::report::{Input, has_several};
+use crate::spec::model::{AccuracyMetric, Axis};
+use crate::store::VariantAccuracy;
+
+/// One row for each variant of a model that was run over data; `None` where none was.
+pub(super) fn accuracy(input: &Input<'_>) -> Option<Table> {
+    let known = &input.manifest.accuracy;
+    known.first()?;
+    let plan = &input.manifest.plan;
+    let mut metrics: Vec<AccuracyMetric> =
+        known.iter().flat_map(|known| known.scores.iter().map(|score| score.metric)).collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    let mut columns: Vec<Filled> = metrics.iter().flat_map(|metric| of_metric(known, *metric)).collect();
+    columns.extend(own_scores(known));
+    columns.push(column("items", "items that were run", true, known, |known| {
+        TableCell::number(known.items.to_string(), known.items as f64)
+    }));
+    let mut titles = vec![TableColumn { title: "variant".to_owned(), meaning: None, is_numeric: false }];
+    let mut rows: Vec<TableRow> =
+        known.iter().map(|known| TableRow { anchor: None, cells: vec![TableCell::text(name(plan, known))] }).collect();
+    for filled in columns {
+        titles.push(filled.column);
+        rows.iter_mut().zip(filled.cells).for_each(|(row, cell)| row.cells.push(cell));
+    }
+    Some(Table { columns: titles, rows, notes: notes(input, &metrics) })
+}
+
+/// `digits-mlp/fp16`, with the device where cells that run differ in it.
+fn name(plan: &Plan, known: &VariantAccuracy) -> String {
+    let cell = &plan.cells[known.cell as usize];
+    let coordinates = plan.coordinates(cell);
+    let of_cell = |axis: &Axis| coordinates.on(*axis).to_owned();
+    let mut parts = vec![of_cell(&Axis::Models), of_cell(&Axis::Variants)];
+    let others = Axis::ALL.iter().filter(|axis| !matches!(axis, Axis::Models | Axis::Inputs | Axis::Variants));
+    parts.extend(others.filter(|axis| has_several(plan, **axis)).map(of_cell));
+    parts.join("/")
+}
+
+fn column(
+    title: &str,
+    meaning: &str,
+    is_numeric: bool,
+    known: &[VariantAccuracy],
+    cell: impl Fn(&VariantAccuracy) -> TableCell,
+) -> Filled {
+    let column = TableColumn { title: title.to_owned(), meaning: Some(meaning.to_owned()), is_numeric };
+    Filled { column, cells: known.iter().map(cell).collect() }
+}
+
+/// Value, interval and change of one metric.
+fn of_metric(known: &[VariantAccuracy], metric: AccuracyMetric) -> Vec<Filled> {
+    let of = |known: &VariantAccuracy| known.scores.iter().find(|score| score.metric == metric).cloned();
+    let described = metric.metric();
+    let value = column(described.title, described.meaning, true, known, |known| {
+        let Some(Score { estimate, .. }) = of(known) else { return TableCell::nothing() };
+        let shown = |value: f64| format::score(described, value, estimate.n);
+        let bound = |value: f64| shown(value).trim_end_matches(" %").to_owned();
+        let interval =
+            estimate.interval.map(|interval| format!(" [{}, {}]", bound(interval.low), bound(interval.high)));
+        TableCell::number(format!("{}{}", shown(estimate.value), interval.unwrap_or_default()), estimate.value)
+    });
+    let meaning = "difference on the same items, with its 95 % interval";
+    let change =
+        column("against the reference", meaning, true, known, |known| match of(known).and_then(|s| s.change) {
+            Some(change) => TableCell::number(change_words(&change, metric), change.difference),
+            None => TableCell::nothing(),
+        });
+    let p = column("p", "of no difference", true, known, |known| match of(known).and_then(|score| score.change) {
+        Some(change) => TableCell::number(p_value(change.p), change.p),
+        None => TableCell::nothing(),
+    });
+    let mut columns = vec![value, change];
+    if metric.among().is_some() {
+        columns.push(column("lost", "items that only the reference gets right", true, known, |k| {
+            items(of(k), |c| c.lost)
+        }));
+        columns.push(column("gained", "items that only this variant gets right", true, known, |k| {
+            items(of(k), |c| c.gained)
+        }));
+    }
+    columns.push(p);
+    columns
+}
+
+fn items(score: Option<Score>, count: impl Fn(&Change) -> Option<u64>) -> TableCell {
+    match score.and_then(|score| score.change).and_then(|change| count(&change)) {
+        Some(items) => TableCell::number(items.to_string(), items as f64),
+        None => TableCell::nothing(),
+    }
+}
+
+/// `-0.4 pp [-1.1, +0.4]`: percentage points of shares, the label's unit otherwise.
+pub(in crate::report) fn change_words(change: &Change, metric: AccuracyMetric) -> String {
+    let is_share = metric.metric().unit == Unit::Share;
+    let (factor, unit) = if is_share { (100.0, " pp") } else { (1.0, "") };
+    let widest = change.interval.map_or(change.difference.abs(), |interval| interval.half_width()) * factor;
+    let decimals = format::significant_decimals(widest, 2).clamp(0, 6) as usize;
+    let signed = |value: f64| {
+        let text = format!("{:+.decimals$}", value * factor);
+        if text.trim_start_matches(['+', '-']).chars().all(|letter| matches!(letter, '0' | '.')) {
+            text[1..].to_owned()
+        } else {
+            text
+        }
+    };
+    let interval = change
+        .interval
+        .map(|interval| format!(" [{}, {}]", signed(interval.low), signed(interval.high)))
+        .unwrap_or_default();
+    format!("{}{unit}{interval}", signed(change.difference))
+}
+
+/// A column for each number that the specification's own command printed.
+fn own_scores(known: &[VariantAccuracy]) -> Vec<Filled> {
+    let mut names: Vec<&String> = known.iter().flat_map(|known| known.own_scores.keys()).collect();
+    names.sort();
+    names.dedup();
+    let of = |name: &&String| {
+        column(name, "as the specification's own `score` command printed it", true, known, |known| {
+            match known.own_scores.get(*name) {
+                Some(value) => TableCell::number(format::amount(Unit::Count, *value), *value),
+                None => TableCell::nothing(),
+            }
+        })
+    };
+    names.iter().map(of).collect()
+}
+
+fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
+    let manifest = input.manifest;
+    let mut notes: Vec<String> = Vec::new();
+    let mut files: Vec<String> = manifest
+        .datasets
+        .iter()
+        .flatten()
+        .map(|data| {
+            let hash = data.sha256.get(..12).unwrap_or(&data.sha256);
+            format!("{} ({}, SHA-256 {hash})", without_home(&data.path), count(data.items, "item"))
+        })
+        .collect();
+    files.dedup();
+    notes.push(format!(
+        "Data: {}. Every item once, in a process of its own, outside every timed region.",
+        files.join("; ")
+    ));
+    if metrics.iter().any(|metric| metric.among().is_some()) {
+        notes.push(
+            "Intervals of shares are Wilson's over items. Changes are on the same items: p is McNemar's exact test, the interval that of Bonett and Price.".to_owned(),
+        );
+    }
+    if metrics.iter().any(|metric| metric.among().is_none()) {
+        notes.push(
+            "Intervals of errors are Student's over items; that of R2 takes the labels as given. p is the paired t test over items.".to_owned(),
+        );
+    }
+    let plan = &manifest.plan;
+    let problems = manifest.accuracy.iter().filter_map(|known| {
+        Some(format!("Not known, or not all, of {}: {}", name(plan, known), known.problem.as_ref()?))
+    });
+    notes.extend(problems);
+    notes
+}
+
+/// `98.1 % top-1`: the first score of a cell's variant, in a word.
+pub(super) fn in_a_word(input: &Input<'_>, cell: &Cell) -> Option<String> {
+    let score = input.manifest.accuracy_of(cell)?.scores.first()?;
+    let value = format::score(score.metric.metric(), score.estimate.value, score.estimate.n);
+    Some(format!("{value} {}", short_name(score.metric)))
+}
+
+/// What stands beside a number.
+pub(in crate::report) fn short_name(metric: AccuracyMetric) -> &'static str {
+    match metric {
+        AccuracyMetric::Top1 => "top-1",
+        AccuracyMetric::Top5 => "top-5",
+        AccuracyMetric::Mae => "MAE",
+        AccuracyMetric::Rmse => "RMSE",
+        AccuracyMetric::R2 => "R2",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::interval::Interval;
+
+    #[test]
+    fn changes_of_shares_are_percentage_points() {
+        let interval = Some(Interval { low: -0.0112, high: 0.0038 });
+        let change = Change { difference: -0.0037, interval, p: 0.5, lost: Some(3), gained: Some(1) };
+        assert_eq!(change_words(&change, AccuracyMetric::Top1), "-0.37 pp [-1.12, +0.38]");
+        let none = Change { difference: 0.0, interval: None, ..change };
+        assert_eq!(change_words(&none, AccuracyMetric::Top1), "0 pp");
+        let error = Change { difference: 0.25, interval: None, ..change };
+        assert_eq!(change_words(&error, AccuracyMetric::Rmse), "+0.25");
+    }
+}

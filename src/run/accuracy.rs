@@ -1,0 +1,264 @@
+//! The rehearsal's last part where there are data: every variant runs all items once, in a process of its own and
+//! outside every timed region; the outputs are compared with labels and with the reference's.
+//!
+//! One cell stands for all that differ from it in their input alone: items are the same whatever batch they come in. It
+//! is the first of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::dataset::ModelData;
+use super::fidelity::References;
+use super::{Ended, Job, own_score};
+use crate::accuracy::{AccuracyProblem, Marks, Score, change, score};
+use crate::array::Array;
+use crate::backend::CellRequest;
+use crate::event::Event;
+use crate::fidelity::compare;
+use crate::plan::Cell;
+use crate::quantity::Nanos;
+use crate::spec::model::AccuracyMetric;
+use crate::store::{Arm, CellFidelity, Outcome, StoreError, VariantAccuracy};
+use crate::worker::protocol::Command;
+use crate::worker::{Conversation, Interrupts, read_outputs};
+
+/// The folder of outputs in a record, and that of the items.
+const OUTPUTS: &str = "dataset-outputs";
+const ITEMS: &str = "dataset";
+
+/// Runs every variant over the data of its model, unless an earlier session has.
+///
+/// # Errors
+///
+/// When the record cannot be written. What goes wrong with a variant is told beside it.
+pub(super) fn measure(
+    job: &mut Job,
+    interrupts: &Interrupts,
+    events: &mut dyn FnMut(&Event<'_>),
+) -> Result<Ended, StoreError> {
+    let cells = if job.record.manifest.accuracy.is_empty() { measured_cells(job) } else { Vec::new() };
+    if cells.is_empty() {
+        return forget(job).map(|()| Ended::Complete);
+    }
+    let started = Instant::now();
+    let mut outcomes = Vec::with_capacity(cells.len());
+    for (done, index) in cells.iter().enumerate() {
+        events(&Event::Scoring { done, total: cells.len() });
+        let outcome = run(job, *index, interrupts, events);
+        if interrupts.count() > 0 {
+            events(&Event::Interrupted);
+            return Ok(Ended::Interrupted);
+        }
+        outcomes.push(outcome);
+    }
+    let known = judge(job, &cells, &outcomes, &mut || events(&Event::Tick));
+    job.record.manifest.accuracy = known;
+    for found in fidelity_on_data(job, &cells, &outcomes) {
+        let all = &mut job.record.manifest.fidelity;
+        all.retain(|known| known.cell != found.cell);
+        all.push(found);
+    }
+    job.record.manifest.fidelity.sort_by_key(|known| known.cell);
+    job.record.manifest.write(&job.record.folder)?;
+    events(&Event::Scored { manifest: &job.record.manifest, took: started.elapsed() });
+    forget(job).map(|()| Ended::Complete)
+}
+
+/// What was written for workers and by them can be made again.
+fn forget(job: &Job) -> Result<(), StoreError> {
+    for folder in [OUTPUTS, ITEMS].map(|name| job.record.folder.join(name)) {
+        if folder.is_dir() {
+            std::fs::remove_dir_all(&folder).map_err(|source| StoreError::Write { path: folder, source })?;
+        }
+    }
+    Ok(())
+}
+
+/// The first cell of each variant of a model with data on each device, if its rehearsal completed.
+fn measured_cells(job: &Job) -> Vec<usize> {
+    let plan = &job.record.manifest.plan;
+    let mut first: Vec<usize> = Vec::new();
+    for (index, cell) in plan.runnable() {
+        let runs = job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
+        let is_known = first.iter().any(|known| plan.cells[*known].differs_in_input_alone(cell));
+        if data_of(job, cell).is_some() && runs && !is_known {
+            first.push(index);
+        }
+    }
+    first
+}
+
+fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<&'a ModelData> {
+    job.datasets.get(cell.model as usize)?.as_ref()
+}
+
+/// The items of a model as files for workers.
+pub(super) fn items_folder(job: &Job, model: u32) -> PathBuf {
+    job.record.folder.join(ITEMS).join(model.to_string())
+}
+
+fn outputs_folder(job: &Job, index: usize) -> PathBuf {
+    job.record.folder.join(OUTPUTS).join(job.record.manifest.plan.cells[index].id.to_string())
+}
+
+/// Items in each call of a cell.
+fn batch(job: &Job, cell: &Cell, data: &ModelData) -> u64 {
+    data.batch(job.batch_size(cell).unwrap_or(1))
+}
+
+/// Has a worker write the outputs for all items; why there are none, in words.
+fn run(job: &Job, index: usize, interrupts: &Interrupts, events: &mut dyn FnMut(&Event<'_>)) -> Result<(), String> {
+    let cell = job.record.manifest.plan.cells[index];
+    let Some(data) = data_of(job, &cell) else { return Ok(()) };
+    if let Some(failure) = job.unusable_model(&cell) {
+        return Err(failure.message);
+    }
+    let folder = outputs_folder(job, index);
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let items = data.write(&items_folder(job, cell.model)).map_err(|problem| problem.to_string())?;
+    let batch = batch(job, &cell, data);
+    let request = CellRequest {
+        tensors: job.fed_tensors(&cell, data.tensors(batch)),
+        input_sets: 1,
+        // Known to be none that could be allocated beforehand, so that nothing is run to find out.
+        outputs: Some(BTreeMap::new()),
+        slowdown: 0.0,
+        evict_bytes: None,
+        cpus: None,
+        ..job.request(&cell, Arm::Pilot, 0)
+    };
+    let mut launch = job.launch(&cell, Arm::Pilot, 0);
+    launch.timeout = patience(job, &cell, items.items.div_ceil(batch));
+    launch.log = job.record.folder.join("logs").join(format!("{}-dataset.log", cell.id));
+    let mut conversation = Conversation::start(launch, interrupts, 1);
+    let tick = &mut || events(&Event::Tick);
+    let path = folder.to_string_lossy().into_owned();
+    let outcome = conversation
+        .prepare(request, tick)
+        .and_then(|()| conversation.ask(&Command::Evaluate { data: items, path }, tick));
+    match conversation.end(outcome, tick).map(|run| run.failure) {
+        Ok(None) => Ok(()),
+        Ok(Some(failure)) => Err(failure.message),
+        Err(_) => Err("it was interrupted".to_owned()),
+    }
+}
+
+/// Several times what so many calls took in the rehearsal, beside what any run may take.
+fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
+    const TIMES: u64 = 5;
+    let call = job.pilot(cell).and_then(|pilot| pilot.warmup.duration_ns.iter().max().copied()).unwrap_or(0);
+    let timeout = job.record.manifest.experiment.measure.timeout;
+    Nanos(timeout.0.saturating_add(call.saturating_mul(calls).saturating_mul(TIMES)))
+}
+
+/// What is known of each variant after its run.
+fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut dyn FnMut()) -> Vec<VariantAccuracy> {
+    let references = References::of(&job.record.manifest);
+    let marks: Vec<Result<MarksByMetric, String>> =
+        cells.iter().zip(outcomes).map(|(index, outcome)| outcome.clone().and_then(|()| marks(job, *index))).collect();
+    let one = |(position, index): (usize, &usize)| {
+        let cell = &job.record.manifest.plan.cells[*index];
+        let reference = references.of_unit(job, cells, *index);
+        let before = reference.and_then(|at| marks[at].as_ref().ok());
+        let data = data_of(job, cell);
+        let mut known = VariantAccuracy {
+            cell: *index as u32,
+            reference: reference.map(|at| cells[at] as u32),
+            items: data.map_or(0, |data| data.fitted.items),
+            batch: data.map_or(1, |data| batch(job, cell, data)),
+            scores: Vec::new(),
+            own_scores: BTreeMap::new(),
+            problem: None,
+        };
+        match &marks[position] {
+            Ok(marks) => known.scores = scores(marks, before),
+            Err(problem) => known.problem = Some(problem.clone()),
+        }
+        if outcomes[position].is_ok()
+            && let Some(data) = data.filter(|data| !data.dataset.score.is_empty())
+        {
+            match own_score::run(job, cell, data, &outputs_folder(job, *index), tick) {
+                Ok(own) => known.own_scores = own,
+                Err(problem) => known.problem = Some(problem),
+            }
+        }
+        known
+    };
+    cells.iter().enumerate().map(one).collect()
+}
+
+type MarksByMetric = Vec<(AccuracyMetric, Marks)>;
+
+/// The marks of a variant by metric; none where there are no labels.
+fn marks(job: &Job, index: usize) -> Result<MarksByMetric, String> {
+    let Some(data) = data_of(job, &job.record.manifest.plan.cells[index]) else { return Ok(Vec::new()) };
+    let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
+        return Ok(Vec::new());
+    };
+    let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
+    let output = whole(sets, data.dataset.output.as_deref())?;
+    let of = |metric: &AccuracyMetric| Ok((*metric, Marks::of(*metric, &output, &labels)?));
+    metrics.iter().map(of).collect::<Result<_, AccuracyProblem>>().map_err(|problem| problem.to_string())
+}
+
+/// All items of one output.
+fn whole(sets: Vec<Vec<Array>>, name: Option<&str>) -> Result<Array, String> {
+    let is_it = |output: &Array| name.is_none_or(|name| output.name == name);
+    let mut parts = sets.into_iter().filter_map(|set| set.into_iter().find(is_it));
+    let mut all = parts.next().ok_or("there is no such output")?;
+    for part in parts {
+        if part.shape.get(1..) != all.shape.get(1..) {
+            let (name, before, after) = (&all.name, &all.shape, &part.shape);
+            return Err(format!(
+                "output `{name}` has the shape {before:?} and then {after:?}; write a `score` command for such outputs"
+            ));
+        }
+        all.append(&part);
+    }
+    Ok(all)
+}
+
+fn scores(marks: &MarksByMetric, reference: Option<&MarksByMetric>) -> Vec<Score> {
+    let one = |(metric, own): &(AccuracyMetric, Marks)| {
+        let before = reference.and_then(|all| all.iter().find(|(known, _)| known == metric));
+        let change = before.and_then(|(_, before)| change(*metric, before, own));
+        Some(Score { metric: *metric, estimate: score(*metric, own)?, change })
+    };
+    marks.iter().filter_map(one).collect()
+}
+
+/// How like the reference's the outputs for the data are, for every cell that a measured one speaks for: real items say
+/// more than random ones.
+fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>]) -> Vec<CellFidelity> {
+    let manifest = &job.record.manifest;
+    let references = References::of(manifest);
+    let mut found = Vec::new();
+    for (position, index) in cells.iter().enumerate() {
+        let cell = &manifest.plan.cells[*index];
+        let Some(reference) = references.of_unit(job, cells, *index) else { continue };
+        if outcomes[position].is_err() || outcomes[reference].is_err() {
+            continue;
+        }
+        let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant as usize]);
+        let read = |index: usize| read_outputs(&outputs_folder(job, index)).ok();
+        let Some((expected, outputs)) = read(cells[reference]).zip(read(*index)) else { continue };
+        let mut fidelity = compare(&expected, &outputs, &limits);
+        fidelity.items_of_data = data_of(job, cell).map(|data| data.fitted.items);
+        let alike = manifest.plan.runnable().filter(|(_, other)| other.differs_in_input_alone(cell));
+        found.extend(alike.filter_map(|(other, _)| {
+            let reference = references.of_cell(other)? as u32;
+            Some(CellFidelity { cell: other as u32, reference, fidelity: fidelity.clone() })
+        }));
+    }
+    found
+}
+
+impl References {
+    /// Where in `cells`, of which each speaks for its like, the reference of one of them is.
+    fn of_unit(&self, job: &Job, cells: &[usize], index: usize) -> Option<usize> {
+        let plan = &job.record.manifest.plan;
+        let reference = &plan.cells[self.of_cell(index)?];
+        cells.iter().position(|known| plan.cells[*known].differs_in_input_alone(reference))
+    }
+}

@@ -1,0 +1,147 @@
+//! Which array of a dataset goes into which input of a model, and whether it fits.
+
+use super::DatasetProblem;
+use super::source::Source;
+use crate::array::{Array, Head};
+use crate::onnx::{Dimension, ElementType, TensorType};
+use crate::spec::model::Dataset;
+
+/// A dataset that fits a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitted {
+    /// Items that are used.
+    pub items: u64,
+    /// One for each input of the model.
+    pub inputs: Vec<FittedInput>,
+}
+
+/// The array for one input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FittedInput {
+    /// The input.
+    pub input: String,
+    /// The array.
+    pub array: String,
+    /// The element type of the input.
+    pub element: ElementType,
+    /// The shape of an item.
+    pub item: Vec<u64>,
+    /// Items that the model takes at once, if its file says so.
+    pub batch: Option<u64>,
+}
+
+/// Finds an array for each input. Without a signature, as with the mock backend, every array that is no label is one.
+pub(super) fn fit(
+    dataset: &Dataset,
+    source: &Source,
+    inputs: Option<&[TensorType]>,
+    outputs: Option<&[TensorType]>,
+) -> Result<Fitted, DatasetProblem> {
+    let labels = source.labels(dataset.labels.as_deref())?;
+    let is_data = |head: &&Head| dataset.labels.as_ref() != Some(&head.name);
+    let data: Vec<&Head> = source.heads.iter().filter(is_data).collect();
+    let fitted = match inputs {
+        None => data.iter().map(|head| as_it_is(head)).collect(),
+        Some(inputs) => {
+            check_names(dataset, inputs, outputs.unwrap_or_default())?;
+            let one = |input: &TensorType| {
+                let head = array_for(dataset, source, &data, inputs, input)?;
+                fit_one(head, input, source.is_flat())
+            };
+            inputs.iter().map(one).collect::<Result<Vec<_>, DatasetProblem>>()?
+        }
+    };
+    let used = fitted.iter().map(|input| source.head(&input.array)).collect::<Result<Vec<_>, _>>()?;
+    let items = items(&used, labels)?;
+    Ok(Fitted { items: dataset.items.map_or(items, |most| most.min(items)), inputs: fitted })
+}
+
+fn as_it_is(head: &Head) -> FittedInput {
+    let (name, item) = (head.name.clone(), head.shape.iter().skip(1).copied().collect());
+    FittedInput { input: name.clone(), array: name, element: head.element.clone(), item, batch: None }
+}
+
+/// What the specification names must be there.
+fn check_names(dataset: &Dataset, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), DatasetProblem> {
+    let names = |tensors: &[TensorType]| tensors.iter().map(|tensor| tensor.name.clone()).collect::<Vec<String>>();
+    if let Some(name) = dataset.inputs.keys().find(|name| !inputs.iter().any(|input| input.name == **name)) {
+        return Err(DatasetProblem::NoInput { name: name.clone(), known: names(inputs) });
+    }
+    match &dataset.output {
+        Some(name) if !outputs.iter().any(|output| output.name == *name) => {
+            Err(DatasetProblem::NoOutput { name: name.clone(), known: names(outputs) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn array_for<'a>(
+    dataset: &Dataset,
+    source: &'a Source,
+    data: &[&'a Head],
+    inputs: &[TensorType],
+    input: &TensorType,
+) -> Result<&'a Head, DatasetProblem> {
+    if let Some(array) = dataset.inputs.get(&input.name) {
+        return source.head(array);
+    }
+    match data.iter().find(|head| head.name == input.name) {
+        Some(head) => Ok(head),
+        None if inputs.len() == 1 && data.len() == 1 => Ok(data[0]),
+        None => Err(DatasetProblem::Nothing {
+            input: input.to_string(),
+            known: data.iter().map(|head| head.name.clone()).collect(),
+        }),
+    }
+}
+
+fn fit_one(head: &Head, input: &TensorType, is_flat: bool) -> Result<FittedInput, DatasetProblem> {
+    if !Array::may_be_cast(&head.element, &input.element) {
+        let (array, element) = (head.name.clone(), head.element.clone());
+        return Err(DatasetProblem::Element { array, element, input: input.to_string() });
+    }
+    let misfit =
+        || DatasetProblem::Shape { array: head.name.clone(), shape: head.shape.clone(), input: input.to_string() };
+    let stored: Vec<u64> = head.shape.iter().skip(1).copied().collect();
+    let (item, batch) = match &input.shape {
+        None => (stored, None),
+        Some(dimensions) => {
+            let (first, rest) = dimensions.split_first().ok_or_else(misfit)?;
+            let fits = |(dimension, length): (&Dimension, &u64)| !matches!(dimension, Dimension::Fixed(fixed) if fixed != length);
+            let is_same = rest.len() == stored.len() && rest.iter().zip(&stored).all(fits);
+            let item = if is_same { Some(stored) } else { reshaped(rest, &stored).filter(|_| is_flat) };
+            (item.ok_or_else(misfit)?, fixed(first))
+        }
+    };
+    let (input, array, element) = (input.name.clone(), head.name.clone(), input.element.clone());
+    Ok(FittedInput { input, array, element, item, batch })
+}
+
+fn fixed(dimension: &Dimension) -> Option<u64> {
+    match dimension {
+        Dimension::Fixed(length) => Some(*length),
+        Dimension::Named(_) | Dimension::Unknown => None,
+    }
+}
+
+/// The dimensions of an item that is stored as so many numbers in a row.
+fn reshaped(dimensions: &[Dimension], stored: &[u64]) -> Option<Vec<u64>> {
+    let item: Vec<u64> = dimensions.iter().map(fixed).collect::<Option<_>>()?;
+    (item.iter().product::<u64>() == stored.iter().product::<u64>()).then_some(item)
+}
+
+/// Every array, and the labels, must have the same number of items, and at least one.
+fn items(used: &[&Head], labels: Option<&Head>) -> Result<u64, DatasetProblem> {
+    let count = |head: &Head| head.shape.first().copied().unwrap_or(0);
+    let mut all = used.iter().copied().chain(labels);
+    let first = all.next().ok_or(DatasetProblem::Empty)?;
+    if let Some(other) = all.find(|head| count(head) != count(first)) {
+        return Err(DatasetProblem::Items {
+            array: first.name.clone(),
+            items: count(first),
+            other: other.name.clone(),
+            other_items: count(other),
+        });
+    }
+    if count(first) == 0 { Err(DatasetProblem::Empty) } else { Ok(count(first)) }
+}

@@ -1,0 +1,252 @@
+//! Datasets: opened, fitted to the models, and handed to workers as files.
+//!
+//! Input: what the specification says, and the signatures of the models. Output: a [`Fitted`] for each model that has
+//! data, and the `.npy` files that workers read. Deliberately absent: what is computed from outputs, which is
+//! `accuracy`'s.
+
+mod fit;
+mod source;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+pub use fit::{Fitted, FittedInput};
+
+use self::source::Source;
+use super::prepare::PrepareError;
+use crate::array::{Array, ArrayProblem, write_npy};
+use crate::backend::TensorRequest;
+use crate::digest;
+use crate::onnx::{ElementType, ModelHeader};
+use crate::spec::model::{AccuracyMetric, Dataset, Experiment, Values};
+use crate::store::{DatasetFile, Place, StoreError};
+use crate::worker::{Data, Feed};
+
+/// Why a dataset cannot be used with a model.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetProblem {
+    /// The file.
+    #[error(transparent)]
+    Array(#[from] ArrayProblem),
+    /// The Parquet file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What the specification names is not there.
+    #[error("there is no array `{name}` in the dataset; it has {}", words(.known))]
+    NoArray {
+        /// The name.
+        name: String,
+        /// What is there.
+        known: Vec<String>,
+    },
+    /// The model has no such input.
+    #[error("the model has no input `{name}`; it has {}", words(.known))]
+    NoInput {
+        /// The name.
+        name: String,
+        /// What is there.
+        known: Vec<String>,
+    },
+    /// The model has no such output.
+    #[error("the model has no output `{name}`; it has {}", words(.known))]
+    NoOutput {
+        /// The name.
+        name: String,
+        /// What is there.
+        known: Vec<String>,
+    },
+    /// No array belongs to an input.
+    #[error("nothing in the dataset is for the input `{input}`; it has {}", words(.known))]
+    Nothing {
+        /// The input.
+        input: String,
+        /// What is there.
+        known: Vec<String>,
+    },
+    /// Values that need a decision.
+    #[error("array `{array}` holds {element}, but the input is `{input}`; store it as the model wants it")]
+    Element {
+        /// The array.
+        array: String,
+        /// What it holds.
+        element: ElementType,
+        /// The input with its type.
+        input: String,
+    },
+    /// Items of another shape.
+    #[error("array `{array}` has the shape {shape:?}, items along the first dimension; the input is `{input}`")]
+    Shape {
+        /// The array.
+        array: String,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// The input with its shape.
+        input: String,
+    },
+    /// Arrays for different items.
+    #[error("array `{array}` has {items} items, but `{other}` has {other_items}")]
+    Items {
+        /// One array.
+        array: String,
+        /// Its items.
+        items: u64,
+        /// Another.
+        other: String,
+        /// Its items.
+        other_items: u64,
+    },
+    /// Nothing to run.
+    #[error("the dataset has no items")]
+    Empty,
+    /// Values that do not fit into the type.
+    #[error("array `{array}` holds values that are no {element}")]
+    Values {
+        /// The array.
+        array: String,
+        /// What the model takes.
+        element: ElementType,
+    },
+    /// The items cannot be written for the workers.
+    #[error("cannot write {}", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn words(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+/// A model's data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelData {
+    /// What the specification says, with absolute paths.
+    pub dataset: Dataset,
+    /// How it fits the model.
+    pub fitted: Fitted,
+}
+
+/// The data of every model, by index.
+///
+/// # Errors
+///
+/// A dataset that cannot be read, or that does not fit a model whose header could be read.
+pub(super) fn fit_all(
+    experiment: &Experiment,
+    headers: &[Option<ModelHeader>],
+) -> Result<Vec<Option<ModelData>>, PrepareError> {
+    let is_mock = experiment.backend != crate::spec::model::Backend::Onnxruntime;
+    let one = |(index, header): (usize, &Option<ModelHeader>)| {
+        let Some(dataset) = experiment.dataset_of(index as u32) else { return Ok(None) };
+        // What cannot be read fails when it is loaded, with the runtime's own words.
+        let signature = header.as_ref().map(|header| &header.signature);
+        if signature.is_none() && !is_mock {
+            return Ok(None);
+        }
+        let inputs = signature.map(|signature| signature.inputs.as_slice());
+        let outputs = signature.map(|signature| signature.outputs.as_slice());
+        let fitted = Source::open(dataset).and_then(|source| fit::fit(dataset, &source, inputs, outputs));
+        match fitted {
+            Ok(fitted) => Ok(Some(ModelData { dataset: dataset.clone(), fitted })),
+            Err(problem) => Err(PrepareError::Dataset {
+                model: experiment.models[index].name.clone(),
+                file: dataset.file.clone(),
+                problem: Box::new(problem),
+            }),
+        }
+    };
+    headers.iter().enumerate().map(one).collect()
+}
+
+/// What a record says about the data of a model.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub(super) fn describe(data: &ModelData, place: &Place) -> Result<DatasetFile, PrepareError> {
+    let unreadable = |(path, source)| PrepareError::Unreadable { path, source };
+    Ok(DatasetFile {
+        path: place.relative(&data.dataset.file),
+        sha256: digest::of_files(&source::files(&data.dataset)).map_err(unreadable)?,
+        items: data.fitted.items,
+    })
+}
+
+/// The files of a dataset.
+pub(super) fn files(dataset: &Dataset) -> Vec<PathBuf> {
+    source::files(dataset)
+}
+
+impl ModelData {
+    /// What is computed, and the labels, if there are any.
+    pub(super) fn labels(&self) -> Result<Option<(Vec<AccuracyMetric>, Array)>, DatasetProblem> {
+        let mut source = Source::open(&self.dataset)?;
+        let Some(labels) = source.read_labels(self.dataset.labels.as_deref(), self.fitted.items)? else {
+            return Ok(None);
+        };
+        let suggested = if labels.element.is_float() {
+            AccuracyMetric::OF_NUMBERS.to_vec()
+        } else {
+            AccuracyMetric::OF_CLASSES.to_vec()
+        };
+        Ok(Some((self.dataset.metrics.clone().unwrap_or(suggested), labels)))
+    }
+
+    /// Items that one call takes, where the model does not say: `wanted`, and never more than there are.
+    pub(super) fn batch(&self, wanted: u64) -> u64 {
+        let fixed = self.fitted.inputs.iter().find_map(|input| input.batch);
+        fixed.unwrap_or(wanted.min(self.fitted.items)).max(1)
+    }
+
+    /// The inputs of a worker that is fed batches of this many items.
+    pub(super) fn tensors(&self, batch: u64) -> Vec<TensorRequest> {
+        let tensor = |input: &FittedInput| TensorRequest {
+            name: input.input.clone(),
+            element: input.element.clone(),
+            shape: std::iter::once(batch).chain(input.item.iter().copied()).collect(),
+            values: Values::Zeros,
+            seeds: Vec::new(),
+        };
+        self.fitted.inputs.iter().map(tensor).collect()
+    }
+
+    /// Writes the items into a folder, once, as workers read them.
+    ///
+    /// # Errors
+    ///
+    /// A dataset that can no longer be read, values that do not fit, a folder that cannot be written.
+    pub(super) fn write(&self, folder: &Path) -> Result<Data, DatasetProblem> {
+        let path = |index: usize| folder.join(format!("{index}.npy"));
+        let feed = |(index, input): (usize, &FittedInput)| Feed { tensor: input.input.clone(), path: path(index) };
+        let data = Data { feeds: self.fitted.inputs.iter().enumerate().map(feed).collect(), items: self.fitted.items };
+        if data.feeds.iter().all(|feed| feed.path.is_file()) {
+            return Ok(data);
+        }
+        let mut source = Source::open(&self.dataset)?;
+        std::fs::create_dir_all(folder).map_err(|source| DatasetProblem::Write { path: folder.to_owned(), source })?;
+        for (input, feed) in self.fitted.inputs.iter().zip(&data.feeds) {
+            let mut array = source.read(&input.array, self.fitted.items)?;
+            array.shape.truncate(1);
+            array.shape.extend(&input.item);
+            let (name, element) = (array.name.clone(), input.element.clone());
+            let cast = array.cast(&element).ok_or(DatasetProblem::Values { array: name, element })?;
+            write_whole(&feed.path, &cast)
+                .map_err(|source| DatasetProblem::Write { path: feed.path.clone(), source })?;
+        }
+        Ok(data)
+    }
+}
+
+/// A file that is there is whole.
+fn write_whole(path: &Path, array: &Array) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    let mut file = BufWriter::new(File::create(&partial)?);
+    write_npy(array, &mut file)?;
+    file.flush()?;
+    std::fs::rename(partial, path)
+}

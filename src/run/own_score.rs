@@ -1,0 +1,165 @@
+//! The user's own scores: a command that reads saved outputs and prints numbers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::Job;
+use super::dataset::ModelData;
+use crate::array::{Array, write_npy};
+use crate::plan::Cell;
+use crate::printable::printable;
+use crate::worker::read_outputs;
+
+/// What the command finds as `outputs.json`.
+#[derive(Debug, Serialize)]
+struct Contents {
+    /// Items that were run.
+    items: u64,
+    outputs: Vec<Saved>,
+}
+
+#[derive(Debug, Serialize)]
+struct Saved {
+    /// The output's name in the model.
+    name: String,
+    /// Its element type.
+    element: String,
+    /// One file with all items, or one for each call where their shapes differ.
+    files: Vec<String>,
+}
+
+/// Starts the command with the folder of the outputs as its last argument and returns the numbers that it printed; why
+/// there are none, in words.
+pub(super) fn run(
+    job: &Job,
+    cell: &Cell,
+    data: &ModelData,
+    written: &Path,
+    tick: &mut dyn FnMut(),
+) -> Result<BTreeMap<String, f64>, String> {
+    let folder = written.join("score");
+    save(written, &folder, data.fitted.items).map_err(|problem| format!("the outputs for `score`: {problem}"))?;
+    let Some((program, arguments)) = data.dataset.score.split_first() else { return Ok(BTreeMap::new()) };
+    let coordinates = job.record.manifest.plan.coordinates(cell);
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .arg(&folder)
+        .current_dir(&job.spec_folder)
+        .env("PERFRUN_DATASET", &data.dataset.file)
+        .env("PERFRUN_MODEL", coordinates.model)
+        .env("PERFRUN_VARIANT", coordinates.variant)
+        .env("PERFRUN_DEVICE", coordinates.device)
+        .stdin(Stdio::null());
+    let timeout = job.record.manifest.experiment.measure.timeout.to_duration();
+    let printed = output_of(command, &folder, timeout, tick)
+        .map_err(|problem| format!("`score: [{}]`: {problem}", data.dataset.score.join(", ")))?;
+    read(&printed).map_err(|problem| format!("`score: [{}]` {problem}", data.dataset.score.join(", ")))
+}
+
+/// Writes one file for each output, with all items, or one for each call.
+fn save(written: &Path, folder: &Path, items: u64) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    let sets = read_outputs(written).map_err(|problem| problem.to_string())?;
+    let count = sets.first().map_or(0, Vec::len);
+    let mut outputs = Vec::new();
+    for index in 0..count {
+        let parts: Vec<&Array> = sets.iter().filter_map(|set| set.get(index)).collect();
+        let Some(first) = parts.first() else { continue };
+        let stem = format!("{index}-{}", file_name(&first.name));
+        let is_one = parts.iter().all(|part| part.shape.get(1..) == first.shape.get(1..));
+        let arrays: Vec<(String, Array)> = if is_one {
+            let mut all = (*first).clone();
+            parts[1..].iter().for_each(|part| all.append(part));
+            vec![(format!("{stem}.npy"), all)]
+        } else {
+            parts.iter().enumerate().map(|(call, part)| (format!("{stem}-{call}.npy"), (*part).clone())).collect()
+        };
+        for (name, array) in &arrays {
+            write(&folder.join(name), array).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let files = arrays.into_iter().map(|(name, _)| name).collect();
+        outputs.push(Saved { name: first.name.clone(), element: first.element.to_string(), files });
+    }
+    let text = serde_json::to_vec_pretty(&Contents { items, outputs }).map_err(|error| error.to_string())?;
+    std::fs::write(folder.join("outputs.json"), text).map_err(|error| error.to_string())
+}
+
+/// A name without what a file's name should not have.
+fn file_name(name: &str) -> String {
+    let keep = |letter: char| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
+    name.chars().map(keep).collect()
+}
+
+fn write(path: &Path, array: &Array) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    write_npy(array, &mut file)?;
+    file.flush()
+}
+
+/// What a command prints, if it ends well and in time. Its output goes through files: nobody has to read while it runs.
+fn output_of(mut command: Command, folder: &Path, timeout: Duration, tick: &mut dyn FnMut()) -> Result<String, String> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    let (printed, complained) = (folder.join("stdout.txt"), folder.join("stderr.txt"));
+    let create = |path: &PathBuf| File::create(path).map_err(|error| error.to_string());
+    command.stdout(create(&printed)?).stderr(create(&complained)?);
+    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            break status;
+        }
+        if started.elapsed() > timeout {
+            // It may have ended meanwhile.
+            let _ended = child.kill();
+            let _status = child.wait();
+            return Err(format!("it has not ended after {} s", timeout.as_secs()));
+        }
+        tick();
+        std::thread::sleep(PAUSE);
+    };
+    if !status.success() {
+        let complaint = std::fs::read_to_string(&complained).unwrap_or_default();
+        let last = complaint.trim().lines().last().unwrap_or_default();
+        return Err(printable(&format!("{status}: {last}")));
+    }
+    std::fs::read_to_string(&printed).map_err(|error| error.to_string())
+}
+
+/// The last line that is a map of numbers.
+fn read(printed: &str) -> Result<BTreeMap<String, f64>, String> {
+    let map = |text: &str| serde_json::from_str::<BTreeMap<String, f64>>(text.trim()).ok();
+    let found = map(printed).or_else(|| printed.lines().rev().find_map(map));
+    let found = found.ok_or_else(|| {
+        let start: String = printed.trim().chars().take(60).collect();
+        format!("printed no map of numbers such as {{\"map50\": 0.41}}, but `{}`", printable(&start))
+    })?;
+    if found.is_empty() { Err("printed an empty map".to_owned()) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_map_of_numbers_is_what_was_meant() {
+        let map = |name: &str, value| Ok(BTreeMap::from([(name.to_owned(), value)]));
+        assert_eq!(read("{\"map50\": 0.41}\n"), map("map50", 0.41));
+        assert_eq!(read("loading\n{\"bleu\": 27}\n"), map("bleu", 27.0));
+        assert_eq!(read("{\n  \"bleu\": 27\n}\n"), map("bleu", 27.0));
+        assert!(read("0.41").is_err_and(|problem| problem.contains("no map of numbers")));
+        assert!(read("{}").is_err());
+        assert!(read("{\"a\": \"b\"}").is_err());
+    }
+
+    #[test]
+    fn names_of_outputs_become_names_of_files() {
+        assert_eq!(file_name("model/Identity:0"), "model_Identity_0");
+    }
+}

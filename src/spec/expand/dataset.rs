@@ -1,0 +1,107 @@
+//! A dataset: where its files are, and whether its keys fit together.
+
+use std::path::{Path, PathBuf};
+
+use super::Axis;
+use super::models::report;
+use crate::metric::MetricReference;
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::files;
+use crate::spec::form::DatasetForm;
+use crate::spec::model::{AccuracyMetric, Dataset, Model};
+
+/// The formats that can be read.
+const ENDINGS: [&str; 3] = ["npz", "npy", "parquet"];
+
+/// Reads a dataset; `None` where a file of it cannot be had.
+pub(super) fn expand(form: &DatasetForm, place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<Dataset> {
+    if check.is_damaged(&place.key("file")) {
+        return None;
+    }
+    let file = file(&form.file, &ENDINGS, &place.key("file"), folder, check)?;
+    let is_single = has_ending(&file, "npy");
+    let labels = form.labels.as_ref();
+    let labels_file = match labels.filter(|labels| has_ending(Path::new(labels), "npy")) {
+        Some(labels) => Some(self::file(labels, &["npy"], &place.key("labels"), folder, check)?),
+        None => None,
+    };
+    let labels = labels.filter(|_| labels_file.is_none()).cloned();
+    if let (Some(name), true) = (&labels, is_single) {
+        let message = format!("`labels` is `{name}`, but a `.npy` file has one array");
+        check.error(&place.key("labels"), message, "name another `.npy` file".to_owned());
+    }
+    check_use(form, place, check);
+    Some(Dataset {
+        file,
+        labels,
+        labels_file,
+        inputs: form.inputs.0.iter().cloned().collect(),
+        output: form.output.clone(),
+        metrics: (!form.metrics.is_empty()).then(|| form.metrics.clone()),
+        items: form.items,
+        score: form.score.clone(),
+    })
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|known| known.eq_ignore_ascii_case(ending))
+}
+
+fn file(text: &str, endings: &[&str], place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<PathBuf> {
+    if !endings.iter().any(|ending| has_ending(Path::new(text), ending)) {
+        let known: Vec<String> = endings.iter().map(|ending| format!("`.{ending}`")).collect();
+        let message = format!("`{text}` is none of {}", known.join(", "));
+        check.error(place, message, "NumPy's `savez` writes a `.npz`".to_owned());
+        return None;
+    }
+    let found = files::find_one(folder, text).and_then(|file| files::inspect(&file, text).map(|()| file));
+    found.map_err(|problem| report(problem, place, check)).ok()
+}
+
+/// Refuses keys that would do nothing, and metrics that speak of different labels.
+fn check_use(form: &DatasetForm, place: &Place, check: &mut Check<'_>) {
+    let has_labels = form.labels.is_some();
+    let idle = [("metrics", !form.metrics.is_empty()), ("output", form.output.is_some())];
+    for (key, _) in idle.into_iter().filter(|(_, is_written)| *is_written && !has_labels) {
+        let message = format!("`{key}` does nothing without `labels`");
+        check.error(&place.key(key), message, "name the array that holds what is right".to_owned());
+    }
+    let of_classes = |metric: &AccuracyMetric| metric.among().is_some();
+    if form.metrics.iter().any(of_classes) && !form.metrics.iter().all(of_classes) {
+        let message = "classes and other values cannot both be the labels";
+        check.error(&place.key("metrics"), message, "take `top1` and `top5`, or `mae`, `rmse` and `r2`".to_owned());
+    }
+    let repeated = (1..form.metrics.len()).find(|index| form.metrics[..*index].contains(&form.metrics[*index]));
+    if let Some(index) = repeated {
+        let message = format!("`{}` stands twice", form.metrics[index].name());
+        check.error(&place.key("metrics").index(index), message, None);
+    }
+}
+
+/// Refuses metrics that no dataset can tell.
+pub(super) fn check_metrics(
+    asked: impl Iterator<Item = (Place, MetricReference)>,
+    of_all: Option<&Dataset>,
+    models: &Axis<Model>,
+    check: &mut Check<'_>,
+) {
+    if check.is_damaged(&Place::top("dataset")) || !models.is_complete {
+        return;
+    }
+    let datasets: Vec<&Dataset> =
+        of_all.into_iter().chain(models.values.iter().filter_map(|m| m.dataset.as_ref())).collect();
+    for (place, reference) in asked {
+        let of_data = AccuracyMetric::ALL.iter().find(|metric| metric.metric().name == reference.metric.name);
+        let Some(metric) = of_data else { continue };
+        let gives = |dataset: &&Dataset| {
+            let is_listed = dataset.metrics.as_ref().is_none_or(|listed| listed.contains(metric));
+            is_listed && (dataset.labels.is_some() || dataset.labels_file.is_some())
+        };
+        if !datasets.iter().any(gives) {
+            let message = format!("nothing tells `{reference}`: no `dataset` has labels and this metric");
+            let hint = format!("add `dataset: {{ file: data.npz, labels: labels, metrics: [{}] }}`", metric.name());
+            check.error(&place, message, hint);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The form of a dataset.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::model::AccuracyMetric;
+
+use super::shorthand::Ordered;
+
+/// Real data: what accuracy is measured with, what calibrates int8, and what outputs of variants are compared on. Never
+/// inside a timed region.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "dataset", extend("required" = ["file"]))]
+pub(in crate::spec) struct DatasetForm {
+    /// A `.npz`, `.npy` or `.parquet` file, relative to this one. Every array has one item along its first dimension; a
+    /// Parquet file has one in each row.
+    pub(in crate::spec) file: String,
+    /// What is right: an array of the file, a column, or a `.npy` file of its own. Whole numbers are classes, others are
+    /// values to be predicted. Default: none, and then the data only calibrate and compare.
+    pub(in crate::spec) labels: Option<String>,
+    /// Which array each input of the model takes: `{ input: array }`. Default: the array of the input's name; with one
+    /// input and one array beside the labels, that one.
+    pub(in crate::spec) inputs: Ordered<String>,
+    /// The output that is compared with the labels. Default: the first.
+    pub(in crate::spec) output: Option<String>,
+    /// What is computed. Default: `top1` for classes; `mae`, `rmse` and `r2` for other labels.
+    #[schemars(length(min = 1))]
+    pub(in crate::spec) metrics: Vec<AccuracyMetric>,
+    /// At most so many items, the first ones. Default: all.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) items: Option<u64>,
+    /// A command of your own that reads saved outputs and prints numbers as JSON, such as `{"map50": 0.41}`. It is started
+    /// in this file's folder and gets the folder of the outputs as its last argument.
+    #[schemars(length(min = 1))]
+    pub(in crate::spec) score: Vec<String>,
+}

@@ -1,0 +1,236 @@
+//! Datasets from YAML to the report: labels, intervals, what does not fit, and the user's own scores.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use perfrun::array::{Array, write_npy};
+use perfrun::onnx::ElementType;
+use perfrun::store::VariantAccuracy;
+
+use crate::onnxruntime::library;
+use crate::support::Workplace;
+
+fn floats(name: &str, shape: &[u64], values: impl Iterator<Item = f32>) -> Array {
+    let bytes = values.flat_map(f32::to_le_bytes).collect();
+    Array { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes }
+}
+
+fn classes(values: &[i64]) -> Array {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    Array { name: "labels".to_owned(), element: ElementType::Int64, shape: vec![values.len() as u64], bytes }
+}
+
+fn write_array(place: &Workplace, file: &str, array: &Array) {
+    write_npy(array, File::create(place.path(file)).unwrap()).unwrap();
+}
+
+fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
+    let mut archive = zip::ZipWriter::new(File::create(place.path(file)).unwrap());
+    for array in arrays {
+        archive.start_file(format!("{}.npy", array.name), zip::write::SimpleFileOptions::default()).unwrap();
+        let mut bytes = Vec::new();
+        write_npy(array, &mut bytes).unwrap();
+        archive.write_all(&bytes).unwrap();
+    }
+    archive.finish().unwrap();
+}
+
+/// Scores of three classes for 200 items, of which the mock model gives back what it is fed: the class of item i is i
+/// modulo 3, and every tenth label is another one.
+fn scores_and_labels() -> (Array, Array) {
+    let score = |index: u64| if index % 3 == (index / 3) % 3 { 1.0 } else { 0.2 };
+    let labels: Vec<i64> = (0..200).map(|item| if item % 10 == 9 { (item + 1) % 3 } else { item % 3 }).collect();
+    (floats("x", &[200, 3], (0..600).map(score)), classes(&labels))
+}
+
+const SCORED: &str = "\
+backend: mock
+models: [net]
+inputs: { batch: [3, 8] }
+variants:
+  - base
+  - { name: same, mock: { scale: 0.9, differ: 0.01% } }
+  - { name: wrong, mock: { scale: 0.7, differ: 200% } }
+dataset: { file: d.npz, labels: labels, metrics: [top1] }
+fidelity: { wrong: { cosine: -1, close: 0% } }
+";
+
+fn scored(more: &str) -> Workplace {
+    let place = Workplace::with_spec(&format!("{SCORED}{more}"));
+    let (scores, labels) = scores_and_labels();
+    write_npz(&place, "d.npz", &[scores, labels]);
+    place
+}
+
+fn known(place: &Workplace) -> Vec<VariantAccuracy> {
+    place.record("x").manifest.accuracy
+}
+
+#[test]
+fn labels_give_accuracy_beside_speed() {
+    let place = scored("");
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("net: base 90.0 %, same 90.0 %, wrong"), "{}", done.stderr);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("top-1 accuracy 90.0 % as before"), "{answer}");
+    assert!(answer.contains("net: wrong (less accurate)."), "{answer}");
+    let known = known(&place);
+    assert_eq!(known.len(), 3, "once for each variant, whatever its inputs");
+    let base = &known[0].scores[0];
+    assert_eq!((base.estimate.value, base.estimate.n, base.change), (0.9, 200, None));
+    let change = known[2].scores[0].change.unwrap();
+    assert!(change.lost > Some(20) && change.p < 1e-4, "{change:?}");
+    let report = place.read("reports/x/report.md");
+    for text in ["## Accuracy", "90.0 % top-1", "Data: d.npz (200 items", "McNemar", "90.0 % [85.1, 93.4]"] {
+        assert!(report.contains(text), "{text} is missing:\n{report}");
+    }
+    let record = place.record_folder("x");
+    assert!(!record.join("dataset").exists() && !record.join("dataset-outputs").exists(), "they can be made again");
+}
+
+/// 200 items in batches of 3 and of 8 leave a remainder of 2 and none.
+#[test]
+fn the_last_batch_counts_its_own_items_alone() {
+    let place = scored("matrix: { exclude: [{ batch: 8 }] }\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let of_three = known(&place);
+    assert_eq!((of_three[0].batch, of_three[0].items, of_three[0].scores[0].estimate.n), (3, 200, 200));
+    let place = scored("matrix: { exclude: [{ batch: 3 }] }\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let of_eight = known(&place);
+    assert_eq!(of_eight[0].batch, 8);
+    assert_eq!(of_eight[0].scores, of_three[0].scores);
+}
+
+#[test]
+fn a_quick_look_scores_the_first_items() {
+    let place = Workplace::with_spec(&SCORED.replace("batch: [3, 8]", "batch: 8"));
+    let labels: Vec<i64> = (0..1000).map(|item| item % 3).collect();
+    let x = floats("x", &[1000, 3], (0..3000).map(|index: u64| f32::from(u8::from(index % 3 == (index / 3) % 3))));
+    write_npz(&place, "d.npz", &[x, classes(&labels)]);
+    place.run(&["x.yaml", "--quick"]).expect_code(0);
+    assert_eq!(known(&place)[0].items, 256);
+}
+
+#[test]
+fn goals_and_trade_offs_take_accuracy() {
+    let goals = "goals:
+  - { name: right, metric: accuracy_top1, min: 80%, where: { variant: [base, same] } }
+  - { name: perfect, metric: accuracy_top1, min: 99%, where: { variant: base } }\n";
+    let place = scored(goals);
+    let done = place.run(&["x.yaml"]).expect_code(4);
+    assert!(done.stdout.contains("right met") && done.stdout.contains("perfect MISSED"), "{}", done.stdout);
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("latency") && report.contains("top-1 accuracy"), "{report}");
+    // Half of an interval on the wrong side of the bound is neither.
+    let place = scored("goals: [{ metric: accuracy_top1, min: 89%, where: { variant: base } }]\n");
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("undecided"), "{}", done.stdout);
+}
+
+#[test]
+fn values_have_errors() {
+    let place = Workplace::with_spec(
+        "backend: mock\nmodels: [net]\ninputs: { batch: 4 }\nvariants: [base, { name: off, mock: { differ: 10% } }]\n\
+         dataset: { file: x.npy, labels: y.npy }\nfidelity: { off: { close: 0%, cosine: 0 } }\n",
+    );
+    write_array(&place, "x.npy", &floats("x", &[50, 1], (0..50_u8).map(f32::from)));
+    write_array(&place, "y.npy", &floats("y", &[50, 1], (0..50_u8).map(|value| f32::from(value) + 2.0)));
+    place.run(&["x.yaml"]).expect_code(0);
+    let known = known(&place);
+    let values: Vec<f64> = known[0].scores.iter().map(|score| score.estimate.value).collect();
+    assert_eq!((known[0].scores.len(), values[0], values[1]), (3, 2.0, 2.0));
+    assert!((values[2] - (1.0 - 4.0 / 208.25)).abs() < 1e-12, "{values:?}");
+    assert!(known[1].scores[0].change.unwrap().p > 0.0);
+    assert!(place.read("reports/x/report.md").contains("mean absolute error"));
+}
+
+#[test]
+fn a_command_of_ones_own_scores_saved_outputs() {
+    let place = scored("");
+    let spec = place.read("x.yaml").replace("labels: labels, metrics: [top1]", "labels: labels, score: [sh, score.sh]");
+    place.write("x.yaml", &spec);
+    place.write("score.sh", "echo looking at $PERFRUN_VARIANT; test -s $1/0-output.npy && grep -q '\"items\": 200' $1/outputs.json && echo '{\"map50\": 0.41}'\n");
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("net/base: map50 0.41"), "{}", done.stderr);
+    assert_eq!(known(&place)[1].own_scores.get("map50"), Some(&0.41));
+    assert!(place.read("reports/x/report.md").contains("map50"));
+    place.write("score.sh", "echo no such class >&2; exit 3\n");
+    let place_again = scored("");
+    place_again.write("x.yaml", &spec);
+    place_again.write("score.sh", "echo no such class >&2; exit 3\n");
+    let done = place_again.run(&["x.yaml"]).expect_code(0);
+    assert!(
+        done.stderr.contains("not known: `score: [sh, score.sh]`: exit status: 3: no such class"),
+        "{}",
+        done.stderr
+    );
+}
+
+/// What is said of a dataset that cannot be used, with exit code 2.
+fn refusal(dataset: &str, arrays: &[Array]) -> String {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
+    let place =
+        Workplace::with_spec(&format!("models: ['{}']\ninputs: {{ batch: 4 }}\ndataset: {dataset}\n", model.display()));
+    write_npz(&place, "d.npz", arrays);
+    let done = place.run(&["plan", "x.yaml"]).expect_code(2);
+    done.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_measured() {
+    let images = || floats("image", &[2, 1, 8, 8], (0..128_u8).map(f32::from));
+    let says = |dataset: &str, arrays: &[Array], text: &str| {
+        let said = refusal(dataset, arrays);
+        assert!(said.contains(text), "{said}");
+        assert!(said.contains("model `digits-mlp`"), "{said}");
+    };
+    let plain = "{ file: d.npz, labels: labels }";
+    says(plain, &[images(), classes(&[1, 2, 3])], "array `image` has 2 items, but `labels` has 3");
+    says(plain, &[images()], "there is no array `labels` in the dataset; it has `image`");
+    let small = floats("image", &[2, 1, 4, 4], (0..32_u8).map(f32::from));
+    says(plain, &[small, classes(&[1, 2])], "has the shape [2, 1, 4, 4]");
+    let bytes = Array { element: ElementType::Uint8, bytes: vec![0; 128], ..images() };
+    says(plain, &[bytes, classes(&[1, 2])], "holds uint8, but the input is `image: float32");
+    let other = |name: &str| Array { name: name.to_owned(), ..images() };
+    says(plain, &[other("a"), other("b"), classes(&[1, 2])], "nothing in the dataset is for the input");
+    says("{ file: d.npz, labels: labels, output: y }", &[images(), classes(&[1, 2])], "no output `y`; it has `logits`");
+    says("{ file: d.npz, inputs: { x: image } }", &[images()], "no input `x`; it has `image`");
+    let none = Array { shape: vec![0, 1, 8, 8], bytes: Vec::new(), ..images() };
+    says("{ file: d.npz }", &[none], "the dataset has no items");
+}
+
+#[test]
+fn labels_that_are_no_class_are_told_and_the_rest_goes_on() {
+    let place = scored("");
+    let (scores, _) = scores_and_labels();
+    write_npz(&place, "d.npz", &[scores, classes(&[7; 200])]);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("label 7 of item 0 is none of the 3 classes"), "{}", done.stderr);
+    assert!(place.read("reports/x/report.md").contains("label 7 of item 0"));
+}
+
+#[test]
+fn real_models_are_scored_and_calibrated_with_real_items() {
+    if library().is_err() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    let folder = folder.display();
+    let place = Workplace::with_spec(&format!(
+        "models: ['{folder}/models/digits-cnn.onnx']\ninputs: {{ batch: 32 }}\nvariants: [fp32, fp16, int8]\n\
+         dataset: {{ file: '{folder}/data/digits-test.npz', labels: labels, metrics: [top1, top5] }}\nruns: 1\n\
+         compare: {{ aa: off }}\n\
+         measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 5 }} }}\n"
+    ));
+    place.run(&["x.yaml"]).expect_code(0);
+    let manifest = place.record("x").manifest;
+    let top1: Vec<f64> = manifest.accuracy.iter().map(|known| known.scores[0].estimate.value).collect();
+    // 536 of 540, as the model's own script says.
+    assert!((top1[0] - 536.0 / 540.0).abs() < 1e-12, "{top1:?}");
+    assert!(top1[1] > 0.98 && top1[2] > 0.97, "{top1:?}");
+    assert!(manifest.fidelity.iter().all(|known| known.fidelity.items_of_data == Some(540)));
+    let text = place.read("reports/x/report.md");
+    assert!(text.contains("the first 128 items of"), "calibrated with real items: {text}");
+}

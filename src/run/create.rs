@@ -102,6 +102,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         models: files,
         variant_files: Vec::new(),
         datasets,
+        peaks: Vec::new(),
         accuracy: Vec::new(),
         fidelity: Vec::new(),
         runtime,

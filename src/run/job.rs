@@ -329,7 +329,7 @@ impl Job {
             library: self.library.clone().unwrap_or_default(),
             model: self.model_file(cell).unwrap_or(Path::new("")).to_owned(),
             provider: self.record.manifest.experiment.devices[cell.device as usize].provider.clone(),
-            intra_threads: variant.threads.intra.unwrap_or(self.record.manifest.default_threads),
+            intra_threads: self.record.manifest.threads_of(cell),
             inter_threads: variant.threads.inter.unwrap_or(1),
             graph_optimization: variant.graph_optimization.unwrap_or(GraphOptimization::All),
             session: self.record.manifest.session_of(variant),

@@ -16,6 +16,7 @@ mod fidelity;
 pub mod finish;
 pub mod job;
 mod own_score;
+mod peak;
 pub mod prepare;
 mod provenance;
 pub mod rehearsal;
@@ -79,6 +80,7 @@ pub fn execute(
     }
     fidelity::compare_outputs(job)?;
     events(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took: started.elapsed() });
+    peak::measure(job, interrupts, events)?;
     if accuracy::measure(job, interrupts, events)? == Ended::Interrupted {
         return Ok(Ended::Interrupted);
     }

@@ -48,6 +48,9 @@ pub struct Manifest {
     /// The data of each model, in the order of the models axis; empty where no model has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Option<DatasetFile>>,
+    /// What the machine can do at most, by threads; absent where the costs of models are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peaks: Vec<Peak>,
     /// How right variants are on the data; written when the rehearsal ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accuracy: Vec<VariantAccuracy>,
@@ -136,6 +139,15 @@ pub struct InferenceCost {
     pub macs: Option<u64>,
     /// Bytes that the nodes read and write, before any fusion; `None`: unknown.
     pub bytes_moved: Option<u64>,
+}
+
+/// What the machine was seen to do at most: a product of two float32 matrices of 1024 rows and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Threads inside an operator.
+    pub threads: u32,
+    /// Floating-point operations per second, two for each multiply-accumulate, of the fastest product.
+    pub operations_per_s: f64,
 }
 
 /// The data of a model.
@@ -295,6 +307,18 @@ impl Manifest {
     /// What one inference of a cell's model costs, as stored.
     pub fn cost(&self, cell: &Cell) -> Option<InferenceCost> {
         *self.models.get(cell.model as usize)?.as_ref()?.costs.get(cell.input as usize)?
+    }
+
+    /// Threads inside an operator of a cell.
+    pub fn threads_of(&self, cell: &Cell) -> u32 {
+        let variant = self.experiment.variants.get(cell.variant as usize);
+        variant.and_then(|variant| variant.threads.intra).unwrap_or(self.default_threads)
+    }
+
+    /// What the machine can do with the threads of a cell, in operations per second.
+    pub fn peak_of(&self, cell: &Cell) -> Option<f64> {
+        let threads = self.threads_of(cell);
+        self.peaks.iter().find(|peak| peak.threads == threads).map(|peak| peak.operations_per_s)
     }
 
     /// The session entries of a variant: its own, and what the design asks for beside them.

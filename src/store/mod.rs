@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::{
-    BudgetUsed, CellFidelity, DatasetFile, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource,
+    BudgetUsed, CellFidelity, DatasetFile, InferenceCost, Manifest, ModelFile, Peak, RuntimeUsed, Session, SpecSource,
     VariantAccuracy, VariantFile, VariantOrigin,
 };
 pub use place::Place;

@@ -29,8 +29,7 @@ pub fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
 
 /// Whether the cell has more threads than the quota of the control group grants processors (MEASUREMENT 8.1).
 pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
-    let variant = manifest.experiment.variants.get(cell.variant as usize);
-    let threads = variant.and_then(|variant| variant.threads.intra).unwrap_or(manifest.default_threads);
+    let threads = manifest.threads_of(cell);
     let is_real = manifest.experiment.backend == Backend::Onnxruntime;
     is_real && manifest.host.cpu_quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
 }

@@ -7,7 +7,7 @@ use crate::report::format::{self, count};
 use crate::report::privacy::without_home;
 use crate::report::{Input, Trust};
 use crate::spec::model::{Backend, Cache, Design};
-use crate::store::{Manifest, ModelFile};
+use crate::store::{Manifest, ModelFile, Peak};
 
 /// Digits of a hash that a reader compares; the whole one is in `results.json`.
 const SHORT_HASH: usize = 12;
@@ -123,7 +123,7 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
         value.map_or_else(unknown, |value| if value { yes } else { no }.to_owned())
     };
     let number = |value: Option<u32>| value.map_or_else(unknown, |value| value.to_string());
-    vec![
+    let mut facts = vec![
         Fact::new("processor", text(&host.cpu)),
         Fact::new("microcode", text(&host.microcode)),
         Fact::new("logical processors", number(host.logical_cpus)),
@@ -152,7 +152,17 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
             manifest.load.map_or_else(unknown, |load| format!("{:.2}", load.one_minute)),
         ),
         Fact::new("machine id (hash)", host.machine.clone()),
-    ]
+    ];
+    facts.extend(manifest.peaks.iter().map(peak));
+    facts
+}
+
+/// `peak, 2 threads: 92.1 GFLOP/s`.
+fn peak(peak: &Peak) -> Fact {
+    let rate = peak.operations_per_s / 1e9;
+    let rate = format::fixed(rate, format::significant_decimals(rate, 3).max(0));
+    let name = format!("peak, {}", count(u64::from(peak.threads), "thread"));
+    Fact::new(&name, format!("{rate} GFLOP/s in a product of two float32 matrices of 1024 rows and columns"))
 }
 
 fn runtime(input: &Input<'_>) -> Vec<Fact> {

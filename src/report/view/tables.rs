@@ -33,6 +33,7 @@ pub(super) fn details(input: &Input<'_>) -> Table {
         columns.extend(of_metric(cells, &metric));
     }
     columns.extend(achieved(input));
+    columns.extend(share_of_peak(input));
     columns.push(number("samples", "counted samples of all runs", cells, |cell| Some(cell.latency.as_ref()?.samples)));
     columns.push(number("iterations per sample", "a sample is the mean of so many iterations", cells, |cell| {
         cell.latency.as_ref().map(|_| u64::from(cell.iterations))
@@ -43,15 +44,16 @@ pub(super) fn details(input: &Input<'_>) -> Table {
 }
 
 /// Billions of floating-point operations that a cell gets done in a second, two for each multiply-accumulate of the model
-/// as stored; `None` where no cell has both numbers.
+/// as stored.
+fn rate(input: &Input<'_>, cell: &Cell, summary: &CellSummary) -> Option<f64> {
+    let macs = input.manifest.cost(cell)?.macs.filter(|macs| *macs > 0)?;
+    Some(2.0 * macs as f64 / summary.estimate(&metric::LATENCY)?.value)
+}
+
+/// `None` where no cell has latency and costs.
 fn achieved(input: &Input<'_>) -> Option<Filled> {
-    let plan = &input.manifest.plan;
-    let rate = |(cell, summary): (&Cell, &CellSummary)| {
-        let macs = input.manifest.cost(cell)?.macs.filter(|macs| *macs > 0)?;
-        let latency = summary.estimate(&metric::LATENCY)?.value;
-        Some(2.0 * macs as f64 / latency)
-    };
-    let rates: Vec<Option<f64>> = plan.cells.iter().zip(&input.summary.cells).map(rate).collect();
+    let cells = input.manifest.plan.cells.iter().zip(&input.summary.cells);
+    let rates: Vec<Option<f64>> = cells.map(|(cell, summary)| rate(input, cell, summary)).collect();
     rates.iter().flatten().next()?;
     let cell = |rate: &Option<f64>| match rate {
         Some(rate) => TableCell::number(format::fixed(*rate, format::significant_decimals(*rate, 3).max(0)), *rate),
@@ -59,6 +61,21 @@ fn achieved(input: &Input<'_>) -> Option<Filled> {
     };
     let meaning = "operations of the model as stored, two for each multiply-accumulate, over the latency";
     Some(filled("GFLOP/s", meaning, rates.iter().map(cell).collect()))
+}
+
+/// The same as a share of what the machine was seen to do at most; `None` where that is not known.
+fn share_of_peak(input: &Input<'_>) -> Option<Filled> {
+    let share = |(cell, summary): (&Cell, &CellSummary)| {
+        Some(rate(input, cell, summary)? * 1e9 / input.manifest.peak_of(cell)?)
+    };
+    let shares: Vec<Option<f64>> = input.manifest.plan.cells.iter().zip(&input.summary.cells).map(share).collect();
+    shares.iter().flatten().next()?;
+    let cell = |share: &Option<f64>| match share {
+        Some(share) => TableCell::number(format::percent(*share), *share),
+        None => TableCell::nothing(),
+    };
+    let meaning = "of the fastest product of two float32 matrices of 1024 rows and columns, seen here with as many threads; int8 may pass it";
+    Some(filled("of peak", meaning, shares.iter().map(cell).collect()))
 }
 
 /// What happens before the steady state.

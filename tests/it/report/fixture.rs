@@ -397,6 +397,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         models: plan.models.iter().map(model).collect(),
         variant_files: Vec::new(),
         datasets: Vec::new(),
+        peaks: Vec::new(),
         accuracy: Vec::new(),
         fidelity: Vec::new(),
         runtime: Some(RuntimeUsed {

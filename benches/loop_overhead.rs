@@ -22,7 +22,7 @@ use perfrun::measure::batching::iterations_per_sample;
 use perfrun::measure::sampler::Sampler;
 use perfrun::onnx::ElementType;
 use perfrun::runtime;
-use perfrun::spec::model::{GraphOptimization, Values};
+use perfrun::spec::model::{Execution, GraphOptimization, Values};
 use perfrun::stats::quantile::median;
 
 const ROUNDS: usize = 30;
@@ -35,8 +35,10 @@ fn main() {
         library,
         model: model.clone(),
         provider: "cpu".to_owned(),
+        provider_options: Default::default(),
         intra_threads: 1,
         inter_threads: 1,
+        execution: Execution::Sequential,
         graph_optimization: GraphOptimization::All,
         session: Default::default(),
     };

@@ -251,16 +251,22 @@ pub struct RuntimeArgs {
 /// What `runtime` can do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RuntimeAction {
-    /// Libraries in the cache.
+    /// Libraries that are here, and the versions that can be fetched.
     List,
     /// Fetch the official wheel through pip, check it, and keep its library.
     Install {
-        /// Which version.
+        /// Which version; without it, the one that perfrun is made for.
         #[arg(value_name = "VERSION")]
         version: Option<String>,
+        /// The package that it comes in.
+        #[arg(long, value_name = "NAME", default_value = "onnxruntime", value_parser = ["onnxruntime", "onnxruntime-gpu"])]
+        package: String,
     },
     /// Print the library that a run would use.
     Path {
+        /// A version, in place of the one that a run without `runtimes` would use.
+        #[arg(value_name = "VERSION", conflicts_with = "runtime")]
+        version: Option<String>,
         /// The library, as in `run`.
         #[arg(long, value_name = "PATH")]
         runtime: Option<PathBuf>,

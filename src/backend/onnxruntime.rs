@@ -22,7 +22,7 @@ use super::inputs::{fill, sets_within_limit, tensor_bytes};
 use super::{Backend, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, TensorRequest};
 use crate::array::Array;
 use crate::onnx::ElementType;
-use crate::spec::model::GraphOptimization;
+use crate::spec::model::{Execution, GraphOptimization};
 
 /// One session with its bound inputs and outputs.
 pub struct OnnxRuntime {
@@ -125,7 +125,7 @@ impl Backend for OnnxRuntime {
             GraphOptimization::All => GraphOptimizationLevel::All,
         };
         let provider = match self.settings.provider.as_str() {
-            "cpu" => ep::CPU::default().build().error_on_failure(),
+            "cpu" => cpu(&self.settings.provider_options)?.build().error_on_failure(),
             other => {
                 let text = format!("provider `{other}` is not available in this version");
                 return Err(Failure::new(FailureKind::Provider, text));
@@ -139,7 +139,7 @@ impl Backend for OnnxRuntime {
             .map_err(|error| provider_failure(strip(error)))?
             .with_inter_threads(self.settings.inter_threads as usize)
             .map_err(|error| provider_failure(strip(error)))?
-            .with_parallel_execution(self.settings.inter_threads > 1)
+            .with_parallel_execution(self.settings.execution == Execution::Parallel)
             .map_err(|error| provider_failure(strip(error)))?
             .with_optimization_level(level)
             .map_err(|error| provider_failure(strip(error)))?
@@ -253,6 +253,23 @@ impl Backend for OnnxRuntime {
             dynamic_outputs: self.outputs.is_empty(),
         }
     }
+}
+
+/// The provider for processors. What it does not know is an error here too: an option that does nothing is never passed
+/// over. Its memory arena is on unless an option says otherwise, as for everybody who uses ONNX Runtime; `ort` turns it
+/// off where it registers the provider by name.
+fn cpu(options: &BTreeMap<String, String>) -> Result<ep::CPU, Failure> {
+    let mut provider = ep::CPU::default().with_arena_allocator(true);
+    for (name, value) in options {
+        provider = match name.as_str() {
+            "use_arena" => provider.with_arena_allocator(value == "1"),
+            other => {
+                let text = format!("the provider `cpu` has no option `{other}`");
+                return Err(Failure::new(FailureKind::Provider, text));
+            }
+        };
+    }
+    Ok(provider)
 }
 
 /// Binds outputs whose shapes are not known: every call allocates them.

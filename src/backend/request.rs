@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::onnx::ElementType;
-use crate::spec::model::{GraphOptimization, Mock, MockFailure, Values};
+use crate::spec::model::{Execution, GraphOptimization, Mock, MockFailure, Values};
 
 /// One cell, as the parent asks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,10 +52,15 @@ pub struct OnnxruntimeRequest {
     pub model: PathBuf,
     /// `cpu`.
     pub provider: String,
+    /// Options of that provider, by ONNX Runtime's own names.
+    #[serde(default)]
+    pub provider_options: BTreeMap<String, String>,
     /// Threads inside an operator.
     pub intra_threads: u32,
     /// Threads between operators.
     pub inter_threads: u32,
+    /// Whether operators run side by side on those.
+    pub execution: Execution,
     /// Graph optimisation level.
     pub graph_optimization: GraphOptimization,
     /// Session entries by ONNX Runtime's own names.

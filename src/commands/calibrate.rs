@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::quiet::Company;
-use super::run::{command_line, executable, library, lock};
+use super::run::{command_line, executable, libraries, lock};
 use super::{print, specs};
 use crate::cli::{CalibrateArgs, CalibrationDesign, Overrides, RunArgs};
 use crate::compare::{Calibration, calibrate};
@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::host;
 use crate::report::calibration as report;
 use crate::run::{self, Ended, Job, Provenance};
-use crate::spec::model::Design;
+use crate::spec::model::{Backend, Design};
 use crate::spec::{self, Loaded};
 use crate::store::{Place, write_whole};
 use crate::summary::LEAST_RUNS;
@@ -110,9 +110,9 @@ fn begin<'a>(
     interrupts: &Interrupts,
     ui: &'a Ui,
 ) -> Result<Option<Begun<'a>>, Error> {
-    let like_run = RunArgs { runtime: arguments.runtime.clone(), wait: arguments.wait, ..RunArgs::default() };
-    let library = library(&derived.experiment.backend, &like_run, ui)?;
-    let real = library.is_some();
+    let like_run = RunArgs { wait: arguments.wait, ..RunArgs::default() };
+    let real = derived.experiment.backend == Backend::Onnxruntime;
+    let libraries = libraries(&derived.experiment, &prepared.plan, arguments.runtime.as_deref(), ui)?;
     let lock = if real { lock(&derived.experiment.name, &like_run, interrupts, ui)? } else { None };
     if interrupts.count() > 0 {
         return Ok(None);
@@ -125,7 +125,7 @@ fn begin<'a>(
         restrictions: vec!["calibrate".to_owned()],
         host: host::describe(),
         others_cpus: company.cpus(),
-        library: library.as_ref(),
+        libraries: &libraries,
         command: command_line(place),
         quick: false,
         executable: executable()?,

@@ -9,12 +9,13 @@ use crate::cli::RunArgs;
 use crate::error::{Error, ExitCode};
 use crate::event::Event;
 use crate::host;
+use crate::plan::Plan;
 use crate::report::format::percent;
 use crate::run::{self, Ended, Job, Prepared, Preview, Provenance};
 use crate::runtime::{self, Library};
 use crate::spec::Loaded;
-use crate::spec::model::{Backend, Grade};
-use crate::store::{Arm, Outcome, Place, Record};
+use crate::spec::model::{Backend, Experiment, Grade};
+use crate::store::{Arm, LocalPaths, Outcome, Place, Record};
 use crate::ui::live::Live;
 use crate::ui::{Ui, plan as listing};
 use crate::worker::Interrupts;
@@ -72,8 +73,8 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     }
     specs::tell_idle(&loaded.experiment, &prepared.plan, ui);
     let target = super::report::target(&place, loaded, arguments)?;
-    let library = library(&loaded.experiment.backend, arguments, ui)?;
-    let real = library.is_some();
+    let real = loaded.experiment.backend == Backend::Onnxruntime;
+    let libraries = libraries(&loaded.experiment, &prepared.plan, arguments.runtime.as_deref(), ui)?;
     let _lock = if real { lock(&loaded.experiment.name, arguments, interrupts, ui)? } else { None };
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
@@ -86,7 +87,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         restrictions: specs::restrictions(&arguments.overrides),
         host: host::describe(),
         others_cpus: company.cpus(),
-        library: library.as_ref(),
+        libraries: &libraries,
         command: command_line(&place),
         quick: arguments.overrides.quick,
         executable: executable()?,
@@ -113,18 +114,17 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     }
     let absolute = std::path::absolute(folder).map_err(|source| Error::io(folder, source))?;
     let place = Place::of(&absolute)?;
-    let experiment = record.manifest.experiment.clone();
-    let library = library(&experiment.backend, arguments, ui)?;
-    let _lock = match library {
-        Some(_) => lock(&experiment.name, arguments, interrupts, ui)?,
-        None => None,
-    };
+    let mut experiment = record.manifest.experiment.clone();
+    LocalPaths::read(&record.folder)?.restore(&mut experiment);
+    let real = experiment.backend == Backend::Onnxruntime;
+    let libraries = libraries(&experiment, &record.manifest.plan, arguments.runtime.as_deref(), ui)?;
+    let _lock = if real { lock(&experiment.name, arguments, interrupts, ui)? } else { None };
     if interrupts.count() > 0 {
         return Ok(ExitCode::Interrupted);
     }
-    let company = Company::admit(library.is_some(), experiment.require, arguments.wait, interrupts, ui)?;
+    let company = Company::admit(real, experiment.require, arguments.wait, interrupts, ui)?;
     let target = super::report::target_of_record(&place, &record, arguments);
-    let mut job = run::resume(record, library.as_ref(), command_line(&place), executable()?)?;
+    let mut job = run::resume(record, &libraries, command_line(&place), executable()?)?;
     job.spread = known_spread(&place, &experiment.name, &job.record.manifest.host.machine);
     execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
 }
@@ -232,16 +232,34 @@ fn require_devices(prepared: &Prepared) -> Result<(), Error> {
     Err(Error::refused(format!("--require-devices: {}", absent.join("; ")), "leave it out to skip those cells"))
 }
 
-/// The library that workers open; fetched where there is none. `None` with the mock backend.
-pub(super) fn library(backend: &Backend, arguments: &RunArgs, ui: &Ui) -> Result<Option<Library>, Error> {
-    if matches!(backend, Backend::Mock(_)) {
-        return Ok(None);
+/// The libraries that workers open, by index on the runtimes axis; fetched where there is none. Those that no cell needs
+/// are left out, and all of them with the mock backend.
+pub(super) fn libraries(
+    experiment: &Experiment,
+    plan: &Plan,
+    named: Option<&Path>,
+    ui: &Ui,
+) -> Result<Vec<Option<Library>>, Error> {
+    if experiment.backend != Backend::Onnxruntime {
+        return Ok(Vec::new());
     }
     let cache = runtime::cache_folder();
-    let found = runtime::find_or_install(arguments.runtime.as_deref(), &cache, &mut |progress| {
-        ui.labelled("runtime", &progress.to_string());
-    })?;
-    Ok(Some(found))
+    let mut tell = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
+    if experiment.runtimes.is_empty() {
+        return Ok(vec![Some(runtime::find_or_install(named, &cache, &mut tell)?)]);
+    }
+    if let Some(path) = named {
+        return Err(Error::refused(
+            format!("--runtime {} and the `runtimes` of the specification contradict each other", path.display()),
+            "leave the flag out; a library can stand among the `runtimes` by its `path`",
+        ));
+    }
+    let is_needed = |index: usize| plan.runnable().any(|(_, cell)| cell.runtime as usize == index);
+    let library = |(index, runtime)| match is_needed(index) {
+        true => Ok(runtime::of_specification(runtime, &cache, &mut tell)?),
+        false => Ok(None),
+    };
+    experiment.runtimes.iter().enumerate().map(library).collect()
 }
 
 /// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.

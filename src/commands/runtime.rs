@@ -4,6 +4,7 @@ use super::print;
 use crate::cli::{RuntimeAction, RuntimeArgs};
 use crate::error::{Error, ExitCode};
 use crate::runtime::{self, PINNED};
+use crate::spec::model::Package;
 use crate::ui::Ui;
 
 pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -17,14 +18,27 @@ pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
             if text.is_empty() {
                 ui.note(&format!("none; `perfrun runtime install` fetches {PINNED} into {}", cache.display()));
             }
-            print(ui, &text)
+            let code = print(ui, &text)?;
+            let versions = Package::Onnxruntime.versions().join(", ");
+            ui.note(&format!("`perfrun runtime install VERSION` fetches one of {versions}"));
+            Ok(code)
         }
-        RuntimeAction::Install { version } => {
+        RuntimeAction::Install { version, package } => {
             let version = version.as_deref().unwrap_or(PINNED);
-            let library = runtime::install(version, &cache, &mut |progress| ui.note(&progress.to_string()))?;
+            let package = Package::of_name(package).unwrap_or(Package::Onnxruntime);
+            let library = runtime::install(package, version, &cache, &mut |progress| ui.note(&progress.to_string()))?;
             print(ui, &format!("{}\n", library.path.display()))
         }
-        RuntimeAction::Path { runtime } => match runtime::find(runtime.as_deref(), &cache)? {
+        RuntimeAction::Path { version: Some(version), .. } => {
+            match runtime::find_version(Package::Onnxruntime, version, &cache)? {
+                Some(library) => print(ui, &format!("{}\n", library.path.display())),
+                None => Err(Error::refused(
+                    format!("ONNX Runtime {version} is not here yet; a run that names it would fetch it"),
+                    format!("`perfrun runtime install {version}` fetches it now"),
+                )),
+            }
+        }
+        RuntimeAction::Path { runtime, .. } => match runtime::find(runtime.as_deref(), &cache)? {
             Some(library) => print(ui, &format!("{}\n", library.path.display())),
             None => Err(Error::refused(
                 "no library is here yet; a run would fetch it",

@@ -82,7 +82,8 @@ pub(super) fn comparable(plan: &Plan, metrics: &[MetricReference]) -> Vec<Vec<us
 /// Whether models could stand in for each other: the specification says so, or leaves nothing else to choose.
 fn models_compete(plan: &Plan) -> bool {
     let is_asked = plan.baseline.as_ref().is_some_and(|baseline| !baseline.is_default);
-    plan.compares(Axis::Models) && (is_asked || (plan.variants.len() == 1 && plan.devices.len() == 1))
+    let nothing_else = plan.variants.len() == 1 && plan.devices.len() == 1 && plan.runtimes.len() <= 1;
+    plan.compares(Axis::Models) && (is_asked || nothing_else)
 }
 
 fn besides_batch(input: &InputPoint) -> InputKey {

@@ -32,6 +32,7 @@ impl Axes {
             Axis::Models => &self.models,
             Axis::Variants => &self.variants,
             Axis::Devices => &self.devices,
+            Axis::Runtimes => &self.runtimes,
             Axis::Inputs => &[],
         }
     }

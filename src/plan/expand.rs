@@ -73,8 +73,8 @@ pub enum PlanError {
     },
 }
 
-/// The indices of one cell: model, input, variant, device.
-pub(super) type Point = [u32; 4];
+/// The indices of one cell, in the order of [`Axis::ALL`].
+pub(super) type Point = [u32; Axis::ALL.len()];
 
 /// Expands an experiment into its plan; pure, and byte for byte the same for the same experiment.
 ///
@@ -97,12 +97,13 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
     let compared = axes.compared(experiment.compare.baseline.as_ref());
     let (cells, mut groups) = axes.cells(&points, &compared);
     let baseline = axes.baseline(&compared, &points, &mut groups)?;
-    let Axes { models, inputs, variants, devices, .. } = axes;
+    let Axes { models, inputs, variants, devices, runtimes, .. } = axes;
     Ok(Plan {
         models,
         inputs,
         variants,
         devices,
+        runtimes,
         cells,
         groups,
         baseline,
@@ -125,6 +126,8 @@ pub(super) struct Axes {
     inputs: Vec<InputPoint>,
     pub(super) variants: Vec<String>,
     pub(super) devices: Vec<String>,
+    /// Empty where the specification leaves the one to perfrun.
+    pub(super) runtimes: Vec<String>,
     /// Indices into `inputs` for each model.
     inputs_of: Vec<Vec<u32>>,
     own_inputs: bool,
@@ -153,6 +156,7 @@ impl Axes {
             inputs,
             variants: experiment.variants.iter().map(|variant| variant.name.clone()).collect(),
             devices: experiment.devices.iter().map(|device| device.label()).collect(),
+            runtimes: experiment.runtimes.iter().map(|runtime| runtime.name.clone()).collect(),
             inputs_of,
             own_inputs,
         }
@@ -164,13 +168,18 @@ impl Axes {
             Axis::Inputs => self.inputs_of.first().map_or(0, Vec::len),
             Axis::Variants => self.variants.len(),
             Axis::Devices => self.devices.len(),
+            Axis::Runtimes => self.runtimes.len(),
         }
     }
 
     /// The factors in plan order; a zip stands where its first axis would.
     fn wheels(&self, experiment: &Experiment) -> Result<Vec<Wheel>, PlanError> {
         let mut wheels: Vec<Wheel> = Vec::new();
-        for axis in [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices] {
+        for axis in Axis::ALL {
+            // An axis that nobody wrote is no factor.
+            if axis == Axis::Runtimes && self.runtimes.is_empty() {
+                continue;
+            }
             if wheels.iter().any(|wheel| wheel.axes.contains(&axis)) {
                 continue;
             }
@@ -224,7 +233,7 @@ impl Axes {
 
     /// Every point of the product, the last wheel fastest.
     fn points(&self, wheels: &[Wheel]) -> Vec<Point> {
-        let mut points: Vec<Point> = vec![[0; 4]];
+        let mut points: Vec<Point> = vec![Point::default()];
         for wheel in wheels {
             let mut next = Vec::new();
             for point in &points {
@@ -250,7 +259,7 @@ impl Axes {
     }
 
     pub(super) fn compile(&self, selector: &Selector) -> CompiledSelector {
-        CompiledSelector::new(selector, &self.models, &self.inputs, &self.variants, &self.devices)
+        CompiledSelector::new(selector, &self.models, &self.inputs, &self.variants, &self.devices, &self.runtimes)
     }
 
     fn exclude(&self, selectors: &[Selector], points: &mut Vec<Point>, product: &mut Product) {
@@ -279,9 +288,7 @@ impl Axes {
                 return Err(PlanError::IncludeNotOne { selector: selector.to_string(), found: named.len() });
             };
             if !present.insert(point) {
-                let c = self.coordinates(point);
-                let cell = format!("{}/{}/{}/{}", c.model, c.input, c.variant, c.device);
-                return Err(PlanError::IncludeTwice { cell });
+                return Err(PlanError::IncludeTwice { cell: self.coordinates(point).path() });
             }
             points.push(point);
             product.included += 1;
@@ -294,19 +301,22 @@ impl Axes {
         (0..self.models.len() as u32).flat_map(move |model| {
             self.inputs_of[model as usize].iter().flat_map(move |&input| {
                 (0..self.variants.len() as u32).flat_map(move |variant| {
-                    (0..self.devices.len() as u32).map(move |device| [model, input, variant, device])
+                    (0..self.devices.len() as u32).flat_map(move |device| {
+                        let runtimes = 0..self.runtimes.len().max(1) as u32;
+                        runtimes.map(move |runtime| [model, input, variant, device, runtime])
+                    })
                 })
             })
         })
     }
 
-    pub(super) fn coordinates(&self, [model, input, variant, device]: Point) -> Coordinates<'_> {
+    pub(super) fn coordinates(&self, [model, input, variant, device, runtime]: Point) -> Coordinates<'_> {
         Coordinates {
             model: &self.models[model as usize],
             input: &self.inputs[input as usize].name,
             variant: &self.variants[variant as usize],
             device: &self.devices[device as usize],
-            runtime: ONLY_RUNTIME,
+            runtime: self.runtimes.get(runtime as usize).map_or(ONLY_RUNTIME, String::as_str),
         }
     }
 
@@ -326,9 +336,9 @@ impl Axes {
                 groups.len() as u32 - 1
             });
             groups[group as usize].cells.push(index as u32);
-            let [model, input, variant, device] = *point;
+            let [model, input, variant, device, runtime] = *point;
             let id = CellId::of(&self.coordinates(*point));
-            cells.push(Cell { id, model, input, variant, device, group, skip: None });
+            cells.push(Cell { id, model, input, variant, device, runtime, group, skip: None });
         }
         (cells, groups)
     }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::ONLY_RUNTIME;
 use crate::digest;
-use crate::spec::model::{Axis, Experiment, InputPoint, Measure, Variant};
+use crate::spec::model::{Axis, Experiment, InputPoint, Measure, Runtime, Variant};
 
 /// The names of one point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,16 @@ impl<'a> Coordinates<'a> {
             Axis::Inputs => self.input,
             Axis::Variants => self.variant,
             Axis::Devices => self.device,
+            Axis::Runtimes => self.runtime,
+        }
+    }
+
+    /// The names joined by `/`; the runtime's only where the specification names runtimes.
+    pub fn path(&self) -> String {
+        let Coordinates { model, input, variant, device, runtime } = self;
+        match *runtime {
+            ONLY_RUNTIME => format!("{model}/{input}/{variant}/{device}"),
+            runtime => format!("{model}/{input}/{variant}/{device}/{runtime}"),
         }
     }
 }
@@ -108,14 +119,19 @@ impl<'de> Deserialize<'de> for CellId {
 
 /// SHA-256, as hex, over the settings of a cell that differ from the defaults: canonical JSON with sorted keys.
 ///
-/// Defaults are left out so that a new key with a default changes no definition.
-pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint) -> String {
+/// Defaults are left out so that a new key with a default changes no definition. The experiment's paths are to be
+/// relative, or a definition would be that of one machine.
+pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint, runtime: Option<&Runtime>) -> String {
     let unnamed = Variant { name: variant.name.clone(), ..Variant::default() };
-    let settings = json!({
+    let mut settings = json!({
         "variant": differing(&to_value(variant), &to_value(&unnamed)),
         "input": { "dimensions": input.dimensions, "shapes": input.shapes, "values": input.values },
         "measure": differing(&to_value(&experiment.measure), &to_value(&Measure::default())),
     });
+    if let Some(runtime) = runtime {
+        let unnamed = Runtime { name: runtime.name.clone(), ..Runtime::default() };
+        settings["runtime"] = differing(&to_value(runtime), &to_value(&unnamed));
+    }
     let text = sorted(&settings).to_string();
     digest::of_text(&text)
 }
@@ -178,6 +194,32 @@ mod tests {
         for ((model, input, variant, device), expected) in pinned {
             assert_eq!(id(model, input, variant, device), expected);
         }
+    }
+
+    #[test]
+    fn a_runtime_is_part_of_an_id_and_of_a_path_where_there_is_one() {
+        let coordinates = Coordinates { model: "mlp", input: "b1", variant: "fp32", device: "cpu", runtime: "-" };
+        let named = Coordinates { runtime: "1.31.1", ..coordinates };
+        assert_eq!((coordinates.path().as_str(), named.path().as_str()), ("mlp/b1/fp32/cpu", "mlp/b1/fp32/cpu/1.31.1"));
+        assert_ne!(CellId::of(&coordinates), CellId::of(&named));
+    }
+
+    #[test]
+    fn a_definition_says_what_a_runtime_is_and_not_its_name() {
+        let text = "backend: mock\nmodels: [m]";
+        let spec = crate::spec::parse("x.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let experiment = &spec.experiment;
+        let of = |runtime: Option<Runtime>| {
+            definition(experiment, &experiment.variants[0], &experiment.inputs[0], runtime.as_ref())
+        };
+        let runtime = |name: &str, version: &str| Runtime {
+            name: name.to_owned(),
+            version: Some(version.to_owned()),
+            ..Runtime::default()
+        };
+        assert_eq!(of(Some(runtime("a", "1.31.1"))), of(Some(runtime("b", "1.31.1"))));
+        assert_ne!(of(Some(runtime("a", "1.31.1"))), of(Some(runtime("a", "1.30.0"))));
+        assert_ne!(of(Some(runtime("a", "1.31.1"))), of(None));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::model::{Axis, InputPoint};
 
-/// The label of the runtime axis while there is one runtime (DESIGN 6).
+/// The label of the runtime axis where the specification names no runtimes (DESIGN 6).
 pub const ONLY_RUNTIME: &str = "-";
 
 /// The matrix of an experiment.
@@ -39,7 +39,10 @@ pub struct Plan {
     pub variants: Vec<String>,
     /// Labels on the devices axis.
     pub devices: Vec<String>,
-    /// Every cell, in plan order: models, inputs, variants, devices, the last fastest.
+    /// Names on the runtimes axis; empty where the specification leaves the one to perfrun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<String>,
+    /// Every cell, in plan order: models, inputs, variants, devices, runtimes, the last fastest.
     pub cells: Vec<Cell>,
     /// The cells that are compared with each other, in order of their first cell.
     pub groups: Vec<Group>,
@@ -78,6 +81,9 @@ pub struct Cell {
     pub variant: u32,
     /// Index on the devices axis.
     pub device: u32,
+    /// Index on the runtimes axis; 0 where there is none.
+    #[serde(default)]
+    pub runtime: u32,
     /// Index into [`Plan::groups`].
     pub group: u32,
     /// Index into [`Plan::skips`], if this cell is not to be run.
@@ -87,7 +93,8 @@ pub struct Cell {
 impl Cell {
     /// Whether another cell is this one but for its input.
     pub fn differs_in_input_alone(&self, other: &Cell) -> bool {
-        (self.model, self.variant, self.device) == (other.model, other.variant, other.device)
+        (self.model, self.variant, self.device, self.runtime)
+            == (other.model, other.variant, other.device, other.runtime)
     }
 }
 
@@ -156,14 +163,13 @@ impl Plan {
             input: &self.inputs[cell.input as usize].name,
             variant: &self.variants[cell.variant as usize],
             device: &self.devices[cell.device as usize],
-            runtime: ONLY_RUNTIME,
+            runtime: self.runtimes.get(cell.runtime as usize).map_or(ONLY_RUNTIME, String::as_str),
         }
     }
 
-    /// The readable path of a cell: `mlp/b1/fp32/cpu`.
+    /// The readable path of a cell: `mlp/b1/fp32/cpu`, and `mlp/b1/fp32/cpu/1.31.1` where there are runtimes.
     pub fn path(&self, cell: &Cell) -> String {
-        let c = self.coordinates(cell);
-        format!("{}/{}/{}/{}", c.model, c.input, c.variant, c.device)
+        self.coordinates(cell).path()
     }
 
     /// The reason for which a cell is skipped.

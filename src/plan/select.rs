@@ -1,5 +1,6 @@
 //! Selectors against a plan: each becomes one truth table an axis, so that a million cells are matched by lookups.
 
+use super::expand::Point;
 use super::{Cell, Plan};
 use crate::spec::Matcher;
 use crate::spec::model::{InputPoint, Selector};
@@ -11,6 +12,8 @@ pub struct CompiledSelector {
     inputs: Vec<bool>,
     variants: Vec<bool>,
     devices: Vec<bool>,
+    /// Without entries where there is no runtimes axis, on which nothing can be selected then.
+    runtimes: Vec<bool>,
 }
 
 impl CompiledSelector {
@@ -21,6 +24,7 @@ impl CompiledSelector {
         inputs: &[InputPoint],
         variants: &[String],
         devices: &[String],
+        runtimes: &[String],
     ) -> Self {
         let matcher = selector.matcher();
         let table = |key: &str, names: &[String]| names.iter().map(|name| matcher.allows(key, name)).collect();
@@ -29,25 +33,27 @@ impl CompiledSelector {
             inputs: inputs.iter().map(|input| allows_input(&matcher, input)).collect(),
             variants: table("variant", variants),
             devices: table("device", devices),
+            runtimes: table("runtime", runtimes),
         }
     }
 
     /// Prepares `selector` for the axes of a plan.
     pub fn for_plan(selector: &Selector, plan: &Plan) -> Self {
-        CompiledSelector::new(selector, &plan.models, &plan.inputs, &plan.variants, &plan.devices)
+        CompiledSelector::new(selector, &plan.models, &plan.inputs, &plan.variants, &plan.devices, &plan.runtimes)
     }
 
     /// Whether all keys match the cell.
     pub fn matches(&self, cell: &Cell) -> bool {
-        self.matches_indices([cell.model, cell.input, cell.variant, cell.device])
+        self.matches_indices([cell.model, cell.input, cell.variant, cell.device, cell.runtime])
     }
 
-    /// Whether all keys match the point with these indices: model, input, variant, device.
-    pub(super) fn matches_indices(&self, [model, input, variant, device]: [u32; 4]) -> bool {
+    /// Whether all keys match the point with these indices: model, input, variant, device, runtime.
+    pub(super) fn matches_indices(&self, [model, input, variant, device, runtime]: Point) -> bool {
         self.models[model as usize]
             && self.inputs[input as usize]
             && self.variants[variant as usize]
             && self.devices[device as usize]
+            && self.runtimes.get(runtime as usize).copied().unwrap_or(true)
     }
 }
 

@@ -136,6 +136,7 @@ fn has_several(plan: &Plan, axis: Axis) -> bool {
         Axis::Inputs => cell.input,
         Axis::Variants => cell.variant,
         Axis::Devices => cell.device,
+        Axis::Runtimes => cell.runtime,
     };
     let mut indices = plan.runnable().map(|(_, cell)| index(cell));
     indices.next().is_some_and(|first| indices.any(|other| other != first))
@@ -156,6 +157,18 @@ fn place_of(plan: &Plan, cells: impl Iterator<Item = usize>) -> String {
         (names.all(|name| name == first) && (*axis == Axis::Models || has_several(plan, *axis))).then_some(first)
     };
     Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
+}
+
+/// What a cell is called beside those of its model, whatever their inputs: `fp16`, with device and runtime where cells
+/// that run differ in them.
+pub fn name_without_input(plan: &Plan, cell: &Cell) -> String {
+    let coordinates = plan.coordinates(cell);
+    let is_named = |axis: &&Axis| match axis {
+        Axis::Models | Axis::Inputs => false,
+        Axis::Variants => true,
+        Axis::Devices | Axis::Runtimes => has_several(plan, **axis),
+    };
+    Axis::ALL.iter().filter(is_named).map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
 }
 
 /// The name of a cell among others: its names on the axes on which they differ, `int8/cpu`; its variant where they do not.

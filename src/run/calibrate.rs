@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::models::{Ranges, Recipe};
 use crate::plan::Cell;
 use crate::quantity::Nanos;
-use crate::spec::model::{Calibration, GraphOptimization};
+use crate::spec::model::{Calibration, Execution, GraphOptimization};
 use crate::store::DatasetFile;
 use crate::worker::{self, Conversation, Data, Interrupts, Launch, Tick};
 
@@ -81,8 +81,10 @@ impl Observation {
                 library: self.library.clone(),
                 model: path.to_owned(),
                 provider: "cpu".to_owned(),
+                provider_options: BTreeMap::new(),
                 intra_threads: self.threads,
                 inter_threads: 1,
+                execution: Execution::Sequential,
                 // What is observed must be there: fusions would take it away, but for those around outputs.
                 graph_optimization: GraphOptimization::All,
                 session: BTreeMap::new(),
@@ -158,7 +160,8 @@ fn random_inputs(job: &Job, cell: &Cell) -> Observation {
     let sets = sets_within_limit(&tensors, wanted).map_or(1, |sets| sets as u32);
     Observation {
         executable: job.executable.clone(),
-        library: job.library.clone().unwrap_or_default(),
+        // What is observed is arithmetic, which every version does alike: the first will do for all of them.
+        library: job.libraries.iter().flatten().next().cloned().unwrap_or_default(),
         threads: manifest.default_threads,
         tensors,
         sets,

@@ -7,7 +7,7 @@ use super::Job;
 use super::dataset::{self, ModelData};
 use super::job::Stamp;
 use super::prepare::{PrepareError, Prepared, prepare};
-use super::provenance::{describe_library, describe_model, hash_files, model_files, session};
+use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, model_files, session};
 use crate::digest;
 use crate::host::{self, Host};
 use crate::kernel::Kernel;
@@ -17,7 +17,7 @@ use crate::revision;
 use crate::runtime::Library;
 use crate::spec::Loaded;
 use crate::spec::model::{Backend, Design, Experiment};
-use crate::store::{DatasetFile, FORMAT, LocalPaths, Manifest, Place, Record, SpecSource};
+use crate::store::{DatasetFile, FORMAT, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
 
 /// Everything that goes into a new record beside the plan.
 #[derive(Debug)]
@@ -34,8 +34,9 @@ pub struct Provenance<'a> {
     pub host: Host,
     /// Processors' worth of time that others use.
     pub others_cpus: f64,
-    /// The runtime library; `None` with the mock backend.
-    pub library: Option<&'a Library>,
+    /// The runtime libraries by index on the runtimes axis, the one where there is no such axis; none with the mock
+    /// backend.
+    pub libraries: &'a [Option<Library>],
     /// The command line.
     pub command: String,
     /// A quick look.
@@ -50,11 +51,22 @@ pub struct Provenance<'a> {
 ///
 /// When a model or the library cannot be read, or the record's folder cannot be written.
 pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
-    let Provenance { spec, spec_path, overrides, restrictions, host, others_cpus, library, command, quick, executable } =
-        provenance;
+    let Provenance {
+        spec,
+        spec_path,
+        overrides,
+        restrictions,
+        host,
+        others_cpus,
+        libraries,
+        command,
+        quick,
+        executable,
+    } = provenance;
     let experiment = &spec.experiment;
-    let models: Vec<Option<PathBuf>> = experiment.models.iter().map(|model| model.path.clone()).collect();
-    let files = models
+    let local = LocalPaths::of(experiment, spec_path);
+    let files = local
+        .models
         .iter()
         .zip(&prepared.headers)
         .enumerate()
@@ -63,21 +75,24 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
             None => Ok(None),
         })
         .collect::<Result<Vec<_>, PrepareError>>()?;
-    let runtime = library.map(describe_library).transpose()?;
     let datasets = describe_datasets(&prepared.datasets, place)?;
-    let mut read_files: Vec<PathBuf> = models.iter().flatten().cloned().collect();
-    read_files.extend(experiment.models.iter().flat_map(|model| model.files.values().cloned()));
+    let mut runtimes = describe_libraries(libraries)?;
+    let runtime = if experiment.runtimes.is_empty() { runtimes.pop().flatten() } else { None };
+    let mut read_files: Vec<PathBuf> = local.models.iter().flatten().cloned().collect();
+    read_files.extend(local.own_files.iter().flat_map(|files| files.values().cloned()));
     read_files.extend(prepared.datasets.iter().flatten().flat_map(|data| dataset::files(&data.dataset)));
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
+    let stored = relative_paths(experiment, place);
     let definitions = prepared
         .plan
         .cells
         .iter()
         .map(|cell| {
-            let variant = &experiment.variants[cell.variant as usize];
-            plan::definition(experiment, variant, &prepared.plan.inputs[cell.input as usize])
+            let variant = &stored.variants[cell.variant as usize];
+            let runtime = stored.runtimes.get(cell.runtime as usize);
+            plan::definition(&stored, variant, &prepared.plan.inputs[cell.input as usize], runtime)
         })
         .collect();
     let manifest = Manifest {
@@ -90,7 +105,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
             sha256: digest::of_text(&spec.canonical.to_string()),
             overrides: overrides.to_vec(),
         },
-        experiment: relative_paths(experiment, place),
+        experiment: stored,
         restrictions,
         definitions,
         plan: prepared.plan,
@@ -106,35 +121,23 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         accuracy: Vec::new(),
         fidelity: Vec::new(),
         runtime,
+        runtimes,
         iterations: Vec::new(),
         others_cpus,
-        load: library.and_then(|_| Kernel::here().load()),
+        load: libraries.iter().flatten().next().and_then(|_| Kernel::here().load()),
         sessions: vec![session(command)],
         quick,
         budget: None,
         complete: false,
     };
     manifest.write(&folder)?;
-    let own_files: Vec<BTreeMap<String, PathBuf>> = experiment.models.iter().map(|model| model.files.clone()).collect();
-    let local = LocalPaths {
-        models: models.clone(),
-        own_files: own_files.clone(),
-        datasets: prepared.datasets.iter().map(|data| data.as_ref().map(|data| data.dataset.clone())).collect(),
-        spec_folder: folder_of(spec_path),
-    };
     local.write(&folder)?;
     let record = Record { folder, manifest, runs: Vec::new() };
-    let library = library.map(|library| library.path.clone());
-    let stamps = stamps(&models, &prepared.headers);
-    let mut job = Job::new(record, prepared.shapes, library, models, stamps, own_files, executable);
-    job.take_data(prepared.datasets, local.spec_folder);
+    let stamps = stamps(&local.models, &prepared.headers);
+    let LocalPaths { models, own_files, spec_folder, .. } = local;
+    let mut job = Job::new(record, prepared.shapes, paths(libraries), models, stamps, own_files, executable);
+    job.take_data(prepared.datasets, spec_folder);
     Ok(job)
-}
-
-/// The absolute folder of a specification.
-fn folder_of(spec_path: &Path) -> PathBuf {
-    let path = std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned());
-    path.parent().unwrap_or(Path::new("/")).to_owned()
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -151,20 +154,15 @@ fn describe_datasets(datasets: &[Option<ModelData>], place: &Place) -> Result<Ve
 /// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
 pub fn resume(
     mut record: Record,
-    library: Option<&Library>,
+    libraries: &[Option<Library>],
     command: String,
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
     let mut experiment = record.manifest.experiment.clone();
-    let LocalPaths { models, own_files, datasets, spec_folder } = LocalPaths::read(&record.folder)?;
-    for (model, path) in experiment.models.iter_mut().zip(&models) {
-        model.path.clone_from(path);
-    }
-    experiment.dataset = None;
-    for (model, dataset) in experiment.models.iter_mut().zip(datasets) {
-        model.dataset = dataset;
-    }
-    if let Some(what) = what_changed(&record.manifest, &models, library)? {
+    let local = LocalPaths::read(&record.folder)?;
+    local.restore(&mut experiment);
+    let LocalPaths { models, own_files, spec_folder, .. } = local;
+    if let Some(what) = what_changed(&record.manifest, &models, libraries)? {
         return Err(PrepareError::Changed { record: record.folder, what });
     }
     let prepared = prepare(&experiment)?;
@@ -174,11 +172,14 @@ pub fn resume(
     }
     record.manifest.sessions.push(session(command));
     record.manifest.write(&record.folder)?;
-    let library = library.map(|library| library.path.clone());
     let stamps = stamps(&models, &prepared.headers);
-    let mut job = Job::new(record, prepared.shapes, library, models, stamps, own_files, executable);
+    let mut job = Job::new(record, prepared.shapes, paths(libraries), models, stamps, own_files, executable);
     job.take_data(prepared.datasets, spec_folder);
     Ok(job)
+}
+
+fn paths(libraries: &[Option<Library>]) -> Vec<Option<PathBuf>> {
+    libraries.iter().map(|library| library.as_ref().map(|library| library.path.clone())).collect()
 }
 
 /// What a resumed record must find as it was.
@@ -217,7 +218,7 @@ fn check_datasets(record: &Record, datasets: &[Option<ModelData>]) -> Result<(),
 fn what_changed(
     manifest: &Manifest,
     models: &[Option<PathBuf>],
-    library: Option<&Library>,
+    libraries: &[Option<Library>],
 ) -> Result<Option<String>, PrepareError> {
     let here = host::describe();
     if here.machine != manifest.host.machine || here.cpu != manifest.host.cpu {
@@ -226,10 +227,16 @@ fn what_changed(
     if manifest.core_sets.is_none() && here.default_threads() != manifest.default_threads {
         return Ok(Some(CORES.to_owned()));
     }
-    if let (Some(library), Some(used)) = (library, &manifest.runtime)
-        && describe_library(library)?.sha256 != used.sha256
-    {
-        return Ok(Some(format!("the ONNX Runtime library {}", library.path.display())));
+    let used: Vec<Option<&RuntimeUsed>> = match manifest.plan.runtimes.is_empty() {
+        true => vec![manifest.runtime.as_ref()],
+        false => manifest.runtimes.iter().map(Option::as_ref).collect(),
+    };
+    for (library, used) in libraries.iter().zip(used) {
+        if let (Some(library), Some(used)) = (library, used)
+            && describe_library(library)?.sha256 != used.sha256
+        {
+            return Ok(Some(format!("the ONNX Runtime library {}", library.path.display())));
+        }
     }
     for (path, file) in models.iter().zip(&manifest.models) {
         if let (Some(path), Some(file)) = (path, file)
@@ -251,6 +258,9 @@ fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
     for dataset in experiment.datasets_mut() {
         dataset.file = PathBuf::from(place.relative(&dataset.file));
         dataset.labels_file = dataset.labels_file.as_deref().map(|path| PathBuf::from(place.relative(path)));
+    }
+    for runtime in &mut experiment.runtimes {
+        runtime.path = runtime.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
     }
     experiment
 }

@@ -1,7 +1,8 @@
 //! The last part of the rehearsal: the outputs of every cell beside those of its reference.
 //!
 //! The reference of a cell has the same model and input, and the variant that others are measured against, on the same
-//! device; where the cell has that variant itself, the first device. Inputs are the same for both, by their seeds.
+//! device with the same runtime; where the cell has that variant itself, the first device with the first runtime. Inputs
+//! are the same for both, by their seeds.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ impl References {
     /// Those of a record's plan.
     pub(super) fn of(manifest: &Manifest) -> Self {
         let plan = &manifest.plan;
-        let coordinates = |cell: &Cell| (cell.model, cell.input, cell.variant, cell.device);
+        let coordinates = |cell: &Cell| (cell.model, cell.input, cell.variant, cell.device, cell.runtime);
         let by_place: HashMap<_, usize> = plan.runnable().map(|(index, cell)| (coordinates(cell), index)).collect();
         let mut first_of: HashMap<(u32, u32, u32), usize> = HashMap::new();
         for (index, cell) in plan.runnable() {
@@ -33,7 +34,7 @@ impl References {
                 let first = *first_of.get(&(cell.model, cell.input, variant))?;
                 return Some(first).filter(|index| plan.cells[*index].id != cell.id);
             }
-            by_place.get(&(cell.model, cell.input, variant, cell.device)).copied()
+            by_place.get(&(cell.model, cell.input, variant, cell.device, cell.runtime)).copied()
         };
         let is_run = |cell: &Cell| cell.skip.is_none();
         References(plan.cells.iter().map(|cell| reference(cell).filter(|_| is_run(cell))).collect())

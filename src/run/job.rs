@@ -12,7 +12,7 @@ use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
 use crate::quantity::Nanos;
-use crate::spec::model::{Backend, Cache, GraphOptimization, InputPoint, Variant};
+use crate::spec::model::{Backend, Cache, Execution, GraphOptimization, InputPoint, Variant};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
 use crate::store::{Arm, Outcome, Record, StoredRun};
 use crate::worker::Launch;
@@ -24,8 +24,9 @@ pub struct Job {
     pub record: Record,
     /// Resolved shapes by model and input index.
     pub shapes: BTreeMap<(u32, u32), Resolved>,
-    /// The runtime library; `None` with the mock backend.
-    pub library: Option<PathBuf>,
+    /// The runtime library by index on the runtimes axis, the one where there is no such axis; `None` for one that no
+    /// cell needs, and nothing with the mock backend.
+    pub libraries: Vec<Option<PathBuf>>,
     /// Absolute model files by index on the models axis.
     pub models: Vec<Option<PathBuf>>,
     /// What the model files looked like when they were hashed, by index on the models axis.
@@ -123,7 +124,7 @@ impl Job {
     pub fn new(
         record: Record,
         shapes: BTreeMap<(u32, u32), Resolved>,
-        library: Option<PathBuf>,
+        libraries: Vec<Option<PathBuf>>,
         models: Vec<Option<PathBuf>>,
         stamps: Vec<Option<Stamp>>,
         own_files: Vec<BTreeMap<String, PathBuf>>,
@@ -136,7 +137,7 @@ impl Job {
         Job {
             record,
             shapes,
-            library,
+            libraries,
             models,
             stamps,
             own_files,
@@ -325,12 +326,17 @@ impl Job {
 
     fn onnxruntime(&self, cell: &Cell) -> OnnxruntimeRequest {
         let variant = self.variant(cell);
+        let provider = &self.record.manifest.experiment.devices[cell.device as usize].provider;
+        let inter_threads = variant.threads.inter.unwrap_or(1);
+        let by_threads = if inter_threads > 1 { Execution::Parallel } else { Execution::Sequential };
         OnnxruntimeRequest {
-            library: self.library.clone().unwrap_or_default(),
+            library: self.libraries.get(cell.runtime as usize).cloned().flatten().unwrap_or_default(),
             model: self.model_file(cell).unwrap_or(Path::new("")).to_owned(),
-            provider: self.record.manifest.experiment.devices[cell.device as usize].provider.clone(),
+            provider: provider.clone(),
+            provider_options: variant.provider.get(provider).cloned().unwrap_or_default(),
             intra_threads: self.record.manifest.threads_of(cell),
-            inter_threads: variant.threads.inter.unwrap_or(1),
+            inter_threads,
+            execution: variant.execution.unwrap_or(by_threads),
             graph_optimization: variant.graph_optimization.unwrap_or(GraphOptimization::All),
             session: self.record.manifest.session_of(variant),
         }

@@ -71,7 +71,12 @@ pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
     digest::of_files(files).map_err(|(path, source)| PrepareError::Unreadable { path, source })
 }
 
-/// What a record says about the runtime library.
+/// What a record says about each library.
+pub(super) fn describe_libraries(libraries: &[Option<Library>]) -> Result<Vec<Option<RuntimeUsed>>, PrepareError> {
+    libraries.iter().map(|library| library.as_ref().map(describe_library).transpose()).collect()
+}
+
+/// What a record says about one runtime library.
 pub(super) fn describe_library(library: &Library) -> Result<RuntimeUsed, PrepareError> {
     Ok(RuntimeUsed {
         version: library.version.clone(),

@@ -3,6 +3,7 @@
 //! Finds what fails, whether output shapes are constant, how many iterations make a sample, and how long all will take.
 //! Stored, never in statistics.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::finish::{Slot, store_run};
@@ -11,6 +12,7 @@ use crate::clock::ClockQuality;
 use crate::event::Event;
 use crate::measure::batching::iterations_per_sample;
 use crate::metric;
+use crate::plan::CellId;
 use crate::quantity::{Nanos, Ratio};
 use crate::spec::model::{Backend, Cache, Design, Measure, Stop, Warmup};
 use crate::stats::autocorrelation::autocorrelation_time;
@@ -74,7 +76,7 @@ pub fn rehearse(
     // A resumed record keeps the iterations of its first session: another number would be another estimator.
     if job.record.manifest.iterations.is_empty() {
         job.record.manifest.iterations = iterations_by_group(job);
-        note_runtime(job);
+        note_runtimes(job);
         job.record.manifest.write(&job.record.folder)?;
     }
     Ok(Ended::Complete)
@@ -114,12 +116,19 @@ fn iteration_ns(pilot: &StoredRun) -> Option<u64> {
     median(&last).map(|nanos| nanos as u64)
 }
 
-/// The library's version from its own mouth.
-fn note_runtime(job: &mut Job) {
-    let placement = job.record.runs.iter().find_map(|run| run.placement.clone());
-    if let (Some(used), Some(placement)) = (job.record.manifest.runtime.as_mut(), placement) {
-        used.version = placement.runtime_version.or(used.version.take());
-        used.build = placement.build;
+/// The version of each library from its own mouth.
+fn note_runtimes(job: &mut Job) {
+    let manifest = &mut job.record.manifest;
+    let runtime_of: HashMap<CellId, u32> = manifest.plan.cells.iter().map(|cell| (cell.id, cell.runtime)).collect();
+    let mut noted = HashSet::new();
+    for run in &job.record.runs {
+        let (Some(runtime), Some(placement)) = (runtime_of.get(&run.cell), run.placement.clone()) else { continue };
+        if noted.insert(*runtime)
+            && let Some(used) = manifest.library_mut(*runtime)
+        {
+            used.version = placement.runtime_version.or(used.version.take());
+            used.build = placement.build;
+        }
     }
 }
 

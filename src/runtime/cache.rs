@@ -11,6 +11,7 @@ use super::find::Places;
 use super::library::{self, Library, Machine, Origin};
 use super::wheel::Wheel;
 use super::{Progress, pip};
+use crate::spec::model::Package;
 
 /// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
 /// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
@@ -65,16 +66,32 @@ pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
 ///
 /// [`RuntimeError`]: a version without a known checksum, no pip, no network, another file than expected, a cache that
 /// cannot be written.
-pub fn install(version: &str, cache: &Path, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
-    install_with(version, &Places::of_this_machine(None, cache), progress)
+pub fn install(
+    package: Package,
+    version: &str,
+    cache: &Path,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    install_with(package, version, &Places::of_this_machine(None, cache), progress)
+}
+
+/// A version in the cache; `None`: it would have to be fetched.
+///
+/// # Errors
+///
+/// [`RuntimeError::UnknownVersion`] for one that cannot be.
+pub fn find_version(package: Package, version: &str, cache: &Path) -> Result<Option<Library>, RuntimeError> {
+    let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
+    Ok(cached(&Wheel::known(package, version, Machine::this()?)?, &cache))
 }
 
 pub(super) fn install_with(
+    package: Package,
     version: &str,
     places: &Places,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    let wheel = Wheel::known(version, Machine::this()?)?;
+    let wheel = Wheel::known(package, version, Machine::this()?)?;
     match cached(&wheel, &places.cache) {
         Some(library) => Ok(library),
         None => fetch(&wheel, places, progress),
@@ -103,7 +120,7 @@ fn runtimes(cache: &Path) -> PathBuf {
 }
 
 fn folder(wheel: &Wheel<'_>, cache: &Path) -> PathBuf {
-    runtimes(cache).join(format!("onnxruntime-{}-linux-{}", wheel.version, wheel.machine.name()))
+    runtimes(cache).join(format!("{}-{}-linux-{}", wheel.package.name(), wheel.version, wheel.machine.name()))
 }
 
 #[cfg(test)]
@@ -112,7 +129,7 @@ mod tests {
     use super::*;
     use crate::runtime::PINNED;
     use crate::runtime::pip::fake_program;
-    use crate::runtime::wheel::fake_wheel;
+    use crate::runtime::wheel::{fake, fake_wheel};
 
     #[test]
     fn the_cache_is_where_the_environment_says() {
@@ -143,7 +160,7 @@ mod tests {
         let (package, checksum) = fake_wheel(root.path(), "7.7.7");
         copying_pip(&root.path().join("bin"), &package);
         let places = places(root.path());
-        let wheel = Wheel { version: "7.7.7", machine: Machine::this().unwrap(), sha256: &checksum };
+        let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
         assert!(cached(&wheel, &places.cache).is_none());
         assert_eq!(list(&places.cache).unwrap(), []);
         let mut said = 0;
@@ -161,7 +178,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (package, _) = fake_wheel(root.path(), PINNED);
         copying_pip(&root.path().join("bin"), &package);
-        let error = install_with(PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::Checksum { .. }));
         assert_eq!(list(&root.path().join("cache")).unwrap(), []);
     }
@@ -170,7 +187,7 @@ mod tests {
     fn a_cache_that_cannot_be_written_says_so() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("cache"), "a file in the way").unwrap();
-        let error = install_with(PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::Cache { .. }));
     }
 

@@ -67,9 +67,14 @@ pub enum RuntimeError {
         oldest: String,
     },
     /// A version without a checksum in perfrun.
-    #[error("perfrun knows no checksum for ONNX Runtime {version}, so it cannot fetch it")]
-    #[diagnostic(help("it knows {}; for another one name its library with `--runtime PATH`", known.join(", ")))]
+    #[error("perfrun has no checksum of {package} {version} for this machine, so it cannot fetch it")]
+    #[diagnostic(help(
+        "it knows {}; for another one name its library with `--runtime PATH`, or by its `path` in `runtimes`",
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    ))]
     UnknownVersion {
+        /// The package.
+        package: &'static str,
         /// What was asked for.
         version: String,
         /// What can be fetched.
@@ -139,6 +144,25 @@ pub enum RuntimeError {
         /// What the system says.
         #[source]
         source: std::io::Error,
+    },
+    /// A version that the specification names, and no other will do.
+    #[error("the runtime `{runtime}` of the specification, {package} {version}, cannot be fetched")]
+    #[diagnostic(help(
+        "on a machine with network access run `perfrun runtime install {version}{}` and copy its cache folder \
+         (`$PERFRUN_CACHE`, default `~/.cache/perfrun`) here; or leave it out, with `--only runtime=...`{}",
+        if *package == "onnxruntime" { String::new() } else { format!(" --package {package}") },
+        fetch.quoted_tail()
+    ))]
+    NotFetched {
+        /// Its name in the specification.
+        runtime: String,
+        /// The package.
+        package: &'static str,
+        /// The version.
+        version: String,
+        /// Why it could not be fetched.
+        #[source]
+        fetch: Box<RuntimeError>,
     },
     /// Nothing was found, and nothing could be fetched.
     #[error("there is no ONNX Runtime library on this machine, and version {} cannot be fetched", super::PINNED)]

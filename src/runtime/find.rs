@@ -10,6 +10,7 @@ use super::error::RuntimeError;
 use super::library::{self, Library, Machine, Origin};
 use super::wheel::Wheel;
 use super::{PINNED, Progress, elsewhere};
+use crate::spec::model::{Package, Runtime};
 
 /// Every place where a library, or the means to fetch one, can be.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ impl Places {
         if let Some(environment) = &self.environment {
             return library::named(environment, Origin::Environment).map(Some);
         }
-        let pinned = Machine::this().and_then(|machine| Wheel::known(PINNED, machine));
+        let pinned = Machine::this().and_then(|machine| Wheel::known(Package::Onnxruntime, PINNED, machine));
         // Without a package for this machine there is none in the cache; `find_or_install` says so.
         Ok(pinned.ok().and_then(|wheel| cached(&wheel, &self.cache)))
     }
@@ -65,7 +66,7 @@ impl Places {
         if let Some(library) = self.find()? {
             return Ok(library);
         }
-        let fetch = match install_with(PINNED, self, progress) {
+        let fetch = match install_with(Package::Onnxruntime, PINNED, self, progress) {
             Ok(library) => return Ok(library),
             // Somebody serves a false file: that is for the user to know, not to be worked around.
             Err(error @ RuntimeError::Checksum { .. }) => return Err(error),
@@ -103,6 +104,35 @@ pub fn find_or_install(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
     Places::of_this_machine(explicit, cache).find_or_install(progress)
+}
+
+/// The library of one entry of a specification's `runtimes`, fetched where it is not in the cache; exactly that one.
+/// `None` for a name of the mock backend.
+///
+/// # Errors
+///
+/// A local build that is none for this machine; [`RuntimeError::NotFetched`] for a version that cannot be had.
+pub fn of_specification(
+    runtime: &Runtime,
+    cache: &Path,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Option<Library>, RuntimeError> {
+    if let Some(path) = &runtime.path {
+        return library::named(path, Origin::Specification).map(Some);
+    }
+    let Some(version) = &runtime.version else { return Ok(None) };
+    // Only processors are measured on, so the package that follows the device is theirs.
+    let package = runtime.package.unwrap_or(Package::Onnxruntime);
+    let places = Places::of_this_machine(None, cache);
+    match install_with(package, version, &places, progress) {
+        Ok(library) => Ok(Some(library)),
+        Err(error @ (RuntimeError::NoPip | RuntimeError::PipFailed { .. })) => {
+            let (runtime, package, version) = (runtime.name.clone(), package.name(), version.clone());
+            Err(RuntimeError::NotFetched { runtime, package, version, fetch: Box::new(error) })
+        }
+        // The others say themselves what to do.
+        Err(error) => Err(error),
+    }
 }
 
 /// The usable libraries of the Python environment and of the system, in this order: what would serve without a network.

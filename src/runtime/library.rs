@@ -43,6 +43,8 @@ pub enum Origin {
     Flag,
     /// `ORT_DYLIB_PATH` names it.
     Environment,
+    /// An entry of `runtimes` names it.
+    Specification,
     /// It was in perfrun's cache.
     Cache,
     /// It was fetched just now.
@@ -58,6 +60,7 @@ impl fmt::Display for Origin {
         f.write_str(match self {
             Origin::Flag => "`--runtime`",
             Origin::Environment => "`ORT_DYLIB_PATH`",
+            Origin::Specification => "the specification",
             Origin::Cache => "the cache",
             Origin::Installed => "the package index",
             Origin::Python => "the Python environment",

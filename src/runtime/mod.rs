@@ -2,11 +2,12 @@
 //!
 //! Input: what the user named, the environment, the cache, and (through `pip`) the package index. Output: a [`Library`], a
 //! path that a worker can open, with its version and where it came from. Deliberately absent: opening it, which happens
-//! in workers only, and choosing a version for an experiment.
+//! in workers only.
 //!
 //! The order: `--runtime`, `ORT_DYLIB_PATH`, the pinned version in the cache, the pinned version fetched, and where that
 //! fails the Python environment's or the system's, with a note ([`Progress::Fallback`]). What was named but is not usable
-//! is an error and never passed over.
+//! is an error and never passed over. A specification with `runtimes` says exactly which libraries, and nothing else
+//! takes their place.
 
 mod cache;
 mod elsewhere;
@@ -16,9 +17,9 @@ mod library;
 mod pip;
 mod wheel;
 
-pub use cache::{cache_folder, install, list};
+pub use cache::{cache_folder, find_version, install, list};
 pub use error::RuntimeError;
-pub use find::{find, find_elsewhere, find_or_install};
+pub use find::{find, find_elsewhere, find_or_install, of_specification};
 pub use library::{Library, Origin};
 
 use std::fmt;

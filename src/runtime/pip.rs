@@ -118,14 +118,15 @@ pub(super) fn fake_program(folder: &Path, name: &str, script: &str) {
 mod tests {
     use super::*;
     use crate::runtime::library::Machine;
-
-    const WHEEL: Wheel<'_> = Wheel { version: "7.7.7", machine: Machine::X86_64, sha256: "" };
+    use crate::runtime::wheel::fake;
 
     fn fetch(bin: &Path) -> (Result<PathBuf, RuntimeError>, Vec<String>) {
         let mut said = Vec::new();
         let target = bin.join("target");
         std::fs::create_dir_all(&target).unwrap();
-        let result = download(&WHEEL, &target, &[bin.to_owned()], &mut |progress| said.push(progress.to_string()));
+        let result = download(&fake("7.7.7", Machine::X86_64, ""), &target, &[bin.to_owned()], &mut |progress| {
+            said.push(progress.to_string())
+        });
         (result, said)
     }
 

@@ -90,6 +90,12 @@ fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     files
 }
 
+/// The file or folder at `text`, absolute.
+pub(super) fn existing(folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+    let path = absolute(folder, Path::new(text));
+    if path.exists() { Ok(path) } else { Err(missing(folder, text, &path)) }
+}
+
 fn missing(folder: &Path, text: &str, path: &Path) -> FileProblem {
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };

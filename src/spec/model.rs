@@ -8,6 +8,7 @@ mod judge;
 mod measure;
 mod mock;
 mod precision;
+mod runtime;
 mod source;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableS
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+pub use runtime::{Package, Runtime};
 
 pub use source::{Network, Source};
 
@@ -43,6 +45,9 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// Where to run.
     pub devices: Vec<Device>,
+    /// The libraries that execute the models; empty where the specification leaves the one to perfrun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
     /// Fresh processes for each cell.
     pub runs: u32,
     /// Master seed of order, inputs and bootstrap.
@@ -173,8 +178,14 @@ pub struct Variant {
     pub threads: Threads,
     /// ONNX Runtime's graph optimisation level; `None`: all.
     pub graph_optimization: Option<GraphOptimization>,
+    /// Whether operators that do not depend on each other run side by side; `None`: where there are threads for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
     /// ONNX Runtime session entries, by its own names, as text.
     pub session: BTreeMap<String, String>,
+    /// Options of providers, by provider and by ONNX Runtime's own names, as text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provider: BTreeMap<String, BTreeMap<String, String>>,
     /// Environment variables of the worker process.
     pub env: BTreeMap<String, String>,
     /// Command in front of the worker process.
@@ -210,6 +221,17 @@ pub enum GraphOptimization {
     All,
 }
 
+/// ONNX Runtime's execution modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "execution")]
+pub enum Execution {
+    /// One operator after the other.
+    Sequential,
+    /// Operators that do not depend on each other side by side, on the threads between operators.
+    Parallel,
+}
+
 /// Where a cell runs, and through which provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Device {
@@ -242,14 +264,16 @@ pub enum Axis {
     Variants,
     /// `devices`
     Devices,
+    /// `runtimes`
+    Runtimes,
 }
 
 impl Axis {
     /// Every axis, in plan order.
-    pub const ALL: [Axis; 4] = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices];
+    pub const ALL: [Axis; 5] = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices, Axis::Runtimes];
 
     /// Where nothing says what is compared, the first of these that has more than one entry (DESIGN 5).
-    pub const COMPARED_UNASKED: [Axis; 3] = [Axis::Variants, Axis::Models, Axis::Devices];
+    pub const COMPARED_UNASKED: [Axis; 4] = [Axis::Variants, Axis::Runtimes, Axis::Models, Axis::Devices];
 
     /// The word for one entry of the axis, as selectors and tables use it.
     pub fn singular(self) -> &'static str {
@@ -258,6 +282,7 @@ impl Axis {
             Axis::Inputs => "input",
             Axis::Variants => "variant",
             Axis::Devices => "device",
+            Axis::Runtimes => "runtime",
         }
     }
 
@@ -268,6 +293,7 @@ impl Axis {
             Axis::Inputs => "inputs",
             Axis::Variants => "variants",
             Axis::Devices => "devices",
+            Axis::Runtimes => "runtimes",
         }
     }
 }
@@ -283,7 +309,7 @@ pub struct Matrix {
     pub include: Vec<Selector>,
 }
 
-/// A map from axis (`model`, `input`, `variant`, `device`) or dimension (`batch`) to patterns; all must match.
+/// A map from axis (`model`, `input`, `variant`, `device`, `runtime`) or dimension (`batch`) to patterns; all must match.
 ///
 /// A pattern is a name or a glob; several for one key mean any of them. `cuda` matches every `cuda:N`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -241,6 +241,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("models/small")).unwrap();
         std::fs::create_dir_all(folder.path().join("data")).unwrap();
+        std::fs::create_dir_all(folder.path().join("builds/mine")).unwrap();
         let files = ["models/cnn.onnx", "models/small/mlp.onnx", "models/small/mlp-int8.onnx"];
         for file in files.into_iter().chain(["data/small.npy", "data/test.npz"]) {
             std::fs::write(folder.path().join(file), "abc").unwrap();

@@ -11,7 +11,7 @@ use super::model::{Device, Experiment, InputPoint, Selector};
 use super::nearest::suggestion;
 
 /// The keys of a selector that are not dimensions.
-pub(super) const AXES: [&str; 4] = ["model", "input", "variant", "device"];
+pub(super) const AXES: [&str; 5] = ["model", "input", "variant", "device", "runtime"];
 
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -130,6 +130,7 @@ pub struct Vocabulary {
     pub(super) inputs: Option<Vec<String>>,
     pub(super) variants: Option<Vec<String>>,
     pub(super) devices: Option<Vec<String>>,
+    pub(super) runtimes: Option<Vec<String>>,
     pub(super) dimensions: Option<BTreeSet<String>>,
 }
 
@@ -143,6 +144,7 @@ impl Vocabulary {
             inputs: Some(points.iter().map(|point| point.name.clone()).collect()),
             variants: Some(experiment.variants.iter().map(|variant| variant.name.clone()).collect()),
             devices: Some(experiment.devices.iter().map(Device::label).collect()),
+            runtimes: Some(experiment.runtimes.iter().map(|runtime| runtime.name.clone()).collect()),
             dimensions: Some(points.iter().flat_map(|point| point.dimensions.keys().cloned()).collect()),
         }
     }
@@ -152,6 +154,7 @@ impl Vocabulary {
             "model" => &self.models,
             "input" => &self.inputs,
             "variant" => &self.variants,
+            "runtime" => &self.runtimes,
             _ => &self.devices,
         };
         names.as_deref()
@@ -204,7 +207,11 @@ fn check_key(key: &str, patterns: &[String], vocabulary: &Vocabulary) -> Vec<Sel
         if names.iter().any(|name| OnePattern::new(pattern).matches(key, name)) {
             return None;
         }
-        let hint = suggestion(pattern, names.iter().map(String::as_str), key);
+        let hint = match names {
+            // Every other axis has an entry.
+            [] => Some("the specification names no `runtimes`".to_owned()),
+            names => suggestion(pattern, names.iter().map(String::as_str), key),
+        };
         Some(SelectorError::UnknownName { key: key.to_owned(), name: pattern.clone(), hint })
     };
     patterns.iter().filter_map(check).collect()
@@ -277,6 +284,7 @@ mod tests {
             inputs: names(&["b1", "b16"]),
             variants: names(&["fp32", "fp32-t1"]),
             devices: names(&["cpu", "cuda:0", "cuda:1"]),
+            runtimes: names(&[]),
             dimensions: Some(BTreeSet::from(["batch".to_owned()])),
         }
     }
@@ -321,6 +329,7 @@ mod tests {
         assert_eq!(check("variant=fp23")[0].to_string(), "no variant is named `fp23`");
         assert_eq!(check("variant=fp23")[0].hint(), Some("did you mean `fp32`?"));
         assert_eq!(check("device=tpu|cpu")[0].hint(), Some("did you mean `cpu`?"));
+        assert_eq!(check("runtime=1.30.0")[0].hint(), Some("the specification names no `runtimes`"));
         assert!(matches!(check("model=[a")[0], SelectorError::BadGlob { .. }));
     }
 

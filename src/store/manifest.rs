@@ -57,8 +57,11 @@ pub struct Manifest {
     /// How like the reference's the outputs of cells are; written when the rehearsal ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fidelity: Vec<CellFidelity>,
-    /// The runtime library.
+    /// The runtime library, where the specification names none; `None` with the mock backend.
     pub runtime: Option<RuntimeUsed>,
+    /// The library of each entry of the specification's `runtimes`; `None` for one that no cell needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Option<RuntimeUsed>>,
     /// Threads of cells whose variant does not set them.
     pub default_threads: u32,
     /// Session entries that every variant without its own gets, because the design keeps several workers resident.
@@ -304,6 +307,21 @@ impl Manifest {
         self.accuracy.iter().find(|known| self.plan.cells.get(known.cell as usize).is_some_and(is_like))
     }
 
+    /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
+    pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, &RuntimeUsed)> {
+        let named = self.plan.runtimes.iter().zip(&self.runtimes);
+        let named = named.filter_map(|(name, used)| Some((Some(name.as_str()), used.as_ref()?)));
+        self.runtime.iter().map(|used| (None, used)).chain(named)
+    }
+
+    /// The library by its index on the runtimes axis, to be changed; the one where there is no such axis.
+    pub fn library_mut(&mut self, runtime: u32) -> Option<&mut RuntimeUsed> {
+        match self.plan.runtimes.is_empty() {
+            true => self.runtime.as_mut(),
+            false => self.runtimes.get_mut(runtime as usize)?.as_mut(),
+        }
+    }
+
     /// What one inference of a cell's model costs, as stored.
     pub fn cost(&self, cell: &Cell) -> Option<InferenceCost> {
         *self.models.get(cell.model as usize)?.as_ref()?.costs.get(cell.input as usize)?
@@ -337,6 +355,7 @@ impl Manifest {
                 && fits(cell.input, plan.inputs.len())
                 && fits(cell.variant, plan.variants.len())
                 && fits(cell.device, plan.devices.len())
+                && fits(cell.runtime, plan.runtimes.len().max(1))
                 && fits(cell.group, plan.groups.len())
                 && cell.skip.is_none_or(|skip| fits(skip, plan.skips.len()))
         });
@@ -346,7 +365,8 @@ impl Manifest {
             .all(|group| !group.cells.is_empty() && group.cells.iter().all(|cell| fits(*cell, plan.cells.len())));
         let axes_fit = plan.models.len() == self.experiment.models.len()
             && plan.variants.len() == self.experiment.variants.len()
-            && plan.devices.len() == self.experiment.devices.len();
+            && plan.devices.len() == self.experiment.devices.len()
+            && plan.runtimes.len() == self.experiment.runtimes.len();
         if cells_fit
             && groups_fit
             && axes_fit

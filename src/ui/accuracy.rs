@@ -6,6 +6,7 @@ use super::duration;
 use crate::accuracy::Score;
 use crate::metric::Metric;
 use crate::report::format::{self, count};
+use crate::report::name_without_input;
 use crate::store::{Manifest, VariantAccuracy};
 
 /// One line for each model: `digits-mlp: fp32 98.1 %, int8 97.8 % (top-1 accuracy of 540 items); 0.8 s`.
@@ -23,7 +24,7 @@ pub(super) fn lines(manifest: &Manifest, took: Duration) -> Vec<String> {
 
 fn about(manifest: &Manifest, model: usize, known: &[&VariantAccuracy]) -> Vec<String> {
     let plan = &manifest.plan;
-    let name = |known: &VariantAccuracy| plan.coordinates(&plan.cells[known.cell as usize]).variant.to_owned();
+    let name = |known: &VariantAccuracy| name_without_input(plan, &plan.cells[known.cell as usize]);
     let mut lines = Vec::new();
     let first: Vec<(String, &Score)> =
         known.iter().filter_map(|known| Some((name(known), known.scores.first()?))).collect();

@@ -13,7 +13,7 @@ use crate::compare::{Terms, judge};
 use crate::event::Event;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
-use crate::report::format::{count, percent};
+use crate::report::format::{self, count, percent};
 use crate::spec::model::Backend;
 use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::summary::{LEAST_RUNS, summarize_without_tails};
@@ -277,10 +277,9 @@ fn machine(manifest: &Manifest) -> String {
     if let Some(cores) = host.allowed_cores {
         parts[0].push_str(&format!(", {cores} {}", if cores == 1 { "core" } else { "cores" }));
     }
-    if let (Backend::Onnxruntime, Some(runtime)) = (&manifest.experiment.backend, &manifest.runtime) {
-        let version = runtime.version.as_deref().unwrap_or("of unknown version");
+    if let Some(runtime) = format::runtimes(manifest) {
         let threads = manifest.default_threads;
-        parts.push(format!("ONNX Runtime {version}, {threads} {}", if threads == 1 { "thread" } else { "threads" }));
+        parts.push(format!("{runtime}, {threads} {}", if threads == 1 { "thread" } else { "threads" }));
     } else {
         parts.push("mock backend: scripted latencies, nothing is measured".to_owned());
     }

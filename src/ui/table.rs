@@ -164,6 +164,7 @@ fn labels(plan: &Plan, cell: &Cell) -> (String, String) {
         (Axis::Inputs, c.input, plan.inputs.len()),
         (Axis::Variants, c.variant, plan.variants.len()),
         (Axis::Devices, c.device, plan.devices.len()),
+        (Axis::Runtimes, c.runtime, plan.runtimes.len()),
     ];
     let shared: Vec<&str> = parts
         .iter()

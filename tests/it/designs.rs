@@ -28,7 +28,7 @@ fn begin(text: &str) -> (Workplace, PathBuf) {
         restrictions: Vec::new(),
         host: perfrun::host::describe(),
         others_cpus: 0.0,
-        library: None,
+        libraries: &[],
         command: "perfrun x.yaml".to_owned(),
         quick: false,
         executable: PathBuf::new(),

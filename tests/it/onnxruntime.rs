@@ -1,5 +1,6 @@
 //! Real models through ONNX Runtime on the CPU. The library is found or fetched as a user's first run does.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use perfrun::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequ
 use perfrun::onnx::ElementType;
 use perfrun::quantity::Nanos;
 use perfrun::runtime;
-use perfrun::spec::model::{GraphOptimization, Stop, Values, Warmup};
+use perfrun::spec::model::{Execution, GraphOptimization, Stop, Values, Warmup};
 use perfrun::store::{Arm, Outcome};
 use perfrun::worker::{Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
@@ -45,6 +46,15 @@ fn tensor(name: &str, element: ElementType, shape: &[u64], values: Values) -> Te
 
 /// One run of a model with outputs written; `None` where there is no library.
 fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tempfile::TempDir)> {
+    run_model_with(file, tensors, Default::default())
+}
+
+/// The same with options of the provider.
+fn run_model_with(
+    file: &Path,
+    tensors: Vec<TensorRequest>,
+    provider_options: BTreeMap<String, String>,
+) -> Option<(WorkerRun, tempfile::TempDir)> {
     let library = library().as_ref().ok()?;
     let folder = tempfile::tempdir().unwrap();
     let request = CellRequest {
@@ -53,8 +63,10 @@ fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tem
             library: library.clone(),
             model: file.to_owned(),
             provider: "cpu".to_owned(),
+            provider_options,
             intra_threads: 1,
             inter_threads: 1,
+            execution: Execution::Sequential,
             graph_optimization: GraphOptimization::All,
             session: Default::default(),
         }),
@@ -187,6 +199,21 @@ fn failures_carry_the_runtimes_own_message() {
         assert!(failure.message.contains(says), "{name}: `{says}` is not in: {}", failure.message);
         assert_eq!(failure.kind, kind, "{name}: {}", failure.message);
     }
+}
+
+#[test]
+fn options_of_the_provider_are_used_or_refused() {
+    let file = model("experiments/models/digits-mlp.onnx");
+    let image = || vec![tensor("image", ElementType::Float32, &[1, 1, 8, 8], Values::Ones)];
+    let option = |name: &str| BTreeMap::from([(name.to_owned(), "1".to_owned())]);
+    let Some((done, _folder)) = run_model_with(&file, image(), option("use_arena")) else { return };
+    assert_eq!(done.failure, None);
+    let Some((done, _folder)) = run_model_with(&file, image(), option("use_aerna")) else { return };
+    let failure = done.failure.unwrap();
+    assert_eq!(
+        (failure.kind, failure.message.as_str()),
+        (FailureKind::Provider, "the provider `cpu` has no option `use_aerna`")
+    );
 }
 
 #[test]

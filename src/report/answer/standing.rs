@@ -57,6 +57,12 @@ fn differs(plan: &Plan, axis: Axis) -> bool {
     has_several(plan, axis) && !plan.compares(axis)
 }
 
+/// Whether outputs that agree are those of an entry and its baseline: of several variants that are not compared, each has
+/// its reference beside it, which says nothing about the entry.
+fn speaks_of_baseline(plan: &Plan) -> bool {
+    plan.compares(Axis::Variants) || !has_several(plan, Axis::Variants)
+}
+
 /// `b1`, `int8`, `b1 with int8`: the place of a group within its subject.
 fn place(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
@@ -150,11 +156,11 @@ impl<'a> Subject<'a> {
         entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(|score| score.change.is_some()));
         match &summary.fidelity {
             Some(fidelity) if !fidelity.passes() => entry.differs.push((place.clone(), fidelity)),
-            Some(fidelity) => {
+            Some(fidelity) if speaks_of_baseline(plan) => {
                 let is_farther = entry.agrees.is_none_or(|known| fidelity.cosine < known.cosine);
                 entry.agrees = if is_farther { Some(fidelity) } else { entry.agrees };
             }
-            None => {}
+            Some(_) | None => {}
         }
         match comparison_of(comparisons, index) {
             Some(comparison) if comparison.interval.is_some() && comparison.withheld.is_none() => {
@@ -227,8 +233,14 @@ fn label(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
     let model = (!plan.compares(Axis::Models)).then_some(coordinates.model);
     let device = (has_several(plan, Axis::Devices) && !plan.compares(Axis::Devices)).then_some(coordinates.device);
-    match (model, device) {
+    let runtime = (has_several(plan, Axis::Runtimes) && !plan.compares(Axis::Runtimes)).then_some(coordinates.runtime);
+    let place = match (model, device) {
         (Some(model), Some(device)) => format!("{model} on {device}"),
         (model, device) => model.or(device).unwrap_or_default().to_owned(),
+    };
+    match runtime {
+        Some(runtime) if place.is_empty() => format!("runtime {runtime}"),
+        Some(runtime) => format!("{place} with runtime {runtime}"),
+        None => place,
     }
 }

@@ -311,3 +311,34 @@ fn nothing_measured_is_said() {
     let failed = scene.failed("m/default/fp32/cpu", 0);
     assert_eq!(failed.sentences(), ["Nothing was measured. No run has completed; the notices say why."]);
 }
+
+/// Of variants that are not compared each has its reference beside it: its outputs tell nothing of a runtime.
+#[test]
+fn agreement_with_another_than_the_baseline_is_not_said() {
+    let fidelity = |cosine: f64| crate::fidelity::Fidelity {
+        items_of_data: None,
+        input_sets: 1,
+        elements: 10,
+        cosine,
+        max_abs: 0.1,
+        mean_abs: 0.1,
+        max_rel: 0.1,
+        mean_rel: 0.1,
+        max_ulp: None,
+        close: None,
+        agreement: None,
+        misses: Vec::new(),
+        is_judged: true,
+    };
+    let said = |variants: &str, path: &str| {
+        let scene = scene(&format!(
+            "models: [m]\nruntimes: [old, new]\nvariants: {variants}\ncompare: {{ baseline: {{ runtime: old }} }}"
+        ));
+        let mut scene = scene.compared(path, 1.5, Some([1.4, 1.6]));
+        let cell = scene.cell(path);
+        scene.summary.cells[cell].fidelity = Some(fidelity(0.99));
+        scene.sentences().join(" ")
+    };
+    assert!(said("[a]", "m/default/a/cpu/new").contains("outputs agree (cosine 0.9900)"));
+    assert!(!said("[a, b]", "m/default/b/cpu/new").contains("agree"));
+}

@@ -2,7 +2,9 @@
 
 use super::{fixed, scale, significant_decimals};
 use crate::metric::{Direction, Metric, MetricReference, Unit};
+use crate::spec::model::{Backend, Package};
 use crate::stats::paired::Verdict;
+use crate::store::{Manifest, RuntimeUsed};
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
 pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
@@ -22,6 +24,32 @@ fn direction_word(metric: &Metric, better: bool) -> &'static str {
         (_, Direction::Neutral) => ["better", "worse"],
     };
     pair[usize::from(!better)]
+}
+
+/// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` with the mock
+/// backend.
+pub fn runtimes(manifest: &Manifest) -> Option<String> {
+    let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, used)).collect();
+    let runtime = || "ONNX Runtime".to_owned();
+    match manifest.experiment.backend {
+        Backend::Mock(_) => None,
+        Backend::Onnxruntime if libraries.is_empty() => Some(runtime()),
+        Backend::Onnxruntime => Some(format!("{} {}", runtime(), list(&libraries))),
+    }
+}
+
+/// A library by its name in the specification, with what the name does not tell; by its version where it has no name.
+pub fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUsed) -> String {
+    let Some(name) = name else { return used.version.clone().unwrap_or_else(|| "of unknown version".to_owned()) };
+    let written = manifest.experiment.runtimes.iter().find(|runtime| runtime.name == name);
+    let package = written.and_then(|runtime| runtime.package).filter(|package| *package != Package::Onnxruntime);
+    let version = match &used.version {
+        Some(version) if version == name => None,
+        Some(version) => Some(version.as_str()),
+        None => Some("version unknown"),
+    };
+    let details: Vec<&str> = package.map(Package::name).into_iter().chain(version).collect();
+    if details.is_empty() { name.to_owned() } else { format!("{name} ({})", details.join(" ")) }
 }
 
 /// What stands where iterations share samples, since a percentile of means is none of iterations.

@@ -7,8 +7,8 @@ use crate::metric::Unit;
 use crate::plan::{Cell, Plan};
 use crate::report::format::{self, count, p_value};
 use crate::report::privacy::without_home;
-use crate::report::{Input, has_several};
-use crate::spec::model::{AccuracyMetric, Axis};
+use crate::report::{Input, name_without_input};
+use crate::spec::model::AccuracyMetric;
 use crate::store::VariantAccuracy;
 
 /// One row for each variant of a model that was run over data; `None` where none was.
@@ -35,15 +35,10 @@ pub(super) fn accuracy(input: &Input<'_>) -> Option<Table> {
     Some(Table { columns: titles, rows, notes: notes(input, &metrics) })
 }
 
-/// `digits-mlp/fp16`, with the device where cells that run differ in it.
+/// `digits-mlp/fp16`
 fn name(plan: &Plan, known: &VariantAccuracy) -> String {
     let cell = &plan.cells[known.cell as usize];
-    let coordinates = plan.coordinates(cell);
-    let of_cell = |axis: &Axis| coordinates.on(*axis).to_owned();
-    let mut parts = vec![of_cell(&Axis::Models), of_cell(&Axis::Variants)];
-    let others = Axis::ALL.iter().filter(|axis| !matches!(axis, Axis::Models | Axis::Inputs | Axis::Variants));
-    parts.extend(others.filter(|axis| has_several(plan, **axis)).map(of_cell));
-    parts.join("/")
+    format!("{}/{}", plan.coordinates(cell).model, name_without_input(plan, cell))
 }
 
 fn column(

@@ -20,7 +20,7 @@ use crate::summary::{CellSummary, LEAST_RUNS};
 /// A cell with its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CellView {
-    /// `resnet50/b1/int8/cpu`: what others point to.
+    /// `resnet50/b1/int8/cpu`, with the runtime at the end if there are `runtimes`: what others point to.
     pub path: String,
     /// Name of the model.
     pub model: String,
@@ -30,6 +30,8 @@ pub struct CellView {
     pub variant: String,
     /// Label of the device.
     pub device: String,
+    /// Name of the runtime; none where the specification names no `runtimes`.
+    pub runtime: Option<String>,
     /// Whether others are compared with it.
     pub is_baseline: bool,
     /// What its numbers are worth.
@@ -128,6 +130,7 @@ pub(super) fn cells(input: &Input<'_>) -> Vec<CellView> {
             input: coordinates.input.to_owned(),
             variant: coordinates.variant.to_owned(),
             device: coordinates.device.to_owned(),
+            runtime: plan.runtimes.get(cell.runtime as usize).cloned(),
             is_baseline: plan.baseline.is_some() && plan.is_baseline(cell),
             status,
             codes: codes(summary),

@@ -64,10 +64,8 @@ fn commit(manifest: &Manifest) -> Option<String> {
 }
 
 fn with(manifest: &Manifest) -> String {
-    let runtime = match &manifest.runtime {
-        Some(runtime) => format!("ONNX Runtime {}", runtime.version.as_deref().unwrap_or("of unknown version")),
-        None => "scripted latencies (backend `mock`), no model was run".to_owned(),
-    };
+    let runtime = format::runtimes(manifest)
+        .unwrap_or_else(|| "scripted latencies (backend `mock`), no model was run".to_owned());
     let plan = &manifest.plan;
     let is_run = |device: usize| plan.runnable().any(|(_, cell)| cell.device as usize == device);
     let used: Vec<&String> =
@@ -168,17 +166,21 @@ fn peak(peak: &Peak) -> Fact {
 fn runtime(input: &Input<'_>) -> Vec<Fact> {
     let manifest = input.manifest;
     let mut facts = Vec::new();
-    match &manifest.runtime {
-        Some(runtime) => {
-            facts.push(Fact::new("ONNX Runtime", runtime.version.clone().unwrap_or_else(|| "unknown".to_owned())));
-            facts.extend(runtime.build.as_ref().map(|build| Fact::new("build", without_home(build))));
-            facts.push(Fact::new("found in", runtime.origin.replace('`', "")));
-            facts.push(Fact::new("SHA-256 of the library", runtime.sha256.clone()));
-        }
-        None if matches!(manifest.experiment.backend, Backend::Mock(_)) => {
-            facts.push(Fact::new("backend", "mock: latencies from a script, no model was run"));
-        }
-        None => facts.push(Fact::new("ONNX Runtime", "unknown")),
+    for (name, used) in manifest.libraries() {
+        // Of several, each fact says of which.
+        let of = name.map(|name| format!(" of {name}")).unwrap_or_default();
+        let version = name.map_or_else(|| used.version.clone(), |_| Some(format::library(manifest, name, used)));
+        facts.push(Fact::new("ONNX Runtime", version.unwrap_or_else(|| "unknown".to_owned())));
+        facts.extend(used.build.as_ref().map(|build| Fact::new(format!("build{of}"), without_home(build))));
+        let found = if name.is_some() { format!("library{of} found in") } else { "found in".to_owned() };
+        facts.push(Fact::new(found, used.origin.replace('`', "")));
+        facts.push(Fact::new(format!("SHA-256 of the library{of}"), used.sha256.clone()));
+    }
+    if manifest.libraries().next().is_none() {
+        facts.push(match manifest.experiment.backend {
+            Backend::Mock(_) => Fact::new("backend", "mock: latencies from a script, no model was run"),
+            Backend::Onnxruntime => Fact::new("ONNX Runtime", "unknown"),
+        });
     }
     facts.push(Fact::new("threads", threads(manifest)));
     let nodes = nodes(input);

@@ -2,10 +2,10 @@
 
 use crate::compare::Terms;
 use crate::metric::{self, MetricReference};
-use crate::report::format::{count, percent};
+use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
 use crate::spec::model::{Backend, Cache, Design, Stop, StopStatistic, Values, Warmup};
-use crate::store::Manifest;
+use crate::store::{Manifest, RuntimeUsed};
 use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
 
 /// The paragraphs: design, run, statistics, versions.
@@ -93,8 +93,10 @@ fn run(input: &Input<'_>) -> String {
         stop(&measure.stop),
     ];
     if !matches!(input.manifest.experiment.backend, Backend::Mock(_)) {
+        let alone = input.manifest.plan.runtimes.is_empty();
+        let everywhere = if alone { "variants and devices" } else { "variants, devices and runtimes" };
         sentences.push(format!(
-            "Up to {} of {}, equal for all variants and devices, were used in turn, bound before the clock was read.",
+            "Up to {} of {}, equal for all {everywhere}, were used in turn, bound before the clock was read.",
             count(u64::from(measure.inputs), "input set"),
             values(input.manifest)
         ));
@@ -221,10 +223,12 @@ fn controls(manifest: &Manifest) -> String {
 }
 
 fn versions(manifest: &Manifest) -> String {
-    let runtime = manifest.runtime.as_ref().map(|runtime| {
-        let version = runtime.version.as_deref().unwrap_or("of unknown version");
-        format!(", ONNX Runtime {version} (SHA-256 {})", runtime.sha256.get(..16).unwrap_or(&runtime.sha256))
-    });
+    let library = |(name, used): (Option<&str>, &RuntimeUsed)| {
+        let library = format::library(manifest, name, used);
+        format!("{library} (SHA-256 {})", used.sha256.get(..16).unwrap_or(&used.sha256))
+    };
+    let libraries: Vec<String> = manifest.libraries().map(library).collect();
+    let runtime = (!libraries.is_empty()).then(|| format!(", ONNX Runtime {}", format::list(&libraries)));
     let commit = manifest.revision.as_ref().map(|revision| format!(", commit {}", revision.commit));
     format!(
         "Measured with perfrun {}{}{}; specification {} (SHA-256 {}), seed {}; on {}, {}, kernel {}.",

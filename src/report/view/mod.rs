@@ -123,8 +123,8 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn new(name: &str, value: impl Into<String>) -> Self {
-        Fact { name: name.to_owned(), value: value.into() }
+    fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Fact { name: name.into(), value: value.into() }
     }
 }
 

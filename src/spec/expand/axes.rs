@@ -1,6 +1,6 @@
 //! The axes together: their names for selectors, and what is compared on them.
 
-use crate::spec::model::{Axis as AxisName, Device, InputPoint, Model, Selector, Variant};
+use crate::spec::model::{Axis as AxisName, Device, InputPoint, Model, Runtime, Selector, Variant};
 use crate::spec::selector::Vocabulary;
 
 use super::Axis;
@@ -11,6 +11,8 @@ pub(super) struct Axes<'a> {
     pub(super) inputs: &'a Axis<InputPoint>,
     pub(super) variants: &'a Axis<Variant>,
     pub(super) devices: &'a Axis<Device>,
+    /// Without entries where the spec leaves the one runtime to perfrun.
+    pub(super) runtimes: &'a Axis<Runtime>,
 }
 
 impl Axes<'_> {
@@ -21,6 +23,7 @@ impl Axes<'_> {
             AxisName::Inputs => self.inputs.values.len(),
             AxisName::Variants => self.variants.values.len(),
             AxisName::Devices => self.devices.values.len(),
+            AxisName::Runtimes => self.runtimes.values.len(),
         }
     }
 
@@ -39,6 +42,7 @@ impl Axes<'_> {
             AxisName::Inputs => self.inputs.is_complete,
             AxisName::Variants => self.variants.is_complete,
             AxisName::Devices => self.devices.is_complete,
+            AxisName::Runtimes => self.runtimes.is_complete,
         }
     }
 
@@ -66,6 +70,7 @@ impl Axes<'_> {
             inputs: inputs_known.then(|| points.iter().map(|point| point.name.clone()).collect()),
             variants: self.variants.names(|variant| variant.name.clone()),
             devices: self.devices.names(Device::label),
+            runtimes: self.runtimes.names(|runtime| runtime.name.clone()),
             dimensions: inputs_known
                 .then(|| points.iter().flat_map(|point| point.dimensions.keys().cloned()).collect()),
         }

@@ -100,6 +100,22 @@ fn read(text: &str) -> Result<(Device, Option<String>), (String, Option<String>)
     Ok((device, advice))
 }
 
+/// `None` for a provider by perfrun's name; for anything else, what could be meant.
+pub(super) fn unknown_provider(name: &str) -> Option<Option<String>> {
+    if PROVIDERS.iter().any(|known| known.name == name) {
+        return None;
+    }
+    let by_runtime_name = PROVIDERS.iter().find(|known| known.runtime_name == name);
+    let without_number = name.split_once(':').map_or(name, |(provider, _)| provider);
+    Some(match by_runtime_name {
+        Some(known) => Some(format!("here it is `{}`", known.name)),
+        None if PROVIDERS.iter().any(|known| known.name == without_number) => {
+            Some(format!("options are for all devices of a provider: write `{without_number}`"))
+        }
+        None => unknown_hint(name),
+    })
+}
+
 fn unknown_hint(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let meant = match lower.as_str() {

@@ -44,13 +44,13 @@ fn check_include(selector: &Selector, axes: &Axes<'_>, place: &Place, check: &mu
     let named = |key: &str| selector.0.contains_key(key);
     let several = |axis: AxisName| axes.length(axis) > 1 && axes.is_complete(axis);
     let mut missing = Vec::new();
-    for (key, axis) in [("model", AxisName::Models), ("variant", AxisName::Variants), ("device", AxisName::Devices)] {
-        if !named(key) && several(axis) {
-            missing.push(key);
+    for axis in AxisName::ALL.into_iter().filter(|axis| *axis != AxisName::Inputs) {
+        if !named(axis.singular()) && several(axis) {
+            missing.push(axis.singular());
         }
     }
     // A dimension may name the input as well, and models with inputs of their own may have one each.
-    let names_input = selector.0.keys().any(|key| !matches!(key.as_str(), "model" | "variant" | "device"));
+    let names_input = selector.axes().contains(&AxisName::Inputs);
     let has_own_inputs = axes.models.values.iter().any(|model| model.inputs.is_some());
     if !names_input && !has_own_inputs && several(AxisName::Inputs) {
         missing.push("input");
@@ -96,9 +96,11 @@ fn check_product(zips: &[Vec<AxisName>], axes: &Axes<'_>, check: &mut Check<'_>)
     if has_own {
         factors.push((axes.models.values.iter().map(own).sum(), "models with their inputs"));
     }
-    for axis in [AxisName::Models, AxisName::Inputs, AxisName::Variants, AxisName::Devices] {
+    for axis in AxisName::ALL {
         let in_sum = has_own && matches!(axis, AxisName::Models | AxisName::Inputs);
-        if !in_sum && !walks_along(axis) {
+        // Without `runtimes` there is one all the same.
+        let is_absent = axis == AxisName::Runtimes && axes.length(axis) == 0;
+        if !in_sum && !is_absent && !walks_along(axis) {
             factors.push((axes.length(axis) as u128, axis.plural()));
         }
     }

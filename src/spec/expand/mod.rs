@@ -19,6 +19,8 @@ mod measure;
 mod metric;
 mod models;
 mod pareto;
+mod provider;
+mod runtimes;
 mod selection;
 mod tables;
 mod variants;
@@ -87,7 +89,10 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let variants = variants::expand(form, kind, check);
     models::check_files(form, &models, &variants, check);
     let devices = devices::expand(&form.devices, check);
-    let axes = axes::Axes { models: &models, inputs: &inputs, variants: &variants, devices: &devices };
+    provider::check_used(form, &devices, check);
+    let runtimes = runtimes::expand(form, folder, kind, check);
+    let axes =
+        axes::Axes { models: &models, inputs: &inputs, variants: &variants, devices: &devices, runtimes: &runtimes };
     let matrix = matrix::expand(&form.matrix, &axes, check);
     let mut measure = measure::expand(&form.measure, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
@@ -114,6 +119,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         inputs: inputs.values,
         variants: variants.values,
         devices: devices.values,
+        runtimes: runtimes.values,
         runs: form.runs,
         seed: form.seed,
         matrix,

@@ -25,8 +25,8 @@ pub(super) fn expand(
     for (index, form) in forms.iter().enumerate() {
         let place = top.index(index);
         let mut used = Vec::new();
-        let rows = read_axes(&form.rows, &place.key("rows"), &mut used, check);
-        let columns = read_axes(&form.columns, &place.key("columns"), &mut used, check);
+        let rows = read_axes(&form.rows, axes, &place.key("rows"), &mut used, check);
+        let columns = read_axes(&form.columns, axes, &place.key("columns"), &mut used, check);
         check_cover(&form.name.0, &used, axes, matrix, &place, check);
         let show = read_metrics(&form.show, &place.key("show"), axes, compare, check);
         names.push((place, form.name.0.clone()));
@@ -39,6 +39,7 @@ pub(super) fn expand(
 /// The axes of one side; an axis that stands anywhere in the table already is a problem.
 fn read_axes(
     words: &OneOrMany<CoordinateWord>,
+    known: &Axes<'_>,
     place: &Place,
     used: &mut Vec<AxisName>,
     check: &mut Check<'_>,
@@ -46,7 +47,9 @@ fn read_axes(
     let mut axes = Vec::new();
     for (place, word) in words.places(place) {
         let axis = AxisName::from(*word);
-        if used.contains(&axis) {
+        if axis == AxisName::Runtimes && known.runtimes.values.is_empty() && known.runtimes.is_complete {
+            check.error(&place, "the specification names no `runtimes`, so they tell nothing apart", None);
+        } else if used.contains(&axis) {
             let hint = "an axis makes rows or columns, once".to_owned();
             check.error(&place, format!("`{}` stands twice in this table", axis.singular()), hint);
         } else {

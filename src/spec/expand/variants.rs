@@ -8,12 +8,12 @@ use crate::spec::document::{Place, Step};
 use crate::spec::form::{
     ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
-use crate::spec::model::{GraphOptimization, MockFailure, MockVariant, Precision, Threads, Variant};
+use crate::spec::model::{Execution, GraphOptimization, MockFailure, MockVariant, Precision, Threads, Variant};
 use crate::spec::name::is_name;
 use crate::spec::nearest::{nearest, suggestion};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 
-use super::{Axis, BackendKind, MOST_CELLS, conversion, grouped};
+use super::{Axis, BackendKind, MOST_CELLS, conversion, grouped, provider};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(form: &ExperimentForm, backend: BackendKind, check: &mut Check<'_>) -> Axis<Variant> {
@@ -60,7 +60,7 @@ fn written_names(entries: &OneOrMany<VariantEntry>) -> Written {
         let (name, multiplies) = match entry {
             VariantEntry::Precision(name) => (Some(name), false),
             VariantEntry::Form(form) => {
-                let count = length(&form.precision) * length(&form.threads) * length(&form.graph_optimization);
+                let count = combinations(form);
                 (form.name.as_ref().map(|name| &name.0), count > 1)
             }
         };
@@ -124,6 +124,7 @@ fn from_form(
         start.name = name.0.clone();
     }
     overlay(&mut start.session, &form.session);
+    provider::overlay(&mut start.provider, &form.provider, &place.key("provider"), check);
     overlay(&mut start.env, &form.env);
     if let Some(wrap) = &form.wrap {
         start.wrap.clone_from(wrap);
@@ -136,6 +137,7 @@ fn from_form(
     }
     let made = multiply(start, form, place, check);
     conversion::check(form, &made, place, check);
+    check_execution(form, &made, place, check);
     made
 }
 
@@ -184,7 +186,7 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, c
 
 /// One variant for each combination of the lists; what a list of several varies becomes part of the name.
 fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check<'_>) -> Vec<Variant> {
-    let count = length(&form.precision) * length(&form.threads) * length(&form.graph_optimization);
+    let count = combinations(form);
     if count > MOST_CELLS {
         let message =
             format!("these lists multiply to {} variants; the limit is {}", grouped(count), grouped(MOST_CELLS));
@@ -207,10 +209,39 @@ fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check
             Threads { intra: threads.intra.or(variant.threads.intra), inter: threads.inter.or(variant.threads.inter) };
         label
     });
-    vary(variants, &form.graph_optimization, |variant, level| {
+    variants = vary(variants, &form.graph_optimization, |variant, level| {
         variant.graph_optimization = Some(*level);
         graph_optimization_label(*level).to_owned()
+    });
+    vary(variants, &form.execution, |variant, mode| {
+        variant.execution = Some(*mode);
+        match mode {
+            Execution::Sequential => "sequential".to_owned(),
+            Execution::Parallel => "parallel".to_owned(),
+        }
     })
+}
+
+/// Parallel execution on one thread, which ONNX Runtime turns into sequential without a word; and threads that
+/// sequential execution has no use for.
+fn check_execution(form: &VariantForm, made: &[Variant], place: &Place, check: &mut Check<'_>) {
+    let has_threads = |variant: &&Variant| variant.threads.inter.is_some_and(|inter| inter > 1);
+    let is_parallel = |variant: &&Variant| variant.execution == Some(Execution::Parallel);
+    let key = if form.execution.is_some() { place.key("execution") } else { place.clone() };
+    if made.iter().filter(is_parallel).any(|variant| !has_threads(&variant)) {
+        let message = "`execution: parallel` does nothing with one thread between operators";
+        check.error(&key, message, "give it more: `threads: { inter: 2 }`".to_owned());
+    }
+    let is_idle = |variant: &Variant| variant.execution == Some(Execution::Sequential) && has_threads(&variant);
+    // Beside a list of both modes the threads are for the other one.
+    if !made.is_empty() && made.iter().all(is_idle) {
+        let message = "with `execution: sequential` threads between operators do nothing";
+        check.warn(&key, message, "leave `threads: { inter }` or `execution` out");
+    }
+}
+
+fn combinations(form: &VariantForm) -> u128 {
+    length(&form.precision) * length(&form.threads) * length(&form.graph_optimization) * length(&form.execution)
 }
 
 fn length<T>(list: &Option<OneOrMany<T>>) -> u128 {
@@ -258,5 +289,29 @@ fn graph_optimization_label(level: GraphOptimization) -> &'static str {
         GraphOptimization::Basic => "basic",
         GraphOptimization::Extended => "extended",
         GraphOptimization::All => "all",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::spec::expand::tests::{mock, warnings};
+
+    use super::*;
+
+    #[test]
+    fn a_list_of_execution_modes_is_two_variants() {
+        let spec = "variants: [{ name: v, threads: { inter: 2 }, execution: [sequential, parallel] }]";
+        let variants = mock(spec).variants;
+        let found: Vec<_> = variants.iter().map(|variant| (variant.name.as_str(), variant.execution)).collect();
+        let expected = [("v-sequential", Some(Execution::Sequential)), ("v-parallel", Some(Execution::Parallel))];
+        assert_eq!(found, expected);
+        assert!(warnings(spec).is_empty());
+        assert_eq!(mock("").variants[0].execution, None);
+    }
+
+    #[test]
+    fn threads_that_sequential_execution_leaves_idle_are_warned_of() {
+        let spec = "variants: [{ name: v, threads: { inter: 2 }, execution: sequential }]";
+        assert_eq!(warnings(spec), ["with `execution: sequential` threads between operators do nothing"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Forms of the axes: models, inputs and variants. Devices are texts.
+//! Forms of the axes: models, inputs, variants and runtimes. Devices are texts.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::spec::model::{
-    CALIBRATION_ITEMS, Calibration, GraphOptimization, INT4_BLOCK, Io, Network, Precision, Quantization, Values,
+    CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package, Precision,
+    Quantization, Values,
 };
 
 use super::backend::MockVariantForm;
@@ -106,8 +107,13 @@ pub(in crate::spec) struct VariantForm {
     pub(in crate::spec) threads: Option<OneOrMany<ThreadsEntry>>,
     /// How far ONNX Runtime rewrites the graph. Default: `all`.
     pub(in crate::spec) graph_optimization: Option<OneOrMany<GraphOptimization>>,
+    /// Whether operators run one after the other or side by side, for which there must be threads between operators.
+    /// Default: `parallel` with more than one such thread.
+    pub(in crate::spec) execution: Option<OneOrMany<Execution>>,
     /// Session entries by ONNX Runtime's own names, such as `session.intra_op.allow_spinning`.
     pub(in crate::spec) session: Ordered<Setting>,
+    /// Options of providers, by device (`cpu`, `cuda`) and by ONNX Runtime's own names. That of `cpu` is `use_arena`, `1` unless set.
+    pub(in crate::spec) provider: Ordered<ProviderForm>,
     /// Environment variables of the process that measures.
     #[schemars(extend("propertyNames" = { "pattern": VARIABLE_PATTERN }))]
     pub(in crate::spec) env: Ordered<Setting>,
@@ -116,6 +122,29 @@ pub(in crate::spec) struct VariantForm {
     pub(in crate::spec) wrap: Option<Vec<String>>,
     /// What the mock backend does differently here. Only with `backend: mock`.
     pub(in crate::spec) mock: Option<MockVariantForm>,
+}
+
+/// Options of one provider.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(in crate::spec) struct ProviderForm(pub(in crate::spec) Ordered<Setting>);
+
+impl JsonSchema for ProviderForm {
+    fn schema_name() -> Cow<'static, str> {
+        "provider-options".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let setting = generator.subschema_for::<Setting>();
+        json_schema!({
+            "description": "Options of one provider, by ONNX Runtime's own names.",
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": { "minLength": 1 },
+            "examples": [{ "use_arena": 0 }],
+            "additionalProperties": setting,
+        })
+    }
 }
 
 /// How a model is converted.
@@ -172,6 +201,40 @@ pub(in crate::spec) struct ThreadsForm {
     #[schemars(range(min = 1, max = 4096))]
     pub(in crate::spec) inter: Option<u32>,
 }
+
+/// An entry of `runtimes`.
+#[derive(Clone, Debug)]
+pub(in crate::spec) enum RuntimeEntry {
+    /// A version; with the mock backend also a name.
+    Version(String),
+    /// With its settings.
+    Form(RuntimeForm),
+}
+
+/// A version of ONNX Runtime, or a local build of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "runtime", extend("minProperties" = 1))]
+pub(in crate::spec) struct RuntimeForm {
+    /// What reports call it. Default: the version; for a local build the name of its folder, or `local`.
+    pub(in crate::spec) name: Option<Name>,
+    /// A released version, with all three numbers. perfrun fetches it once and checks it.
+    #[schemars(example = "1.31.1")]
+    pub(in crate::spec) version: Option<String>,
+    /// The package that the version comes in. Default: the one for the device, which is `onnxruntime` for `cpu`.
+    pub(in crate::spec) package: Option<Package>,
+    /// In place of a version: a local build, the file libonnxruntime.so or a folder that holds it, relative to this file.
+    #[schemars(length(min = 1))]
+    pub(in crate::spec) path: Option<String>,
+}
+
+two_shapes!(RuntimeEntry, "runtime-entry", Version(String => RuntimeEntry::Version), Form, |generator| {
+    let form = generator.subschema_for::<RuntimeForm>();
+    json_schema!({
+        "description": "A version with all three numbers, or a map with settings.",
+        "anyOf": [{ "type": "string", "minLength": 1, "examples": ["1.31.1"] }, form],
+    })
+});
 
 two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |generator| {
     let form = generator.subschema_for::<ModelForm>();

@@ -187,6 +187,8 @@ pub(in crate::spec) enum CoordinateWord {
     Variant,
     /// The devices.
     Device,
+    /// The runtimes.
+    Runtime,
 }
 
 impl From<CoordinateWord> for Axis {
@@ -196,6 +198,7 @@ impl From<CoordinateWord> for Axis {
             CoordinateWord::Input => Axis::Inputs,
             CoordinateWord::Variant => Axis::Variants,
             CoordinateWord::Device => Axis::Devices,
+            CoordinateWord::Runtime => Axis::Runtimes,
         }
     }
 }

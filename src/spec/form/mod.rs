@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::spec::model::Axis;
 
 pub(super) use axes::{
-    ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ThreadsEntry, VariantEntry, VariantForm,
+    ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm, ThreadsEntry,
+    VariantEntry, VariantForm,
 };
 pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
 pub(super) use dataset::DatasetForm;
@@ -36,8 +37,8 @@ pub(super) use scalar::{
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 
-/// What to measure, and how: models, inputs, variants and devices are multiplied to cells, and every cell runs several
-/// times in fresh processes.
+/// What to measure, and how: models, inputs, variants, devices and runtimes are multiplied to cells, and every cell runs
+/// several times in fresh processes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "experiment", extend("required" = ["models"]))]
@@ -58,12 +59,15 @@ pub(super) struct ExperimentForm {
     /// are understood.
     #[schemars(example = "cuda:0")]
     pub(super) devices: OneOrMany<String>,
+    /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
+    /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.
+    pub(super) runtimes: Option<OneOrMany<RuntimeEntry>>,
     /// Fresh processes for each cell.
     #[schemars(range(min = 1, max = 100_000))]
     pub(super) runs: u32,
     /// Seed of the order, of the inputs and of the statistics.
     pub(super) seed: u64,
-    /// Changes to the product of models, inputs, variants and devices.
+    /// Changes to the product of models, inputs, variants, devices and runtimes.
     pub(super) matrix: MatrixForm,
     /// How one run warms up, samples and stops, and in which order the runs come.
     pub(super) measure: MeasureForm,
@@ -105,6 +109,7 @@ impl Default for ExperimentForm {
             inputs: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec!["cpu".to_owned()]),
+            runtimes: None,
             runs: 10,
             seed: 42,
             matrix: MatrixForm::default(),
@@ -124,7 +129,7 @@ impl Default for ExperimentForm {
     }
 }
 
-/// Changes to the product of models, inputs, variants and devices: first `zip`, then `exclude`, then `include`.
+/// Changes to the product of models, inputs, variants, devices and runtimes: first `zip`, then `exclude`, then `include`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "matrix")]
@@ -166,6 +171,7 @@ impl JsonSchema for SelectorForm {
                 "input": described("Names of inputs."),
                 "variant": described("Names of variants."),
                 "device": described("Devices; `cuda` selects every `cuda:N`."),
+                "runtime": described("Names of runtimes."),
             },
             "additionalProperties": patterns,
         })

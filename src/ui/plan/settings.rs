@@ -51,7 +51,8 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
 
 fn baseline(experiment: &Experiment, plan: &Plan) -> String {
     let Some(baseline) = &plan.baseline else {
-        return "none: variants, models and devices have one entry each".to_owned();
+        let runtimes = if plan.runtimes.is_empty() { "" } else { " runtimes," };
+        return format!("none: variants,{runtimes} models and devices have one entry each");
     };
     let first = if baseline.is_default { ", the first of its axis" } else { "" };
     let margin = experiment.compare.margin;

@@ -196,7 +196,8 @@ fn place(plan: &Plan, contest: &Contest, all: &[&Contest]) -> String {
         let own = shared(plan, contest, *axis)?;
         all.iter().any(|other| shared(plan, other, *axis).as_ref() != Some(&own)).then_some(own)
     };
-    let names: Vec<String> = [Axis::Inputs, Axis::Variants, Axis::Devices].iter().filter_map(tells).collect();
+    let names: Vec<String> =
+        [Axis::Inputs, Axis::Variants, Axis::Devices, Axis::Runtimes].iter().filter_map(tells).collect();
     if !names.is_empty() {
         return names.join(" on ");
     }

@@ -1,0 +1,210 @@
+//! The runtimes axis: released versions, local builds, and with the mock backend names.
+
+use std::path::Path;
+
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::files;
+use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
+use crate::spec::model::{Package, Runtime};
+use crate::spec::name::{fitting_name, is_name};
+use crate::spec::nearest::list;
+use crate::spec::wording::{bad_name, quote};
+
+use super::{Axis, BackendKind};
+
+/// Every runtime in the order of the file; none where the spec leaves the one to perfrun.
+pub(super) fn expand(
+    form: &ExperimentForm,
+    folder: &Path,
+    backend: BackendKind,
+    check: &mut Check<'_>,
+) -> Axis<Runtime> {
+    let top = Place::top("runtimes");
+    let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
+    let mut names = Vec::new();
+    for (place, entry) in form.runtimes.iter().flat_map(|entries| entries.places(&top)) {
+        if check.is_damaged(&place) {
+            axis.is_complete = false;
+            continue;
+        }
+        let runtime = match entry {
+            RuntimeEntry::Version(text) => from_word(text, &place, backend, check),
+            RuntimeEntry::Form(form) => from_form(form, &place, folder, backend, check),
+        };
+        axis.is_complete &= runtime.is_some();
+        names.extend(runtime.iter().map(|runtime| (place.clone(), runtime.name.clone())));
+        axis.values.extend(runtime);
+    }
+    check.duplicates("runtimes", &names, "give each its own `name`");
+    axis
+}
+
+/// A bare word is a version; the mock backend has none, so that there it is a name.
+fn from_word(text: &str, place: &Place, backend: BackendKind, check: &mut Check<'_>) -> Option<Runtime> {
+    let looks_like_number = text.parse::<f64>().is_ok();
+    if backend != BackendKind::Onnxruntime && !looks_like_number {
+        if !is_name(text) {
+            check.problems.push(bad_name(check.at(place, ""), &place.name(), text));
+            return None;
+        }
+        return Some(Runtime { name: text.to_owned(), ..Runtime::default() });
+    }
+    let version = read_version(text, Package::Onnxruntime, place, check)?;
+    Some(Runtime { name: version.clone(), version: Some(version), ..Runtime::default() })
+}
+
+/// A version that can be fetched.
+fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'_>) -> Option<String> {
+    let known = package.versions();
+    if known.contains(&text) {
+        return Some(text.to_owned());
+    }
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = text.split('.').collect();
+    let (message, hint) = if !parts.iter().all(|part| is_number(part)) || parts.len() > 3 {
+        let is_path = text.contains('/') || text.contains(".so");
+        let local = format!("a local build is a map: `{{ path: {text} }}`");
+        let hint = if is_path { local } else { format!("write for example \"{}\"", known[0]) };
+        (format!("{} is no version", quote(text)), hint)
+    } else if parts.len() < 3 {
+        // `1.3` may be meant for 1.30, which YAML reads as the same number: nothing is guessed.
+        let newest = known.iter().find(|version| version.starts_with(&format!("{text}.")));
+        let whole = newest.map_or_else(|| known[0].to_owned(), |version| (*version).to_owned());
+        (format!("{} is no version: it has three numbers", quote(text)), format!("write \"{whole}\""))
+    } else {
+        let message = format!("perfrun has no checksum of {} {text}, so it cannot fetch it", package.name());
+        (message, format!("it knows {}; a library that you have is a runtime by its `path`", list(known, "and")))
+    };
+    check.error(place, message, hint);
+    None
+}
+
+fn from_form(
+    form: &RuntimeForm,
+    place: &Place,
+    folder: &Path,
+    backend: BackendKind,
+    check: &mut Check<'_>,
+) -> Option<Runtime> {
+    let contradiction = match form {
+        RuntimeForm { path: Some(_), version: Some(_), .. } => {
+            Some(("version", "`version` and `path` say two libraries for one runtime"))
+        }
+        RuntimeForm { path: Some(_), package: Some(_), .. } => {
+            Some(("package", "`package` does nothing beside `path`, which names the library itself"))
+        }
+        _ => None,
+    };
+    if let Some((key, message)) = contradiction {
+        let problem = check.at_key(&place.key(key), message);
+        check.problems.push(problem.with_hint("leave one out"));
+        return None;
+    }
+    let (own, package) = (form.name.as_ref().map(|name| name.0.clone()), form.package);
+    if let Some(text) = &form.path {
+        let place = place.key("path");
+        let path = match files::existing(folder, text) {
+            Ok(path) => path,
+            Err(problem) => {
+                check.error(&place, problem.message, problem.hint);
+                return None;
+            }
+        };
+        return Some(Runtime { name: own.unwrap_or_else(|| name_of(&path)), path: Some(path), ..Runtime::default() });
+    }
+    if let Some(text) = &form.version {
+        let version = read_version(text, package.unwrap_or(Package::Onnxruntime), &place.key("version"), check)?;
+        return Some(Runtime {
+            name: own.unwrap_or_else(|| version.clone()),
+            version: Some(version),
+            package,
+            path: None,
+        });
+    }
+    match own {
+        Some(name) if backend != BackendKind::Onnxruntime && package.is_none() => {
+            Some(Runtime { name, ..Runtime::default() })
+        }
+        _ => {
+            let name = form.name.as_ref().map_or("this runtime".to_owned(), |name| format!("the runtime `{}`", name.0));
+            let message = format!("{name} has neither a `version` nor a `path`");
+            check.error(place, message, "only the mock backend needs none".to_owned());
+            None
+        }
+    }
+}
+
+/// What a local build is called unless it is told otherwise: its folder's name; a file's is the same for all of them,
+/// so there it is `local`, with the version that the file's name ends in.
+fn name_of(path: &Path) -> String {
+    let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match path.is_dir() {
+        true => fitting_name(&last),
+        false => match last.split_once(".so.") {
+            Some((_, version)) => fitting_name(&format!("local-{version}")),
+            None => String::new(),
+        },
+    };
+    if name.is_empty() { "local".to_owned() } else { name }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::spec::expand::tests::{mock, problems};
+    use crate::spec::model::Runtime;
+    use crate::spec::parse;
+
+    use super::*;
+
+    fn runtimes(folder: &Path, text: &str) -> Result<Vec<Runtime>, String> {
+        std::fs::write(folder.join("m.onnx"), "abc").unwrap();
+        let loaded = parse("x.yaml", &format!("models: m.onnx\nruntimes: {text}"), folder, &[]);
+        loaded.map(|loaded| loaded.experiment.runtimes).map_err(|error| error.problems()[0].message().to_owned())
+    }
+
+    #[test]
+    fn a_version_is_its_name_and_keeps_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let found =
+            runtimes(folder.path(), "[1.30.0, { name: new, version: 1.31.1, package: onnxruntime-gpu }]").unwrap();
+        let version = |version: &str| Some(version.to_owned());
+        let expected = [
+            Runtime { name: "1.30.0".to_owned(), version: version("1.30.0"), ..Runtime::default() },
+            Runtime {
+                name: "new".to_owned(),
+                version: version("1.31.1"),
+                package: Some(Package::OnnxruntimeGpu),
+                path: None,
+            },
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(runtimes(folder.path(), "1.31.1").unwrap()[0].name, "1.31.1");
+        assert_eq!(runtimes(folder.path(), "[1.30]").unwrap_err(), "`1.30` is no version: it has three numbers");
+        assert_eq!(runtimes(folder.path(), "nightly").unwrap_err(), "`nightly` is no version");
+    }
+
+    #[test]
+    fn a_local_build_is_named_by_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("builds/my build")).unwrap();
+        for name in ["libonnxruntime.so", "libonnxruntime.so.1.32.0"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let text = "[{ path: builds/my build }, { path: libonnxruntime.so }, { path: ./libonnxruntime.so.1.32.0 }]";
+        let found = runtimes(folder.path(), text).unwrap();
+        let names: Vec<&str> = found.iter().map(|runtime| runtime.name.as_str()).collect();
+        assert_eq!(names, ["my-build", "local", "local-1.32.0"]);
+        assert!(found.iter().all(|runtime| runtime.path.as_ref().is_some_and(|path| path.is_absolute())));
+    }
+
+    #[test]
+    fn the_mock_backend_takes_names() {
+        let names = |text: &str| mock(&format!("runtimes: {text}")).runtimes.into_iter().map(|runtime| runtime.name);
+        assert!(names("[old, { name: new }]").eq(["old", "new"]));
+        assert!(names("[1.30.0, 9.9.9]").eq(["1.30.0", "9.9.9"]));
+        assert_eq!(problems("runtimes: [1.30]"), ["`1.30` is no version: it has three numbers"]);
+        assert!(mock("").runtimes.is_empty());
+    }
+}

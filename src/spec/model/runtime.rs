@@ -1,0 +1,72 @@
+//! The runtimes axis: which library executes a cell.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One entry of the runtimes axis: a released version, a local build, or with the mock backend a name alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runtime {
+    /// Unique within the experiment; default: the version, or what a local build's path tells.
+    pub name: String,
+    /// The released version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The package that it comes in; `None`: the one for the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<Package>,
+    /// A local build: the library or a folder that holds it, absolute in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+}
+
+/// The packages in which ONNX Runtime is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "package")]
+pub enum Package {
+    /// For processors.
+    #[serde(rename = "onnxruntime")]
+    Onnxruntime,
+    /// For processors and NVIDIA GPUs.
+    #[serde(rename = "onnxruntime-gpu")]
+    OnnxruntimeGpu,
+}
+
+impl Package {
+    /// As package indices have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Package::Onnxruntime => "onnxruntime",
+            Package::OnnxruntimeGpu => "onnxruntime-gpu",
+        }
+    }
+
+    /// The package of that name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Package::Onnxruntime, Package::OnnxruntimeGpu].into_iter().find(|package| package.name() == name)
+    }
+
+    /// The released versions that can be fetched, the newest first. A spec that names another one is wrong before
+    /// anything is looked for; their checksums stand in `runtime`, where a test keeps the two lists equal.
+    pub fn versions(self) -> &'static [&'static str] {
+        match self {
+            Package::Onnxruntime => {
+                &["1.31.1", "1.31.0", "1.30.0", "1.29.0", "1.28.0", "1.27.0", "1.26.0", "1.25.1", "1.25.0"]
+            }
+            Package::OnnxruntimeGpu => &["1.31.1", "1.30.0"],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_has_one_name_everywhere() {
+        for package in [Package::Onnxruntime, Package::OnnxruntimeGpu] {
+            assert_eq!(serde_json::to_value(package).ok(), Some(package.name().into()));
+        }
+    }
+}

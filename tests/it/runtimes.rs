@@ -1,0 +1,212 @@
+//! The runtimes axis: with scripted latencies, with two real versions of ONNX Runtime, and in records that have none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use perfrun::report::results::Results;
+use perfrun::runtime;
+use perfrun::spec::model::{Axis, Package};
+use perfrun::store::{Arm, Outcome, Record};
+
+use crate::support::Workplace;
+
+const SCRIPTED: &str = "backend: mock\nmodels: [m]\ninputs: { batch: [1, 8] }\nruntimes: [old, new]\nruns: 5\n\
+                        measure: { warmup: { mode: samples, count: 5 }, stop: { mode: samples, count: 60 } }\n";
+
+fn paths(record: &Record) -> Vec<String> {
+    let plan = &record.manifest.plan;
+    plan.runnable().map(|(_, cell)| plan.path(cell)).collect()
+}
+
+#[test]
+fn runtimes_are_compared_where_variants_are_not() {
+    let place = Workplace::with_spec(SCRIPTED);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("m: undecided between old and new"), "{}", done.stdout);
+    let record = place.record("x");
+    let all = ["m/b1/fp32/cpu/old", "m/b1/fp32/cpu/new", "m/b8/fp32/cpu/old", "m/b8/fp32/cpu/new"];
+    assert_eq!(paths(&record), all);
+    let baseline = record.manifest.plan.baseline.clone().unwrap();
+    assert_eq!((baseline.axes, baseline.name.as_str()), (vec![Axis::Runtimes], "old"));
+    // Each against the first runtime: the outputs of the reference variant have no other reference.
+    let references: Vec<(u32, u32)> =
+        record.manifest.fidelity.iter().map(|found| (found.cell, found.reference)).collect();
+    assert_eq!(references, [(1, 0), (3, 2)]);
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("| model | input | old (baseline) | new |"), "{report}");
+    let results: Results = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    assert_eq!(results.manifest.plan, record.manifest.plan);
+}
+
+#[test]
+fn runtimes_are_selected_excluded_and_tabled_like_every_axis() {
+    let place = Workplace::with_spec(&format!(
+        "{SCRIPTED}variants: [a, b]\nmatrix: {{ exclude: [{{ runtime: new, variant: b }}] }}\n\
+         compare: {{ baseline: {{ variant: a, runtime: old }} }}\n\
+         tables: [{{ name: t, rows: [runtime], columns: [variant, input] }}]\n"
+    ));
+    let plan = place.run(&["plan", "x.yaml", "--only", "runtime=ol*,batch=1"]).expect_code(0).stdout;
+    assert!(plan.contains("1 model x 2 inputs x 2 variants x 1 device x 2 runtimes = 8 cells; 2 excluded"), "{plan}");
+    assert!(plan.contains("variant and runtime `a/old`"), "{plan}");
+    place.run(&["x.yaml", "--only", "runtime=ol*,batch=1"]).expect_code(0);
+    assert_eq!(paths(&place.record("x")), ["m/b1/a/cpu/old", "m/b1/b/cpu/old"]);
+    let refused = place.run(&["x.yaml", "--only", "runtime=older"]).expect_code(2);
+    assert!(refused.stderr.contains("known runtimes: `old` and `new`"), "{}", refused.stderr);
+}
+
+/// A fidelity reference has the cell's own runtime where the variants differ.
+#[test]
+fn variants_are_compared_with_the_reference_of_their_runtime() {
+    let place = Workplace::with_spec(&format!("{SCRIPTED}variants: [a, b]\n"));
+    place.run(&["x.yaml", "--only", "batch=1"]).expect_code(0);
+    let record = place.record("x");
+    let path = |cell: u32| record.manifest.plan.path(&record.manifest.plan.cells[cell as usize]);
+    let compared: Vec<(String, String)> =
+        record.manifest.fidelity.iter().map(|found| (path(found.cell), path(found.reference))).collect();
+    let expected = [
+        ("m/b1/a/cpu/new", "m/b1/a/cpu/old"),
+        ("m/b1/b/cpu/old", "m/b1/a/cpu/old"),
+        ("m/b1/b/cpu/new", "m/b1/a/cpu/new"),
+    ];
+    assert_eq!(compared, expected.map(|(cell, reference)| (cell.to_owned(), reference.to_owned())));
+}
+
+#[test]
+fn results_from_before_the_axis_are_read() {
+    let reports = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("reports")).unwrap();
+    let mut read = 0;
+    for report in reports {
+        let text = std::fs::read_to_string(report.unwrap().path().join("results.json")).unwrap();
+        let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for cell in older["manifest"]["plan"]["cells"].as_array_mut().unwrap() {
+            cell.as_object_mut().unwrap().remove("runtime");
+        }
+        let results: Results = serde_json::from_value(older).unwrap();
+        let plan = &results.manifest.plan;
+        assert_eq!((plan.runtimes.len(), plan.coordinates(&plan.cells[0]).runtime), (0, "-"));
+        assert!(results.manifest.libraries().all(|(name, used)| name.is_none() && used.version.is_some()));
+        read += 1;
+    }
+    assert!(read > 0);
+}
+
+/// Two versions, fetched as a first run does; `None` where that cannot be.
+fn two_versions() -> Option<[PathBuf; 2]> {
+    crate::onnxruntime::library().as_ref().ok()?;
+    let fetch = |version: &str| {
+        let found = runtime::install(Package::Onnxruntime, version, &runtime::cache_folder(), &mut |_| {});
+        found.map(|library| library.path).ok()
+    };
+    Some([fetch("1.30.0")?, fetch("1.31.1")?])
+}
+
+fn real(runtimes: &str) -> Workplace {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
+    let place = Workplace::new();
+    std::fs::copy(model, place.path("m.onnx")).unwrap();
+    place.write(
+        "x.yaml",
+        &format!(
+            "models: m.onnx\ninputs: {{ batch: 1 }}\nruns: 2\nruntimes: {runtimes}\nvariants: [{{ name: one, threads: 1 }}]\n\
+             measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 10 }} }}\n"
+        ),
+    );
+    place
+}
+
+/// What each runtime's runs said of the library that they had opened.
+fn versions_by_runtime(record: &Record) -> BTreeMap<String, BTreeSet<String>> {
+    let plan = &record.manifest.plan;
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for run in record.runs.iter().filter(|run| run.outcome == Outcome::Completed) {
+        let cell = plan.cells.iter().find(|cell| cell.id == run.cell).unwrap();
+        let version = run.placement.clone().unwrap().runtime_version.unwrap();
+        versions.entry(plan.coordinates(cell).runtime.to_owned()).or_default().insert(version);
+    }
+    versions
+}
+
+#[test]
+fn every_run_loads_the_library_of_its_runtime() {
+    let Some([old, _]) = two_versions() else { return };
+    let place = real("[1.30.0, 1.31.1, { name: mine, path: build }]");
+    std::fs::create_dir(place.path("build")).unwrap();
+    std::os::unix::fs::symlink(&old, place.path("build/libonnxruntime.so")).unwrap();
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("ONNX Runtime 1.30.0, 1.31.1 and mine (1.30.0), "), "{}", done.stderr);
+    let record = place.record("x");
+    assert_eq!(record.runs.iter().filter(|run| run.arm == Arm::Main).count(), 6);
+    let only = |version: &str| BTreeSet::from([version.to_owned()]);
+    let expected = [("1.30.0", only("1.30.0")), ("1.31.1", only("1.31.1")), ("mine", only("1.30.0"))];
+    assert_eq!(versions_by_runtime(&record), expected.map(|(name, found)| (name.to_owned(), found)).into());
+    let used: Vec<_> = record.manifest.runtimes.iter().map(|used| used.clone().unwrap()).collect();
+    assert!(record.manifest.runtime.is_none() && used.iter().all(|used| used.build.is_some()));
+    assert_eq!((&used[0].sha256, used[2].origin.as_str()), (&used[2].sha256, "the specification"));
+    assert_ne!(used[0].sha256, used[1].sha256);
+    assert_eq!(record.manifest.experiment.runtimes[2].path.as_deref(), Some(Path::new("build")));
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("ONNX Runtime 1.30.0, 1.31.1 and mine (1.30.0), cpu"), "{report}");
+    assert!(report.contains("SHA-256 of the library of 1.31.1"), "{report}");
+}
+
+#[test]
+fn a_record_goes_on_with_the_libraries_that_it_began_with() {
+    let Some([old, new]) = two_versions() else { return };
+    let place = real("[1.31.1, { name: mine, path: build }]");
+    std::fs::create_dir(place.path("build")).unwrap();
+    std::os::unix::fs::symlink(&old, place.path("build/libonnxruntime.so")).unwrap();
+    place.run(&["x.yaml"]).expect_code(0);
+    // As if it had been interrupted: the last run is not there yet.
+    let folder = place.record_folder("x");
+    let mut manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("manifest.json")).unwrap()).unwrap();
+    manifest["complete"] = false.into();
+    std::fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+    std::fs::remove_file(place.path("build/libonnxruntime.so")).unwrap();
+    std::os::unix::fs::symlink(&new, place.path("build/libonnxruntime.so")).unwrap();
+    let refused = place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(2);
+    assert!(refused.stderr.contains("the ONNX Runtime library"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_flag_and_runtimes_contradict_each_other() {
+    let Some([old, _]) = two_versions() else { return };
+    let place = real("[1.30.0, 1.31.1]");
+    let refused = place.run(&["x.yaml", "--runtime", old.to_str().unwrap()]).expect_code(2);
+    assert!(refused.stderr.contains("contradict each other"), "{}", refused.stderr);
+}
+
+/// A cache without the version and a path without pip: the same as no network, and said before anything is measured.
+#[test]
+fn a_version_that_cannot_be_had_ends_the_command_with_the_way_out() {
+    let place = real("[1.30.0]");
+    let mut command = place.command(&["x.yaml"]);
+    let output = command.env("PERFRUN_CACHE", place.path("empty")).env("PATH", place.path("nothing")).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    for words in ["the runtime `1.30.0` of the specification", "no pip", "perfrun runtime install 1.30.0"] {
+        assert!(stderr.replace("\n        ", " ").contains(words), "{words} in {stderr}");
+    }
+    assert!(!place.path(".perfrun/records").exists());
+}
+
+#[test]
+fn options_of_the_provider_and_the_execution_mode_reach_the_session() {
+    if crate::onnxruntime::library().is_err() {
+        return;
+    }
+    let place = real("[1.31.1]");
+    let spec = place.read("x.yaml").replace("runtimes: [1.31.1]\n", "").replace(
+        "[{ name: one, threads: 1 }]",
+        "\n  - { name: plain, threads: 1 }\n  - { name: arena, threads: 1, provider: { cpu: { use_arena: 1 } } }\n\
+         \x20 - { name: side-by-side, threads: { intra: 1, inter: 2 }, execution: parallel }",
+    );
+    place.write("x.yaml", &spec);
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    assert!(record.runs.iter().all(|run| run.outcome == Outcome::Completed));
+    assert_eq!(record.manifest.experiment.variants[1].provider["cpu"]["use_arena"], "1");
+    // Settings are what a definition is made of.
+    let definitions: BTreeSet<&String> = record.manifest.definitions.iter().collect();
+    assert_eq!(definitions.len(), 3);
+}

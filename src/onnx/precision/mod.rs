@@ -10,6 +10,7 @@ mod edit;
 mod embedding;
 mod fold;
 mod half;
+mod inline;
 mod keep;
 mod names;
 mod product;

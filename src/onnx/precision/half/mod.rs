@@ -2,7 +2,7 @@
 //!
 //! Input: a model in float32, the element types of its values, and what the target's provider can do. Output: the model,
 //! whose inputs and outputs are as before unless asked otherwise, and a report of what stays and why. Deliberately absent:
-//! models that are quantised (their scales stay as they are), and bodies of the model's own functions.
+//! models that are quantised: their scales stay as they are.
 //!
 //! Every value has one home, the element type that its producer gives it; a value that somebody reads in the other type
 //! gets one cast, right behind its producer, however many read it. Weights get none: they are stored in the type that
@@ -17,10 +17,11 @@ mod versions;
 mod weights;
 
 use crate::onnx::ElementType;
-use crate::onnx::infer::Inferred;
+use crate::onnx::infer::{Inferred, infer};
 use crate::onnx::proto::ModelProto;
 use crate::spec::model::Io;
 
+use super::inline::inline_functions;
 use super::keep::Keep;
 use super::report::{Conversion, ConversionProblem, ConversionReport};
 
@@ -101,7 +102,10 @@ pub fn to_half(
 ) -> Result<Conversion, ConversionProblem> {
     check_floats(&model, settings.target)?;
     let mut report = ConversionReport::default();
+    let inlined = inline_functions(&mut model);
+    let types = if inlined.calls > 0 { &infer(&model, &[]) } else { types };
     let mut survey = survey::survey(&model, types, settings, &mut report)?;
+    inlined.tell(&mut report);
     versions::settle(&mut survey, settings);
     rewrite::rewrite(&mut model, &survey, settings, &mut report)?;
     if report.converted.is_empty() && report.weights.converted == 0 {

@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::constants::settle_constants;
 use super::edit::{Editor, Weight};
+use super::inline::inline_functions;
 use super::keep::{ASKED, Keep};
 use super::product::{Product, RightOperand, times, transposed};
 use super::quantize_dynamic::{MICROSOFT, keep_inner, refuse_quantized};
@@ -71,6 +72,7 @@ impl BlockQuantization {
 /// weight.
 pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Result<Conversion, ConversionProblem> {
     options.check()?;
+    let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     settle_constants(&mut model)?;
     let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionProblem::NoGraph)?);
@@ -94,6 +96,7 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
     }
     let (graph, kept) = work.editor.finish();
     work.report.weights.kept = kept;
+    inlined.tell(&mut work.report);
     if work.report.nodes_converted() == 0 {
         return Err(ConversionProblem::NothingToConvert { kept: work.report.kept });
     }

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use super::constants::settle_constants;
 use super::edit::{Editor, Weight};
 use super::embedding::{Lookup, Stored, Tables};
+use super::inline::inline_functions;
 use super::keep::{ASKED, Keep};
 use super::report::{Conversion, ConversionProblem, ConversionReport};
 use super::scales::{FULL_WEIGHT, REDUCED_WEIGHT};
@@ -63,11 +64,13 @@ impl DynamicQuantization {
 ///
 /// An operator set before 7, a model that is quantised already or has nothing to quantise, a damaged weight.
 pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) -> Result<Conversion, ConversionProblem> {
+    let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DynamicQuantizeLinear")?;
     settle_constants(&mut model)?;
     let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
     let (graph, mut report) = convert(graph, options)?;
+    inlined.tell(&mut report);
     if report.nodes_converted() == 0 {
         return Err(ConversionProblem::NothingToConvert { kept: report.kept });
     }

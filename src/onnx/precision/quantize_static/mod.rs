@@ -36,6 +36,7 @@ use super::calibration::Range;
 use super::constants::settle_constants;
 use super::edit::Editor;
 use super::fold::fold_channels;
+use super::inline::{Inlined, inline_functions};
 use super::keep::Keep;
 use super::quantize_dynamic::refuse_quantized;
 use super::report::{Conversion, ConversionProblem};
@@ -69,6 +70,7 @@ pub struct Prepared {
     model: ModelProto,
     /// The operator set that it had, if that was too old.
     raised: Option<i64>,
+    inlined: Inlined,
     keep: Keep,
 }
 
@@ -78,12 +80,13 @@ pub struct Prepared {
 ///
 /// An operator set before 7, a model that is quantised already, a damaged weight.
 pub fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionProblem> {
+    let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DequantizeLinear with one scale for each channel")?;
     settle_constants(&mut model)?;
     let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
     model.graph = Some(fold_channels(graph)?).into();
-    Ok(Prepared { model, raised, keep: Keep::default() })
+    Ok(Prepared { model, raised, inlined, keep: Keep::default() })
 }
 
 impl Prepared {
@@ -144,6 +147,7 @@ impl Prepared {
             work.take(node, index, &plan)?;
         }
         let Work { editor, mut report, .. } = work;
+        self.inlined.tell(&mut report);
         if report.nodes_converted() == 0 {
             return Err(ConversionProblem::NothingToConvert { kept: report.kept });
         }

@@ -22,17 +22,33 @@ struct Affine {
     offset: Vec<f32>,
 }
 
-/// Folds what can be folded in the main graph.
+/// Folds what can be folded in the main graph, and makes convolutions of the normalisations that are left.
 ///
 /// # Errors
 ///
 /// A damaged tensor.
 pub(super) fn fold_channels(graph: GraphProto) -> Result<GraphProto, TensorProblem> {
+    fold(graph, Folding::as_convolution)
+}
+
+/// Folds what can be folded in the main graph: the same function in a smaller file.
+///
+/// # Errors
+///
+/// A damaged tensor.
+pub(super) fn fold_into_convolutions(graph: GraphProto) -> Result<GraphProto, TensorProblem> {
+    fold(graph, |_, node| Ok(node))
+}
+
+/// What becomes of a node that nothing takes in.
+type Otherwise = fn(&mut Folding, NodeProto) -> Result<NodeProto, TensorProblem>;
+
+fn fold(graph: GraphProto, otherwise: Otherwise) -> Result<GraphProto, TensorProblem> {
     let (editor, nodes) = Editor::new(graph);
     let mut folding =
         Folding { editor, nodes: Vec::with_capacity(nodes.len()), makers: HashMap::new(), ranks: HashMap::new() };
     for node in nodes {
-        folding.take(node)?;
+        folding.take(node, otherwise)?;
     }
     let mut editor = folding.editor;
     folding.nodes.into_iter().for_each(|node| editor.put_back(node));
@@ -49,10 +65,10 @@ struct Folding {
 }
 
 impl Folding {
-    fn take(&mut self, node: NodeProto) -> Result<(), TensorProblem> {
+    fn take(&mut self, node: NodeProto, otherwise: Otherwise) -> Result<(), TensorProblem> {
         let node = match self.folded(node)? {
             None => return Ok(()),
-            Some(node) => self.as_convolution(node)?,
+            Some(node) => otherwise(self, node)?,
         };
         if let Some(rank) = self.rank(&node) {
             node.output.iter().take(1).for_each(|output| {
@@ -237,10 +253,13 @@ mod tests {
     use super::*;
     use crate::onnx::proto::ValueInfoProto;
 
-    fn folded(nodes: Vec<NodeProto>, weights: Vec<TensorProto>) -> GraphProto {
+    fn graph(nodes: Vec<NodeProto>, weights: Vec<TensorProto>) -> GraphProto {
         let output = ValueInfoProto { name: Some("y".to_owned()), ..Default::default() };
-        let graph = GraphProto { node: nodes, initializer: weights, output: vec![output], ..Default::default() };
-        fold_channels(graph).unwrap()
+        GraphProto { node: nodes, initializer: weights, output: vec![output], ..Default::default() }
+    }
+
+    fn folded(nodes: Vec<NodeProto>, weights: Vec<TensorProto>) -> GraphProto {
+        fold_channels(graph(nodes, weights)).unwrap()
     }
 
     fn values(graph: &GraphProto, node: usize, input: usize) -> (Vec<i64>, Vec<f32>) {
@@ -296,6 +315,15 @@ mod tests {
         assert_eq!((operators, graph.node[2].int("group")), (vec!["Conv", "Relu", "Conv"], Some(2)));
         assert_eq!(values(&graph, 2, 1), (vec![2, 1, 1, 1], vec![0.5, 2.0]));
         assert_eq!(values(&graph, 2, 2), (vec![2], vec![-0.5, 0.0]));
+    }
+
+    #[test]
+    fn a_normalisation_without_a_convolution_stays_unless_that_is_quantised() {
+        let nodes = vec![conv("a"), normalization("a", "n"), NodeProto::of("Relu", "r", &["n"], &["r"], vec![])];
+        let graph = graph(nodes.into_iter().chain([normalization("r", "y")]).collect(), weights());
+        let graph = fold_into_convolutions(graph).unwrap();
+        let operators: Vec<&str> = graph.node.iter().map(NodeProto::op_type).collect();
+        assert_eq!(operators, ["Conv", "Relu", "BatchNormalization"]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use super::constants::settle_constants;
 use super::edit::{Editor, Weight};
 use super::embedding::{Lookup, Stored, Tables};
+use super::fold::fold_into_convolutions;
 use super::inline::inline_functions;
 use super::keep::{ASKED, Keep};
 use super::report::{Conversion, ConversionProblem, ConversionReport};
@@ -69,7 +70,8 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DynamicQuantizeLinear")?;
     settle_constants(&mut model)?;
     let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
-    let (graph, mut report) = convert(graph, options)?;
+    // A file without the normalisations is smaller; the runtime would fold them all the same.
+    let (graph, mut report) = convert(fold_into_convolutions(graph)?, options)?;
     inlined.tell(&mut report);
     if report.nodes_converted() == 0 {
         return Err(ConversionProblem::NothingToConvert { kept: report.kept });

@@ -80,6 +80,37 @@ pub enum CalibrationProblem {
     },
 }
 
+/// Values that are looked at together: the compiler makes vector instructions of a loop over an array of so many.
+const LANES: usize = 16;
+
+/// The range of the values, or `None` if one of them is not finite. There are billions of them in a calibration.
+fn extremes(values: &[f32]) -> Option<Range> {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut least, mut most, mut differences) = ([0.0_f32; LANES], [0.0_f32; LANES], [0.0_f32; LANES]);
+    for chunk in chunks.iter().chain([&last]) {
+        for lane in 0..LANES {
+            let value = chunk[lane];
+            least[lane] = if value < least[lane] { value } else { least[lane] };
+            most[lane] = if value > most[lane] { value } else { most[lane] };
+            // Zero, but for infinities and NaN, of which it makes NaN.
+            differences[lane] += value - value;
+        }
+    }
+    let is_finite = differences.iter().all(|difference| *difference == 0.0);
+    let range = || {
+        let ends = least.iter().zip(&most).map(|(least, most)| Range { least: *least, most: *most });
+        ends.fold(Range::default(), Range::with)
+    };
+    is_finite.then(range)
+}
+
+fn not_finite(tensor: &str, values: &[f32]) -> CalibrationProblem {
+    let value = values.iter().copied().find(|value| !value.is_finite()).unwrap_or(f32::NAN);
+    CalibrationProblem::NotFinite { tensor: tensor.to_owned(), value }
+}
+
 /// The pass that finds extremes.
 #[derive(Clone, Debug)]
 pub struct FirstPass {
@@ -117,13 +148,7 @@ impl FirstPass {
     ///
     /// A value that is not finite.
     pub fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
-        let mut seen = Range::default();
-        for value in values {
-            if !value.is_finite() {
-                return Err(CalibrationProblem::NotFinite { tensor: tensor.to_owned(), value: *value });
-            }
-            seen = seen.with(Range::new(*value, *value));
-        }
+        let seen = extremes(values).ok_or_else(|| not_finite(tensor, values))?;
         match self.extremes.get_mut(tensor) {
             Some(range) => *range = range.with(seen),
             None => {
@@ -160,13 +185,9 @@ impl SecondPass {
         let Some(histogram) = self.histograms.get_mut(tensor) else {
             return Err(CalibrationProblem::Unknown { tensor: tensor.to_owned() });
         };
-        match values.iter().find(|value| !value.is_finite()) {
-            Some(value) => Err(CalibrationProblem::NotFinite { tensor: tensor.to_owned(), value: *value }),
-            None => {
-                histogram.add(values);
-                Ok(())
-            }
-        }
+        extremes(values).ok_or_else(|| not_finite(tensor, values))?;
+        histogram.add(values);
+        Ok(())
     }
 
     /// The ranges.
@@ -202,6 +223,19 @@ mod tests {
         assert_eq!(ranges(Method::MinMax, &[&[1.0, 2.0], &[-3.0]])["t"], Range { least: -3.0, most: 2.0 });
         assert_eq!(ranges(Method::MinMax, &[&[1.0, 2.0]])["t"], Range { least: 0.0, most: 2.0 });
         assert_eq!(ranges(Method::MinMax, &[&[]])["t"], Range::default());
+    }
+
+    #[test]
+    fn every_place_of_a_long_activation_counts() {
+        for place in [0, 15, 16, 47, 99] {
+            let mut values = vec![0.25; 100];
+            values[place] = -8.0;
+            assert_eq!(extremes(&values), Some(Range { least: -8.0, most: 0.25 }));
+            for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                values[place] = odd;
+                assert_eq!(extremes(&values), None);
+            }
+        }
     }
 
     #[test]

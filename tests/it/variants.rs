@@ -231,3 +231,74 @@ goals:
     let lax = strict.replace("goals_strict: true\n", "");
     Workplace::with_spec(&format!("{WRONG}{lax}")).run(&["x.yaml"]).expect_code(0);
 }
+
+/// A model whose one product stands in a function of its own, and is called twice.
+fn model_of_calls(path: &Path) {
+    use perfrun::onnx::ElementType;
+    use perfrun::onnx::proto::{
+        FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    };
+    let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let opset = |domain: &str, version| OperatorSetIdProto {
+        domain: Some(domain.to_owned()),
+        version: Some(version),
+        ..Default::default()
+    };
+    let imports = vec![opset("", 17), opset("mine", 1)];
+    let layer = FunctionProto {
+        name: Some("Layer".to_owned()),
+        domain: Some("mine".to_owned()),
+        input: texts(&["a", "b"]),
+        output: texts(&["c"]),
+        node: vec![
+            NodeProto::of("MatMul", "product", &["a", "b"], &["p"], vec![]),
+            NodeProto::of("Tanh", "", &["p"], &["c"], vec![]),
+        ],
+        opset_import: imports.clone(),
+        ..Default::default()
+    };
+    let call =
+        |name: &str, from: &str, to: &str| NodeProto::of("Layer", name, &[from, "w"], &[to], vec![]).in_domain("mine");
+    let weight: Vec<f32> = (0..128 * 128).map(|index| ((index * 37 % 101) as f32 - 50.0) / 500.0).collect();
+    let value = |name: &str| {
+        let shape = [1, 128].map(perfrun::onnx::Dimension::Fixed);
+        ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape))
+    };
+    let graph = GraphProto {
+        name: Some("calls".to_owned()),
+        node: vec![call("one", "x", "h"), call("two", "h", "y")],
+        initializer: vec![TensorProto::of_floats("w", &[128, 128], &weight)],
+        input: vec![value("x")],
+        output: vec![value("y")],
+        ..Default::default()
+    };
+    let model = ModelProto {
+        ir_version: Some(8),
+        graph: Some(graph).into(),
+        opset_import: imports,
+        functions: vec![layer],
+        ..Default::default()
+    };
+    perfrun::onnx::save(model, path).unwrap();
+}
+
+#[test]
+fn functions_of_a_model_are_converted_inside() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    model_of_calls(&place.path("net.onnx"));
+    place.write("x.yaml", &format!("models: net.onnx\nvariants: [fp32, fp16, int8, int4]\n{SHORT}"));
+    let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let manifest = place.record("x").manifest;
+    for file in &manifest.variant_files {
+        let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
+        assert_eq!((report.weights.converted, report.weights.kept), (128 * 128, 0), "{file:?}");
+        assert!(report.notes.iter().any(|note| note.contains("in place of 2 calls")), "{:?}", report.notes);
+    }
+    // Four bits for each weight, in two layers, are what costs most.
+    assert_eq!(manifest.fidelity.len(), 3);
+    assert!(manifest.fidelity.iter().all(|compared| compared.fidelity.cosine > 0.95), "{:?}", manifest.fidelity);
+}

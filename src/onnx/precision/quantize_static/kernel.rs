@@ -9,7 +9,7 @@
 use super::plan::Role;
 use super::rewrite::Work;
 use crate::onnx::precision::edit::{Editor, Weight};
-use crate::onnx::precision::product::{Product, transposed};
+use crate::onnx::precision::product::{Product, transposed, turn};
 use crate::onnx::precision::scales::{quantize_bias, quantize_channels_above};
 use crate::onnx::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::onnx::{ElementType, TensorProblem};
@@ -96,6 +96,10 @@ impl Work<'_> {
         if let Some(stored) = self.weights.get(&key).filter(|stored| alpha == 1.0 && !is_raised(stored)) {
             return Ok(Some(stored.clone()));
         }
+        if let Some(shared) = self.shared(weight, axis)?.filter(|stored| alpha == 1.0 && !is_raised(stored)) {
+            self.weights.insert(key, shared.clone());
+            return Ok(Some(shared));
+        }
         let name = &weight.name;
         let shape = self.editor.form(weight)?.shape;
         let Some(mut values) = self.editor.floats(name).transpose()? else { return Ok(None) };
@@ -118,6 +122,28 @@ impl Work<'_> {
         Ok(Some(stored))
     }
 
+    /// A table of rows that is the right operand of a product too: stored once, with a `Transpose` that ONNX Runtime
+    /// carries out when it loads the model. The scales of rows are those of the columns then.
+    fn shared(&mut self, weight: &Weight, axis: usize) -> Result<Option<StoredWeight>, TensorProblem> {
+        let name = &weight.name;
+        let is_read_again = weight.is_transposed && self.editor.readers(name) > 1;
+        let Some(tables) = self.tables.as_mut().filter(|tables| tables.holds(name) || is_read_again) else {
+            return Ok(None);
+        };
+        if weight.is_transposed != (axis == 1) {
+            return Ok(None);
+        }
+        let Some(rows) = tables.rows(&mut self.editor, &mut self.report, name)? else { return Ok(None) };
+        let Some(scales) = self.editor.floats(&rows.scales).transpose()? else { return Ok(None) };
+        let levels = if weight.is_transposed { turn(&mut self.editor, &rows.values) } else { rows.values };
+        let zeros = vec![0; scales.len()];
+        let zeros =
+            TensorProto::of_bytes(&format!("{name}_zero_point"), &ElementType::Int8, &[zeros.len() as u64], zeros);
+        let zeros = self.editor.add_weight(zeros);
+        let value = self.dequantize(name, [&levels, &rows.scales, &zeros], axis);
+        Ok(Some(StoredWeight { value, scales }))
+    }
+
     fn bias(&mut self, name: &str, values: &[f32], activation: f32, weights: &[f32]) -> String {
         let (levels, clamped) = quantize_bias(values, activation, weights);
         self.report.weights.clamped += clamped;
@@ -137,7 +163,11 @@ impl Work<'_> {
         let zeros = TensorProto::of_bytes(&format!("{name}_zero_point"), &element, &[n_scales], zeros);
         let scales = TensorProto::of_floats(&format!("{name}_scale"), &[n_scales], scales);
         let inputs = [levels, scales, zeros].map(|tensor| self.editor.add_weight(tensor));
-        let inputs = inputs.each_ref().map(String::as_str);
+        self.dequantize(name, inputs.each_ref().map(String::as_str), axis)
+    }
+
+    /// The value behind a new `DequantizeLinear`.
+    fn dequantize(&mut self, name: &str, inputs: [&str; 3], axis: usize) -> String {
         let value = self.editor.fresh(&format!("{name}_dequantized"));
         let axis = vec![AttributeProto::of_int("axis", axis as i64)];
         self.editor.push(NodeProto::of("DequantizeLinear", &value, &inputs, &[&value], axis));
@@ -197,6 +227,27 @@ mod tests {
         assert_eq!((node.float("alpha"), node.float("beta"), node.int("transB")), (None, None, Some(1)));
         assert_eq!(tensor(&graph, "w_scale").floats().unwrap(), [0.02, 0.04]);
         assert_eq!(tensor(&graph, "b_quantized").integers().unwrap(), [15_000, 15_000]);
+    }
+
+    #[test]
+    fn a_table_that_is_the_last_layer_too_is_stored_once() {
+        let table: Vec<f32> = (0..200 * 100).map(|index| (index % 17) as f32 - 8.0).collect();
+        let nodes = vec![
+            NodeProto::of("Gather", "e", &["w", "x"], &["h"], vec![]),
+            NodeProto::of("Transpose", "t", &["w"], &["wt"], vec![]),
+            NodeProto::of("MatMul", "m", &["h", "wt"], &["y"], vec![]),
+        ];
+        let prepared = prepare_static(model(nodes, vec![TensorProto::of_floats("w", &[200, 100], &table)])).unwrap();
+        let ranges = ["h", "y"].map(|name| (name.to_owned(), Range::new(-8.0, 8.0)));
+        let done = prepared.quantize(&BTreeMap::from(ranges), &StaticQuantization::default()).unwrap();
+        let graph = done.model.graph.unwrap();
+        let integers: usize = graph.initializer.iter().filter(|tensor| tensor.dims == [200, 100]).count();
+        assert_eq!((integers, done.report.weights.converted, done.report.weights.kept), (1, 200 * 100, 0));
+        let maker = |name: &str| graph.node.iter().find(|node| node.output[0] == name).unwrap();
+        let product = graph.node.iter().find(|node| node.op_type() == "MatMul").unwrap();
+        let weight = maker(&product.input[1]);
+        assert_eq!((weight.op_type(), weight.int("axis")), ("DequantizeLinear", Some(1)));
+        assert_eq!(maker(&weight.input[0]).op_type(), "Transpose");
     }
 
     #[test]

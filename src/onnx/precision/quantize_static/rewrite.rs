@@ -35,7 +35,7 @@ pub(super) struct Work<'a> {
     /// The largest level of a weight.
     pub(super) largest: u8,
     /// Embeddings, if they are asked for.
-    tables: Option<Tables>,
+    pub(super) tables: Option<Tables>,
     levels: HashMap<String, Levels>,
     /// Values of float32 nodes, by name, as nodes in 8 bits read them.
     copies: HashMap<String, String>,

@@ -88,17 +88,17 @@ fn extremes(values: &[f32]) -> Option<Range> {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut last = [0.0; LANES];
     last[..rest.len()].copy_from_slice(rest);
-    let (mut least, mut most, mut differences) = ([0.0_f32; LANES], [0.0_f32; LANES], [0.0_f32; LANES]);
+    let (mut least, mut most, mut zeros) = ([0.0_f32; LANES], [0.0_f32; LANES], [0.0_f32; LANES]);
     for chunk in chunks.iter().chain([&last]) {
         for lane in 0..LANES {
             let value = chunk[lane];
             least[lane] = if value < least[lane] { value } else { least[lane] };
             most[lane] = if value > most[lane] { value } else { most[lane] };
-            // Zero, but for infinities and NaN, of which it makes NaN.
-            differences[lane] += value - value;
+            // Zero, but NaN for infinities and NaN.
+            zeros[lane] += value * 0.0;
         }
     }
-    let is_finite = differences.iter().all(|difference| *difference == 0.0);
+    let is_finite = zeros.iter().all(|zero| *zero == 0.0);
     let range = || {
         let ends = least.iter().zip(&most).map(|(least, most)| Range { least: *least, most: *most });
         ends.fold(Range::default(), Range::with)

@@ -18,10 +18,8 @@
 //! stays in 8 bits too, since ONNX Runtime did not fuse them to one float32 operator between two `DequantizeLinear`. In
 //! transformers the products alone are converted, and end in float32.
 //!
-//! Cosine to float32 with the same eight calibration samples, here and by `quantize_static` of ONNX Runtime 1.31.1 after
-//! its `quant_pre_process`, on networks with random weights, which exaggerate every error: ResNet-50 0.8931 and 0.8917,
-//! DenseNet-121 0.9303 and 0.9241, MobileNetV2 0.9066 and 0.9060, ViT-B/16 0.9970 and 0.9687.
-//! `tests/compare_converters.py` makes that table.
+//! How far the outputs of nine networks are from float32, here and by `quantize_static` of ONNX Runtime 1.31.1 after its
+//! `quant_pre_process`, stands in docs/concepts/precision.md; `tests/compare_converters.py` makes that table.
 //!
 //! Sources: B. Jacob et al., Quantization and training of neural networks for efficient integer-arithmetic-only inference,
 //! 2018, arXiv:1712.05877 (the arithmetic); `onnxruntime.quantization.quantize_static` (the form).

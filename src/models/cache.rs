@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
 use crate::digest;
 use crate::onnx::infer::infer;
@@ -17,8 +18,9 @@ use crate::onnx::precision::{
     self, BlockQuantization, ConversionProblem, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
     StaticQuantization,
 };
-use crate::onnx::proto::{ModelProto, NodeProto, ValueInfoProto};
-use crate::onnx::{self, ElementType, GraphProblem, OnnxError};
+use crate::onnx::proto::ModelProto;
+use crate::onnx::{self, GraphProblem, OnnxError};
+use crate::spec::model::Calibration;
 
 /// The version of what lies in the cache; another one is made again.
 const FORMAT: u32 = 1;
@@ -181,10 +183,10 @@ fn carry_out(
             let options = DynamicQuantization { keep, reduce_range, ..DynamicQuantization::default() };
             Ok(precision::quantize_dynamic(model, &options)?)
         }
-        Recipe::Int8Static { keep, reduce_range, .. } => calibrated(
-            model,
-            Keep::new(keep),
+        Recipe::Int8Static { keep, reduce_range, calibration, .. } => calibrated(
+            precision::prepare_static(model)?.keeping(Keep::new(keep)),
             &StaticQuantization { reduce_range: *reduce_range, ..StaticQuantization::default() },
+            *calibration,
             scratch,
             observe,
         ),
@@ -204,40 +206,24 @@ fn half(model: ModelProto, target: Half, recipe: &HalfRecipe) -> Result<precisio
 
 /// Observes the activations of the model and quantises it by them.
 fn calibrated(
-    model: ModelProto,
-    keep: Keep,
+    prepared: precision::Prepared,
     options: &StaticQuantization,
+    calibration: Calibration,
     scratch: &Path,
     observe: Observe<'_>,
 ) -> Result<precision::Conversion, Problem> {
-    let prepared = precision::prepare_static(model)?.keeping(keep);
     let names = prepared.to_calibrate()?;
     let path = scratch.join("observed.onnx");
-    let (observed, copies) = with_inputs_as_outputs(prepared.with_outputs(&names), &names);
+    let (observed, given) = match calibration {
+        Calibration::MinMax => observed::with_extremes(prepared.model().clone(), &names),
+        Calibration::Percentile | Calibration::Entropy => {
+            observed::with_inputs_as_outputs(prepared.with_outputs(&names), &names)
+        }
+    };
     let written = onnx::save(observed, &path).map_err(|source| Problem::Io { path: path.clone(), source })?;
     let mut ranges = observe(&path).map_err(Problem::Calibration)?;
-    for (copy, input) in copies {
-        if let Some(range) = ranges.remove(&copy) {
-            ranges.insert(input, range);
-        }
-    }
+    given.rename(&mut ranges);
     // What was observed is no part of what is kept; where it cannot be removed, the cache is a little larger.
     written.iter().for_each(|file| drop(std::fs::remove_file(file)));
     Ok(prepared.quantize(&ranges, options)?)
-}
-
-/// A model that gives those of its inputs too that have to be observed, each as a copy: pairs of copy and input.
-fn with_inputs_as_outputs(mut model: ModelProto, names: &[String]) -> (ModelProto, Vec<(String, String)>) {
-    let Some(graph) = model.graph.as_mut() else { return (model, Vec::new()) };
-    let is_wanted = |name: &&str| names.iter().any(|wanted| wanted == name);
-    let inputs: Vec<String> =
-        graph.input.iter().map(|input| input.name()).filter(is_wanted).map(str::to_owned).collect();
-    let mut copies = Vec::new();
-    for input in inputs {
-        let copy = format!("{input}/observed");
-        graph.node.push(NodeProto::of("Identity", &copy, &[&input], &[&copy], Vec::new()));
-        graph.output.push(ValueInfoProto::of_tensor(&copy, &ElementType::Float32, None));
-        copies.push((copy, input));
-    }
-    (model, copies)
 }

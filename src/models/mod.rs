@@ -6,6 +6,7 @@
 //! conversions do (`onnx::precision`), and running a model to observe it (`run`).
 
 mod cache;
+mod observed;
 mod obtain;
 mod recipe;
 

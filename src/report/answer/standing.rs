@@ -153,7 +153,8 @@ impl<'a> Subject<'a> {
         });
         let entry = &mut self.entries[position];
         entry.missing.extend(missing.map(|missing| (place.clone(), missing)));
-        entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(|score| score.change.is_some()));
+        let is_changed = |score: &&Score| score.change.is_some() && speaks_of_baseline(plan);
+        entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(is_changed));
         match &summary.fidelity {
             Some(fidelity) if !fidelity.passes() => entry.differs.push((place.clone(), fidelity)),
             Some(fidelity) if speaks_of_baseline(plan) => {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::spec::model::{Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+use crate::spec::model::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
 
 /// Arguments of `inspect`.
 #[derive(Clone, Debug, Args)]
@@ -72,10 +72,13 @@ pub struct ConvertArgs {
     /// With static int8: how observed activations become a range.
     #[arg(long, value_enum, default_value_t)]
     pub calibration: CalibrationWord,
-    /// With static int8: items that ranges are found from; they are random, and only the speed of what comes out can be
-    /// judged by them.
-    #[arg(long, value_name = "N", default_value_t = RANDOM_ITEMS)]
-    pub items: u32,
+    /// With static int8: real items that ranges are found from, a `.npz`, `.npy` or `.parquet` file with an array for each
+    /// input. Without it they are random, and only the speed of what comes out can be judged.
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// With static int8: how many items. Default: 128 of a file, 8 random ones.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    items: Option<u32>,
     /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`. Default: a batch of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
@@ -91,6 +94,12 @@ pub struct ConvertArgs {
 }
 
 impl ConvertArgs {
+    /// Items that ranges are found from.
+    pub fn items(&self) -> u32 {
+        let usual = if self.data.is_some() { CALIBRATION_ITEMS } else { RANDOM_ITEMS };
+        self.items.unwrap_or(usual)
+    }
+
     /// The settings as a specification would have them.
     pub fn settings(&self) -> ConversionSettings {
         ConversionSettings {
@@ -100,7 +109,7 @@ impl ConvertArgs {
             calibration: self.calibration.into(),
             reduce_range: self.reduce_range,
             block: self.block,
-            items: self.items,
+            items: self.items(),
         }
     }
 }

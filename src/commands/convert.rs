@@ -15,8 +15,9 @@ use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
 use crate::report::format::bytes;
 use crate::run::calibrate::Observation;
+use crate::run::dataset::{self, DatasetProblem};
 use crate::runtime;
-use crate::spec::model::{Measure, Values};
+use crate::spec::model::{Dataset, Measure, Values};
 use crate::stats::random::key_seed;
 use crate::ui::Ui;
 use crate::worker::Interrupts;
@@ -30,7 +31,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     header.check_files(&arguments.model)?;
     let provider = ProviderClass::of(arguments.device.provider());
     let settings = arguments.settings();
-    let data = format!("{} random items, seed {SEED}, {}", arguments.items, sizes(&arguments.inputs));
+    let data = data_name(arguments)?;
     let recipe = Recipe::of(arguments.precision.into(), &settings, &header, provider, &data)
         .ok_or_else(|| Error::Internal("a target precision without a recipe".to_owned()))?;
     let files: Vec<_> = std::iter::once(arguments.model.clone())
@@ -38,8 +39,9 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         .collect();
     let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
     let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let scratch = tempfile::tempdir().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
     let observation = match recipe {
-        Recipe::Int8Static { .. } => Some(observation(&header, arguments, ui)?),
+        Recipe::Int8Static { .. } => Some(observation(&header, arguments, scratch.path(), ui)?),
         _ => None,
     };
     let mut observe = |path: &Path| match &observation {
@@ -53,6 +55,18 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     print(ui, &text)
 }
 
+/// What is observed, as the cache names it.
+fn data_name(arguments: &ConvertArgs) -> Result<String, Error> {
+    let (items, sizes) = (arguments.items(), sizes(&arguments.inputs));
+    match &arguments.data {
+        None => Ok(format!("{items} random items, seed {SEED}, {sizes}")),
+        Some(file) => {
+            let sha256 = digest::of_file(file).map_err(|source| Error::io(file, source))?;
+            Ok(format!("the first {items} items of a file (SHA-256 {sha256}), {sizes}"))
+        }
+    }
+}
+
 /// `batch=1,sequence=128`.
 fn sizes(sizes: &[Size]) -> String {
     sizes.iter().map(|size| format!("{}={}", size.name, size.size)).collect::<Vec<_>>().join(",")
@@ -61,13 +75,13 @@ fn sizes(sizes: &[Size]) -> String {
 /// Seed of random inputs, that of a specification that says none.
 const SEED: u64 = 42;
 
-/// What a static conversion observes: random inputs of the sizes that are asked for.
-fn observation(header: &ModelHeader, arguments: &ConvertArgs, ui: &Ui) -> Result<Observation, Error> {
+/// What a static conversion observes: real items, or random inputs of the sizes that are asked for.
+fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui: &Ui) -> Result<Observation, Error> {
     let resolved = shapes::resolve(&header.signature, &arguments.inputs).map_err(|problem| {
         let message = format!("model {}: {problem}", arguments.model.display());
         Error::refused(message, "say the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
     })?;
-    let items = arguments.items;
+    let items = arguments.items();
     let seeds = |tensor: &ResolvedTensor| -> Vec<u64> {
         (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect()
     };
@@ -81,16 +95,25 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, ui: &Ui) -> Result
     let library = runtime::find_or_install(None, &runtime::cache_folder(), &mut |progress| {
         ui.labelled("runtime", &progress.to_string());
     })?;
-    Ok(Observation {
+    let batch = resolved.batch_size.unwrap_or(1).max(1);
+    let random = Observation {
         executable: super::run::executable()?,
         library: library.path,
         threads: host::describe().default_threads(),
         tensors: resolved.tensors.iter().map(tensor).collect(),
-        sets: items.div_ceil(resolved.batch_size.unwrap_or(1).max(1) as u32),
+        sets: items.div_ceil(batch as u32),
         data: None,
         log: std::env::temp_dir().join(format!("perfrun-calibration-{}.log", std::process::id())),
         timeout: Measure::default().timeout,
-    })
+    };
+    let Some(file) = &arguments.data else { return Ok(random) };
+    let refused = |problem: DatasetProblem| {
+        let message = format!("model {}, data {}: {problem}", arguments.model.display(), file.display());
+        Error::refused(message, "every array has one item along its first dimension, and the name of an input")
+    };
+    let data = dataset::fit(&Dataset::of_items(file.clone(), items), Some(header)).map_err(refused)?;
+    let written = data.write(scratch).map_err(refused)?;
+    Ok(Observation { tensors: data.tensors(data.batch(batch)), sets: 1, data: Some(written), ..random })
 }
 
 fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 
 use crate::compare::{Comparison, Judged};
 use crate::plan::{Cell, Plan};
-use crate::spec::model::Axis;
+use crate::spec::model::{AccuracyMetric, Axis};
 use crate::store::{Manifest, StoreError, StoredRun};
 use crate::summary::Summary;
 
@@ -169,6 +169,17 @@ pub fn name_without_input(plan: &Plan, cell: &Cell) -> String {
         Axis::Devices | Axis::Runtimes => has_several(plan, **axis),
     };
     Axis::ALL.iter().filter(is_named).map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
+}
+
+/// What stands beside a number.
+pub fn short_name(metric: AccuracyMetric) -> &'static str {
+    match metric {
+        AccuracyMetric::Top1 => "top-1",
+        AccuracyMetric::Top5 => "top-5",
+        AccuracyMetric::Mae => "MAE",
+        AccuracyMetric::Rmse => "RMSE",
+        AccuracyMetric::R2 => "R2",
+    }
 }
 
 /// The name of a cell among others: its names on the axes on which they differ, `int8/cpu`; its variant where they do not.

@@ -39,6 +39,9 @@ impl Results {
         for skip in &mut manifest.plan.skips {
             skip.reason = without_home(&skip.reason);
         }
+        for known in &mut manifest.accuracy {
+            known.problem = known.problem.as_deref().map(without_home);
+        }
         // The summary has it, cell by cell.
         manifest.fidelity.clear();
         let mut summary = input.summary.clone();

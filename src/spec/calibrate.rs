@@ -13,7 +13,7 @@ pub const SAME: &str = "same";
 /// `effects`, judged in as many rounds of the experiment's own number of runs as `rounds` says.
 ///
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
-/// variants, questions, tables, conditions, the budget.
+/// variants, questions, goals, tables, conditions, the budget; and so are data, which tell nothing about time.
 pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, design: Design) -> Experiment {
     let named = experiment.compare.baseline.as_ref().filter(|selector| selector.0.contains_key("variant"));
     let matcher = named.map(Selector::matcher);
@@ -26,10 +26,13 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, desi
     let names_variants = |selector: &Selector| selector.0.contains_key("variant");
     matrix.exclude.retain(|selector| !names_variants(selector));
     matrix.include.retain(|selector| !names_variants(selector));
+    let mut models = experiment.models.clone();
+    models.iter_mut().for_each(|model| model.dataset = None);
     let mut measure = experiment.measure.clone();
     measure.design = design;
     Experiment {
         name: format!("{}-calibration", experiment.name),
+        models,
         variants,
         matrix,
         measure,
@@ -42,6 +45,9 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, desi
         budget: None,
         require: Require { grade: None, ..experiment.require },
         choose: None,
+        goals: Vec::new(),
+        goals_strict: false,
+        dataset: None,
         pareto: Vec::new(),
         tables: Vec::new(),
         ..experiment.clone()

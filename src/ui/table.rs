@@ -6,7 +6,8 @@ use crate::compare::Comparison;
 use crate::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, THROUGHPUT, Unit};
 use crate::plan::{Cell, Plan};
 use crate::report::format::{self, Column};
-use crate::spec::model::Axis;
+use crate::report::short_name;
+use crate::spec::model::{AccuracyMetric, Axis};
 use crate::summary::{CellSummary, Percentile, Summary};
 
 /// Rows of text columns; the first column is aligned left, the others right, the last left.
@@ -37,18 +38,26 @@ pub fn render(plan: &Plan, summary: &Summary, comparisons: &[Comparison], width:
         // With cold caches there is none.
         columns.remove(columns.heads.len() - 3);
     }
+    let mut least = LEAST_COLUMNS;
+    if formats.accuracy.is_none() {
+        columns.remove(ACCURACY);
+        least -= 1;
+    }
     // Peak memory goes first, then the rate, then the tail.
-    while columns.width() > width && columns.heads.len() > LEAST_COLUMNS {
+    while columns.width() > width && columns.heads.len() > least {
         columns.remove(columns.heads.len() - 2);
     }
     columns.render()
 }
 
-/// Place of the percentile among the columns.
-const TAIL: usize = 3;
+/// Place of the accuracy among the columns.
+const ACCURACY: usize = 3;
 
-/// Group, entry, median and verdict.
-const LEAST_COLUMNS: usize = 4;
+/// Place of the percentile.
+const TAIL: usize = 4;
+
+/// Group, entry, median, accuracy and verdict.
+const LEAST_COLUMNS: usize = 5;
 
 /// Cells whose 95th percentile is supported.
 fn shown_tails(summary: &Summary) -> usize {
@@ -66,6 +75,8 @@ struct Formats {
     rate_metric: Metric,
     rate: Column,
     memory: Column,
+    /// What the data of the models say first, if there are any.
+    accuracy: Option<AccuracyMetric>,
 }
 
 impl Formats {
@@ -83,6 +94,7 @@ impl Formats {
             rate_metric,
             rate: Column::fit(Unit::PerSecond, of(rate_metric)),
             memory: Column::fit(Unit::Bytes, of(PEAK_RSS)),
+            accuracy: cells.iter().find_map(|cell| Some(cell.accuracy.first()?.metric)),
         }
     }
 }
@@ -99,6 +111,7 @@ fn heads(plan: &Plan, formats: &Formats) -> Vec<String> {
         String::new(),
         String::new(),
         head(&formats.latency, "median"),
+        formats.accuracy.map_or(String::new(), |metric| short_name(metric).to_owned()),
         head(&formats.tail, "p95"),
         head(&formats.rate, formats.rate_metric.title),
         head(&formats.memory, "peak memory"),
@@ -121,7 +134,7 @@ fn row(
     let (group, entry) = labels(plan, cell);
     let Some(latency) = summary.estimate(&LATENCY) else {
         let state = state_without_result(summary);
-        return vec![group, entry, state, String::new(), String::new(), String::new(), String::new()];
+        return [group, entry, state].into_iter().chain(std::iter::repeat_n(String::new(), 5)).collect();
     };
     let tail = match tail(summary) {
         Some(percentile) if percentile.supported => formats.tail.plain(percentile.estimate.value),
@@ -143,7 +156,10 @@ fn row(
     };
     let rate = plain(&formats.rate_metric, &formats.rate);
     let peak = plain(&PEAK_RSS, &formats.memory);
-    vec![group, entry, formats.latency.value(latency), tail, rate, peak, verdict]
+    let accuracy = summary.accuracy.iter().find(|score| Some(score.metric) == formats.accuracy);
+    let accuracy = accuracy
+        .map_or(String::new(), |score| format::score(score.metric.metric(), score.estimate.value, score.estimate.n));
+    vec![group, entry, formats.latency.value(latency), accuracy, tail, rate, peak, verdict]
 }
 
 fn state_without_result(summary: &CellSummary) -> String {

@@ -7,14 +7,16 @@ use crate::metric::Unit;
 use crate::plan::{Cell, Plan};
 use crate::report::format::{self, count, p_value};
 use crate::report::privacy::without_home;
-use crate::report::{Input, name_without_input};
+use crate::report::{Input, name_without_input, short_name};
 use crate::spec::model::AccuracyMetric;
 use crate::store::VariantAccuracy;
 
 /// One row for each variant of a model that was run over data; `None` where none was.
 pub(super) fn accuracy(input: &Input<'_>) -> Option<Table> {
     let known = &input.manifest.accuracy;
-    known.first()?;
+    let says =
+        |known: &VariantAccuracy| !known.scores.is_empty() || !known.own_scores.is_empty() || known.problem.is_some();
+    known.iter().find(|known| says(known))?;
     let plan = &input.manifest.plan;
     let mut metrics: Vec<AccuracyMetric> =
         known.iter().flat_map(|known| known.scores.iter().map(|score| score.metric)).collect();
@@ -160,7 +162,8 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
     }
     let plan = &manifest.plan;
     let problems = manifest.accuracy.iter().filter_map(|known| {
-        Some(format!("Not known, or not all, of {}: {}", name(plan, known), known.problem.as_ref()?))
+        let problem = without_home(known.problem.as_ref()?);
+        Some(format!("Not known, or not all, of {}: {problem}", name(plan, known)))
     });
     notes.extend(problems);
     notes
@@ -171,17 +174,6 @@ pub(super) fn in_a_word(input: &Input<'_>, cell: &Cell) -> Option<String> {
     let score = input.manifest.accuracy_of(cell)?.scores.first()?;
     let value = format::score(score.metric.metric(), score.estimate.value, score.estimate.n);
     Some(format!("{value} {}", short_name(score.metric)))
-}
-
-/// What stands beside a number.
-pub(in crate::report) fn short_name(metric: AccuracyMetric) -> &'static str {
-    match metric {
-        AccuracyMetric::Top1 => "top-1",
-        AccuracyMetric::Top5 => "top-5",
-        AccuracyMetric::Mae => "MAE",
-        AccuracyMetric::Rmse => "RMSE",
-        AccuracyMetric::R2 => "R2",
-    }
 }
 
 #[cfg(test)]

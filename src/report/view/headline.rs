@@ -21,7 +21,7 @@ const RARE: u32 = 5;
 pub(super) fn headline(input: &Input<'_>) -> Headline {
     let plan = &input.manifest.plan;
     let estimates = input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY));
-    let has_also = !input.manifest.accuracy.is_empty() || !input.manifest.variant_files.is_empty();
+    let has_also = has_accuracy(input) || !input.manifest.variant_files.is_empty();
     let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates), has_also };
     let compared = plan.baseline.as_ref().map(|_| plan.entries());
     let pivot = compared.filter(|entries| entries.len() <= MOST_COLUMNS);
@@ -31,9 +31,9 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
     };
     let mut caption = caption(input);
     if has_also {
-        caption += match input.manifest.accuracy.is_empty() {
-            true => " Below each: size of the model file, and peak memory.",
-            false => " Below each: accuracy on the data, size of the model file, and peak memory.",
+        caption += match has_accuracy(input) {
+            false => " Below each: size of the model file, and peak memory.",
+            true => " Below each: accuracy on the data, size of the model file, and peak memory.",
         };
     }
     if input.summary.cells.iter().any(|cell| warnings_beside(input, cell) > 0) {
@@ -147,6 +147,10 @@ impl Numbers<'_> {
             note,
         }
     }
+}
+
+fn has_accuracy(input: &Input<'_>) -> bool {
+    input.manifest.accuracy.iter().any(|known| !known.scores.is_empty())
 }
 
 /// Accuracy, size of the model file and peak memory of a cell, as far as they are known.

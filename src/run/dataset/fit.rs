@@ -3,7 +3,7 @@
 use super::DatasetProblem;
 use super::source::Source;
 use crate::array::{Array, Head};
-use crate::onnx::{Dimension, ElementType, TensorType};
+use crate::onnx::{Dimension, ElementType, Signature, TensorType};
 use crate::spec::model::Dataset;
 
 /// A dataset that fits a model.
@@ -31,19 +31,14 @@ pub struct FittedInput {
 }
 
 /// Finds an array for each input. Without a signature, as with the mock backend, every array that is no label is one.
-pub(super) fn fit(
-    dataset: &Dataset,
-    source: &Source,
-    inputs: Option<&[TensorType]>,
-    outputs: Option<&[TensorType]>,
-) -> Result<Fitted, DatasetProblem> {
+pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signature>) -> Result<Fitted, DatasetProblem> {
     let labels = source.labels(dataset.labels.as_deref())?;
     let is_data = |head: &&Head| dataset.labels.as_ref() != Some(&head.name);
     let data: Vec<&Head> = source.heads.iter().filter(is_data).collect();
-    let fitted = match inputs {
+    let fitted = match signature {
         None => data.iter().map(|head| as_it_is(head)).collect(),
-        Some(inputs) => {
-            check_names(dataset, inputs, outputs.unwrap_or_default())?;
+        Some(Signature { inputs, outputs }) => {
+            check_names(dataset, inputs, outputs)?;
             let one = |input: &TensorType| {
                 let head = array_for(dataset, source, &data, inputs, input)?;
                 fit_one(head, input, source.is_flat())
@@ -144,4 +139,54 @@ fn items(used: &[&Head], labels: Option<&Head>) -> Result<u64, DatasetProblem> {
         });
     }
     if count(first) == 0 { Err(DatasetProblem::Empty) } else { Ok(count(first)) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn head(name: &str, element: ElementType, shape: &[u64]) -> Head {
+        Head { name: name.to_owned(), element, shape: shape.to_vec() }
+    }
+
+    fn input(dimensions: &[Dimension]) -> TensorType {
+        TensorType { name: "x".to_owned(), element: ElementType::Float32, shape: Some(dimensions.to_vec()) }
+    }
+
+    fn batch() -> Dimension {
+        Dimension::Named("batch".to_owned())
+    }
+
+    #[test]
+    fn open_dimensions_take_what_is_stored_and_fixed_ones_must_fit() {
+        use Dimension::{Fixed, Unknown};
+        let images = head("x", ElementType::Float64, &[9, 3, 32, 32]);
+        let open = fit_one(&images, &input(&[batch(), Fixed(3), Unknown, Unknown]), false).unwrap();
+        assert_eq!((open.item.as_slice(), open.batch, open.element), (&[3, 32, 32][..], None, ElementType::Float32));
+        let fixed = fit_one(&images, &input(&[Fixed(4), Fixed(3), Fixed(32), Fixed(32)]), false).unwrap();
+        assert_eq!(fixed.batch, Some(4));
+        assert!(fit_one(&images, &input(&[batch(), Fixed(1), Unknown, Unknown]), false).is_err());
+        assert!(fit_one(&images, &input(&[batch(), Fixed(3072)]), true).is_ok(), "of a row the shape is not known");
+        assert!(fit_one(&images, &input(&[batch(), Fixed(3072)]), false).is_err());
+        let bytes = head("x", ElementType::Uint8, &[9, 3, 32, 32]);
+        assert!(matches!(fit_one(&bytes, &input(&[batch()]), false), Err(DatasetProblem::Element { .. })));
+    }
+
+    #[test]
+    fn rows_take_the_shape_of_the_input() {
+        let rows = head("pixels", ElementType::Float32, &[9, 64]);
+        let fixed = [batch(), Dimension::Fixed(1), Dimension::Fixed(8), Dimension::Fixed(8)];
+        assert_eq!(fit_one(&rows, &input(&fixed), true).unwrap().item, [1, 8, 8]);
+        let column = head("price", ElementType::Float32, &[9]);
+        assert_eq!(fit_one(&column, &input(&[batch(), Dimension::Fixed(1)]), true).unwrap().item, [1]);
+    }
+
+    #[test]
+    fn all_arrays_have_the_same_items() {
+        let (three, four) = (head("a", ElementType::Float32, &[3]), head("b", ElementType::Int64, &[4]));
+        assert_eq!(items(&[&three], None).unwrap(), 3);
+        assert!(matches!(items(&[&three], Some(&four)), Err(DatasetProblem::Items { .. })));
+        assert!(matches!(items(&[], None), Err(DatasetProblem::Empty)));
+    }
 }

@@ -19,7 +19,7 @@ use crate::array::{Array, ArrayProblem, write_npy};
 use crate::backend::TensorRequest;
 use crate::digest;
 use crate::onnx::{ElementType, ModelHeader};
-use crate::spec::model::{AccuracyMetric, Dataset, Experiment, Values};
+use crate::spec::model::{AccuracyMetric, Backend, Dataset, Experiment, Values};
 use crate::store::{DatasetFile, Place, StoreError};
 use crate::worker::{Data, Feed};
 
@@ -131,6 +131,17 @@ pub struct ModelData {
     pub fitted: Fitted,
 }
 
+/// The data of a model, fitted to it. Without a header, as with the mock backend, every array that is no label is an
+/// input.
+///
+/// # Errors
+///
+/// A dataset that cannot be read, or that does not fit.
+pub fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData, DatasetProblem> {
+    let fitted = fit::fit(dataset, &Source::open(dataset)?, header.map(|header| &header.signature))?;
+    Ok(ModelData { dataset: dataset.clone(), fitted })
+}
+
 /// The data of every model, by index.
 ///
 /// # Errors
@@ -140,25 +151,17 @@ pub(super) fn fit_all(
     experiment: &Experiment,
     headers: &[Option<ModelHeader>],
 ) -> Result<Vec<Option<ModelData>>, PrepareError> {
-    let is_mock = experiment.backend != crate::spec::model::Backend::Onnxruntime;
+    let is_mock = experiment.backend != Backend::Onnxruntime;
     let one = |(index, header): (usize, &Option<ModelHeader>)| {
-        let Some(dataset) = experiment.dataset_of(index as u32) else { return Ok(None) };
+        let dataset = experiment.dataset_of(index as u32);
         // What cannot be read fails when it is loaded, with the runtime's own words.
-        let signature = header.as_ref().map(|header| &header.signature);
-        if signature.is_none() && !is_mock {
-            return Ok(None);
-        }
-        let inputs = signature.map(|signature| signature.inputs.as_slice());
-        let outputs = signature.map(|signature| signature.outputs.as_slice());
-        let fitted = Source::open(dataset).and_then(|source| fit::fit(dataset, &source, inputs, outputs));
-        match fitted {
-            Ok(fitted) => Ok(Some(ModelData { dataset: dataset.clone(), fitted })),
-            Err(problem) => Err(PrepareError::Dataset {
-                model: experiment.models[index].name.clone(),
-                file: dataset.file.clone(),
-                problem: Box::new(problem),
-            }),
-        }
+        let Some(dataset) = dataset.filter(|_| header.is_some() || is_mock) else { return Ok(None) };
+        let data = fit(dataset, header.as_ref()).map_err(|problem| PrepareError::Dataset {
+            model: experiment.models[index].name.clone(),
+            file: dataset.file.clone(),
+            problem: Box::new(problem),
+        })?;
+        Ok(Some(data))
     };
     headers.iter().enumerate().map(one).collect()
 }
@@ -198,13 +201,13 @@ impl ModelData {
     }
 
     /// Items that one call takes, where the model does not say: `wanted`, and never more than there are.
-    pub(super) fn batch(&self, wanted: u64) -> u64 {
+    pub fn batch(&self, wanted: u64) -> u64 {
         let fixed = self.fitted.inputs.iter().find_map(|input| input.batch);
         fixed.unwrap_or(wanted.min(self.fitted.items)).max(1)
     }
 
     /// The inputs of a worker that is fed batches of this many items.
-    pub(super) fn tensors(&self, batch: u64) -> Vec<TensorRequest> {
+    pub fn tensors(&self, batch: u64) -> Vec<TensorRequest> {
         let tensor = |input: &FittedInput| TensorRequest {
             name: input.input.clone(),
             element: input.element.clone(),
@@ -220,7 +223,7 @@ impl ModelData {
     /// # Errors
     ///
     /// A dataset that can no longer be read, values that do not fit, a folder that cannot be written.
-    pub(super) fn write(&self, folder: &Path) -> Result<Data, DatasetProblem> {
+    pub fn write(&self, folder: &Path) -> Result<Data, DatasetProblem> {
         let path = |index: usize| folder.join(format!("{index}.npy"));
         let feed = |(index, input): (usize, &FittedInput)| Feed { tensor: input.input.clone(), path: path(index) };
         let data = Data { feeds: self.fitted.inputs.iter().enumerate().map(feed).collect(), items: self.fitted.items };

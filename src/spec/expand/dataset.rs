@@ -96,7 +96,7 @@ pub(super) fn check_metrics(
         let Some(metric) = of_data else { continue };
         let gives = |dataset: &&Dataset| {
             let is_listed = dataset.metrics.as_ref().is_none_or(|listed| listed.contains(metric));
-            is_listed && (dataset.labels.is_some() || dataset.labels_file.is_some())
+            is_listed && dataset.has_labels()
         };
         if !datasets.iter().any(gives) {
             let message = format!("nothing tells `{reference}`: no `dataset` has labels and this metric");

@@ -37,9 +37,23 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Whether something is computed from outputs.
-    pub fn is_scored(&self) -> bool {
-        self.labels.is_some() || self.labels_file.is_some() || !self.score.is_empty()
+    /// The first items of a file, without labels.
+    pub fn of_items(file: PathBuf, items: u32) -> Self {
+        Dataset {
+            file,
+            labels: None,
+            labels_file: None,
+            inputs: BTreeMap::new(),
+            output: None,
+            metrics: None,
+            items: Some(u64::from(items)),
+            score: Vec::new(),
+        }
+    }
+
+    /// Whether it says what is right.
+    pub fn has_labels(&self) -> bool {
+        self.labels.is_some() || self.labels_file.is_some()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::plan::{Plan, estimate_before_measuring, is_idle};
 use crate::quantity::Nanos;
 use crate::report::format;
 use crate::spec::Note;
-use crate::spec::model::{Bound, Cache, Choose, Design, Experiment, Stop};
+use crate::spec::model::{Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
 use crate::summary::LEAST_RUNS;
 use crate::ui::duration;
 
@@ -42,11 +42,40 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
             }
         }
     }
+    for goal in &experiment.goals {
+        let name = goal.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        line("goal", &format!("{name}{}", bound(&goal.bound)))?;
+    }
+    for (model, dataset) in datasets(experiment) {
+        line("dataset", &format!("{model}{}", dataset_words(dataset)))?;
+    }
     if !experiment.tables.is_empty() {
         let names: Vec<&str> = experiment.tables.iter().map(|table| table.name.as_str()).collect();
         line("tables", &format::list(&names))?;
     }
     Ok(())
+}
+
+/// The experiment's data, and those of models with the model's name.
+fn datasets(experiment: &Experiment) -> impl Iterator<Item = (String, &Dataset)> {
+    let of_all = experiment.dataset.iter().map(|dataset| (String::new(), dataset));
+    let own = experiment.models.iter().filter_map(|model| Some((format!("{}: ", model.name), model.dataset.as_ref()?)));
+    of_all.chain(own)
+}
+
+/// `digits-test.npz, scored by top1`
+fn dataset_words(dataset: &Dataset) -> String {
+    let file = dataset.file.file_name().unwrap_or_default().to_string_lossy();
+    let items = dataset.items.map_or(String::new(), |items| format!(", the first {items} items"));
+    let metrics =
+        dataset.metrics.as_ref().map(|metrics| metrics.iter().map(|metric| metric.name()).collect::<Vec<_>>());
+    let scored = match (metrics, dataset.score.first(), dataset.has_labels()) {
+        (Some(metrics), ..) => format!(", scored by {}", metrics.join(", ")),
+        (None, Some(program), _) => format!(", scored by {program}"),
+        (None, None, true) => ", scored by its labels".to_owned(),
+        (None, None, false) => ", for calibration and fidelity".to_owned(),
+    };
+    format!("{file}{items}{scored}")
 }
 
 fn baseline(experiment: &Experiment, plan: &Plan) -> String {

@@ -24,7 +24,7 @@ pub enum PrepareError {
     #[diagnostic(help("{}", open_remedies(.0)))]
     OpenDimensions(Vec<(String, ShapeProblem)>),
     /// Data that do not fit.
-    #[error("model `{model}`, dataset {}: {problem}", .file.display())]
+    #[error("model `{model}`, dataset {}: {}", .file.display(), without_path(.file, .problem))]
     Dataset {
         /// The model.
         model: String,
@@ -61,6 +61,12 @@ pub enum PrepareError {
     /// The record.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The problem, which may begin with the file.
+fn without_path(file: &Path, problem: &DatasetProblem) -> String {
+    let text = problem.to_string();
+    text.strip_prefix(&format!("{}: ", file.display())).map_or(text.clone(), str::to_owned)
 }
 
 fn open_remedies(problems: &[(String, ShapeProblem)]) -> String {

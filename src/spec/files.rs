@@ -1,4 +1,4 @@
-//! Model files: from a path, a folder or a glob to the files themselves, and what is wrong with one.
+//! Files of a specification: from a path, a folder or a glob to the files themselves, and what is wrong with one.
 //!
 //! Input: the spec's folder and a text. Output: paths in order, or a message with a hint. Deliberately absent: what is
 //! inside a model; only Git LFS pointers are recognised, because they stand where a model should.
@@ -162,8 +162,8 @@ pub(super) fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
         return Err(problem(format!("`{text}` is empty"), None));
     }
     if start == LFS_MARK {
-        let message = format!("`{text}` is a Git LFS pointer, not the model itself");
-        return Err(problem(message, Some("fetch the models with `git lfs pull`".to_owned())));
+        let message = format!("`{text}` is a Git LFS pointer, not the file itself");
+        return Err(problem(message, Some("fetch the files with `git lfs pull`".to_owned())));
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub use report::{Conversion, ConversionProblem, ConversionReport, Kept, WeightsR
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -367,8 +367,10 @@ impl Manifest {
             && plan.variants.len() == self.experiment.variants.len()
             && plan.devices.len() == self.experiment.devices.len()
             && plan.runtimes.len() == self.experiment.runtimes.len();
+        let accuracy_fits = self.accuracy.iter().all(|known| fits(known.cell, plan.cells.len()));
         if cells_fit
             && groups_fit
+            && accuracy_fits
             && axes_fit
             && self.definitions.len() == plan.cells.len()
             && !self.sessions.is_empty()

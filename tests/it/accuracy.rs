@@ -130,6 +130,18 @@ fn goals_and_trade_offs_take_accuracy() {
 }
 
 #[test]
+fn what_is_chosen_says_what_it_costs_in_accuracy() {
+    let place = scored("choose: { best: latency }\n");
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("wrong is less accurate, top-1 accuracy"), "{answer}");
+    let place = scored("choose: { best: latency, within: [{ metric: accuracy_top1, min: 80% }] }\n");
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("net: same.") && !answer.contains("less accurate"), "{answer}");
+}
+
+#[test]
 fn values_have_errors() {
     let place = Workplace::with_spec(
         "backend: mock\nmodels: [net]\ninputs: { batch: 4 }\nvariants: [base, { name: off, mock: { differ: 10% } }]\n\

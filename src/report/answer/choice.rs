@@ -52,6 +52,7 @@ fn sentence(question: &Question<'_>, choice: &Choice) -> Sentence {
     for cluster in &clusters {
         clauses.extend(evidence(question, cluster, clusters.len() > 1));
     }
+    clauses.extend(less_accurate(question, choice));
     clauses.extend(doubts(question, choice));
     clauses.extend(out_of_bounds(question, choice));
     clauses.extend(unfit(question));
@@ -232,6 +233,19 @@ fn out_of_bounds(question: &Question<'_>, choice: &Choice) -> Vec<String> {
 }
 
 /// `fp16 failed (operator) at b16`; what the plan skips is a notice.
+/// What the best costs in accuracy, where that is more than chance.
+fn less_accurate(question: &Question<'_>, choice: &Choice) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    for (cell, score) in &choice.less_accurate {
+        let clause = format!("{} is less accurate{}", question.name(*cell), words::accuracy_words(score));
+        // An accuracy is the same at all inputs.
+        if question.entrants().any(|entrant| entrant.cell == *cell) && !told.contains(&clause) {
+            told.push(clause);
+        }
+    }
+    told
+}
+
 fn unfit(question: &Question<'_>) -> Vec<String> {
     let found = question.told(|entrant| match entrant.standing {
         Standing::Unfit { why: Unfit::Skipped } => None,

@@ -47,7 +47,7 @@ fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> O
 }
 
 /// `, top-1 accuracy 97.8 % against 98.1 % (lower, p 0.012)`; of a change that chance explains, the p value alone.
-fn accuracy_words(score: &Score) -> String {
+pub(super) fn accuracy_words(score: &Score) -> String {
     let Some(change) = score.change else { return String::new() };
     let metric = score.metric.metric();
     let shown = |value: f64| format::score(metric, value, score.estimate.n);

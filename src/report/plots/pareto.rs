@@ -70,7 +70,7 @@ fn caption(others: &[MetricReference]) -> String {
         }
     };
     format!(
-        "Bars: 95 % intervals over runs. Filled: on the frontier, no other is at least as good in {number} and better in one. Rings: perhaps on it, within noise. Small grey dots: dominated, the table says by what. Line: the frontier as estimated.{by}"
+        "Bars: 95 % intervals, over runs; those of an accuracy over items. Filled: on the frontier, no other is at least as good in {number} and better in one. Rings: perhaps on it, within noise. Small grey dots: dominated, the table says by what. Line: the frontier as estimated.{by}"
     )
 }
 

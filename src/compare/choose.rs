@@ -21,7 +21,6 @@ pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
 pub use contest::{Contest, Entrant, Standing};
 
 use super::{Judged, Terms};
-use crate::accuracy::Score;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::spec::model::Choose;
@@ -38,9 +37,6 @@ pub struct Choice {
     pub contests: Vec<Contest>,
     /// How each bound is kept, in the order of the specification.
     pub bounds: Vec<BoundCheck>,
-    /// Cells that nothing beats and that are less accurate than their reference, beyond chance, with what says so.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub less_accurate: Vec<(usize, Score)>,
 }
 
 /// Two identical arms that were found different.
@@ -55,13 +51,7 @@ pub struct FailedControl {
 /// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
 /// baseline; pure.
 pub fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose) -> Choice {
-    let mut choice = Choice {
-        best: question.best,
-        failed_control: None,
-        contests: Vec::new(),
-        bounds: Vec::new(),
-        less_accurate: Vec::new(),
-    };
+    let mut choice = Choice { best: question.best, failed_control: None, contests: Vec::new(), bounds: Vec::new() };
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
         choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
         return choice;
@@ -70,9 +60,5 @@ pub fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, qu
     choice.bounds = bounds.collect();
     choice.contests =
         contest::hold(&contest::Question { plan, summary, judged, terms, best: question.best }, &choice.bounds);
-    let unbeaten = choice.contests.iter().flat_map(|contest| &contest.entrants);
-    let unbeaten = unbeaten.filter(|entrant| entrant.standing == Standing::Unbeaten).map(|entrant| entrant.cell);
-    let worse = |cell: usize| summary.cells[cell].accuracy.first().filter(|score| score.is_worse());
-    choice.less_accurate = unbeaten.filter_map(|cell| Some((cell, worse(cell)?.clone()))).collect();
     choice
 }

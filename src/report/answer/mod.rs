@@ -65,7 +65,7 @@ pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> 
         return vec![nothing_is_claimed(plan, failed.cell, failed.difference())];
     }
     if let Some(choice) = &judged.choice {
-        return choice::sentences(plan, choice);
+        return choice::sentences(plan, summary, choice);
     }
     let Some(baseline) = &plan.baseline else { return vec![alone(plan, summary)] };
     if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {

@@ -59,7 +59,7 @@ fn differs(plan: &Plan, axis: Axis) -> bool {
 
 /// Whether outputs that agree are those of an entry and its baseline: of several variants that are not compared, each has
 /// its reference beside it, which says nothing about the entry.
-fn speaks_of_baseline(plan: &Plan) -> bool {
+pub(super) fn speaks_of_baseline(plan: &Plan) -> bool {
     plan.compares(Axis::Variants) || !has_several(plan, Axis::Variants)
 }
 

@@ -39,15 +39,23 @@ const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equiva
 /// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
 fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
     let standing = standing(&borrowed(&entry.judged), baseline, places)?;
-    let agrees = match entry.accuracy {
-        Some(score) => accuracy_words(score),
-        None => entry.agrees.filter(|_| entry.differs.is_empty()).map(agreement_words).unwrap_or_default(),
+    let agrees = match output_words(entry.accuracy, entry.agrees.filter(|_| entry.differs.is_empty())) {
+        words if words.is_empty() => words,
+        words => format!(", {words}"),
     };
     Some(format!("{} is {standing}{agrees}", entry.name))
 }
 
-/// `, top-1 accuracy 97.8 % against 98.1 % (lower, p 0.012)`; of a change that chance explains, the p value alone.
-pub(super) fn accuracy_words(score: &Score) -> String {
+/// How right the outputs are, where that is known, else how like the reference's; empty where there is nothing to say.
+pub(super) fn output_words(accuracy: Option<&Score>, fidelity: Option<&Fidelity>) -> String {
+    match accuracy {
+        Some(score) => accuracy_words(score),
+        None => fidelity.map(agreement_words).unwrap_or_default(),
+    }
+}
+
+/// `top-1 accuracy 97.8 % against 98.1 % (lower, p 0.012)`; of a change that chance explains, the p value alone.
+fn accuracy_words(score: &Score) -> String {
     let Some(change) = score.change else { return String::new() };
     let metric = score.metric.metric();
     let shown = |value: f64| format::score(metric, value, score.estimate.n);
@@ -59,12 +67,12 @@ pub(super) fn accuracy_words(score: &Score) -> String {
         (true, false) => format!("higher, {p}"),
     };
     match change.difference == 0.0 {
-        true => format!(", {} {own} as before", metric.title),
-        false => format!(", {} {own} against {before} ({told})", metric.title),
+        true => format!("{} {own} as before", metric.title),
+        false => format!("{} {own} against {before} ({told})", metric.title),
     }
 }
 
-/// `, outputs agree (cosine 0.9994, top-1 99.2 %)`; nothing where they are equal to the last place that is shown.
+/// `outputs agree (cosine 0.9994, top-1 99.2 %)`; nothing where they are equal to the last place that is shown.
 fn agreement_words(fidelity: &Fidelity) -> String {
     let top1 = fidelity.agreement.as_ref().map(|agreement| format!(", top-1 {}", percent(agreement.top1())));
     let is_equal = fidelity.cosine >= 0.999_95 && fidelity.agreement.is_none_or(|agreement| agreement.top1() == 1.0);
@@ -72,7 +80,7 @@ fn agreement_words(fidelity: &Fidelity) -> String {
         return String::new();
     }
     let agree = if fidelity.is_judged { "outputs agree" } else { "outputs are reported, not judged" };
-    format!(", {agree} (cosine {:.4}{})", fidelity.cosine, top1.unwrap_or_default())
+    format!("{agree} (cosine {:.4}{})", fidelity.cosine, top1.unwrap_or_default())
 }
 
 /// `int8 changes the outputs at b1 (cosine 0.7071, wanted 0.98): not ranked`.

@@ -8,7 +8,7 @@ use crate::spec::model::Bound;
 
 fn told(scene: &Scene, best: &str, within: &[Bound]) -> Vec<String> {
     let choice = scene.choose(best, within);
-    sentences(&scene.plan, &choice).iter().map(ToString::to_string).collect()
+    sentences(&scene.plan, &scene.summary, &choice).iter().map(ToString::to_string).collect()
 }
 
 fn bounds(scene: &Scene, bounds: &[Bound]) -> Vec<String> {
@@ -71,7 +71,7 @@ fn what_is_ahead_but_in_doubt_has_an_alternative() {
     let doubt = two_batches().tails("m/b1/int8/cpu", false).tails("m/b1/fp32/cpu", true).tails("m/b1/fp16/cpu", true);
     let lead = |scene: &Scene| {
         let choice = scene.choose("latency", &[at_most("latency.p95", 25e6, Some(1))]);
-        sentences(&scene.plan, &choice)[0].lead.clone()
+        sentences(&scene.plan, &scene.summary, &choice)[0].lead.clone()
     };
     assert_eq!(lead(&doubt), "m: int8 if it keeps p95 <= 25 ms, else fp32 at b1; int8 at b16.");
     let level = doubt.level("m/b1/fp32/cpu", 7.95).tails("m/b1/fp32/cpu", true);
@@ -180,7 +180,7 @@ fn a_quick_look_says_so() {
     let scene = two_batches().level("m/b1/fp32/cpu", 8.0);
     let quick = Terms { is_quick: true, ..Terms::default() };
     let choice = scene.choose_by("latency", &[], &quick);
-    let sentences = sentences(&scene.plan, &choice);
+    let sentences = sentences(&scene.plan, &scene.summary, &choice);
     assert_eq!(sentences[0].lead, "m: fp32 or int8, undecided at b1; int8 at b16.");
     assert!(
         sentences[0].text.contains("inconclusive against fp32 (1.013x [1.012, 1.014] at b1: quick look)"),

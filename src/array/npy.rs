@@ -57,7 +57,9 @@ pub struct Head {
 impl Head {
     /// Bytes of one item, an entry along the first dimension.
     pub fn item_bytes(&self) -> u64 {
-        self.shape.iter().skip(1).product::<u64>() * self.element.size_bytes().unwrap_or(1)
+        let size = self.element.size_bytes().unwrap_or(1);
+        // Without items the other lengths may be anything.
+        self.shape.iter().skip(1).fold(size, |product, length| product.saturating_mul(*length))
     }
 }
 
@@ -93,8 +95,12 @@ impl<R: Read> NpyReader<R> {
     /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
     pub fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayProblem> {
         let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
-        let header = NpyHeader::from_reader(&mut reader)
-            .map_err(|error| format(format!("array `{name}` is not in NumPy's format: {error}")))?;
+        let unreadable = |error: io::Error| format(format!("array `{name}` is not in NumPy's format: {error}"));
+        let header = header_bytes(&mut reader).map_err(unreadable)?;
+        if !has_sane_shape(&header) {
+            return Err(format(format!("array `{name}` has a shape that no memory holds")));
+        }
+        let header = NpyHeader::from_reader(header.as_slice()).map_err(unreadable)?;
         let dtype = header.dtype();
         let described = || ArrayProblem::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
         let (element, is_big_endian) = element_of(&dtype).ok_or_else(described)?;
@@ -118,12 +124,13 @@ impl<R: Read> NpyReader<R> {
         let wanted = shape.first().map_or(1, |items| *items.min(&most_items));
         let item_bytes = self.head.item_bytes();
         let bytes = if self.order == Order::Fortran {
-            let all = self.bytes(shape.iter().product::<u64>() * element.size_bytes().unwrap_or(1))?;
+            let items = shape.first().copied().unwrap_or(1);
+            let all = self.bytes(items.saturating_mul(item_bytes))?;
             let mut ordered = row_major(&all, &shape, element.size_bytes().unwrap_or(1) as usize);
-            ordered.truncate((wanted * item_bytes) as usize);
+            ordered.truncate(wanted.saturating_mul(item_bytes) as usize);
             ordered
         } else {
-            self.bytes(wanted * item_bytes)?
+            self.bytes(wanted.saturating_mul(item_bytes))?
         };
         if let Some(items) = shape.first_mut() {
             *items = wanted;
@@ -137,7 +144,7 @@ impl<R: Read> NpyReader<R> {
     ///
     /// A file that ends too early.
     pub fn next_items(&mut self, items: u64) -> Result<Vec<u8>, ArrayProblem> {
-        self.bytes(items * self.head.item_bytes())
+        self.bytes(items.saturating_mul(self.head.item_bytes()))
     }
 
     fn bytes(&mut self, length: u64) -> Result<Vec<u8>, ArrayProblem> {
@@ -163,6 +170,35 @@ impl<R: Read> NpyReader<R> {
 /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
 pub fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
     NpyReader::open(path)?.read(u64::MAX)
+}
+
+/// The magic number, the version, and the dictionary that follows them.
+fn header_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    const MAGIC: &[u8] = b"\x93NUMPY";
+    const LONGEST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    reader.take(8).read_to_end(&mut bytes)?;
+    if bytes.len() < 8 || !bytes.starts_with(MAGIC) {
+        return Err(io::Error::other("it does not begin as such a file does"));
+    }
+    let digits = if bytes[6] == 1 { 2 } else { 4 };
+    reader.take(digits).read_to_end(&mut bytes)?;
+    let length = bytes[8..].iter().rev().fold(0, |length, byte| length << 8 | u64::from(*byte));
+    if length > LONGEST {
+        return Err(io::Error::other("its header is too long"));
+    }
+    reader.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether the lengths in a header can be multiplied, which its reader does without looking.
+fn has_sane_shape(header: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(header);
+    let shape = text.split_once("'shape'").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(')'));
+    let Some((shape, _)) = shape else { return true };
+    let lengths = shape.split(',').map(str::trim).filter(|length| !length.is_empty());
+    let product = lengths.map(|length| length.trim_end_matches('L').parse::<u64>().unwrap_or(u64::MAX).max(1));
+    product.into_iter().try_fold(1_u64, u64::checked_mul).is_some_and(|product| product <= MOST_BYTES)
 }
 
 /// The types of both sides: NumPy's letter and size in bytes.
@@ -267,6 +303,29 @@ mod tests {
         let error = read(&bytes[..bytes.len() - 1]).unwrap_err();
         assert_eq!(error.to_string(), "x.npy: array `x` is cut off: it has 23 of 24 bytes");
         assert!(read(b"PK").is_err());
+    }
+
+    #[test]
+    fn absurd_headers_are_refused() {
+        for shape in [&[0, u64::MAX / 2, 9][..], &[1 << 40, 1 << 40], &[u64::MAX]] {
+            let mut bytes = Vec::new();
+            write_npy(&array(&[], shape), &mut bytes).unwrap();
+            assert_eq!(read(&bytes).unwrap_err().to_string(), "x.npy: array `x` has a shape that no memory holds");
+        }
+        let long = b"\x93NUMPY\x02\x00\xff\xff\xff\xff";
+        assert!(read(long).unwrap_err().to_string().ends_with("its header is too long"));
+        assert!(read(b"\x93NUMPY").is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_reading_panic(start in 0_usize..80, noise: Vec<u8>) {
+            let mut bytes = Vec::new();
+            write_npy(&array(&[1.0, 2.0], &[2, 1]), &mut bytes).unwrap();
+            bytes.truncate(start);
+            bytes.extend(noise);
+            let _any = read(&bytes);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod cast;
 mod npy;
 mod npz;
 
-pub use npy::{ArrayProblem, Head, NpyReader, read_npy, write_npy};
+pub use npy::{ArrayProblem, Head, NpyReader, read_npy, save_npy, write_npy};
 pub use npz::Npz;
 
 use half::{bf16, f16};
@@ -53,6 +53,18 @@ impl Array {
             *items += more;
             self.bytes.extend_from_slice(&other.bytes);
         }
+    }
+
+    /// Arrays below each other; `None` without any, and where they differ in more than their first length.
+    pub fn stacked<'a>(mut arrays: impl Iterator<Item = &'a Array>) -> Option<Array> {
+        let mut all = arrays.next()?.clone();
+        for array in arrays {
+            if array.shape.get(1..) != all.shape.get(1..) {
+                return None;
+            }
+            all.append(array);
+        }
+        Some(all)
     }
 
     /// The elements of a float32 array; `None` for every other type.

@@ -1,7 +1,7 @@
 //! NumPy's format of one array, `.npy` (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use npyz::{DType, Endianness, NpyHeader, Order};
@@ -252,6 +252,17 @@ fn row_major(content: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
 pub fn write_npy(array: &Array, mut writer: impl Write) -> io::Result<()> {
     writer.write_all(&header(array)?)?;
     writer.write_all(&array.bytes)
+}
+
+/// Writes an array into a new file, as [`write_npy`].
+///
+/// # Errors
+///
+/// As [`write_npy`].
+pub fn save_npy(array: &Array, path: &Path) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    write_npy(array, &mut file)?;
+    file.flush()
 }
 
 /// The header, padded to a multiple of 64 bytes.

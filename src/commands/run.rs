@@ -205,7 +205,9 @@ fn known_spread(place: &Place, experiment: &str, machine: &str) -> Option<f64> {
 /// 3 if some runs failed or nothing was measured.
 fn outcome(record: &Record) -> ExitCode {
     let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
-    if failed || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
+    // What was asked for and cannot be told is no success either.
+    let lacks_accuracy = record.manifest.accuracy.iter().any(|known| known.problem.is_some());
+    if failed || lacks_accuracy || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
 }
 
 fn was_measured(record: &Record) -> bool {

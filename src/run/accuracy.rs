@@ -27,6 +27,10 @@ use crate::worker::{Conversation, Interrupts, read_outputs};
 const OUTPUTS: &str = "dataset-outputs";
 const ITEMS: &str = "dataset";
 
+/// Outputs of so many items stand in one file. It must not depend on their size, so that those of all variants are cut
+/// alike.
+const ITEMS_IN_FILE: u64 = 1024;
+
 /// Runs every variant over the data of its model, unless an earlier session has.
 ///
 /// # Errors
@@ -133,10 +137,12 @@ fn run(job: &Job, index: usize, interrupts: &Interrupts, events: &mut dyn FnMut(
     launch.log = job.record.folder.join("logs").join(format!("{}-dataset.log", cell.id));
     let mut conversation = Conversation::start(launch, interrupts, 1);
     let tick = &mut || events(&Event::Tick);
+    // A command of the user's own has to know which outputs belong to which call.
+    let items_in_file = if data.dataset.score.is_empty() { ITEMS_IN_FILE } else { 1 };
     let path = folder.to_string_lossy().into_owned();
     let outcome = conversation
         .prepare(request, tick)
-        .and_then(|()| conversation.ask(&Command::Evaluate { data: items, path }, tick));
+        .and_then(|()| conversation.ask(&Command::Evaluate { data: items, items_in_file, path }, tick));
     match conversation.end(outcome, tick).map(|run| run.failure) {
         Ok(None) => Ok(()),
         Ok(Some(failure)) => Err(failure.message),
@@ -180,7 +186,10 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
         {
             match own_score::run(job, cell, data, &outputs_folder(job, *index), tick) {
                 Ok(own) => known.own_scores = own,
-                Err(problem) => known.problem = Some(problem),
+                Err(problem) => {
+                    let both = known.problem.take().into_iter().chain([problem]);
+                    known.problem = Some(both.collect::<Vec<_>>().join("; "));
+                }
             }
         }
         known
@@ -197,26 +206,18 @@ fn marks(job: &Job, index: usize) -> Result<MarksByMetric, String> {
         return Ok(Vec::new());
     };
     let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
-    let output = whole(sets, data.dataset.output.as_deref())?;
+    let output = whole(&sets, data.dataset.output.as_deref())?;
     let of = |metric: &AccuracyMetric| Ok((*metric, Marks::of(*metric, &output, &labels)?));
     metrics.iter().map(of).collect::<Result<_, AccuracyProblem>>().map_err(|problem| problem.to_string())
 }
 
 /// All items of one output.
-fn whole(sets: Vec<Vec<Array>>, name: Option<&str>) -> Result<Array, String> {
-    let is_it = |output: &Array| name.is_none_or(|name| output.name == name);
-    let mut parts = sets.into_iter().filter_map(|set| set.into_iter().find(is_it));
-    let mut all = parts.next().ok_or("there is no such output")?;
-    for part in parts {
-        if part.shape.get(1..) != all.shape.get(1..) {
-            let (name, before, after) = (&all.name, &all.shape, &part.shape);
-            return Err(format!(
-                "output `{name}` has the shape {before:?} and then {after:?}; write a `score` command for such outputs"
-            ));
-        }
-        all.append(&part);
-    }
-    Ok(all)
+fn whole(sets: &[Vec<Array>], name: Option<&str>) -> Result<Array, String> {
+    let is_it = |output: &&Array| name.is_none_or(|name| output.name == name);
+    let parts: Vec<&Array> = sets.iter().filter_map(|set| set.iter().find(is_it)).collect();
+    let first = parts.first().ok_or("there is no such output")?;
+    Array::stacked(parts.iter().copied())
+        .ok_or_else(|| format!("the shape of output `{}` varies; write a `score` command for such outputs", first.name))
 }
 
 fn scores(marks: &MarksByMetric, reference: Option<&MarksByMetric>) -> Vec<Score> {

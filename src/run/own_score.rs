@@ -1,8 +1,8 @@
 //! The user's own scores: a command that reads saved outputs and prints numbers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Job;
 use super::dataset::ModelData;
-use crate::array::{Array, write_npy};
+use crate::array::{Array, save_npy};
 use crate::plan::Cell;
 use crate::printable::printable;
 use crate::worker::read_outputs;
@@ -70,21 +70,13 @@ fn save(written: &Path, folder: &Path, items: u64) -> Result<(), String> {
     let count = sets.first().map_or(0, Vec::len);
     let mut outputs = Vec::new();
     for index in 0..count {
-        let parts: Vec<&Array> = sets.iter().filter_map(|set| set.get(index)).collect();
-        let Some(first) = parts.first() else { continue };
-        let stem = format!("{index}-{}", file_name(&first.name));
-        let is_one = parts.iter().all(|part| part.shape.get(1..) == first.shape.get(1..));
-        let arrays: Vec<(String, Array)> = if is_one {
-            let mut all = (*first).clone();
-            parts[1..].iter().for_each(|part| all.append(part));
-            vec![(format!("{stem}.npy"), all)]
-        } else {
-            parts.iter().enumerate().map(|(call, part)| (format!("{stem}-{call}.npy"), (*part).clone())).collect()
-        };
+        let calls: Vec<&Array> = sets.iter().filter_map(|set| set.get(index)).collect();
+        let Some(first) = calls.first() else { continue };
+        let arrays = files(index, &calls, items);
         for (name, array) in &arrays {
-            write(&folder.join(name), array).map_err(|error| format!("{name}: {error}"))?;
+            save_npy(array, &folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
         }
-        let files = arrays.into_iter().map(|(name, _)| name).collect();
+        let files = arrays.iter().map(|(name, _)| name.clone()).collect();
         outputs.push(Saved { name: first.name.clone(), element: first.element.to_string(), files });
     }
     let text = serde_json::to_vec_pretty(&Contents { items, outputs }).map_err(|error| error.to_string())?;
@@ -97,10 +89,22 @@ fn file_name(name: &str) -> String {
     name.chars().map(keep).collect()
 }
 
-fn write(path: &Path, array: &Array) -> io::Result<()> {
-    let mut file = BufWriter::new(File::create(path)?);
-    write_npy(array, &mut file)?;
-    file.flush()
+/// One output as files: one with an entry for each item, else one for each call. A number of entries that is by chance that
+/// of the items does not count: every call must have the same, but for the last.
+fn files<'a>(index: usize, calls: &[&'a Array], items: u64) -> Vec<(String, Cow<'a, Array>)> {
+    let stem = format!("{index}-{}", file_name(&calls[0].name));
+    let entries = |call: &&Array| call.shape.first().copied();
+    let is_even = calls.split_last().is_some_and(|(last, whole)| {
+        whole.iter().all(|call| entries(call) == entries(&calls[0])) && entries(last) <= entries(&calls[0])
+    });
+    let has_all = calls.iter().filter_map(entries).sum::<u64>() == items;
+    match Array::stacked(calls.iter().copied()).filter(|_| is_even && has_all) {
+        Some(all) => vec![(format!("{stem}.npy"), Cow::Owned(all))],
+        None => {
+            let one = |(call, array): (usize, &&'a Array)| (format!("{stem}-{call}.npy"), Cow::Borrowed(*array));
+            calls.iter().enumerate().map(one).collect()
+        }
+    }
 }
 
 /// What a command prints, if it ends well and in time. Its output goes through files: nobody has to read while it runs.
@@ -161,5 +165,25 @@ mod tests {
     #[test]
     fn names_of_outputs_become_names_of_files() {
         assert_eq!(file_name("model/Identity:0"), "model_Identity_0");
+    }
+
+    #[test]
+    fn outputs_that_vary_keep_their_calls_apart() {
+        let rows = |rows: u64| Array {
+            name: "boxes".to_owned(),
+            element: crate::onnx::ElementType::Float32,
+            shape: vec![rows, 6],
+            bytes: vec![0; rows as usize * 24],
+        };
+        let named = |calls: &[u64], items: u64| -> Vec<(String, u64)> {
+            let arrays: Vec<Array> = calls.iter().map(|count| rows(*count)).collect();
+            let calls: Vec<&Array> = arrays.iter().collect();
+            files(0, &calls, items).into_iter().map(|(name, array)| (name, array.shape[0])).collect()
+        };
+        let one = |name: &str, rows: u64| (name.to_owned(), rows);
+        assert_eq!(named(&[4, 4, 1], 9), [one("0-boxes.npy", 9)]);
+        let apart = [one("0-boxes-0.npy", 1), one("0-boxes-1.npy", 0), one("0-boxes-2.npy", 2)];
+        assert_eq!(named(&[1, 0, 2], 3), apart, "as many boxes as images, by chance");
+        assert_eq!(named(&[5], 1), [one("0-boxes-0.npy", 5)]);
     }
 }

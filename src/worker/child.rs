@@ -156,8 +156,8 @@ impl Worker {
                 self.answer(&Answer::Ranges { values })?;
                 Ok(Answer::done())
             }
-            Command::Evaluate { data, path } => {
-                self.cell()?.evaluate(&data, Path::new(&path))?;
+            Command::Evaluate { data, items_in_file, path } => {
+                self.cell()?.evaluate(&data, items_in_file, Path::new(&path))?;
                 Ok(Answer::done())
             }
             Command::Finish => Ok(Answer::done()),

@@ -7,20 +7,17 @@ use super::outputs::OutputFiles;
 use crate::array::Array;
 use crate::backend::{Backend, Failure, TensorRequest};
 
-/// Outputs of so many items stand in one file. It must not depend on their size, so that those of all variants are cut
-/// alike.
-const ITEMS_IN_FILE: u64 = 1024;
-
 /// Runs the model for every item and writes the outputs.
 pub(super) fn evaluate(
     backend: &mut dyn Backend,
     tensors: &[TensorRequest],
     data: &Data,
+    items_in_file: u64,
     folder: &Path,
 ) -> Result<(), Failure> {
     let batches = Batches::open(data, tensors)?;
     let batch = tensors.first().and_then(|tensor| tensor.shape.first()).copied().unwrap_or(1);
-    let mut stack = Stack { files: OutputFiles::new(folder), pending: Vec::new(), items: 0 };
+    let mut stack = Stack { files: OutputFiles::new(folder), items_in_file, pending: Vec::new(), items: 0 };
     batches.run(backend, &mut |outputs, items| stack.add(outputs, items, batch))?;
     stack.flush()
 }
@@ -28,6 +25,7 @@ pub(super) fn evaluate(
 /// Outputs on their way into files.
 struct Stack {
     files: OutputFiles,
+    items_in_file: u64,
     pending: Vec<Array>,
     items: u64,
 }
@@ -50,7 +48,7 @@ impl Stack {
             self.pending.iter_mut().zip(outputs).for_each(|(pending, output)| pending.append(&output));
         }
         self.items += items;
-        if self.items >= ITEMS_IN_FILE { self.flush() } else { Ok(()) }
+        if self.items >= self.items_in_file { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
@@ -77,9 +75,9 @@ mod tests {
         Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![rows, width], bytes }
     }
 
-    fn shapes(batches: &[(Array, u64)], batch: u64) -> Vec<Vec<u64>> {
+    fn shapes(batches: &[(Array, u64)], batch: u64, items_in_file: u64) -> Vec<Vec<u64>> {
         let folder = tempfile::tempdir().unwrap();
-        let mut stack = Stack { files: OutputFiles::new(folder.path()), pending: Vec::new(), items: 0 };
+        let mut stack = Stack { files: OutputFiles::new(folder.path()), items_in_file, pending: Vec::new(), items: 0 };
         for (output, items) in batches {
             stack.add(vec![output.clone()], *items, batch).unwrap();
         }
@@ -89,15 +87,17 @@ mod tests {
 
     #[test]
     fn batches_are_stacked_without_what_fills_them_up() {
-        assert_eq!(shapes(&[(rows(4, 3), 4), (rows(4, 3), 4), (rows(4, 3), 1)], 4), [[9, 3]]);
+        assert_eq!(shapes(&[(rows(4, 3), 4), (rows(4, 3), 4), (rows(4, 3), 1)], 4, 1024), [[9, 3]]);
         assert_eq!(
-            shapes(&[(rows(1000, 1), 1000), (rows(1000, 1), 1000), (rows(1000, 1), 7)], 1000),
+            shapes(&[(rows(1000, 1), 1000), (rows(1000, 1), 1000), (rows(1000, 1), 7)], 1000, 1024),
             [[2000, 1], [7, 1]]
         );
     }
 
     #[test]
     fn outputs_of_other_shapes_stand_alone() {
-        assert_eq!(shapes(&[(rows(2, 6), 1), (rows(5, 6), 1), (rows(1, 6), 1)], 1), [[2, 6], [5, 6], [1, 6]]);
+        assert_eq!(shapes(&[(rows(2, 6), 1), (rows(5, 6), 1), (rows(1, 6), 1)], 1, 1024), [[2, 6], [5, 6], [1, 6]]);
+        let ones = [(rows(1, 6), 1), (rows(1, 6), 1), (rows(5, 6), 1)];
+        assert_eq!(shapes(&ones, 1, 1), [[1, 6], [1, 6], [5, 6]], "one set for each call");
     }
 }

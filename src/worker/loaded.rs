@@ -259,8 +259,8 @@ impl Loaded {
     }
 
     /// Writes the outputs for the items of a dataset into a folder.
-    pub(super) fn evaluate(&mut self, data: &Data, folder: &Path) -> Result<(), Failure> {
-        evaluate(self.backend.as_mut(), &self.tensors, data, folder)
+    pub(super) fn evaluate(&mut self, data: &Data, items_in_file: u64, folder: &Path) -> Result<(), Failure> {
+        evaluate(self.backend.as_mut(), &self.tensors, data, items_in_file, folder)
     }
 
     /// Writes the outputs for the input sets into a folder.

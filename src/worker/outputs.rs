@@ -1,14 +1,13 @@
 //! What a worker does with a model's outputs: looks at them, hashes them, writes them down.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::protocol::Answer;
-use crate::array::{Array, ArrayProblem, read_npy, write_npy};
+use crate::array::{Array, ArrayProblem, read_npy, save_npy};
 use crate::backend::{Backend, Failure, FailureKind};
 use crate::measure::stop::StopReason;
 use crate::onnx::ElementType;
@@ -143,9 +142,7 @@ pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<
 
 fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
     for (index, output) in outputs.iter().enumerate() {
-        let mut file = BufWriter::new(File::create(folder.join(format!("{set}-{index}.npy")))?);
-        write_npy(output, &mut file)?;
-        file.flush()?;
+        save_npy(output, &folder.join(format!("{set}-{index}.npy")))?;
     }
     let list = |output: &Array| Written { name: output.name.clone(), element: output.element.clone() };
     let list: Vec<Written> = outputs.iter().map(list).collect();

@@ -75,10 +75,12 @@ pub enum Command {
         #[serde(default)]
         data: Option<Data>,
     },
-    /// Run every item of a dataset and write the outputs as `outputs` does, with many items in each file.
+    /// Run every item of a dataset and write the outputs as `outputs` does.
     Evaluate {
         /// The items.
         data: Data,
+        /// Outputs with one entry for each item are stacked until a file has so many; 1: a file for each call.
+        items_in_file: u64,
         /// The folder, which exists.
         path: String,
     },

@@ -172,7 +172,7 @@ fn a_command_of_ones_own_scores_saved_outputs() {
     let place_again = scored("");
     place_again.write("x.yaml", &spec);
     place_again.write("score.sh", "echo no such class >&2; exit 3\n");
-    let done = place_again.run(&["x.yaml"]).expect_code(0);
+    let done = place_again.run(&["x.yaml"]).expect_code(3);
     assert!(
         done.stderr.contains("not known: `score: [sh, score.sh]`: exit status: 3: no such class"),
         "{}",
@@ -218,7 +218,7 @@ fn labels_that_are_no_class_are_told_and_the_rest_goes_on() {
     let place = scored("");
     let (scores, _) = scores_and_labels();
     write_npz(&place, "d.npz", &[scores, classes(&[7; 200])]);
-    let done = place.run(&["x.yaml"]).expect_code(0);
+    let done = place.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("label 7 of item 0 is none of the 3 classes"), "{}", done.stderr);
     assert!(place.read("reports/x/report.md").contains("label 7 of item 0"));
 }

@@ -7,15 +7,14 @@
 mod fit;
 mod source;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use fit::{Fitted, FittedInput};
 
 use self::source::Source;
 use super::prepare::PrepareError;
-use crate::array::{Array, ArrayProblem, write_npy};
+use crate::array::{Array, ArrayProblem, save_npy};
 use crate::backend::TensorRequest;
 use crate::digest;
 use crate::onnx::{ElementType, ModelHeader};
@@ -248,8 +247,6 @@ impl ModelData {
 /// A file that is there is whole.
 fn write_whole(path: &Path, array: &Array) -> io::Result<()> {
     let partial = path.with_extension("partial");
-    let mut file = BufWriter::new(File::create(&partial)?);
-    write_npy(array, &mut file)?;
-    file.flush()?;
+    save_npy(array, &partial)?;
     std::fs::rename(partial, path)
 }

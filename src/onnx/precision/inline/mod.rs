@@ -39,7 +39,7 @@ const BYTES_OF_NODE: u64 = 512;
 /// What became of the calls of a model's own functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Inlined {
-    /// Calls that nodes stand for now.
+    /// Calls in whose place the nodes of their function stand.
     pub(super) calls: u64,
     /// Calls that stay, and why.
     left: Vec<(NodeProto, String)>,

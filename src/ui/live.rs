@@ -284,8 +284,7 @@ fn machine(manifest: &Manifest) -> String {
         parts.push("mock backend: scripted latencies, nothing is measured".to_owned());
     }
     if let Some(revision) = &manifest.revision {
-        let state = if revision.dirty.is_empty() { "clean" } else { "with changes" };
-        parts.push(format!("commit {}, {state}", revision.short()));
+        parts.push(revision.to_string());
     }
     parts.join("; ")
 }

@@ -24,7 +24,7 @@ pub(super) fn provenance(input: &Input<'_>) -> Vec<Fact> {
         (_, planned) => format!("{planned} processes"),
     };
     let cells = format!("{} x {processes}", count(plan.runnable().count() as u64, "cell"));
-    let measured = [day.to_owned(), commit(manifest).unwrap_or_else(|| "no commit".to_owned()), cells].join(", ");
+    let measured = [day.to_owned(), commit(manifest), cells].join(", ");
     let host = &manifest.host;
     let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
     let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));
@@ -54,13 +54,8 @@ fn judged(input: &Input<'_>) -> String {
     parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
-fn commit(manifest: &Manifest) -> Option<String> {
-    let revision = manifest.revision.as_ref()?;
-    let dirty = match revision.dirty.len() {
-        0 => String::new(),
-        changed => format!(" with {} changed", count(changed as u64, "file")),
-    };
-    Some(format!("commit {}{dirty}", revision.short()))
+fn commit(manifest: &Manifest) -> String {
+    manifest.revision.as_ref().map_or_else(|| "no commit".to_owned(), ToString::to_string)
 }
 
 fn with(manifest: &Manifest) -> String {
@@ -225,8 +220,7 @@ fn origin(manifest: &Manifest) -> Vec<Fact> {
     match &manifest.revision {
         Some(revision) => {
             facts.push(Fact::new("commit", revision.commit.clone()));
-            let changed = if revision.dirty.is_empty() { "none".to_owned() } else { revision.dirty.join(", ") };
-            facts.push(Fact::new("changed files", without_home(&changed)));
+            facts.push(Fact::new("changed files", without_home(&revision.changed_files())));
         }
         None => facts.push(Fact::new("commit", "none")),
     }

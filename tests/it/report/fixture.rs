@@ -392,7 +392,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         definitions: plan.cells.iter().map(|cell| hash(&plan.path(cell))).collect(),
         revision: Some(Revision {
             commit: "3f2a91c05d7e8b6a4c1f0e9d8c7b6a5f4e3d2c1b".to_owned(),
-            dirty: vec![format!("experiments/{}.yaml", experiment.name)],
+            dirty: Some(vec![format!("experiments/{}.yaml", experiment.name)]),
         }),
         host: host(),
         models: plan.models.iter().map(model).collect(),

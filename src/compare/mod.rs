@@ -94,13 +94,9 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let question = manifest.experiment.choose.as_ref();
     judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
     judged.goals = goals::check(plan, summary, &judged, &manifest.experiment.goals);
-    judged.tradeoffs = tradeoffs(
-        plan,
-        summary,
-        &judged,
-        &terms,
-        &pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest)),
-    );
+    let listed = &manifest.experiment.pareto;
+    let weighed = pareto::metrics(listed, question, accuracy(manifest));
+    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, !listed.is_empty());
     judged
 }
 

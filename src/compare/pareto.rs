@@ -24,8 +24,11 @@ use crate::stats::pareto::{Objective, frontier};
 use crate::stats::random::key_seed;
 use crate::summary::Summary;
 
-/// Fewer cells than these are told apart by a table at one glance.
-const LEAST_CELLS: usize = 3;
+/// Fewer cells than these have nothing to give or take.
+const LEAST_CELLS: usize = 2;
+
+/// Fewer cells than these are told apart by a table at one glance, and are weighed only where the specification asks.
+const LEAST_CELLS_UNASKED: usize = 3;
 
 /// The cells that could stand in for each other, by several metrics at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,17 +101,19 @@ pub fn metrics(
     metrics
 }
 
-/// Every set of at least three cells that could stand in for each other and of which something may be said; nothing
-/// where a control failed for the whole record.
+/// Every set of cells that could stand in for each other and of which something may be said: at least two where the
+/// specification asks for these metrics, else at least three. Nothing where a control failed for the whole record.
 pub fn tradeoffs(
     plan: &Plan,
     summary: &Summary,
     judged: &Judged,
     terms: &Terms,
     metrics: &[MetricReference],
+    is_asked: bool,
 ) -> Vec<Tradeoff> {
     let sets = comparable(plan, metrics);
-    sets.iter().filter_map(|cells| Set { plan, summary, judged, terms, metrics }.weigh(cells)).collect()
+    let least_cells = if is_asked { LEAST_CELLS } else { LEAST_CELLS_UNASKED };
+    sets.iter().filter_map(|cells| Set { plan, summary, judged, terms, metrics, least_cells }.weigh(cells)).collect()
 }
 
 struct Set<'a> {
@@ -117,6 +122,7 @@ struct Set<'a> {
     judged: &'a Judged,
     terms: &'a Terms,
     metrics: &'a [MetricReference],
+    least_cells: usize,
 }
 
 impl Set<'_> {
@@ -125,7 +131,7 @@ impl Set<'_> {
         let mut points: Vec<Point> = cells.iter().filter(is_run).map(|cell| self.point(*cell)).collect();
         let fit: Vec<usize> =
             (0..points.len()).filter(|point| !matches!(points[*point].place, Place::LeftOut { .. })).collect();
-        if fit.len() < LEAST_CELLS {
+        if fit.len() < self.least_cells {
             return None;
         }
         let fit_cells: Vec<usize> = fit.iter().map(|point| points[*point].cell).collect();
@@ -248,7 +254,7 @@ mod tests {
     }
 
     fn weigh(scene: &Scene) -> Vec<Tradeoff> {
-        tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &both())
+        tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &both(), false)
     }
 
     #[test]
@@ -284,6 +290,18 @@ mod tests {
     }
 
     #[test]
+    fn two_cells_are_weighed_where_the_specification_asks() {
+        let scene = scene([(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (4.0, 1e5)]);
+        let scene = scene.failed("m/default/c/cpu").failed("m/default/d/cpu");
+        let weigh =
+            |is_asked| tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &both(), is_asked);
+        assert!(weigh(false).is_empty());
+        let found = weigh(true);
+        assert!(found[0].is_open);
+        assert_eq!(found[0].points[..2].iter().map(|point| &point.place).collect::<Vec<_>>(), [&Place::Frontier; 2]);
+    }
+
+    #[test]
     fn the_same_record_gives_the_same_shares() {
         let scene = scene([(10.0, 1e6), (9.99, 1.0005e6), (12.0, 1.5e6), (10.05, 1.001e6)]);
         assert_eq!(weigh(&scene), weigh(&scene));
@@ -300,7 +318,7 @@ mod tests {
             },
         );
         let metrics = [MetricReference::of(&ITEMS), MetricReference::of(&LATENCY)];
-        let found = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics);
+        let found = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
         let places: Vec<&Place> = found[0].points.iter().map(|point| &point.place).collect();
         assert_eq!(places, [&Place::Frontier, &Place::Frontier, &Place::Dominated { by: vec![1] }]);
     }

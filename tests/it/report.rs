@@ -257,6 +257,29 @@ fn every_report_tells_grade_and_control() {
 }
 
 #[test]
+fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
+    let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
+    let fixture = |is_asked: bool| {
+        let mut fixture = Fixture::new("two", &axes, |path| match path.contains("/b/") {
+            true => Behaviour { memory: 400.0, ..usual(1e6, 80) },
+            false => usual(2e6, 80),
+        });
+        let asked = ["latency", "peak_rss"].iter().filter(|_| is_asked);
+        fixture.manifest.experiment.pareto = asked.map(|metric| metric.parse().unwrap()).collect();
+        fixture
+    };
+    assert!(!fixture(false).summarized().render().markdown.contains("## Trade-offs"));
+    let rendered = fixture(true).summarized().render();
+    assert!(rendered.markdown.contains("## Trade-offs") && rendered.markdown.contains("| frontier | 100 % |"));
+    assert!(rendered.plots.iter().any(|(file, _)| file.starts_with("tradeoff")));
+    let mut alone = fixture(true);
+    alone.fail_rehearsal("m/b1/b/cpu", perfrun::backend::FailureKind::Operator, "no kernel", None);
+    let rendered = alone.summarized().render();
+    let words = "weighs nothing here: no two cells that could stand in for each other have latency and peak memory.";
+    assert!(rendered.markdown.contains(words) && rendered.html.contains(words), "{}", rendered.markdown);
+}
+
+#[test]
 fn nothing_is_claimed_where_identical_arms_differ() {
     let markdown = Fixture::failed_control().render().markdown;
     let beginning = markdown.split("<details>").next().unwrap();

@@ -75,7 +75,7 @@ pub struct Report {
     pub tables: Vec<PivotView>,
     /// Metrics of the cells that could stand in for each other.
     pub tradeoffs: Vec<TradeoffView>,
-    /// Which trade-offs are not drawn.
+    /// Which trade-offs are not drawn, or that `pareto` has nothing to weigh.
     pub tradeoffs_left_out: Option<String>,
     /// Every metric of every cell.
     pub details: Table,

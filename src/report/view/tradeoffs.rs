@@ -2,6 +2,7 @@
 
 use super::{PlotView, Table, TableCell, TableColumn, TableRow, TradeoffView};
 use crate::compare::pareto::{Place, Point, Tradeoff};
+use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::report::answer::unfit_words;
 use crate::report::format::{self, Column};
@@ -15,7 +16,8 @@ const MOST_NAMED: usize = 3;
 /// More sets than these are left to `results.json`.
 const MOST_TABLES: usize = 12;
 
-/// One view for each set in which something is dominated or has to be weighed; those with a figure first.
+/// One view for each set in which something is dominated or has to be weighed, and for every one that the specification
+/// asks for; those with a figure first.
 pub(super) fn tradeoffs(input: &Input<'_>, plots: &Plots) -> Vec<TradeoffView> {
     let plan = &input.manifest.plan;
     let plot_of = |index: usize| plots.tradeoffs.iter().find(|(of, _)| *of == index).map(|(_, plot)| plot);
@@ -24,24 +26,32 @@ pub(super) fn tradeoffs(input: &Input<'_>, plots: &Plots) -> Vec<TradeoffView> {
         plot: plot_of(index).map(PlotView::of),
         table: table(plan, tradeoff),
     };
-    let says_something = |(_, tradeoff): &(usize, &Tradeoff)| tradeoff.is_open || has_dominated(tradeoff);
-    let all = input.judged.tradeoffs.iter().enumerate().filter(says_something);
+    let all = input.judged.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| is_told(input, tradeoff));
     let mut views: Vec<TradeoffView> = all.map(view).collect();
     views.sort_by_key(|view| view.plot.is_none());
     views.truncate(MOST_TABLES);
     views
 }
 
-fn has_dominated(tradeoff: &Tradeoff) -> bool {
-    tradeoff.points.iter().any(|point| matches!(point.place, Place::Dominated { .. }))
+fn is_told(input: &Input<'_>, tradeoff: &Tradeoff) -> bool {
+    let has_dominated = || tradeoff.points.iter().any(|point| matches!(point.place, Place::Dominated { .. }));
+    !input.manifest.experiment.pareto.is_empty() || tradeoff.is_open || has_dominated()
 }
 
-/// Which sets have no figure, where some have.
+/// Which sets have no figure, where some have; and that there is no set, where the specification asks for some.
 pub(super) fn left_out(input: &Input<'_>, plots: &Plots) -> Option<String> {
+    let asked = &input.manifest.experiment.pareto;
+    if !asked.is_empty() && input.judged.tradeoffs.is_empty() {
+        let names: Vec<String> = asked.iter().map(MetricReference::title).collect();
+        let what = format::list(&names);
+        return Some(format!(
+            "`pareto` weighs nothing here: no two cells that could stand in for each other have {what}."
+        ));
+    }
     let (mut open, mut told) = (0, 0);
     for tradeoff in &input.judged.tradeoffs {
         open += usize::from(tradeoff.is_open);
-        told += usize::from(tradeoff.is_open || has_dominated(tradeoff));
+        told += usize::from(is_told(input, tradeoff));
     }
     let left = open.saturating_sub(plots.tradeoffs.len()).max(told.saturating_sub(MOST_TABLES));
     (left > 0).then(|| {

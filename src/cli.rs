@@ -119,7 +119,7 @@ pub struct RunArgs {
     /// Which files the report consists of; results.json is always among them.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = ["md", "html", "json"])]
     pub format: Vec<ReportFormat>,
-    /// Fail when a device of the specification is not here, in place of skipping its cells.
+    /// Fail when a device of the specification cannot be measured on, in place of skipping its cells.
     #[arg(long)]
     pub require_devices: bool,
     /// Wait until nobody else uses the machine, at most this long: `--wait 5m`.

@@ -8,7 +8,7 @@ use crate::error::{Error, ExitCode};
 use crate::host::{self, Host, Neighbour};
 use crate::kernel::Kernel;
 use crate::probe::check::{Check, Others, checks};
-use crate::run::prepare::why_not_here;
+use crate::run::prepare::why_not;
 use crate::runtime;
 use crate::spec::model::Device;
 use crate::ui::{Ui, doctor};
@@ -67,7 +67,7 @@ fn diagnose(arguments: &DoctorArgs) -> Diagnosis {
     };
     let devices = [("cpu", None), ("cuda", Some(0))].map(|(provider, index)| {
         let device = Device { provider: provider.to_owned(), index };
-        DeviceFound { label: device.label(), problem: why_not_here(&device).map(|skip| skip.reason) }
+        DeviceFound { label: device.label(), problem: why_not(&device).map(|skip| skip.reason) }
     });
     let host = host::describe();
     Diagnosis {

@@ -122,7 +122,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         .map(|path| path.and_then(|path| onnx::read_header(path).ok()))
         .collect();
     let devices: Vec<Option<Skip>> = match experiment.backend {
-        Backend::Onnxruntime => experiment.devices.iter().map(why_not_here).collect(),
+        Backend::Onnxruntime => experiment.devices.iter().map(why_not).collect(),
         Backend::Mock(_) => vec![None; experiment.devices.len()],
     };
     let signatures = headers.iter().map(|header| header.as_ref().map(|header| header.signature.clone())).collect();
@@ -149,17 +149,8 @@ fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetErro
     Ok(Some(sets))
 }
 
-/// Why a device cannot be used on this host, if so.
-pub fn why_not_here(device: &Device) -> Option<Skip> {
-    let skip = |reason: &str, remedy: &str| Some(Skip { reason: reason.to_owned(), remedy: Some(remedy.to_owned()) });
-    match device.provider.as_str() {
-        "cpu" => None,
-        "cuda" | "tensorrt" if !Path::new("/proc/driver/nvidia/version").exists() => {
-            skip(&format!("{}: no NVIDIA driver here", device.label()), "run this on a machine with an NVIDIA GPU")
-        }
-        _ => skip(
-            &format!("{}: this version of perfrun measures on the CPU only", device.label()),
-            "remove the device, or keep it for a later version",
-        ),
-    }
+/// Why a device cannot be measured on, if so. No other machine would help, so there is no remedy.
+pub fn why_not(device: &Device) -> Option<Skip> {
+    let reason = || format!("{}: this version of perfrun measures on the CPU only", device.label());
+    (device.provider != "cpu").then(|| Skip { reason: reason(), remedy: None })
 }

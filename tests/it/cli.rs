@@ -156,6 +156,18 @@ fn absent_devices_are_skipped_or_required() {
 }
 
 #[test]
+fn a_skipped_device_sends_nobody_to_another_machine() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\ndevices: [cpu, cuda, tensorrt:1]\n");
+    let plan = Workplace::with_spec(&spec).run(&["plan", "x.yaml"]).expect_code(0);
+    for device in ["cuda:0", "tensorrt:1"] {
+        let words = format!("1  {device}: this version of perfrun measures on the CPU only\n");
+        assert!(plan.stdout.contains(&words), "{}", plan.stdout);
+    }
+    assert!(!plan.stdout.contains("NVIDIA"), "{}", plan.stdout);
+}
+
+#[test]
 fn free_dimensions_are_named() {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
     check(&format!("models: {model}\n"), &["x.yaml"], 2, "batch");

@@ -56,7 +56,7 @@ pub(super) struct ExperimentForm {
     /// How the models are run: a precision, or an entry with settings.
     pub(super) variants: OneOrMany<VariantEntry>,
     /// Where, and through which provider: `cpu`, `cuda` (short for `cuda:0`), `tensorrt:1` ... ONNX Runtime's own names
-    /// are understood.
+    /// are understood. This version measures on `cpu` only; cells of other devices are planned and skipped.
     #[schemars(example = "cuda:0")]
     pub(super) devices: OneOrMany<String>,
     /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made

@@ -9,9 +9,10 @@ use perfrun::measure::Samples;
 use perfrun::measure::stop::StopReason;
 use perfrun::measure::warm::WarmupStatus;
 use perfrun::metric;
-use perfrun::plan::{self, Plan, Skip};
+use perfrun::plan::{self, Plan};
 use perfrun::report::{Input, Rendered, render};
 use perfrun::revision::Revision;
+use perfrun::run::prepare::why_not;
 use perfrun::spec::model::{
     Aa, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads, Values,
     Variant,
@@ -82,7 +83,7 @@ impl Fixture {
             "mobilenetv2/b16/int8/cpu" => Behaviour { run_sd: 0.002, ..usual(44.2e6, 100) },
             _ => usual(61.0e6, 100),
         });
-        fixture.skip_device("cuda:0", "cuda:0: no NVIDIA driver here", "run this on a machine with an NVIDIA GPU");
+        fixture.skip_device("cuda:0");
         let message = "Could not find an implementation for Conv(22) node with name '/conv1/Conv'";
         let log = "2026-11-20 10:14:02 [E:onnxruntime] failed to load /home/alice/work/resnet50.onnx\nsession.cc:2117 Initialize: NOT_IMPLEMENTED : Conv(22) <float16>";
         fixture.fail_rehearsal("resnet50/b16/fp16/cpu", FailureKind::Operator, message, Some(log));
@@ -139,11 +140,7 @@ impl Fixture {
             Some("cuda:0") => usual(4.2e6, 400),
             _ => usual(2.9e6, 500),
         });
-        fixture.skip_device(
-            "tensorrt:0",
-            "tensorrt:0: this version of perfrun measures on the CPU only",
-            "remove the device, or keep it for a later version",
-        );
+        fixture.skip_device("tensorrt:0");
         fixture.summarized()
     }
 
@@ -256,12 +253,14 @@ impl Fixture {
         plan.cells.iter().position(|cell| plan.path(cell) == path).expect("a cell of the plan")
     }
 
-    pub(super) fn skip_device(&mut self, device: &str, reason: &str, remedy: &str) {
+    /// Skips the cells of a device as the plan does.
+    pub(super) fn skip_device(&mut self, label: &str) {
+        let device = self.manifest.experiment.devices.iter().find(|device| device.label() == label);
+        let skip = device.and_then(why_not).expect("a device of the experiment on which nothing is measured");
         for index in 0..self.manifest.plan.cells.len() {
             let cell = self.manifest.plan.cells[index];
-            if self.manifest.plan.coordinates(&cell).device == device {
-                let skip = Skip { reason: reason.to_owned(), remedy: Some(remedy.to_owned()) };
-                self.manifest.plan.mark_skipped(index, skip);
+            if self.manifest.plan.coordinates(&cell).device == label {
+                self.manifest.plan.mark_skipped(index, skip.clone());
                 for run in self.runs.iter_mut().filter(|run| run.cell == cell.id) {
                     *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Skipped);
                 }

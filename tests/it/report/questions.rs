@@ -32,7 +32,7 @@ impl Fixture {
                 _ => with(6.1e6 * scale, 40, 402.0),
             }
         });
-        fixture.skip_device("cuda:0", "cuda:0: no NVIDIA driver here", "run this on a machine with an NVIDIA GPU");
+        fixture.skip_device("cuda:0");
         fixture.fail_rehearsal("mobilenetv2/b16/fp16/cpu", FailureKind::Operator, "no kernel for Conv(22)", None);
         let bound = |metric: &str, max: f64, batch: &str| Bound {
             metric: metric.parse().expect("a metric"),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{LATENCY, METRICS, Metric, SPEEDUP};
+use super::{LATENCY, METRICS, Metric, SPEEDUP, Unit};
 
 /// What of a metric's samples is meant.
 ///
@@ -71,6 +71,11 @@ impl Statistic {
     pub fn is_tail(self) -> bool {
         matches!(self, P90 | P95 | P99 | P999)
     }
+
+    /// Whether it says how much the samples differ, and not where they lie.
+    pub fn is_scatter(self) -> bool {
+        matches!(self, StandardDeviation | CoefficientOfVariation)
+    }
 }
 
 /// A metric and the statistic of it that is meant.
@@ -93,6 +98,14 @@ impl MetricReference {
     /// The default statistic of a metric.
     pub const fn of(metric: &'static Metric) -> Self {
         MetricReference { metric, statistic: Median }
+    }
+
+    /// The unit of its values: the metric's, and none for a coefficient of variation, which is a share of the mean.
+    pub fn unit(&self) -> Unit {
+        match self.statistic {
+            CoefficientOfVariation => Unit::Share,
+            Median | Mean | Min | P90 | P95 | P99 | P999 | StandardDeviation => self.metric.unit,
+        }
     }
 
     /// Whether it is the ratio to the baseline, which only a comparison has.
@@ -185,6 +198,15 @@ mod tests {
         assert_eq!(parse("peak_rss"), Ok(MetricReference::of(&PEAK_RSS)));
         assert_eq!(parse("latency.p99.9").map(|reference| reference.statistic), Ok(P999));
         assert!(parse("speedup").is_ok_and(|reference| reference.is_speedup()));
+    }
+
+    #[test]
+    fn a_coefficient_of_variation_is_no_time() {
+        for (name, statistic) in Statistic::NAMES {
+            let unit = MetricReference { metric: &LATENCY, statistic }.unit();
+            assert_eq!(unit, if name == "cv" { Unit::Share } else { Unit::Nanoseconds }, "{name}");
+        }
+        assert_eq!(MetricReference::of(&PEAK_RSS).unit(), Unit::Bytes);
     }
 
     #[test]

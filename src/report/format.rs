@@ -288,6 +288,7 @@ mod tests {
     #[test]
     fn words_and_counts() {
         assert_eq!(verdict_word(&MetricReference::LATENCY, Verdict::Better), "faster");
+        assert_eq!(verdict_word(&"latency.cv".parse().unwrap(), Verdict::Better), "lower");
         assert_eq!(verdict_word(&MetricReference::of(&crate::metric::PEAK_RSS), Verdict::Worse), "larger");
         assert_eq!(percent(0.02), "2 %");
         assert_eq!(percent(0.0041), "0.41 %");

@@ -280,6 +280,27 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
 }
 
 #[test]
+fn a_coefficient_of_variation_is_shown_in_percent() {
+    let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
+    let mut fixture = Fixture::new("cv", &axes, |path| usual(if path.contains("/b/") { 1e6 } else { 2e6 }, 80));
+    let metric: perfrun::metric::MetricReference = "latency.cv".parse().unwrap();
+    let of = perfrun::spec::model::Selector(Default::default());
+    let bound = perfrun::spec::model::Bound { metric, min: None, max: Some(0.05), of };
+    let experiment = &mut fixture.manifest.experiment;
+    experiment.pareto = vec![metric, "peak_rss".parse().unwrap()];
+    experiment.goals = vec![perfrun::spec::model::Goal { name: None, bound }];
+    experiment.tables = vec![perfrun::spec::model::TableSpec {
+        name: "t".to_owned(),
+        rows: vec![perfrun::spec::model::Axis::Variants],
+        columns: Vec::new(),
+        show: vec![metric],
+    }];
+    let markdown = fixture.summarized().render().markdown;
+    assert_eq!(markdown.matches("latency cv, %").count(), 2, "{markdown}");
+    assert!(markdown.contains("cv \\<= 5 %") && !markdown.contains("cv, ns"), "{markdown}");
+}
+
+#[test]
 fn nothing_is_claimed_where_identical_arms_differ() {
     let markdown = Fixture::failed_control().render().markdown;
     let beginning = markdown.split("<details>").next().unwrap();

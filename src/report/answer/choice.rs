@@ -69,7 +69,8 @@ fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Ch
 }
 
 fn superlative(best: MetricReference) -> &'static str {
-    match (best.metric.unit, best.metric.direction) {
+    match (best.unit(), best.metric.direction) {
+        _ if best.statistic.is_scatter() => "Best",
         (Unit::Nanoseconds | Unit::PerSecond, _) => "Fastest",
         (Unit::Bytes, Direction::LowerIsBetter) => "Smallest",
         _ => "Best",

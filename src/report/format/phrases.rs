@@ -6,17 +6,19 @@ use crate::spec::model::{Backend, Package};
 use crate::stats::paired::Verdict;
 use crate::store::{Manifest, RuntimeUsed};
 
-/// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes.
+/// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
+/// higher for scatter.
 pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Equivalent => "equivalent",
         Verdict::Inconclusive => "inconclusive",
-        Verdict::Better | Verdict::Worse => direction_word(metric.metric, verdict == Verdict::Better),
+        Verdict::Better | Verdict::Worse => direction_word(metric, verdict == Verdict::Better),
     }
 }
 
-fn direction_word(metric: &Metric, better: bool) -> &'static str {
-    let pair = match (metric.unit, metric.direction) {
+fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
+    let pair = match (reference.unit(), reference.metric.direction) {
+        _ if reference.statistic.is_scatter() => ["lower", "higher"],
         (Unit::Nanoseconds | Unit::PerSecond, _) => ["faster", "slower"],
         (Unit::Bytes, _) => ["smaller", "larger"],
         (_, Direction::HigherIsBetter) => ["higher", "lower"],

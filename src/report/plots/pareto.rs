@@ -98,7 +98,7 @@ struct Scale {
 
 impl Scale {
     fn new(metric: MetricReference, estimates: &[Estimate], length: f64) -> Self {
-        let column = Column::fit(metric.metric.unit, estimates);
+        let column = Column::fit(metric.unit(), estimates);
         let bounds = estimates.iter().flat_map(|estimate| {
             let interval = shown(estimate).unwrap_or(Interval { low: estimate.value, high: estimate.value });
             [interval.low, interval.high].map(|bound| bound / column.scale.factor)

@@ -85,7 +85,7 @@ impl<'a> Pivot<'a> {
     /// The unit of a metric throughout the table.
     fn scale(&self, metric: MetricReference) -> Scale {
         let all = (0..self.input.summary.cells.len()).filter_map(|cell| self.estimate(cell, metric));
-        format::scale(metric.metric.unit, all.map(|estimate| estimate.value))
+        format::scale(metric.unit(), all.map(|estimate| estimate.value))
     }
 
     fn estimate(&self, cell: usize, metric: MetricReference) -> Option<Estimate> {

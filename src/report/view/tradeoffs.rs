@@ -72,7 +72,7 @@ fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
     for (index, metric) in tradeoff.metrics.iter().enumerate() {
         let estimates = || tradeoff.points.iter().map(|point| point.estimates.get(index).copied().flatten());
         let shown: Vec<_> = estimates().flatten().collect();
-        let fitted = Column::fit(metric.metric.unit, &shown);
+        let fitted = Column::fit(metric.unit(), &shown);
         columns.push(column(&fitted.heading(&metric.title()), metric.metric.meaning, true));
         for (row, estimate) in rows.iter_mut().zip(estimates()) {
             row.cells.push(match estimate {

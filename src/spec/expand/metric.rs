@@ -88,12 +88,12 @@ enum Kind {
 }
 
 fn kind(reference: MetricReference) -> Kind {
-    match (reference.statistic, reference.metric.unit) {
-        (Statistic::CoefficientOfVariation, _) | (_, Unit::Ratio | Unit::Share) => Kind::Ratio,
-        (_, Unit::Nanoseconds) => Kind::Duration,
-        (_, Unit::Bytes) => Kind::Size,
-        (_, Unit::PerSecond) => Kind::Rate,
-        (_, Unit::Count | Unit::Number) => Kind::Count,
+    match reference.unit() {
+        Unit::Ratio | Unit::Share => Kind::Ratio,
+        Unit::Nanoseconds => Kind::Duration,
+        Unit::Bytes => Kind::Size,
+        Unit::PerSecond => Kind::Rate,
+        Unit::Count | Unit::Number => Kind::Count,
     }
 }
 
@@ -103,7 +103,8 @@ pub(super) fn example(reference: MetricReference) -> &'static str {
         Kind::Duration => "20ms",
         Kind::Size => "64MiB",
         Kind::Rate | Kind::Count => "100",
-        Kind::Ratio if reference.metric.unit == Unit::Share => "95%",
+        Kind::Ratio if reference.statistic.is_scatter() => "5%",
+        Kind::Ratio if reference.unit() == Unit::Share => "95%",
         Kind::Ratio => "1.5",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Result, Write};
 
-use crate::metric::{Direction, MetricReference, Statistic, Unit};
+use crate::metric::{Direction, MetricReference, Unit};
 use crate::plan::{Plan, estimate_before_measuring, is_idle};
 use crate::quantity::Nanos;
 use crate::report::format;
@@ -158,15 +158,13 @@ fn bound(bound: &Bound) -> String {
     if bound.of.0.is_empty() { range } else { format!("{range} for {}", bound.of) }
 }
 
-/// A stored value as a person would write it: `20 ms`, `512 MiB`, `50/s`, `1.5`.
+/// A stored value as a person would write it: `20 ms`, `512 MiB`, `50/s`, `7%`, `1.5`.
 fn value(reference: MetricReference, value: f64) -> String {
-    let unit = match reference.statistic {
-        Statistic::CoefficientOfVariation => Unit::Ratio,
-        _ => reference.metric.unit,
-    };
-    let scale = format::scale(unit, [value]);
-    let space = if matches!(unit, Unit::Nanoseconds | Unit::Bytes) { " " } else { "" };
-    format!("{}{space}{}", value / scale.factor, scale.unit)
+    let scale = format::scale(reference.unit(), [value]);
+    let space = if matches!(reference.unit(), Unit::Nanoseconds | Unit::Bytes) { " " } else { "" };
+    // Division leaves traces far behind any digit that somebody wrote: 0.07 is 7.000000000000001 %.
+    let shown = (value / scale.factor * 1e9).round() / 1e9;
+    format!("{shown}{space}{}", scale.unit)
 }
 
 #[cfg(test)]
@@ -198,6 +196,7 @@ mod tests {
                     choose:\n  best: throughput\n  within:\n\
                     \x20   - { metric: latency.p99, max: 20ms, where: { batch: 1 } }\n\
                     \x20   - { metric: peak_rss, min: 1.5MiB, max: 512MiB }\n\
+                    \x20   - { metric: latency.cv, max: 7% }\n\
                     \x20   - { metric: speedup, min: 110%, where: { batch: 7 } }\n\
                     tables: [{ name: t, rows: [variant], columns: [input] }]";
         let expected = [
@@ -210,6 +209,7 @@ mod tests {
             "choose     highest throughput within",
             "           latency.p99 <= 20 ms for batch=1",
             "           1.5 MiB <= peak_rss <= 512 MiB",
+            "           latency.cv <= 7%",
             "           speedup >= 1.1 for batch=7",
             "warning    choose where batch=7 matches no cell",
             "tables     t",

@@ -95,7 +95,7 @@ fn short_path(plan: &Plan, cell: &Cell) -> String {
 /// `p95 <= 20 ms`, `5 ms <= latency <= 20 ms`.
 pub(super) fn bound_words(bound: &Bound) -> String {
     let name = metric_word(bound.metric);
-    let amount = |value: f64| format::amount(bound.metric.metric.unit, value);
+    let amount = |value: f64| format::amount(bound.metric.unit(), value);
     match (bound.min, bound.max) {
         (Some(least), Some(most)) => format!("{} <= {name} <= {}", amount(least), amount(most)),
         (Some(least), None) => format!("{name} >= {}", amount(least)),
@@ -128,7 +128,7 @@ pub(super) fn value_words(bound: &Bound, bounded: &BoundedCell, place: &str) -> 
         if bound.metric.is_speedup() {
             return format::ratio(estimate.value, estimate.interval);
         }
-        format::Column::fit(bound.metric.metric.unit, [estimate]).value_with_unit(estimate)
+        format::Column::fit(bound.metric.unit(), [estimate]).value_with_unit(estimate)
     });
     let reason = match bounded.outcome {
         BoundOutcome::Undecided(doubt) => doubt_words(doubt, bound.metric),

@@ -10,7 +10,7 @@ use schemars::{Schema, transform};
 use serde_json::{Map, Value};
 
 use super::document::{Place, Step};
-use super::form::ExperimentForm;
+use super::form::{ExperimentForm, NAME_PATTERN};
 
 /// Names the schema for ever; a change that old specs do not survive gets a new number.
 const SCHEMA_ID: &str = "urn:perfrun:schema:experiment:1";
@@ -22,9 +22,31 @@ pub fn schema() -> Value {
     SCHEMA.clone()
 }
 
-/// The schema as it is committed in `schemas/experiment.schema.json`: indented, with a final newline.
+/// The schema as it is committed in `schemas/experiment.schema.json`, for readers that type YAML's scalars by their
+/// spelling: indented, with a final newline.
 pub fn schema_text() -> String {
-    format!("{:#}\n", *SCHEMA)
+    let mut published = schema();
+    admit_scalars(&mut published);
+    format!("{published:#}\n")
+}
+
+/// Lets numbers and truth values stand where perfrun takes the text of any scalar (`coerce`).
+fn admit_scalars(schema: &mut Value) {
+    if takes_any_scalar(schema) {
+        schema["type"] = Value::from(vec!["string", "number", "boolean"]);
+    }
+    match schema {
+        Value::Object(object) => object.values_mut().for_each(admit_scalars),
+        Value::Array(values) => values.iter_mut().for_each(admit_scalars),
+        _ => {}
+    }
+}
+
+/// Texts are taken but those of some values, and those of a form that no number and no truth value has.
+fn takes_any_scalar(schema: &Value) -> bool {
+    let has_values = ["enum", "const"].iter().any(|keyword| schema.get(keyword).is_some());
+    let has_form = schema.get("pattern").is_some_and(|pattern| pattern != NAME_PATTERN);
+    admits(schema, "string") && !has_values && !has_form
 }
 
 /// The schema itself.

@@ -56,6 +56,52 @@ fn every_experiment_is_valid() {
     }
 }
 
+/// What another reader of YAML 1.2 makes of a text: scalars have the types that they are spelt as.
+fn as_spelt(text: &str) -> serde_json::Value {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// What the published schema says of a text that perfrun has not read.
+fn violations(text: &str) -> Vec<String> {
+    let schema = serde_json::from_str(&perfrun::spec::schema_text()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let value = as_spelt(text);
+    validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[test]
+fn other_validators_accept_every_specification() {
+    let experiments = WalkDir::new(root().join("experiments")).into_iter().map(|entry| entry.unwrap().into_path());
+    for path in experiments.chain([root().join("docs/reference/spec-full.yaml")]) {
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let found = violations(&std::fs::read_to_string(&path).unwrap());
+            assert_eq!(found, Vec::<String>::new(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn scalars_stand_for_texts_in_other_validators_as_in_perfrun() {
+    let text = "name: 1.30\ndescription: 2026\nbackend: mock\nmodels: [1, { name: true }]\nruntimes: [{ name: 7, version: 1.31.1 }, any]\n\
+                variants: [3, { name: 4, base: 3, session: { x: 1, y: true }, env: { A: 0.5 }, wrap: [nice, -n, 5] }]\n\
+                compare: { baseline: { variant: 3 } }\ngoals: [{ name: 6, metric: latency, max: 20ms, where: { model: true } }]\n\
+                tables: [{ name: 5, rows: [model, variant, runtime] }]\n";
+    assert!(as_spelt(text)["name"].is_number() && as_spelt(text)["models"][1]["name"].is_boolean());
+    let loaded = perfrun::spec::parse("x.yaml", text, root(), &[]);
+    assert!(loaded.is_ok(), "{:?}", loaded.err());
+    assert_eq!(violations(text), Vec::<String>::new());
+    let paths = "models: [{ path: 1, url: 2, files: { int8: 3 }, dataset: { file: 4, labels: 5, output: 6, score: [7] } }]\n\
+                 variants: [{ precision: int8, convert: { keep: [8] }, provider: { cpu: { x: true } } }]\n\
+                 dataset: { file: 9, inputs: { x: 10 } }\nruntimes: [{ name: 11, path: 12 }, { version: 1.30 }]\n";
+    assert_eq!(violations(paths), Vec::<String>::new());
+    for wrong in
+        ["measure: { timeout: 10 }", "runs: ten", "compare: { aa: 1 }", "name: [a]", "variants: [{ precision: 8 }]"]
+    {
+        assert_ne!(violations(&format!("models: a\n{wrong}\n")), Vec::<String>::new(), "{wrong}");
+    }
+}
+
 #[test]
 fn every_specification_in_the_documents_is_valid() {
     let mut checked = 0;

@@ -215,7 +215,7 @@ pub struct ReportArgs {
 /// Arguments of `init`.
 #[derive(Clone, Debug, Args)]
 pub struct InitArgs {
-    /// Model files, or folders of them.
+    /// Model files, folders of them, or `zoo:NAME` for networks that perfrun makes.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
     /// Where to write (default: `experiments/<name>.yaml`; `-`: standard output). Never overwritten.

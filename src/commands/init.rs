@@ -1,38 +1,104 @@
 //! `perfrun init`: a commented specification for these models, ready to run.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
+use serde_json::Value;
+
 use super::inspect::{model_files, tensor};
-use super::print;
+use super::{print, zoo};
 use crate::cli::InitArgs;
 use crate::error::{Error, ExitCode};
-use crate::onnx::{self, ModelHeader, ShapeProblem};
-use crate::spec::fitting_name;
-use crate::spec::model::{InputPoint, Values};
+use crate::models::ObtainError;
+use crate::onnx::zoo::{Settings, of, signature};
+use crate::onnx::{self, ShapeProblem, Signature};
+use crate::spec::model::{InputPoint, Network, Values, ZOO};
+use crate::spec::{self, absolute, fitting_name};
+use crate::store::{Place, write_whole};
 use crate::ui::Ui;
 
-pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let files = model_files(&arguments.models)?;
-    let models = files
-        .iter()
-        .map(|file| Ok((file.clone(), onnx::read_header(file)?)))
-        .collect::<Result<Vec<(PathBuf, ModelHeader)>, Error>>()?;
-    let name = experiment_name(&files);
-    let standard_output = arguments.output.as_deref() == Some(Path::new("-"));
-    let target = arguments.output.clone().unwrap_or_else(|| Path::new("experiments").join(format!("{name}.yaml")));
-    let folder = match standard_output {
-        true => None,
-        false => Some(target.parent().map(Path::to_path_buf).unwrap_or_default()),
-    };
-    let text = specification(&name, &models, folder.as_deref())?;
-    if standard_output {
-        return print(ui, &text);
+/// Where a repository keeps the schema of specifications that its own version of perfrun reads.
+const OWN_SCHEMA: &str = "schemas/experiment.schema.json";
+
+/// A model that is asked for.
+struct Model {
+    source: Source,
+    signature: Signature,
+}
+
+/// Where it comes from.
+enum Source {
+    File(PathBuf),
+    Zoo(Network),
+}
+
+impl Model {
+    /// Of a word: a file, the files of a folder, or a network.
+    fn all(word: &Path) -> Result<Vec<Model>, Error> {
+        if let Some(name) = word.to_str().and_then(|text| text.strip_prefix(ZOO)) {
+            let network = zoo::network(name)?;
+            let signature = signature(of(network), &Settings::default())
+                .map_err(|problem| ObtainError::Zoo { model: name.to_owned(), problem })?;
+            return Ok(vec![Model { source: Source::Zoo(network), signature }]);
+        }
+        let files = model_files(&[word.to_owned()])?;
+        let model = |file: PathBuf| {
+            let signature = onnx::read_header(&file)?.signature;
+            Ok(Model { source: Source::File(file), signature })
+        };
+        files.into_iter().map(model).collect()
     }
-    write_new(&target, &text)?;
-    ui.note(&format!("wrote {}; next: perfrun {}", target.display(), target.display()));
+
+    /// The stem of the file, or the name of the network; it need not be a valid name.
+    fn stem(&self) -> Cow<'_, str> {
+        match &self.source {
+            Source::File(path) => path.file_stem().unwrap_or_default().to_string_lossy(),
+            Source::Zoo(network) => network.name().into(),
+        }
+    }
+
+    /// The folder that it comes from.
+    fn folder(&self) -> Option<Cow<'_, str>> {
+        match &self.source {
+            Source::File(path) => path.parent()?.file_name().map(OsStr::to_string_lossy),
+            Source::Zoo(_) => Some("zoo".into()),
+        }
+    }
+}
+
+pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let models: Vec<Vec<Model>> = arguments.models.iter().map(|word| Model::all(word)).collect::<Result<_, _>>()?;
+    let models: Vec<Model> = models.into_iter().flatten().collect();
+    let name = experiment_name(&models);
+    if arguments.output.as_deref() == Some(Path::new("-")) {
+        return print(ui, &specification(&name, &models, None));
+    }
+    let target = arguments.output.clone().unwrap_or_else(|| Path::new("experiments").join(format!("{name}.yaml")));
+    let file = absolute(Path::new(""), &target);
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let place = Place::of(&file)?;
+    let own_schema = Some(place.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
+    let schema = own_schema.clone().unwrap_or_else(|| place.schema());
+    let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema));
+    write_new(&target, &(line + &specification(&name, &models, Some(folder))))?;
+    let mut written = target.display().to_string();
+    if own_schema.is_none() {
+        place.create_store()?;
+        write_whole(&schema, spec::schema_text().as_bytes())?;
+        written =
+            format!("{written}, and {} for editors", path_from(&absolute(Path::new(""), Path::new(".")), &schema));
+    }
+    ui.note(&format!("wrote {written}; next: perfrun {}", target.display()));
     Ok(ExitCode::Done)
+}
+
+/// Whether the file is a schema of specifications, and not somebody else's of that name.
+fn is_schema(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str::<Value>(&text).is_ok_and(|found| found["$id"] == spec::schema()["$id"])
 }
 
 fn write_new(target: &Path, text: &str) -> Result<(), Error> {
@@ -51,13 +117,13 @@ fn write_new(target: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// The stem of the only model, or the name of the folder that holds them; always a valid name.
-fn experiment_name(files: &[PathBuf]) -> String {
-    let raw = match files {
-        [only] => only.file_stem(),
-        [first, ..] => first.parent().and_then(Path::file_name).or(first.file_stem()),
+fn experiment_name(models: &[Model]) -> String {
+    let raw = match models {
+        [only] => Some(only.stem()),
+        [first, ..] => first.folder().or_else(|| Some(first.stem())),
         [] => None,
     };
-    valid_name(&raw.unwrap_or_default().to_string_lossy())
+    valid_name(&raw.unwrap_or_default())
 }
 
 /// A name that looks like the text.
@@ -78,28 +144,30 @@ fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
     free.next().expect("more numbers than names are tried")
 }
 
-/// The text. `folder` is where the file will lie; `None` gives absolute paths.
-fn specification(name: &str, models: &[(PathBuf, ModelHeader)], folder: Option<&Path>) -> Result<String, Error> {
+/// The text without the line for editors. `folder` is where the file will lie; `None` gives absolute paths.
+fn specification(name: &str, models: &[Model], folder: Option<&Path>) -> String {
     let mut text = String::new();
     // Writing into a String cannot fail.
-    let _ = writeln!(text, "# What this file may say: `perfrun schema`, or docs/reference/spec.md.");
+    let _ = writeln!(text, "# What this file may say: `perfrun schema`. What a key means: `perfrun explain KEY`.");
     let _ = writeln!(text, "name: {}", quoted(name));
     let _ = writeln!(text, "\nmodels:");
     let mut names = BTreeSet::new();
     let mut common: Option<BTreeMap<String, u64>> = None;
-    let wanted: Vec<BTreeMap<String, u64>> = models.iter().map(|(_, header)| free_dimensions(header)).collect();
+    let wanted: Vec<BTreeMap<String, u64>> = models.iter().map(|model| free_dimensions(&model.signature)).collect();
     if wanted.windows(2).all(|pair| pair[0] == pair[1]) {
         common = wanted.first().cloned();
     }
-    for ((path, header), dimensions) in models.iter().zip(&wanted) {
-        for input in &header.signature.inputs {
+    for (model, dimensions) in models.iter().zip(&wanted) {
+        for input in &model.signature.inputs {
             let _ = writeln!(text, "  # {}", tensor(input));
         }
-        let stem = valid_name(&path.file_stem().unwrap_or_default().to_string_lossy());
-        let entry_name = first_free(&stem, &names);
+        let entry_name = first_free(&valid_name(&model.stem()), &names);
         names.insert(entry_name.clone());
         let _ = writeln!(text, "  - name: {}", quoted(&entry_name));
-        let _ = writeln!(text, "    path: {}", quoted(&path_from(folder, path)?));
+        let _ = match &model.source {
+            Source::File(path) => writeln!(text, "    path: {}", quoted(&model_path(folder, path))),
+            Source::Zoo(network) => writeln!(text, "    zoo: {}", quoted(network.name())),
+        };
         if common.is_none() && !dimensions.is_empty() {
             let _ = writeln!(text, "    inputs: {}", dimension_map(dimensions));
         }
@@ -108,8 +176,7 @@ fn specification(name: &str, models: &[(PathBuf, ModelHeader)], folder: Option<&
         let _ = writeln!(text, "\n# Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.");
         let _ = writeln!(text, "inputs: {}", dimension_map(&dimensions));
     }
-    text.push_str(REST);
-    Ok(text)
+    text + REST
 }
 
 /// What is compared, and how long it takes: short enough for a first look.
@@ -127,14 +194,14 @@ measure:
 ";
 
 /// Sizes that make a model's free dimensions definite: batch 1, anything else 128.
-fn free_dimensions(header: &ModelHeader) -> BTreeMap<String, u64> {
+fn free_dimensions(signature: &Signature) -> BTreeMap<String, u64> {
     let mut input = InputPoint {
         name: String::new(),
         dimensions: BTreeMap::new(),
         shapes: BTreeMap::new(),
         values: Values::Random,
     };
-    if let Err(ShapeProblem::FreeDimensions { dimensions, .. }) = onnx::resolve_inputs(&header.signature, &input) {
+    if let Err(ShapeProblem::FreeDimensions { dimensions, .. }) = onnx::resolve_inputs(signature, &input) {
         for free in dimensions {
             if let Some(key) = free.key {
                 let size = if key == "batch" { 1 } else { 128 };
@@ -159,19 +226,21 @@ fn quoted(text: &str) -> String {
     if plain { text.to_owned() } else { serde_json::Value::String(text.to_owned()).to_string() }
 }
 
-/// The path of a model as seen from the specification's folder; absolute where nothing is shared.
-fn path_from(folder: Option<&Path>, model: &Path) -> Result<String, Error> {
-    let absolute = std::path::absolute(model).map_err(|source| Error::io(model, source))?;
-    let Some(folder) = folder else { return Ok(absolute.to_string_lossy().into_owned()) };
-    let folder = std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
-        .map_err(|source| Error::io(folder, source))?;
+/// The path of a model as seen from the specification's folder, absolute without one.
+fn model_path(folder: Option<&Path>, model: &Path) -> String {
+    let model = absolute(Path::new(""), model);
+    folder.map_or_else(|| model.to_string_lossy().into_owned(), |folder| path_from(folder, &model))
+}
+
+/// A path as seen from a folder, both absolute.
+fn path_from(folder: &Path, path: &Path) -> String {
     let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
-        (folder.components().collect(), absolute.components().collect());
+        (folder.components().collect(), path.components().collect());
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let mut path = PathBuf::new();
     path.extend(std::iter::repeat_n("..", from.len() - shared));
     path.extend(&to[shared..]);
-    Ok(path.to_string_lossy().into_owned())
+    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -193,8 +262,8 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_specification() {
-        let path = path_from(Some(Path::new("experiments")), Path::new("models/m.onnx")).expect("a path");
-        assert_eq!(path, "../models/m.onnx");
+        assert_eq!(path_from(Path::new("/a/experiments"), Path::new("/a/models/m.onnx")), "../models/m.onnx");
+        assert_eq!(path_from(Path::new("/a"), Path::new("/a/m.onnx")), "m.onnx");
     }
 
     #[test]

@@ -47,13 +47,21 @@ fn listing() -> String {
     text + "\nIn a specification: `models: zoo:resnet50`. Weights are seeded, not trained: speed and memory are those of the\nnetwork, accuracy is not.\n"
 }
 
-fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> Result<ExitCode, Error> {
-    let Some(network) = Network::of_name(name) else {
+/// The network of that name.
+///
+/// # Errors
+///
+/// When perfrun makes none, with the nearest that it makes.
+pub(super) fn network(name: &str) -> Result<Network, Error> {
+    Network::of_name(name).ok_or_else(|| {
         let message = format!("perfrun makes no network `{name}`");
-        let known = Network::ALL.map(Network::name);
-        let near = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
-        return Err(Error::refused(message, near.unwrap_or_else(|| "`perfrun zoo list` names them".to_owned())));
-    };
+        let near = nearest(name, Network::ALL.map(Network::name)).map(|near| format!("did you mean `{near}`?"));
+        Error::refused(message, near.unwrap_or_else(|| "`perfrun zoo list` names them".to_owned()))
+    })
+}
+
+fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> Result<ExitCode, Error> {
+    let network = network(name)?;
     let output = output.map_or_else(|| PathBuf::from(format!("{name}.onnx")), Path::to_path_buf);
     if output.exists() {
         let message = format!("{} is there already", output.display());

@@ -137,7 +137,7 @@ fn relative_to(folder: &Path) -> String {
 }
 
 /// An absolute path without `.` and `..`, as far as these can be taken out by name alone.
-fn absolute(folder: &Path, path: &Path) -> PathBuf {
+pub(crate) fn absolute(folder: &Path, path: &Path) -> PathBuf {
     let joined = folder.join(path);
     let written = std::path::absolute(&joined).unwrap_or(joined);
     let mut tidy = PathBuf::new();

@@ -31,7 +31,7 @@ mod yaml;
 
 pub use calibrate::{SAME, calibration};
 pub use error::{Invalid, SpecError};
-pub(crate) use files::near_path;
+pub(crate) use files::{absolute, near_path};
 pub use load::{Loaded, load, parse};
 pub(crate) use name::{fitting_name, is_name};
 pub(crate) use nearest::nearest;

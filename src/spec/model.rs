@@ -25,6 +25,7 @@ pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
 pub use runtime::{Package, Runtime};
 
+pub(crate) use source::ZOO;
 pub use source::{Network, Source};
 
 use crate::metric::MetricReference;

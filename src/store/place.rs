@@ -53,18 +53,30 @@ impl Place {
         shown.unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Creates the folder of a new record and the local store's own `.gitignore`.
+    /// The schema of specifications for editors, where the root has none of its own.
+    pub fn schema(&self) -> PathBuf {
+        self.root.join(".perfrun").join("experiment.schema.json")
+    }
+
+    /// Creates the local store with its own `.gitignore`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn create_store(&self) -> Result<(), StoreError> {
+        let store = self.root.join(".perfrun");
+        create_folder(&store)?;
+        let ignore = store.join(".gitignore");
+        if ignore.exists() { Ok(()) } else { super::write_whole(&ignore, b"*\n") }
+    }
+
+    /// Creates the folder of a new record, and the local store where there is none.
     ///
     /// # Errors
     ///
     /// When a folder cannot be written.
     pub fn new_record(&self, experiment: &str, started: &jiff::Timestamp) -> Result<PathBuf, StoreError> {
-        let store = self.root.join(".perfrun");
-        create_folder(&store)?;
-        let ignore = store.join(".gitignore");
-        if !ignore.exists() {
-            super::write_whole(&ignore, b"*\n")?;
-        }
+        self.create_store()?;
         let records = self.records(experiment);
         create_folder(&records)?;
         let time = started.strftime("%Y%m%dT%H%M%SZ").to_string();

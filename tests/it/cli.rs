@@ -187,6 +187,50 @@ fn init_writes_a_specification_that_is_valid_and_never_overwrites() {
 }
 
 #[test]
+fn init_points_editors_to_a_schema_that_is_there() {
+    let place = Workplace::new();
+    let models = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models");
+    let schema_of = |file: &str| {
+        let text = place.read(file);
+        let line = text.lines().next().unwrap_or_default();
+        let path = line.strip_prefix("# yaml-language-server: $schema=").unwrap_or_else(|| panic!("{text}"));
+        let found = std::fs::read_to_string(place.path(file).parent().unwrap().join(path)).unwrap();
+        assert_eq!(found, perfrun::spec::schema_text());
+        path.to_owned()
+    };
+    let done = place.run(&["init", models]).expect_code(0);
+    assert!(done.stderr.contains("and .perfrun/experiment.schema.json for editors"), "{}", done.stderr);
+    assert_eq!(schema_of("experiments/models.yaml"), "../.perfrun/experiment.schema.json");
+    assert_eq!(place.read(".perfrun/.gitignore"), "*\n");
+    place.run(&["init", models, "-o", "experiments/../x.yaml"]).expect_code(0);
+    assert_eq!(schema_of("x.yaml"), ".perfrun/experiment.schema.json");
+    // The schema of the repository wins, but not a file that only has its name.
+    place.write("schemas/experiment.schema.json", "{}");
+    place.run(&["init", models, "-o", "y.yaml"]).expect_code(0);
+    assert_eq!(schema_of("y.yaml"), ".perfrun/experiment.schema.json");
+    place.write("schemas/experiment.schema.json", &perfrun::spec::schema_text());
+    place.run(&["init", models, "-o", "a/b/z.yaml"]).expect_code(0);
+    assert_eq!(schema_of("a/b/z.yaml"), "../../schemas/experiment.schema.json");
+}
+
+#[test]
+fn init_takes_networks_beside_files() {
+    let place = Workplace::new();
+    let mlp = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    place.run(&["init", "zoo:bert_tiny", mlp, "-o", "x.yaml"]).expect_code(0);
+    place.run(&["validate", "x.yaml"]).expect_code(0);
+    let text = place.read("x.yaml");
+    let entry = "  - name: bert_tiny\n    zoo: bert_tiny\n    inputs: { batch: 1, sequence: 128 }\n";
+    assert!(text.contains(entry) && text.contains("digits-mlp.onnx"), "{text}");
+    place.run(&["init", "zoo:resnet18"]).expect_code(0);
+    assert!(place.read("experiments/resnet18.yaml").contains("  # input: float32 [batch, 3, 224, 224]\n"));
+    place.run(&["init", "zoo:resnet18", "zoo:vit_b_16"]).expect_code(0);
+    place.run(&["validate", "experiments/zoo.yaml"]).expect_code(0);
+    let refused = place.run(&["init", "zoo:resnet81"]).expect_code(2);
+    assert!(refused.stderr.contains("did you mean `resnet18`?"), "{}", refused.stderr);
+}
+
+#[test]
 fn inspect_says_what_a_model_wants_and_what_is_wrong_with_a_file() {
     let place = Workplace::new();
     let models = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models");

@@ -21,7 +21,8 @@ mod weights;
 
 use std::fmt;
 
-use super::proto::ModelProto;
+use super::proto::{ModelProto, ValueInfoProto};
+use super::{Signature, TensorType};
 use crate::spec::model::Network;
 use builder::Builder;
 
@@ -149,6 +150,17 @@ pub struct Counts {
 /// As [`build`].
 pub fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts, ZooProblem> {
     Ok(assemble(architecture, settings, 0)?.counts())
+}
+
+/// What a network with these settings takes and gives, without drawing its weights.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Signature, ZooProblem> {
+    let graph = assemble(architecture, settings, 0)?.finish("", VERSION).graph.unwrap_or_default();
+    let tensors = |values: &[ValueInfoProto]| values.iter().map(TensorType::from).collect();
+    Ok(Signature { inputs: tensors(&graph.input), outputs: tensors(&graph.output) })
 }
 
 /// The graph with the first rows of its weights.

@@ -8,7 +8,7 @@ use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files::{self, FileProblem};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
-use crate::spec::model::{Model, Network, Precision, Source, Variant};
+use crate::spec::model::{Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::nearest::suggestion;
 use crate::spec::selector::is_glob;
@@ -50,9 +50,6 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
     check_names(&found, check);
     Axis { values: found.into_iter().map(|found| found.model).collect(), is_complete }
 }
-
-/// What stands before the name of a network.
-const ZOO: &str = "zoo:";
 
 /// `zoo:resnet50`.
 fn from_word(text: &str, place: &Place, check: &mut Check<'_>) -> Option<Found> {

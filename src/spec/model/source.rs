@@ -18,6 +18,9 @@ pub enum Source {
     Url(String),
 }
 
+/// What stands before the name of a network: `zoo:resnet50`.
+pub(crate) const ZOO: &str = "zoo:";
+
 /// Networks that perfrun makes with seeded weights: exact in structure, without training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

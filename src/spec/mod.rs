@@ -14,6 +14,7 @@ mod expand;
 mod files;
 mod form;
 mod load;
+mod misplaced;
 pub mod model;
 mod name;
 mod nearest;

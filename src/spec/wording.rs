@@ -12,6 +12,7 @@ use crate::quantity::{Nanos, QuantityError, Ratio};
 
 use super::document::{Node, Place, Step, key_span, value_span};
 use super::form::{DURATION_PATTERN, NAME_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN};
+use super::misplaced;
 use super::name::fitting_name;
 use super::nearest::{list, nearest, suggestion};
 use super::problem::{Problem, Sources};
@@ -38,14 +39,7 @@ impl Wording<'_> {
 
     /// What is written at `place`, for messages.
     fn shown(&self, place: &Place) -> String {
-        let mut value = Some(self.json);
-        for step in &place.0 {
-            value = value.and_then(|value| match step {
-                Step::Key(key) => value.get(key),
-                Step::Index(index) => value.get(index),
-            });
-        }
-        match value {
+        match value_at(self.json, place) {
             Some(Value::String(text)) => quote(text),
             Some(Value::Array(_)) => "a list".to_owned(),
             Some(Value::Object(_)) => "a map".to_owned(),
@@ -95,9 +89,12 @@ impl Wording<'_> {
         let problem = self.sources.problem(key_span(self.root, &key_place), format!("unknown key `{key}`{within}"));
         let shape = parent_pointer(schema_path.as_str()).and_then(|pointer| schema::root().pointer(pointer));
         let known = schema::known_keys(&shape.into_iter().collect::<Vec<_>>());
+        let is_slip = || nearest(key, known.iter().copied()).is_some();
+        let entry = value_at(self.json, place).filter(|_| known.contains(&"shapes") && !is_slip());
         let hint = other_mode(schema_path.as_str(), key)
             .map(|mode| format!("`{key}` goes with `mode: {mode}`"))
-            .or_else(|| suggestion(key, known, "key"));
+            .or_else(|| misplaced::hint(entry?, key, &known))
+            .or_else(|| suggestion(key, known.iter().copied(), "key"));
         match hint {
             Some(hint) => problem.with_hint(hint),
             None => problem,
@@ -225,15 +222,16 @@ pub(super) fn quote(text: &str) -> String {
     format!("`{cut}{dots}`")
 }
 
+fn value_at<'a>(json: &'a Value, place: &Place) -> Option<&'a Value> {
+    place.0.iter().try_fold(json, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
+}
+
 /// The text of a scalar in the JSON.
 fn value_text(json: &Value, place: &Place) -> Option<String> {
-    let mut value = json;
-    for step in &place.0 {
-        value = match step {
-            Step::Key(key) => value.get(key)?,
-            Step::Index(index) => value.get(index)?,
-        };
-    }
+    let value = value_at(json, place)?;
     (!value.is_object() && !value.is_array()).then(|| plain(value))
 }
 

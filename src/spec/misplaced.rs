@@ -1,0 +1,48 @@
+//! Sizes that stand in an entry of `inputs` itself, one level too high.
+//!
+//! A key of an entry that nobody knows may be a dimension or a slip of the pen, so it is refused; its value says what it
+//! was meant for. Input: the entry. Output: the entry as it should be, for a hint.
+
+use serde_json::{Map, Value};
+
+use super::name::is_name;
+
+/// Where sizes by dimension stand.
+const DIMENSIONS: &str = "dimensions";
+
+/// What to write in place of `key`, which the entry does not know; `None` unless its value is a size or some.
+pub(super) fn hint(entry: &Value, key: &str, known: &[&str]) -> Option<String> {
+    let entry = entry.as_object()?;
+    match entry.get(key)? {
+        size if size.is_u64() => {
+            let own = entry.get(DIMENSIONS).and_then(Value::as_object).into_iter().flatten();
+            let misplaced = entry.iter().filter(|(key, value)| value.is_u64() && !known.contains(&key.as_str()));
+            let sizes: Vec<String> =
+                own.chain(misplaced).map(|(dimension, size)| format!("{}: {size}", scalar(dimension))).collect();
+            let name = name(entry).unwrap_or_else(|| format!("{}{size}", if key == "batch" { "b" } else { key }));
+            let sizes = sizes.join(", ");
+            Some(format!(
+                "sizes go below `{DIMENSIONS}`: `- {{ name: {}, {DIMENSIONS}: {{ {sizes} }} }}`",
+                scalar(&name)
+            ))
+        }
+        Value::Array(sizes) if !sizes.is_empty() && sizes.iter().all(Value::is_u64) => {
+            let list = Value::from(sizes.clone()).to_string().replace(',', ", ");
+            Some(if key == "batch" {
+                format!("an entry has one size of each dimension; to multiply, write `inputs: {{ batch: {list} }}`")
+            } else {
+                format!("a tensor's shape goes below `shapes`: `shapes: {{ {}: {list} }}`", scalar(key))
+            })
+        }
+        _ => None,
+    }
+}
+
+fn name(entry: &Map<String, Value>) -> Option<String> {
+    entry.get("name")?.as_str().map(str::to_owned)
+}
+
+/// A text as YAML reads it back; models name dimensions in any way (`past + 1`).
+fn scalar(text: &str) -> String {
+    if is_name(text) { text.to_owned() } else { Value::from(text).to_string() }
+}

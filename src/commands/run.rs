@@ -71,7 +71,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     if arguments.dry_run {
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared));
     }
-    specs::tell_idle(&loaded.experiment, &prepared.plan, ui);
+    specs::tell_doubts(loaded, &prepared.plan, ui);
     let target = super::report::target(&place, loaded, arguments)?;
     let real = loaded.experiment.backend == Backend::Onnxruntime;
     let libraries = libraries(&loaded.experiment, &prepared.plan, arguments.runtime.as_deref(), ui)?;

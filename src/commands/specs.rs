@@ -12,8 +12,9 @@ use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
 use crate::runtime;
 use crate::spec::model::{Design, Experiment};
-use crate::spec::{self, Loaded, Vocabulary};
+use crate::spec::{self, Loaded, Note, Vocabulary};
 use crate::ui::Ui;
+use crate::ui::plan::equal_variants;
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
 /// `models` key, sorted.
@@ -123,12 +124,17 @@ pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
     flags
 }
-/// Says which selectors match no cell of the plan.
-pub(super) fn tell_idle(experiment: &Experiment, plan: &Plan, ui: &Ui) {
+/// Says which selectors match no cell of the plan, and which variants are the same.
+pub(super) fn tell_doubts(loaded: &Loaded, plan: &Plan, ui: &Ui) {
+    for note in &loaded.notes {
+        if let Note::EqualVariants { variants } = note {
+            ui.note(&format!("warning: {}", equal_variants(variants)));
+        }
+    }
     for idle in &plan.product.idle_selectors {
         ui.note(&format!("warning: {idle} matches no cell"));
     }
-    let bounds = experiment.choose.iter().flat_map(|question| &question.within);
+    let bounds = loaded.experiment.choose.iter().flat_map(|question| &question.within);
     for bound in bounds.filter(|bound| is_idle(&bound.of, plan)) {
         ui.note(&format!("warning: choose where {} matches no cell, so nothing is bound by it", bound.of));
     }

@@ -27,6 +27,6 @@ fn check(path: &std::path::Path, overrides: &Overrides, ui: &Ui) -> Result<Strin
     let loaded = specs::load(path, overrides)?;
     ui.warnings(&loaded.warnings);
     let plan = plan::expand(&loaded.experiment)?;
-    super::specs::tell_idle(&loaded.experiment, &plan, ui);
+    super::specs::tell_doubts(&loaded, &plan, ui);
     Ok(format!("{}: valid, {} = {} cells\n", path.display(), plan.product, plan.cells.len()))
 }

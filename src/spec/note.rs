@@ -6,7 +6,7 @@
 use crate::metric::MetricReference;
 
 /// A consequence that the author should know of.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// `measure.stop.min_samples` was raised to what a percentile takes.
     MoreSamples {
@@ -19,4 +19,9 @@ pub enum Note {
     },
     /// There is no control, because the design compares nothing.
     NoControl,
+    /// Variants have the same settings, so that what is measured between them is noise.
+    EqualVariants {
+        /// Their names, in the order of the file.
+        variants: Vec<String>,
+    },
 }

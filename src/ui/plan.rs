@@ -4,6 +4,8 @@ mod settings;
 
 use std::fmt::Write;
 
+pub use settings::equal_variants;
+
 use super::duration;
 use crate::plan::{Plan, PlannedRun, block_order, estimate_before_measuring};
 use crate::report::format::count;

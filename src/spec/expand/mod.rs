@@ -23,6 +23,7 @@ mod provider;
 mod runtimes;
 mod selection;
 mod tables;
+mod variant_names;
 mod variants;
 
 use std::path::Path;
@@ -86,7 +87,8 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     }
     let models = models::expand(form, folder, kind, check);
     let inputs = inputs::expand(form.inputs.as_ref(), &Place::top("inputs"), check);
-    let variants = variants::expand(form, kind, check);
+    let variants = variants::expand(form, &models, kind, check);
+    variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);
     let devices = devices::expand(&form.devices, check);
     provider::check_used(form, &devices, check);

@@ -8,15 +8,20 @@ use crate::spec::document::{Place, Step};
 use crate::spec::form::{
     ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
-use crate::spec::model::{Execution, GraphOptimization, MockFailure, MockVariant, Precision, Threads, Variant};
+use crate::spec::model::{Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant};
 use crate::spec::name::is_name;
 use crate::spec::nearest::{nearest, suggestion};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 
-use super::{Axis, BackendKind, MOST_CELLS, conversion, grouped, provider};
+use super::{Axis, BackendKind, MOST_CELLS, conversion, grouped, provider, variant_names};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
-pub(super) fn expand(form: &ExperimentForm, backend: BackendKind, check: &mut Check<'_>) -> Axis<Variant> {
+pub(super) fn expand(
+    form: &ExperimentForm,
+    models: &Axis<Model>,
+    backend: BackendKind,
+    check: &mut Check<'_>,
+) -> Axis<Variant> {
     let top = Place::top("variants");
     let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
     let mut names = Vec::new();
@@ -30,7 +35,9 @@ pub(super) fn expand(form: &ExperimentForm, backend: BackendKind, check: &mut Ch
             VariantEntry::Precision(name) => from_word(name, &place, backend, check).into_iter().collect(),
             VariantEntry::Form(form) => {
                 check_mock(form, &place, backend, check);
-                from_form(form, &place, &axis, &written, check)
+                let made = from_form(form, &place, &axis, &written, check);
+                variant_names::check_precision(form, &made, models, &place, backend, check);
+                made
             }
         };
         axis.is_complete &= !made.is_empty();

@@ -99,7 +99,7 @@ pub(in crate::spec) struct VariantForm {
     /// An earlier variant whose settings hold where this one says nothing.
     pub(in crate::spec) base: Option<String>,
     /// The arithmetic of the model: `fp32` is the model as stored, others are converted from it. Default: that of the
-    /// base, or `fp32`.
+    /// base, or `fp32`, unless the name is that of another precision: then it must be said.
     pub(in crate::spec) precision: Option<OneOrMany<Precision>>,
     /// How the model is converted to that precision.
     pub(in crate::spec) convert: Option<ConvertForm>,

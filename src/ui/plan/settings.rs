@@ -20,8 +20,10 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
         line("design", &design)?;
     }
     for note in notes {
-        if let Note::MoreSamples { reference, from, to } = note {
-            line("samples", &samples(experiment, *reference, *from, *to))?;
+        match note {
+            Note::MoreSamples { reference, from, to } => line("samples", &samples(experiment, *reference, *from, *to))?,
+            Note::EqualVariants { variants } => line("variants", &equal_variants(variants))?,
+            Note::NoControl => {}
         }
     }
     if let Some(budget) = experiment.budget {
@@ -96,6 +98,11 @@ fn control(notes: &[Note], plan: &Plan) -> String {
         [one] => format!("{} is measured twice", plan.path(&plan.cells[*one as usize])),
         several => format!("{} cells are measured twice, one in each group that runs", several.len()),
     }
+}
+
+/// `a and b have the same settings: differences between them are noise`.
+pub fn equal_variants(variants: &[String]) -> String {
+    format!("{} have the same settings: differences between them are noise", format::list(variants))
 }
 
 /// Nothing for blocks and warm caches.
@@ -186,12 +193,14 @@ mod tests {
             "baseline   variant `a`, the first of its axis; margin 2 %, tails 5 %",
             "control    m/b1/a/cpu is measured twice",
         ];
-        assert_eq!(lines("variants: [a, b]"), expected);
+        assert_eq!(lines("variants: [a, { name: b, threads: 1 }]"), expected);
+        let equal = "variants   a and b have the same settings: differences between them are noise";
+        assert_eq!(lines("variants: [a, b]").last().map(String::as_str), Some(equal));
     }
 
     #[test]
     fn whatever_is_asked_for_is_shown() {
-        let spec = "variants: [a, b]\ncompare: { baseline: { variant: b }, margin: 3%, aa: group }\nbudget: 30s\n\
+        let spec = "variants: [a, { name: b, threads: 1 }]\ncompare: { baseline: { variant: b }, margin: 3%, aa: group }\nbudget: 30s\n\
                     require: { grade: B, quiet: true }\nmeasure: { design: duet, cache: cold }\n\
                     choose:\n  best: throughput\n  within:\n\
                     \x20   - { metric: latency.p99, max: 20ms, where: { batch: 1 } }\n\

@@ -7,7 +7,9 @@ mod comparison;
 mod phrases;
 
 pub use comparison::{change, judged_ratio, p_value, ratio, share, speedup};
-pub use phrases::{amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, verdict_word};
+pub use phrases::{
+    amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, threads, verdict_word,
+};
 
 use crate::metric::Unit;
 use crate::stats::interval::{Estimate, Interval};

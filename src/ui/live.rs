@@ -278,8 +278,7 @@ fn machine(manifest: &Manifest) -> String {
         parts[0].push_str(&format!(", {cores} {}", if cores == 1 { "core" } else { "cores" }));
     }
     if let Some(runtime) = format::runtimes(manifest) {
-        let threads = manifest.default_threads;
-        parts.push(format!("{runtime}, {threads} {}", if threads == 1 { "thread" } else { "threads" }));
+        parts.push(format!("{runtime}, {}", format::threads(manifest)));
     } else {
         parts.push("mock backend: scripted latencies, nothing is measured".to_owned());
     }

@@ -238,6 +238,8 @@ fn a_damaged_model_is_a_failed_cell_and_the_others_go_on() {
          measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
     );
     let done = place.run(&["x.yaml"]).expect_code(3);
+    // What the cells use, whatever the machine would have given them.
+    assert!(done.stderr.contains(", 1 thread"), "{}", done.stderr);
     let record = place.record("x");
     let failed = record.runs.iter().find(|run| run.outcome == Outcome::Failed).unwrap();
     assert_eq!(failed.failure.as_ref().unwrap().kind, FailureKind::Model, "{}", done.stderr);

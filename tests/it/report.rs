@@ -76,6 +76,26 @@ fn the_number_of_threads_changes_nothing() {
     }
 }
 
+/// The machine offers four, and no cell uses as many as that unless its variant says nothing.
+#[test]
+fn the_header_says_the_threads_that_cells_use() {
+    let header = |fixture: &Fixture| {
+        let text = fixture.render().markdown;
+        text.lines().find(|line| line.contains("ONNX Runtime 1.31.1, cpu")).unwrap_or_default().to_owned()
+    };
+    let mut fixture = Fixture::many_variants();
+    assert!(header(&fixture).contains("cpu, 1 to 8 threads |"), "{}", header(&fixture));
+    let variants = |fixture: &mut Fixture, of: &dyn Fn(usize) -> Option<u32>| {
+        let all = fixture.manifest.experiment.variants.iter_mut().enumerate();
+        all.for_each(|(index, variant)| variant.threads.intra = of(index));
+    };
+    variants(&mut fixture, &|_| Some(1));
+    assert!(header(&fixture).contains("cpu, 1 thread |"), "{}", header(&fixture));
+    assert_eq!(perfrun::report::format::threads(&fixture.manifest), "1 thread");
+    variants(&mut fixture, &|index| (index > 0).then_some(2));
+    assert!(fixture.render().markdown.contains("| threads | 2 to 4 threads (base: 4, t1: 2, "));
+}
+
 #[test]
 fn results_read_back_and_are_format_1() {
     for (name, fixture) in all() {

@@ -54,6 +54,16 @@ pub fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUsed) -> S
     if details.is_empty() { name.to_owned() } else { format!("{name} ({})", details.join(" ")) }
 }
 
+/// `1 thread`, `1 to 4 threads`: inside an operator, of the cells that are run.
+pub fn threads(manifest: &Manifest) -> String {
+    let used = || manifest.plan.runnable().map(|(_, cell)| manifest.threads_of(cell));
+    let default = manifest.default_threads;
+    match (used().min().unwrap_or(default), used().max().unwrap_or(default)) {
+        (fewest, most) if fewest == most => count(u64::from(most), "thread"),
+        (fewest, most) => format!("{fewest} to {most} threads"),
+    }
+}
+
 /// What stands where iterations share samples, since a percentile of means is none of iterations.
 pub fn batched(iterations: u32) -> String {
     format!("n/a (batched x{iterations})")

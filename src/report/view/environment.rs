@@ -74,28 +74,22 @@ fn with(manifest: &Manifest) -> String {
         Design::Sequential => Some("one cell after the other"),
     };
     let caches = (measure.cache == Cache::Cold).then_some("cold caches");
-    let parts = [Some(runtime), Some(devices), Some(threads(manifest))];
+    let parts = [Some(runtime), Some(devices), Some(format::threads(manifest))];
     let labels = [design, caches].map(|label| label.map(str::to_owned));
     parts.into_iter().chain(labels).flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// `4 threads`, with the variants that set another number.
-fn threads(manifest: &Manifest) -> String {
-    let default = count(u64::from(manifest.default_threads), "thread");
-    let own =
-        manifest.experiment.variants.iter().filter_map(|variant| Some((variant.name.as_str(), variant.threads.intra?)));
-    let own: Vec<(&str, u32)> = own.collect();
-    let all_set = own.len() == manifest.experiment.variants.len();
-    match own.first() {
-        None => default,
-        Some((_, first)) if all_set && own.iter().all(|(_, threads)| threads == first) => {
-            count(u64::from(*first), "thread")
-        }
-        Some(_) => {
-            let named: Vec<String> = own.iter().map(|(name, threads)| format!("{name}: {threads}")).collect();
-            if all_set { format!("threads {}", named.join(", ")) } else { format!("{default} ({})", named.join(", ")) }
-        }
-    }
+/// `1 to 4 threads (one: 1, tuned: 4)`: those of every variant that is run, where they differ.
+fn threads_by_variant(manifest: &Manifest) -> String {
+    let plan = &manifest.plan;
+    let mut own: Vec<(u32, u32)> = plan.runnable().map(|(_, cell)| (cell.variant, manifest.threads_of(cell))).collect();
+    own.sort_unstable();
+    own.dedup();
+    let is_one = own.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    let named: Vec<String> =
+        own.iter().map(|(variant, threads)| format!("{}: {threads}", plan.variants[*variant as usize])).collect();
+    let all = format::threads(manifest);
+    if is_one { all } else { format!("{all} ({})", named.join(", ")) }
 }
 
 /// Machine, runtime, origin.
@@ -177,7 +171,7 @@ fn runtime(input: &Input<'_>) -> Vec<Fact> {
             Backend::Onnxruntime => Fact::new("ONNX Runtime", "unknown"),
         });
     }
-    facts.push(Fact::new("threads", threads(manifest)));
+    facts.push(Fact::new("threads", threads_by_variant(manifest)));
     let nodes = nodes(input);
     if !nodes.is_empty() {
         facts.push(Fact::new("nodes by provider", nodes));

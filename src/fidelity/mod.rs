@@ -3,7 +3,9 @@
 //! Input: the outputs of both for the same inputs, and limits. Output: a [`Fidelity`]: the differences, and what of the
 //! limits is not kept. Deliberately absent: whether the outputs are right; that takes labels, and is accuracy.
 //!
-//! The rule for one element is that of numpy's `allclose`: |a - b| <= abs + rel |b|, where b is the reference.
+//! The rule for one element is that of numpy's `allclose`: |a - b| <= abs + rel |b|, where b is the reference. What is
+//! said of the largest difference is scaled by the largest magnitude of the reference's output: beside an element that
+//! is almost zero every difference is large, and says nothing.
 
 mod agreement;
 
@@ -32,12 +34,16 @@ pub struct Fidelity {
     pub max_abs: f64,
     /// Mean absolute difference.
     pub mean_abs: f64,
-    /// Largest relative difference, over elements whose reference is above the absolute limit (above 1e-7 without one).
-    pub max_rel: f64,
-    /// Mean relative difference, over the same elements.
-    pub mean_rel: f64,
-    /// Largest difference of float outputs in units of the last place of float32.
-    pub max_ulp: Option<u64>,
+    /// Largest difference over the largest magnitude of the reference's output; `None` where all of it is zero, and in
+    /// records of before it was stored.
+    #[serde(default)]
+    pub max_scaled: Option<f64>,
+    /// Mean of the differences over the same magnitudes.
+    #[serde(default)]
+    pub mean_scaled: Option<f64>,
+    /// Largest difference of float outputs in units of the last place of float32 at the same magnitudes.
+    #[serde(default)]
+    pub max_scaled_ulp: Option<u64>,
     /// Share of elements within the absolute and relative limits; `None` without limits.
     pub close: Option<f64>,
     /// Agreement on the largest outputs of each item, for outputs that look like scores of classes.
@@ -79,16 +85,14 @@ pub fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits: &Fide
 struct Sums {
     abs: f64,
     rel: f64,
-    /// Below it, a relative difference says nothing.
-    least_reference: f64,
     elements: u64,
     cosine: f64,
     max_abs: f64,
     sum_abs: f64,
-    max_rel: f64,
-    sum_rel: f64,
-    relative_elements: u64,
-    max_ulp: Option<u64>,
+    max_scaled: Option<f64>,
+    sum_scaled: f64,
+    scaled_elements: u64,
+    max_scaled_ulp: Option<u64>,
     close: u64,
     agreement: Option<Agreement>,
     misses: Vec<String>,
@@ -96,20 +100,17 @@ struct Sums {
 
 impl Sums {
     fn new(limits: &FidelityLimits) -> Self {
-        /// Where nothing says what is small, what float32 cannot tell from zero beside one.
-        const SMALL: f64 = 1e-7;
         Sums {
             abs: limits.abs.unwrap_or(0.0),
             rel: limits.rel.unwrap_or(0.0),
-            least_reference: limits.abs.unwrap_or(SMALL),
             elements: 0,
             cosine: 1.0,
             max_abs: 0.0,
             sum_abs: 0.0,
-            max_rel: 0.0,
-            sum_rel: 0.0,
-            relative_elements: 0,
-            max_ulp: None,
+            max_scaled: None,
+            sum_scaled: 0.0,
+            scaled_elements: 0,
+            max_scaled_ulp: None,
             close: 0,
             agreement: None,
             misses: Vec::new(),
@@ -131,35 +132,45 @@ impl Sums {
         if found.iter().zip(&expected).any(|(a, b)| !a.is_finite() && a != b) {
             return self.miss(format!("output `{}` holds NaN or infinity", reference.name));
         }
-        let is_float = reference.element.is_float();
+        let (mut largest, mut sum) = (0.0_f64, 0.0);
         let (mut product, mut own, mut other) = (0.0, 0.0, 0.0);
         for (a, b) in found.iter().zip(&expected) {
             // Equal infinities are equal.
             let difference = if a == b { 0.0 } else { (a - b).abs() };
-            self.sum_abs += difference;
-            self.max_abs = self.max_abs.max(difference);
-            if b.abs() > self.least_reference && b.is_finite() {
-                let relative = difference / b.abs();
-                self.max_rel = self.max_rel.max(relative);
-                self.sum_rel += relative;
-                self.relative_elements += 1;
-            }
+            sum += difference;
+            largest = largest.max(difference);
             self.close += u64::from(difference <= self.abs + self.rel * b.abs());
-            if is_float {
-                self.max_ulp = Some(self.max_ulp.unwrap_or(0).max(ulps(*a as f32, *b as f32)));
-            }
             if a.is_finite() && b.is_finite() {
                 product += a * b;
                 own += a * a;
                 other += b * b;
             }
         }
+        self.sum_abs += sum;
+        self.max_abs = self.max_abs.max(largest);
+        self.scale(&expected, largest, sum, reference.element.is_float());
         self.elements += expected.len() as u64;
         self.cosine = self.cosine.min(cosine(product, own, other));
         if reference.element != ElementType::Bool
             && let Some(agreement) = agreement::of_scores(reference, &expected, &found)
         {
             self.agreement.get_or_insert_default().add(agreement);
+        }
+    }
+
+    /// Counts the differences of one output beside its own magnitude.
+    fn scale(&mut self, reference: &[f64], largest: f64, sum: f64, is_float: bool) {
+        let finite = reference.iter().map(|value| value.abs()).filter(|value| value.is_finite());
+        let magnitude = finite.fold(0.0, f64::max);
+        if magnitude == 0.0 {
+            return;
+        }
+        self.max_scaled = Some(self.max_scaled.unwrap_or(0.0).max(largest / magnitude));
+        self.sum_scaled += sum / magnitude;
+        self.scaled_elements += reference.len() as u64;
+        if is_float {
+            let places = (largest / last_place(magnitude)).round() as u64;
+            self.max_scaled_ulp = Some(self.max_scaled_ulp.unwrap_or(0).max(places));
         }
     }
 
@@ -193,9 +204,9 @@ impl Sums {
             cosine: self.cosine,
             max_abs: self.max_abs,
             mean_abs: mean(self.sum_abs, self.elements),
-            max_rel: self.max_rel,
-            mean_rel: mean(self.sum_rel, self.relative_elements),
-            max_ulp: self.max_ulp,
+            max_scaled: self.max_scaled,
+            mean_scaled: (self.scaled_elements > 0).then(|| mean(self.sum_scaled, self.scaled_elements)),
+            max_scaled_ulp: self.max_scaled_ulp,
             close,
             agreement: self.agreement,
             misses: self.misses,
@@ -213,14 +224,11 @@ fn cosine(product: f64, own: f64, other: f64) -> f64 {
     }
 }
 
-/// Floats between two: the distance of their bits, once these are put in order.
-fn ulps(a: f32, b: f32) -> u64 {
-    let ordered = |value: f32| {
-        let bits = i64::from(value.to_bits() as i32);
-        // Negative numbers are ordered the other way round.
-        if bits < 0 { i64::from(i32::MIN) - bits } else { bits }
-    };
-    ordered(a).abs_diff(ordered(b))
+/// The distance between neighbours of float32 at this magnitude.
+fn last_place(magnitude: f64) -> f64 {
+    // IEEE 754 binary32: exponents are stored plus 127, fractions have 23 bits; subnormals have the least exponent.
+    let exponent = ((magnitude as f32).to_bits() >> 23) & 0xff;
+    2.0_f64.powi(exponent.max(1) as i32 - 127 - 23)
 }
 
 #[cfg(test)]
@@ -243,7 +251,7 @@ mod tests {
         let fidelity = compared(&[1.0, -2.0, f32::INFINITY], &[1.0, -2.0, f32::INFINITY], Precision::Fp32);
         assert!(fidelity.passes(), "{fidelity:?}");
         assert!((fidelity.cosine - 1.0).abs() < 1e-12);
-        assert_eq!((fidelity.max_abs, fidelity.max_ulp), (0.0, Some(0)));
+        assert_eq!((fidelity.max_abs, fidelity.max_scaled, fidelity.max_scaled_ulp), (0.0, Some(0.0), Some(0)));
         assert_eq!((fidelity.elements, fidelity.input_sets, fidelity.close), (3, 1, Some(1.0)));
         assert!(compared(&[0.0; 4], &[0.0; 4], Precision::Fp32).passes());
     }
@@ -253,7 +261,7 @@ mod tests {
         let fidelity = compared(&[1.01, 2.0], &[1.0, 2.0], Precision::Fp16);
         assert!(fidelity.passes());
         assert!((fidelity.max_abs - 0.01).abs() < 1e-6 && (fidelity.mean_abs - 0.005).abs() < 1e-6);
-        assert!((fidelity.max_rel - 0.01).abs() < 1e-6);
+        assert!(fidelity.max_scaled.is_some_and(|scaled| (scaled - 0.005).abs() < 1e-6));
         let fidelity = compared(&[1.01, 2.0], &[1.0, 2.0], Precision::Fp32);
         assert_eq!(fidelity.misses, ["50.00 % of the elements are close, wanted 99.9 %"]);
         let fidelity = compared(&[1.0, 0.0], &[1.0, 1.0], Precision::Int8);
@@ -277,10 +285,38 @@ mod tests {
         assert!(!compare(&[], &[], &FidelityLimits::default()).passes());
     }
 
+    /// One part in a thousand of the output, whatever the element is at which it is found.
     #[test]
-    fn units_in_the_last_place_count_across_zero() {
-        assert_eq!(ulps(1.0, f32::from_bits(1.0_f32.to_bits() + 3)), 3);
-        assert_eq!(ulps(0.0, -0.0), 0);
-        assert_eq!(ulps(f32::from_bits(1), -f32::from_bits(2)), 3);
+    fn a_difference_beside_almost_nothing_is_measured_by_the_whole_output() {
+        for precision in [Precision::Fp32, Precision::Int8] {
+            let fidelity = compared(&[4.0, 0.004, -1.0, 1.0], &[4.0, 1e-6, -1.0, 1.0], precision);
+            let (largest, mean) = (fidelity.max_scaled.unwrap_or(1.0), fidelity.mean_scaled.unwrap_or(1.0));
+            assert!((largest - 0.001).abs() < 1e-6 && (mean - 0.000_25).abs() < 1e-6, "{fidelity:?}");
+            // Neighbours of four are 2^-21 apart.
+            assert_eq!(fidelity.max_scaled_ulp, Some((0.003_999 * 2.0_f64.powi(21)).round() as u64));
+        }
+        let nothing = compared(&[0.5, 0.0], &[0.0, 0.0], Precision::Int8);
+        assert_eq!((nothing.max_abs, nothing.max_scaled, nothing.max_scaled_ulp), (0.5, None, None));
+    }
+
+    #[test]
+    fn the_last_place_is_that_of_float32() {
+        for value in [1.0_f32, 3.5, 1e-40] {
+            let next = f32::from_bits(value.to_bits() + 1);
+            assert_eq!(last_place(f64::from(value)), f64::from(next) - f64::from(value));
+        }
+        assert!(last_place(f64::MAX).is_finite());
+    }
+
+    /// As records had it before differences were scaled.
+    #[test]
+    fn what_older_records_say_is_read() {
+        let text = r#"{"input_sets":8,"elements":8000,"cosine":0.9992,"max_abs":0.4,"mean_abs":0.03,"max_rel":10861.69,
+            "mean_rel":0.5,"max_ulp":2059903706,"close":null,
+            "agreement":{"items":8,"same_first":6,"shared_of_five":36,"items_of_five":8},"misses":[],"is_judged":true}"#;
+        let fidelity: Fidelity = serde_json::from_str(text).expect("a fidelity");
+        assert_eq!((fidelity.max_abs, fidelity.max_scaled, fidelity.max_scaled_ulp), (0.4, None, None));
+        let again = serde_json::to_string(&fidelity).expect("JSON");
+        assert_eq!(serde_json::from_str::<Fidelity>(&again).expect("a fidelity"), fidelity);
     }
 }

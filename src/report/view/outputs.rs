@@ -6,7 +6,7 @@ use crate::fidelity::{Agreement, Fidelity};
 use crate::models::Recipe;
 use crate::onnx::precision::ConversionReport;
 use crate::report::Input;
-use crate::report::format::{bytes, count, list, percent};
+use crate::report::format::{bytes, count, list, magnitude, percent};
 use crate::report::privacy::without_home;
 use crate::store::{Manifest, VariantFile, VariantOrigin};
 
@@ -27,9 +27,13 @@ pub(super) fn outputs(input: &Input<'_>) -> Option<Table> {
         number("cosine", "smallest over outputs and input sets", &|f| Some((format!("{:.6}", f.cosine), f.cosine))),
         number("largest difference", "absolute", &|f| small(f.max_abs)),
         number("mean difference", "absolute", &|f| small(f.mean_abs)),
-        number("largest relative", "of elements that are not near zero", &|f| Some((percent(f.max_rel), f.max_rel))),
-        number("ULP", "largest difference in units of the last place of float32", &|f| {
-            f.max_ulp.map(|ulp| (ulp.to_string(), ulp as f64))
+        number(
+            "of the largest output",
+            "largest difference over the largest magnitude of the reference's output",
+            &|f| f.max_scaled.map(|scaled| (percent(scaled), scaled)),
+        ),
+        number("ULP", "the same in units of the last place of float32 at that magnitude", &|f| {
+            f.max_scaled_ulp.map(|ulp| (magnitude(ulp), ulp as f64))
         }),
         number("close", "share of elements within the limits", &|f| f.close.map(|close| (percent(close), close))),
         number("top-1", "items whose largest output is the reference's", &|f| {

@@ -9,8 +9,9 @@ use crate::backend::TensorRequest;
 use crate::cli::{ConvertArgs, Size};
 use crate::digest;
 use crate::error::{Error, ExitCode};
+use crate::fidelity::ACCURACY_NOT_MEASURED;
 use crate::host;
-use crate::models::{self, Made, Problem, Ranges, Recipe};
+use crate::models::{self, Made, Problem, Ranges, Recipe, random_items};
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
 use crate::report::format::bytes;
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let made = models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe)
         .map_err(|problem| refused(arguments, problem))?;
     copy(&made, arguments)?;
-    let text = if arguments.json { json(&made)? } else { describe(&made, &header, arguments) };
+    let text = if arguments.json { json(&made)? } else { describe(&made, &recipe, &header, arguments) };
     print(ui, &text)
 }
 
@@ -59,7 +60,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
 fn data_name(arguments: &ConvertArgs) -> Result<String, Error> {
     let (items, sizes) = (arguments.items(), sizes(&arguments.inputs));
     match &arguments.data {
-        None => Ok(format!("{items} random items, seed {SEED}, {sizes}")),
+        None => Ok(random_items(items.into(), SEED, &sizes)),
         Some(file) => {
             let sha256 = digest::of_file(file).map_err(|source| Error::io(file, source))?;
             Ok(format!("the first {items} items of a file (SHA-256 {sha256}), {sizes}"))
@@ -133,7 +134,7 @@ fn copy(made: &Made, arguments: &ConvertArgs) -> Result<(), Error> {
     onnx::save(model, &arguments.output).map(drop).map_err(|source: io::Error| Error::io(&arguments.output, source))
 }
 
-fn describe(made: &Made, header: &ModelHeader, arguments: &ConvertArgs) -> String {
+fn describe(made: &Made, recipe: &Recipe, header: &ModelHeader, arguments: &ConvertArgs) -> String {
     let mut text = String::new();
     let before = header.total_bytes().map_or_else(String::new, |before| format!("{} before", bytes(before)));
     let took = if made.was_cached { "from the cache".to_owned() } else { format!("{} ms", made.entry.took_ms) };
@@ -141,6 +142,13 @@ fn describe(made: &Made, header: &ModelHeader, arguments: &ConvertArgs) -> Strin
     let _ = writeln!(text, "{}: {} ({before}), {took}", arguments.output.display(), bytes(made.entry.bytes));
     for line in summary(&made.entry.report) {
         let _ = writeln!(text, "  {line}");
+    }
+    let calibrated = recipe.calibrated();
+    if let Some(calibrated) = &calibrated {
+        let _ = writeln!(text, "  note       {calibrated}");
+    }
+    if calibrated.is_none_or(|words| !words.ends_with(ACCURACY_NOT_MEASURED)) {
+        let _ = writeln!(text, "  note       {ACCURACY_NOT_MEASURED}");
     }
     text
 }

@@ -8,9 +8,11 @@
 //! is almost zero every difference is large, and says nothing.
 
 mod agreement;
+mod words;
 
 pub use agreement::Agreement;
 pub(crate) use agreement::largest;
+pub use words::{ACCURACY_NOT_MEASURED, OUTPUTS_DIFFER};
 
 use serde::{Deserialize, Serialize};
 

@@ -12,4 +12,4 @@ mod recipe;
 
 pub use cache::{Entry, Made, Observe, Problem, Ranges, convert};
 pub use obtain::{ObtainError, Progress, network_file, obtain};
-pub use recipe::Recipe;
+pub use recipe::{Recipe, random_items};

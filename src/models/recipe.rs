@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fidelity::ACCURACY_NOT_MEASURED;
 use crate::onnx::ModelHeader;
 use crate::onnx::precision::ProviderClass;
 use crate::spec::model::{Calibration, ConversionSettings, Io, Precision, Quantization};
@@ -79,11 +80,52 @@ impl Recipe {
     }
 }
 
+/// What stands between a number and a seed where random items were observed.
+const RANDOM_ITEMS: &str = " random items, seed ";
+
+/// The name of random data that a calibration observes, as the cache and the report have it.
+pub fn random_items(items: u64, seed: u64, of: &str) -> String {
+    format!("{items}{RANDOM_ITEMS}{seed}, {of}")
+}
+
+impl Recipe {
+    /// `calibrated on 8 random items, seed 42, input b1 of m; accuracy not measured`: what activations were observed on,
+    /// where they were; of random data nobody knows how right the result is.
+    pub fn calibrated(&self) -> Option<String> {
+        let Recipe::Int8Static { data, .. } = self else { return None };
+        let is_random = data.split_once(RANDOM_ITEMS).is_some_and(|(items, _)| items.parse::<u64>().is_ok());
+        let doubt = if is_random { format!("; {ACCURACY_NOT_MEASURED}") } else { String::new() };
+        Some(format!("calibrated on {}{doubt}", data.trim_end_matches(", ")))
+    }
+}
+
 /// Scales found beforehand are what convolutions need: ONNX Runtime has no fused kernel that finds theirs at run time.
 fn is_static(quantization: Quantization, header: &ModelHeader) -> bool {
     match quantization {
         Quantization::Static => true,
         Quantization::Dynamic => false,
         Quantization::Auto => header.operators.keys().any(|operator| operator.ends_with("Conv")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_calibration_on_random_data_says_that_nothing_is_known_of_accuracy() {
+        let on = |data: &str| {
+            let calibration = Calibration::default();
+            Recipe::Int8Static { keep: Vec::new(), reduce_range: false, calibration, data: data.to_owned() }
+                .calibrated()
+        };
+        let said = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            on(&random_items(8, 42, "input b1 of m")),
+            said("calibrated on 8 random items, seed 42, input b1 of m; accuracy not measured")
+        );
+        assert_eq!(on(&random_items(8, 42, "")), said("calibrated on 8 random items, seed 42; accuracy not measured"));
+        let real = "the first 8 items of 8 random items, seed 1.npz (SHA-256 ab)";
+        assert_eq!(on(real), Some(format!("calibrated on {real}")));
     }
 }

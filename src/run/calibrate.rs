@@ -13,7 +13,7 @@ use super::job::VariantKey;
 use crate::backend::inputs::sets_within_limit;
 use crate::backend::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
 use crate::event::Event;
-use crate::models::{Ranges, Recipe};
+use crate::models::{Ranges, Recipe, random_items};
 use crate::plan::Cell;
 use crate::quantity::Nanos;
 use crate::spec::model::{Calibration, Execution, GraphOptimization};
@@ -110,7 +110,7 @@ pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     }
     let (seed, observation) = (job.record.manifest.plan.seed, random_inputs(job, cell));
     let items = u64::from(observation.sets) * job.batch_size(cell).unwrap_or(1);
-    format!("{items} random items, seed {seed}, input {} of {}", coordinates.input, coordinates.model)
+    random_items(items, seed, &format!("input {} of {}", coordinates.input, coordinates.model))
 }
 
 /// Observes the activations of the model at `path`.

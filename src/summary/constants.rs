@@ -24,8 +24,18 @@ pub(super) fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
         }
     }
     summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
+    judge_classes(manifest, cell, summary);
     for score in summary.accuracy.clone() {
         constant(summary, score.metric.metric(), score.estimate.value, Some(score.estimate));
+    }
+}
+
+/// Where labels say that the outputs are as right as the reference's, it does not matter which classes changed.
+fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
+    let is_as_right = summary.accuracy.first().is_some_and(|score| score.change.is_some() && !score.is_worse());
+    let variant = manifest.experiment.variants.get(cell.variant as usize);
+    if let (Some(fidelity), Some(variant), false) = (&mut summary.fidelity, variant, is_as_right) {
+        fidelity.judge_classes(&manifest.experiment.fidelity.limits_of(variant));
     }
 }
 

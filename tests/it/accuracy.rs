@@ -53,7 +53,7 @@ variants:
   - { name: same, mock: { scale: 0.9, differ: 0.01% } }
   - { name: wrong, mock: { scale: 0.7, differ: 200% } }
 dataset: { file: d.npz, labels: labels, metrics: [top1] }
-fidelity: { wrong: { cosine: -1, close: 0% } }
+fidelity: { wrong: { cosine: -1, close: 0%, top1: 0% } }
 ";
 
 fn scored(more: &str) -> Workplace {
@@ -87,6 +87,46 @@ fn labels_give_accuracy_beside_speed() {
     }
     let record = place.record_folder("x");
     assert!(!record.join("dataset").exists() && !record.join("dataset-outputs").exists(), "they can be made again");
+}
+
+/// As [`SCORED`], with nothing but its data to say whether outputs agree.
+const COMPARED: &str = "\
+backend: mock
+models: [net]
+inputs: { batch: 8 }
+variants:
+  - base
+  - { name: near, mock: { scale: 0.9, differ: 5% } }
+  - { name: far, mock: { scale: 0.7, differ: 200% } }
+dataset: { file: d.npz }
+fidelity: { near: { cosine: 0.9, close: 0% }, far: { cosine: -1, close: 0% } }
+";
+
+#[test]
+fn outputs_for_data_agree_where_nearly_all_keep_their_top_class() {
+    let place = Workplace::with_spec(COMPARED);
+    write_npz(&place, "d.npz", &[scores_and_labels().0]);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("net: near."), "{answer}");
+    assert!(answer.contains("outputs agree (cosine 0.99") && answer.contains("top-1 100.0 %)"), "{answer}");
+    assert!(answer.contains("far differs: ") && answer.contains(" top classes changed (not ranked)"), "{answer}");
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("| ~~3.4") && report.contains("| agree |") && report.contains("| differs: "), "{report}");
+}
+
+/// Labels that have nothing to do with the inputs: whatever class is put first, it is as often right.
+#[test]
+fn classes_that_change_do_no_harm_where_labels_say_so() {
+    let place =
+        Workplace::with_spec(&COMPARED.replace("file: d.npz }", "file: d.npz, labels: labels, metrics: [top1] }"));
+    write_npz(&place, "d.npz", &[scores_and_labels().0, classes(&[0; 200])]);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("net: far."), "{answer}");
+    assert!(!answer.contains("differs") && answer.contains("top-1 accuracy"), "{answer}");
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains(" top classes changed |"), "{report}");
 }
 
 /// 200 items in batches of 3 and of 8 leave a remainder of 2 and none.

@@ -42,6 +42,21 @@ fn every_metric_is_in_the_reference() {
     }
 }
 
+/// What the code decides by stands in the documents too, in the same numbers and words.
+#[test]
+fn documents_say_when_outputs_agree() {
+    let share = 100.0 * perfrun::spec::model::FidelityLimits::LEAST_TOP1;
+    let precision = std::fs::read_to_string(root().join("docs/concepts/precision.md")).unwrap();
+    let accuracy = std::fs::read_to_string(root().join("docs/concepts/accuracy.md")).unwrap();
+    assert!(precision.contains(&format!("at least {share} % of the items keep their top class")));
+    assert!(accuracy.contains(&format!("fewer than {share} % keep their top class")));
+    let reference = std::fs::read_to_string(root().join("docs/reference/spec.md")).unwrap();
+    assert!(reference.contains(&format!("Default: `{share}%` for items of a dataset")));
+    for text in [precision, accuracy] {
+        assert!(text.contains(&format!("close on random data, {}", perfrun::fidelity::ACCURACY_NOT_MEASURED)));
+    }
+}
+
 #[test]
 fn every_experiment_is_valid() {
     let specs: Vec<PathBuf> = WalkDir::new(root().join("experiments"))

@@ -29,7 +29,7 @@ fn what_computes_something_else_is_marked_and_never_best() {
     let report = place.read("reports/x/report.md");
     assert!(report.contains("| ~~3.5"), "{report}");
     assert!(report.contains("Outputs against the reference's (2)"), "{report}");
-    assert!(report.contains("differ: cosine"), "{report}");
+    assert!(report.contains("differs: cosine"), "{report}");
     let results = place.read("reports/x/results.json");
     assert!(results.contains("outputs_differ"), "left out of the frontier with the reason");
     assert!(!place.record_folder("x").join("outputs").exists(), "outputs are forgotten once they were compared");
@@ -41,7 +41,49 @@ fn without_a_question_the_answer_says_what_is_not_ranked() {
     let done = place.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("net: same."), "{answer}");
-    assert!(answer.contains("wrong changes the outputs (cosine"), "{answer}");
+    assert!(answer.contains("wrong differs: cosine") && answer.contains("wanted 99.9 % (not ranked)"), "{answer}");
+}
+
+/// Of random inputs nobody knows the class, so nobody knows whether one that changed was right.
+#[test]
+fn on_random_inputs_outputs_are_close_and_never_agree() {
+    for question in ["", "choose: { best: latency }\n"] {
+        let place = Workplace::with_spec(&format!(
+            "backend: mock\nmodels: [net]\nvariants:\n  - base\n  - {{ name: near, mock: {{ scale: 0.8, differ: 5% }} }}\n\
+             fidelity: {{ near: {{ cosine: 0.9, close: 0% }} }}\n{question}"
+        ));
+        let done = place.run(&["x.yaml"]).expect_code(0);
+        let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(answer.contains("net: near."), "{answer}");
+        assert!(answer.contains("outputs close on random data, accuracy not measured (cosine 0.99"), "{answer}");
+        let report = place.read("reports/x/report.md");
+        assert!(report.contains("| close on random data, accuracy not measured |"), "{report}");
+        for text in [answer, report] {
+            assert!(!text.contains("outputs agree") && !text.contains("| agree |"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_conversion_by_hand_says_that_accuracy_was_not_measured() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    let cnn = model("digits-cnn.onnx");
+    let convert = |precision: &str| {
+        let output = format!("{precision}.onnx");
+        let arguments = ["convert", &cnn, "--precision", precision, "--inputs", "batch=1", "-o", &output];
+        let done = place.command(&arguments).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
+        text
+    };
+    cache(&place);
+    let text = convert("int8");
+    assert!(text.contains(" random items, seed 42, batch=1; accuracy not measured\n"), "{text}");
+    let text = convert("fp16");
+    assert!(text.contains("  note       accuracy not measured\n"), "{text}");
 }
 
 #[test]

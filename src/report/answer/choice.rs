@@ -11,6 +11,7 @@ use super::standing::speaks_of_baseline;
 use super::{Sentence, nothing_is_claimed, words};
 use crate::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
 use crate::compare::{Comparison, Unfit};
+use crate::fidelity::OUTPUTS_DIFFER;
 use crate::metric::{Direction, MetricReference, Unit};
 use crate::plan::Plan;
 use crate::report::{capitalized, format};
@@ -290,7 +291,7 @@ pub(in crate::report) fn unfit_words(why: Unfit, are_several: bool, place: &str)
             )
         }
         Unfit::Withheld(reason) => format!("{is} not judged{place}: {}", reason.words()),
-        Unfit::OutputsDiffer => format!("{is} not ranked{place}: the outputs differ"),
+        Unfit::OutputsDiffer => format!("{is} not ranked{place}: the {OUTPUTS_DIFFER}"),
         Unfit::NoValue => format!("{has} no value{place}"),
         Unfit::TooFewSamples => format!("{is} not judged{place}: too few samples for this percentile"),
         Unfit::NoDirection => format!("{is} not judged{place}: neither more nor less is better"),

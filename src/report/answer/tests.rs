@@ -316,7 +316,7 @@ fn nothing_measured_is_said() {
 #[test]
 fn agreement_with_another_than_the_baseline_is_not_said() {
     let fidelity = |cosine: f64| crate::fidelity::Fidelity {
-        items_of_data: None,
+        items_of_data: Some(10),
         input_sets: 1,
         elements: 10,
         cosine,

@@ -72,22 +72,21 @@ fn accuracy_words(score: &Score) -> String {
     }
 }
 
-/// `outputs agree (cosine 0.9994, top-1 99.2 %)`; nothing where they are equal to the last place that is shown.
+/// `outputs agree (cosine 0.9994, top-1 99.2 %)`, `outputs close on random data, accuracy not measured (cosine 0.9996)`;
+/// nothing where they are equal to the last place that is shown.
 fn agreement_words(fidelity: &Fidelity) -> String {
-    let top1 = fidelity.agreement.as_ref().map(|agreement| format!(", top-1 {}", percent(agreement.top1())));
     let is_equal = fidelity.cosine >= 0.999_95 && fidelity.agreement.is_none_or(|agreement| agreement.top1() == 1.0);
     if is_equal {
         return String::new();
     }
-    let agree = if fidelity.is_judged { "outputs agree" } else { "outputs are reported, not judged" };
-    format!("{agree} (cosine {:.4}{})", fidelity.cosine, top1.unwrap_or_default())
+    format!("outputs {} ({})", fidelity.words(), fidelity.evidence())
 }
 
-/// `int8 changes the outputs at b1 (cosine 0.7071, wanted 0.98): not ranked`.
+/// `int8 at b1 differs: 1 in 4 top classes changed (not ranked)`.
 fn differing(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
     let (_, first) = entry.differs.first()?;
     let names: Vec<&str> = entry.differs.iter().map(|(place, _)| place.as_str()).collect();
-    Some(format!("{} changes the outputs{} ({}): not ranked", entry.name, at(places, &names), first.misses.join("; ")))
+    Some(format!("{}{} {} (not ranked)", entry.name, at(places, &names), first.words()))
 }
 
 fn borrowed<'a>(judged: &'a [(String, &'a Comparison)]) -> Vec<(&'a str, &'a Comparison)> {

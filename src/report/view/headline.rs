@@ -3,6 +3,7 @@
 use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
 use crate::code::Severity;
 use crate::compare::Comparison;
+use crate::fidelity::OUTPUTS_DIFFER;
 use crate::metric;
 use crate::plan::{Cell, Group, Plan};
 use crate::report::format::{self, Column};
@@ -199,7 +200,7 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
     let grave = warnings_beside(input, summary);
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
-    let differ = summary.outputs_differ().then(|| "outputs differ".to_owned());
+    let differ = summary.outputs_differ().then(|| OUTPUTS_DIFFER.to_owned());
     let parts: Vec<String> = differ.into_iter().chain(runs).chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

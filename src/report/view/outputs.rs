@@ -3,7 +3,6 @@
 use super::tables::filled;
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::fidelity::{Agreement, Fidelity};
-use crate::models::Recipe;
 use crate::onnx::precision::ConversionReport;
 use crate::report::Input;
 use crate::report::format::{bytes, count, list, magnitude, percent};
@@ -60,11 +59,8 @@ pub(super) fn outputs(input: &Input<'_>) -> Option<Table> {
 }
 
 fn verdict(known: &[Option<&Fidelity>]) -> super::tables::Filled {
-    let cell = |fidelity: &Option<&Fidelity>| match fidelity {
-        Some(fidelity) if !fidelity.is_judged && fidelity.passes() => TableCell::text("not judged"),
-        Some(fidelity) if fidelity.passes() => TableCell::text("same"),
-        Some(fidelity) => TableCell::text(format!("differ: {}", fidelity.misses.join("; "))),
-        None => TableCell::nothing(),
+    let cell = |fidelity: &Option<&Fidelity>| {
+        fidelity.map_or_else(TableCell::nothing, |fidelity| TableCell::text(fidelity.words()))
     };
     let mut filled = filled("outputs", "whether they keep the limits", known.iter().map(cell).collect());
     filled.column.is_numeric = false;
@@ -77,10 +73,12 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     let items = known().filter_map(|fidelity| fidelity.items_of_data).max();
     let same = [items.map(|items| count(items, "item") + " of the data"), sets.map(|sets| count(sets, "input set"))];
     let same: Vec<String> = same.into_iter().flatten().collect();
-    vec![format!(
+    let random = sets.map(|_| "Of random inputs the top classes say nothing: accuracy takes a `dataset` with labels.");
+    let from = format!(
         "From the rehearsal: the outputs of each cell and of its reference for the same {}. An element is close if it differs by no more than `abs` + `rel` times the reference's; the limits are those of `fidelity`.",
         same.join(", or the same ")
-    )]
+    );
+    std::iter::once(from).chain(random.map(str::to_owned)).collect()
 }
 
 /// What was made of the models for variants; `None` where every variant is run with the model as stored.
@@ -178,8 +176,8 @@ fn file_notes(manifest: &Manifest, file: &VariantFile) -> Vec<String> {
         format!("{} as {}", name(&manifest.plan.models, file.model), name(&manifest.plan.variants, file.variant));
     let notes = report_of(file).map(|report| report.notes.as_slice()).unwrap_or_default();
     let mut lines: Vec<String> = notes.iter().map(|note| format!("{what}: {note}.")).collect();
-    if let VariantOrigin::Converted { recipe: Recipe::Int8Static { data, .. }, .. } = &file.origin {
-        lines.push(format!("{what}: calibrated on {}.", without_home(data)));
+    if let VariantOrigin::Converted { recipe, .. } = &file.origin {
+        lines.extend(recipe.calibrated().map(|calibrated| format!("{what}: {}.", without_home(&calibrated))));
     }
     lines.extend(file.problem.as_ref().map(|problem| format!("{what}: {}.", without_home(problem))));
     lines

@@ -22,6 +22,7 @@ pub(in crate::spec) struct FidelityForm {
     pub(in crate::spec) rel: Option<RatioText>,
     /// The least share of elements that are within `abs` and `rel`.
     pub(in crate::spec) close: Option<RatioText>,
-    /// The least share of items whose largest output is the reference's.
+    /// The least share of items whose largest output is the reference's. Default: `95%` for items of a dataset, where
+    /// outputs are scores of classes; none for random inputs.
     pub(in crate::spec) top1: Option<RatioText>,
 }

@@ -22,6 +22,10 @@ pub struct FidelityLimits {
 }
 
 impl FidelityLimits {
+    /// Outputs for items of data that are scores of classes agree where at least this share keeps its top class, unless
+    /// the specification says otherwise.
+    pub const LEAST_TOP1: f64 = 0.95;
+
     /// What holds for a precision unless the specification says otherwise. Those of floats are OpenVINO's
     /// (`benchmark_app`'s output comparison, `-cos`, `-abs`, `-rel`); of 8 bits only the cosine is judged, and 4 bits
     /// are reported.

@@ -2,8 +2,9 @@
 //!
 //! Input: plan, summary, what is judged already, and the question. Output: a [`Choice`], from which the sentences are
 //! made and nothing else. A cell is best if no other that keeps the bounds is better by the rule of MEASUREMENT 6.1;
-//! where that leaves several, they are not told apart, and all of them are named. A cell that cannot be judged is never
-//! best. Deliberately absent: words, and any ranking by estimates alone.
+//! where that leaves several, what else is weighed, memory and the model's size break the tie, and where these do not, all
+//! of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking by estimates
+//! alone.
 //!
 //! What is chosen among, a contest, are the cells that somebody could use in each other's place: those of one model at
 //! one input, whatever their variant and device. Models compete where the specification compares them, or where there is
@@ -48,9 +49,28 @@ pub struct FailedControl {
     pub difference: f64,
 }
 
+impl Choice {
+    /// By which metric pairs of cells are judged.
+    pub fn asked(&self) -> MetricReference {
+        asked(self.best)
+    }
+}
+
+/// Of two cells with one baseline, the one with the larger speed-up takes less time.
+fn asked(best: MetricReference) -> MetricReference {
+    if best.is_speedup() { MetricReference::LATENCY } else { best }
+}
+
 /// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
-/// baseline; pure.
-pub fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose) -> Choice {
+/// baseline, `weighed` the metrics of the trade-offs; pure.
+pub fn choose(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &Terms,
+    question: &Choose,
+    weighed: &[MetricReference],
+) -> Choice {
     let mut choice = Choice { best: question.best, failed_control: None, contests: Vec::new(), bounds: Vec::new() };
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
         choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
@@ -58,7 +78,9 @@ pub fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, qu
     }
     let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, bound));
     choice.bounds = bounds.collect();
-    choice.contests =
-        contest::hold(&contest::Question { plan, summary, judged, terms, best: question.best }, &choice.bounds);
+    choice.contests = contest::hold(
+        &contest::Question { plan, summary, judged, terms, best: question.best, weighed },
+        &choice.bounds,
+    );
     choice
 }

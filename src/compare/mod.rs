@@ -14,6 +14,7 @@ pub mod pair;
 pub mod pareto;
 pub mod proposal;
 mod tails;
+mod tie;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,7 @@ pub use family::Family;
 pub use goals::{GoalCheck, GoalOutcome};
 pub use pair::{Comparison, Terms, Withheld, compare_cells};
 pub use pareto::{Tradeoff, tradeoffs};
+pub use tie::Tie;
 
 use crate::metric::MetricReference;
 use crate::plan::Plan;
@@ -46,6 +48,9 @@ pub struct Judged {
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
     pub sight: Sight,
+    /// What breaks ties of latency, where the specification asks no question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<Tie>,
     /// The answer to the specification's question, if it asks one.
     #[serde(default)]
     pub choice: Option<Choice>,
@@ -87,16 +92,20 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
         sight,
         comparisons,
         controls,
+        ties: Vec::new(),
         choice: None,
         goals: Vec::new(),
         tradeoffs: Vec::new(),
     };
     let question = manifest.experiment.choose.as_ref();
-    judged.choice = question.map(|question| choose(plan, summary, &judged, &terms, question));
+    let weighed = pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest));
+    match question {
+        Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question, &weighed)),
+        None => judged.ties = tie::ties(plan, summary, &judged, &terms, &weighed),
+    }
     judged.goals = goals::check(plan, summary, &judged, &manifest.experiment.goals);
-    let listed = &manifest.experiment.pareto;
-    let weighed = pareto::metrics(listed, question, accuracy(manifest));
-    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, !listed.is_empty());
+    let is_listed = !manifest.experiment.pareto.is_empty();
+    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, is_listed);
     judged
 }
 

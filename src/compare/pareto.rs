@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
 use super::pair::verdict_between;
 use super::{Judged, Terms};
@@ -174,16 +175,36 @@ impl Set<'_> {
         let front = frontier(&values, &self.objectives());
         let verdict = |one: usize, other: usize, metric: usize| self.verdict(cells[one], cells[other], metric);
         let classes = classify(&front, self.metrics.len(), verdict);
-        let place = |class: ParetoClass| match class {
+        let place = |(point, class): (usize, ParetoClass)| match class {
             ParetoClass::Frontier => Place::Frontier,
             ParetoClass::WithinNoise => Place::WithinNoise,
             ParetoClass::Dominated { by } => {
-                Place::Dominated { by: by.into_iter().map(|point| cells[point]).collect() }
+                let by: Vec<usize> = by.into_iter().map(|other| cells[other]).collect();
+                let by: Vec<usize> = by.into_iter().filter(|other| !self.is_answered(cells[point], *other)).collect();
+                match (by.is_empty(), front.members.contains(&point)) {
+                    (false, _) => Place::Dominated { by },
+                    (true, true) => Place::Frontier,
+                    (true, false) => Place::WithinNoise,
+                }
             }
             // A value that is not a number cannot be estimated either.
             ParetoClass::Excluded => Place::LeftOut { why: Unfit::NoValue },
         };
-        classes.into_iter().map(place).collect()
+        classes.into_iter().enumerate().map(place).collect()
+    }
+
+    /// Whether the answer names a cell, and found another one beaten by the metric that was asked for: equivalence is not
+    /// transitive, and what is beaten dominates nothing that is not.
+    fn is_answered(&self, cell: usize, other: usize) -> bool {
+        let Some(choice) = self.judged.choice.as_ref().filter(|choice| self.metrics.contains(&choice.asked())) else {
+            return false;
+        };
+        let is_beaten = |entrant: &Entrant| matches!(entrant.standing, Standing::Beaten { .. });
+        choice
+            .contests
+            .iter()
+            .filter(|contest| contest.best.contains(&cell))
+            .any(|contest| contest.entrants.iter().any(|entrant| entrant.cell == other && is_beaten(entrant)))
     }
 
     /// The verdict on one cell against another by the metric of this index.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::comparable::{Unfit, comparable, unfit};
 use super::super::pair::verdict_between;
+use super::super::tie::TieBreak;
 use super::super::{Comparison, Judged, Terms};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::metric::{Direction, MetricReference};
@@ -19,7 +20,7 @@ pub struct Contest {
     /// Every cell, in plan order.
     pub entrants: Vec<Entrant>,
     /// Indices of the cells that no other beats, the one with the best estimate first: several where they are not told
-    /// apart, none where no cell can be judged or none keeps the bounds.
+    /// apart and nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
     pub best: Vec<usize>,
     /// The first of `best` against every other cell that may be chosen, in plan order.
     pub evidence: Vec<Comparison>,
@@ -35,7 +36,7 @@ pub struct Entrant {
 }
 
 /// How a cell stands in its contest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Standing {
     /// No other is better, and it keeps every bound.
@@ -49,6 +50,13 @@ pub enum Standing {
     Beaten {
         /// Index of that cell: among several the one with the best estimate.
         by: usize,
+    },
+    /// No other is better, and one that keeps every bound and is not told apart from it is better by another metric.
+    Tied {
+        /// Index of that cell: among several one that is best.
+        with: usize,
+        /// The metric.
+        by: MetricReference,
     },
     /// It misses this bound.
     OutOfBounds {
@@ -70,6 +78,7 @@ pub(super) struct Question<'a> {
     pub(super) judged: &'a Judged,
     pub(super) terms: &'a Terms,
     pub(super) best: MetricReference,
+    pub(super) weighed: &'a [MetricReference],
 }
 
 /// Every contest of which some cell is to be run, in order of their first cells.
@@ -79,9 +88,9 @@ pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contes
 }
 
 impl Question<'_> {
-    /// What is compared: of two cells with one baseline, the one with the larger speed-up takes less time.
+    /// What is compared.
     fn metric(&self) -> MetricReference {
-        if self.best.is_speedup() { MetricReference::LATENCY } else { self.best }
+        super::asked(self.best)
     }
 
     fn contest(&self, cells: &[usize], bounds: &[BoundCheck]) -> Contest {
@@ -108,9 +117,33 @@ impl Question<'_> {
                 None => best.push(cell),
             }
         }
+        for (cell, with, by) in self.ties(&best, &keeps) {
+            standings.insert(cell, Standing::Tied { with, by });
+            best.retain(|other| *other != cell);
+        }
         let evidence = best.first().map(|leader| self.evidence(*leader, &mut field)).unwrap_or_default();
         let entrants = standings.into_iter().map(|(cell, standing)| Entrant { cell, standing }).collect();
         Contest { entrants, best, evidence }
+    }
+
+    /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
+    /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
+    fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
+        let broken = TieBreak::new(self.summary, self.terms, self.metric(), self.weighed);
+        let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
+        let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
+            .iter()
+            .map(|cell| (*cell, kept.iter().filter_map(|other| Some((*other, broken.ahead(*other, *cell)?))).collect()))
+            .collect();
+        let stays = |cell: usize| given_up.iter().any(|(other, to)| *other == cell && to.is_empty());
+        if !kept.iter().any(|cell| stays(*cell)) {
+            return Vec::new();
+        }
+        let to = |(cell, to): &(usize, Vec<(usize, MetricReference)>)| {
+            let (with, by) = to.iter().find(|(other, _)| stays(*other)).or(to.first())?;
+            Some((*cell, *with, *by))
+        };
+        given_up.iter().filter_map(to).collect()
     }
 
     /// The leader against the others, in plan order.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ties;
+
 use std::path::Path;
 
 use super::*;
@@ -132,7 +134,8 @@ impl Scene {
 
     pub(crate) fn choose_by(&self, best: &str, within: &[Bound], terms: &Terms) -> Choice {
         let question = Choose { best: best.parse().unwrap(), within: within.to_vec() };
-        choose(&self.plan, &self.summary, &self.judged, terms, &question)
+        let weighed = crate::compare::pareto::metrics(&[], Some(&question), None);
+        choose(&self.plan, &self.summary, &self.judged, terms, &question, &weighed)
     }
 
     fn best(&self, choice: &Choice) -> Vec<Vec<String>> {

@@ -8,7 +8,7 @@ mod tests;
 pub use bounds::{goals, within};
 
 use super::standing::speaks_of_baseline;
-use super::{Sentence, nothing_is_claimed, words};
+use super::{Sentence, nothing_is_claimed, ties, words};
 use crate::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
 use crate::compare::{Comparison, Unfit};
 use crate::fidelity::OUTPUTS_DIFFER;
@@ -38,7 +38,9 @@ const MOST_RIVALS: usize = 2;
 
 fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Choice) -> Sentence {
     let clusters = question.clusters();
-    let parts: Vec<String> = clusters.iter().map(|cluster| lead(cluster, choice, clusters.len() > 1)).collect();
+    let by: Vec<String> = clusters.iter().map(|cluster| broken_by(question, cluster)).collect();
+    let lead_of = |(cluster, by): (&Cluster<'_>, &String)| lead(cluster, by, choice, clusters.len() > 1);
+    let parts: Vec<String> = clusters.iter().zip(&by).map(lead_of).collect();
     let pick = if parts.len() > MOST_CLUSTERS {
         format!("it depends on the {}", question.places().map_or("row", |places| places.one))
     } else {
@@ -47,13 +49,15 @@ fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Ch
     let is_none = clusters.iter().all(Cluster::is_empty);
     let lead = match question.label.as_str() {
         "" if is_none || parts.len() > MOST_CLUSTERS => format!("{}.", capitalized(&pick)),
-        "" => format!("{}: {pick}.", superlative(choice.best)),
+        "" if by.iter().all(String::is_empty) => format!("{}: {pick}.", superlative(choice.best)),
+        "" => format!("Best: {pick}."),
         label => format!("{label}: {pick}."),
     };
     let mut clauses: Vec<String> = Vec::new();
     for cluster in &clusters {
         clauses.extend(evidence(question, cluster, clusters.len() > 1));
     }
+    clauses.extend(ties::clauses(&question.all_ties(), summary, question.places()));
     if speaks_of_baseline(plan) {
         clauses.extend(outputs(question, summary));
     }
@@ -78,8 +82,16 @@ fn superlative(best: MetricReference) -> &'static str {
     }
 }
 
-/// `int8`, `int8 or fp32 at b1`, `int8 if it keeps p95 <= 20 ms, else fp32`.
-fn lead(cluster: &Cluster<'_>, choice: &Choice, is_one_of_several: bool) -> String {
+/// ` by peak memory`, where nothing but that tells what is best from others, in each contest.
+fn broken_by(question: &Question<'_>, cluster: &Cluster<'_>) -> String {
+    let leads = question.ties(&cluster.contests);
+    let has_tie = |place: &String| leads.iter().any(|lead| lead.place == *place);
+    let is_told = !leads.is_empty() && cluster.contests.iter().all(|(place, _)| has_tie(place));
+    if is_told { format!(" by {}", format::list(&ties::titles(&leads))) } else { String::new() }
+}
+
+/// `int8`, `int8 or fp32 at b1`, `int8 by peak memory`, `int8 if it keeps p95 <= 20 ms, else fp32`.
+fn lead(cluster: &Cluster<'_>, by: &str, choice: &Choice, is_one_of_several: bool) -> String {
     let open = if is_undecided(cluster) { ", undecided" } else { "" };
     let kept = |names: &[String]| match names.len() {
         more if more > MOST_NAMED => format!("one of {more}{open}"),
@@ -99,6 +111,7 @@ fn lead(cluster: &Cluster<'_>, choice: &Choice, is_one_of_several: bool) -> Stri
             }
         }
     };
+    let what = format!("{what}{by}");
     if is_one_of_several { format!("{what} {}", cluster.place()) } else { what }
 }
 
@@ -237,7 +250,6 @@ fn out_of_bounds(question: &Question<'_>, choice: &Choice) -> Vec<String> {
     found.into_iter().map(words).collect()
 }
 
-/// `fp16 failed (operator) at b16`; what the plan skips is a notice.
 /// What comes out of what is best, where that is not what comes out of its reference: `int8: top-1 accuracy 97.8 %
 /// against 98.1 % (lower, p 0.012)`.
 fn outputs(question: &Question<'_>, summary: &Summary) -> Vec<String> {
@@ -259,6 +271,7 @@ fn outputs(question: &Question<'_>, summary: &Summary) -> Vec<String> {
     farthest.into_iter().filter_map(told).collect()
 }
 
+/// `fp16 failed (operator) at b16`; what the plan skips is a notice.
 fn unfit(question: &Question<'_>) -> Vec<String> {
     let found = question.told(|entrant| match entrant.standing {
         Standing::Unfit { why: Unfit::Skipped } => None,

@@ -9,6 +9,7 @@ mod standing;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+mod ties;
 mod words;
 
 use std::fmt;
@@ -71,8 +72,8 @@ pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> 
     if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {
         return vec![too_few(comparisons)];
     }
-    let subjects = subjects(plan, summary, comparisons);
-    subjects.iter().map(|subject| sentence(subject, &baseline.name)).collect()
+    let subjects = subjects(plan, summary, judged);
+    subjects.iter().map(|subject| sentence(subject, summary, &baseline.name)).collect()
 }
 
 /// The measurement did not pass its own check.
@@ -131,19 +132,49 @@ fn named(entry: &Entry<'_>) -> String {
 
 /// What a subject comes down to.
 enum Lead {
-    /// The entries that are best, by name.
-    Pick(String),
+    /// The entries that are best.
+    Pick {
+        /// Their names.
+        names: Vec<String>,
+        /// Who may be better still: `, with fp16 open`.
+        open: String,
+    },
     /// A statement that names no best entry.
     Open(String),
 }
 
-fn sentence(subject: &Subject<'_>, baseline: &str) -> Sentence {
-    let lead = match (lead(subject, baseline), subject.label.as_str()) {
-        (Lead::Pick(names), "") => format!("Fastest: {names}."),
-        (Lead::Open(statement), "") => format!("{}.", capitalized(&statement)),
-        (Lead::Pick(text) | Lead::Open(text), label) => format!("{label}: {text}."),
+impl Lead {
+    /// The names of what is best.
+    fn picks(&self) -> &[String] {
+        match self {
+            Lead::Pick { names, .. } => names,
+            Lead::Open(_) => &[],
+        }
+    }
+}
+
+fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str) -> Sentence {
+    let lead = lead(subject, baseline);
+    let ties = ties::of(subject, summary, baseline, lead.picks());
+    // That it was a tie is said where it was one everywhere.
+    let by = if ties.decide_everywhere { format!(" by {}", format::list(&ties.metrics)) } else { String::new() };
+    let shown = |name: &String| {
+        let entry = subject.entries.iter().find(|entry| entry.name == *name);
+        entry.map_or_else(|| name.clone(), named)
     };
-    let mut clauses = words::clauses(subject, baseline);
+    let lead = match (lead, subject.label.as_str()) {
+        (Lead::Pick { names, open }, label) => {
+            let label = match label {
+                "" if by.is_empty() => "Fastest",
+                "" => "Best",
+                label => label,
+            };
+            format!("{label}: {}{by}{open}.", names.iter().map(shown).collect::<Vec<_>>().join(" or "))
+        }
+        (Lead::Open(statement), "") => format!("{}.", capitalized(&statement)),
+        (Lead::Open(statement), label) => format!("{label}: {statement}."),
+    };
+    let mut clauses = words::clauses(subject, baseline, ties.clauses);
     if clauses.is_empty() {
         clauses.push(match subject.entries.is_empty() {
             true => format!("There is nothing else to compare {baseline} with"),
@@ -155,44 +186,58 @@ fn sentence(subject: &Subject<'_>, baseline: &str) -> Sentence {
 
 fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
     let judged: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
-    let has = |entry: &Entry<'_>, verdict: Verdict| entry.judged.iter().any(|(_, judged)| judged.verdict == verdict);
+    let has =
+        |entry: &Entry<'_>, verdict: Verdict| entry.judged.iter().any(|(_, judged)| subject.settled(judged) == verdict);
     let mut unjudged = subject.entries.iter().flat_map(|entry| &entry.unjudged);
     if judged.is_empty() && unjudged.any(|(_, open)| open.withheld == Some(Withheld::ControlFailed)) {
         return Lead::Open("nothing is claimed".to_owned());
     }
-    if judged.is_empty() && !subject.entries.iter().any(Entry::is_open) {
+    let is_open = |entry: &&Entry<'_>| subject.is_open(entry);
+    if judged.is_empty() && !subject.entries.iter().any(|entry| is_open(&entry)) {
         return Lead::Open("nothing to judge".to_owned());
     }
+    let depends = || Lead::Open(format!("it depends on the {}", subject.places.map_or("row", |places| places.one)));
+    let usable: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| entry.differs.is_empty()).collect();
     let winners: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| subject.wins_everywhere(entry)).collect();
     if !winners.is_empty() {
-        let beaten = |entry: &Entry<'_>| winners.iter().any(|other| other.clearly_beats(entry));
-        let unbeaten: Vec<String> = winners.iter().filter(|entry| !beaten(entry)).map(|entry| named(entry)).collect();
+        let is_ahead = |entry: &&Entry<'_>| winners.iter().any(|winner| subject.leads(entry, winner));
+        let field: Vec<&Entry<'_>> =
+            usable.iter().copied().filter(|entry| subject.wins_everywhere(entry) || is_ahead(entry)).collect();
+        let beaten = |entry: &Entry<'_>| field.iter().any(|other| subject.leads(other, entry));
+        // What takes a tie at one place and is not ahead at another leaves no one answer.
+        let loses = |entry: &Entry<'_>| subject.places.is_some() && subject.loses_a_tie(entry);
+        let unbeaten = field.iter().copied().filter(|entry| !beaten(entry) && !loses(entry));
+        let unbeaten: Vec<&Entry<'_>> = unbeaten.collect();
+        if unbeaten.is_empty() {
+            return depends();
+        }
         // A candidate that is not judged yet may be faster still.
-        let rivals = subject.entries.iter().filter(|entry| entry.is_open() && !beaten(entry));
+        let rivals = subject.entries.iter().filter(|entry| is_open(entry) && !beaten(entry));
+        let rivals = rivals.filter(|entry| unbeaten.iter().all(|named| named.name != entry.name));
         let rivals: Vec<&str> = rivals.map(|entry| entry.name.as_str()).take(MOST_NAMED).collect();
         let open = if rivals.is_empty() { String::new() } else { format!(", with {} open", format::list(&rivals)) };
-        return Lead::Pick(format!("{}{open}", unbeaten.join(" or ")));
+        return Lead::Pick { names: unbeaten.iter().map(|entry| entry.name.clone()).collect(), open };
     }
-    let usable: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| entry.differs.is_empty()).collect();
-    if !judged.is_empty() && usable.is_empty() && !subject.entries.iter().any(Entry::is_open) {
-        return Lead::Pick(baseline.to_owned());
+    let only = |names: Vec<String>| Lead::Pick { names, open: String::new() };
+    if !judged.is_empty() && usable.is_empty() && !subject.entries.iter().any(|entry| is_open(&entry)) {
+        return only(vec![baseline.to_owned()]);
     }
-    let judged = usable;
-    if judged.iter().any(|entry| has(entry, Verdict::Better)) {
-        return Lead::Open(format!("it depends on the {}", subject.places.map_or("row", |places| places.one)));
+    if usable.iter().any(|entry| has(entry, Verdict::Better)) {
+        return depends();
     }
-    let open = subject.entries.iter().filter(|entry| entry.is_open()).map(|entry| entry.name.as_str());
-    let undecided: Vec<&str> = std::iter::once(baseline).chain(open).collect();
+    let open = subject.entries.iter().filter(is_open).filter(|entry| !subject.loses_a_tie(entry));
+    let undecided: Vec<&str> = std::iter::once(baseline).chain(open.map(|entry| entry.name.as_str())).collect();
     match undecided.len() {
         0 | 1 => {}
         2..=MOST_NAMED => return Lead::Open(format!("undecided between {}", format::list(&undecided))),
         more => return Lead::Open(format!("undecided between {baseline} and {} others", more - 1)),
     }
-    if judged.iter().all(|entry| !has(entry, Verdict::Worse)) {
-        let margin = judged.iter().flat_map(|entry| &entry.judged).map(|(_, judged)| judged.margin).next();
+    let is_level = |entry: &Entry<'_>| !has(entry, Verdict::Worse) && !has(entry, Verdict::Inconclusive);
+    if usable.iter().all(|entry| is_level(entry)) {
+        let margin = usable.iter().flat_map(|entry| &entry.judged).map(|(_, judged)| judged.margin).next();
         return Lead::Open(format!("no difference beyond {}", format::percent(margin.unwrap_or_default())));
     }
     // What is equivalent everywhere may as well be taken, and may be a little ahead.
-    let alike = judged.iter().filter(|entry| !has(entry, Verdict::Worse)).map(|entry| entry.name.as_str());
-    Lead::Pick(std::iter::once(baseline).chain(alike).collect::<Vec<_>>().join(" or "))
+    let alike = usable.iter().filter(|entry| !has(entry, Verdict::Worse) && !subject.loses_a_tie(entry));
+    only(std::iter::once(baseline.to_owned()).chain(alike.map(|entry| entry.name.clone())).collect())
 }

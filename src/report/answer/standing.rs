@@ -1,7 +1,7 @@
 //! Who is compared with whom, and how each stands: the evidence of a sentence before it has words.
 
 use crate::accuracy::Score;
-use crate::compare::{Comparison, Withheld};
+use crate::compare::{Comparison, Judged, Tie, Withheld};
 use crate::fidelity::Fidelity;
 use crate::plan::{Cell, Plan};
 use crate::report::{comparison_of, has_several};
@@ -22,6 +22,8 @@ pub(super) struct Subject<'a> {
     pub entries: Vec<Entry<'a>>,
     /// Where the baseline has no completed run, with the reason.
     pub baseline_missing: Vec<(String, Missing)>,
+    /// What breaks ties of the whole record.
+    ties: &'a [Tie],
 }
 
 /// How the groups of a subject are told apart in words.
@@ -106,7 +108,7 @@ pub(super) enum Missing {
 }
 
 /// The subjects of a plan, in order of their first cell.
-pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, comparisons: &'a [Comparison]) -> Vec<Subject<'a>> {
+pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, judged: &'a Judged) -> Vec<Subject<'a>> {
     let mut subjects: Vec<Subject<'a>> = Vec::new();
     for group in &plan.groups {
         // A group of which nothing runs is a notice, not a part of the answer.
@@ -115,14 +117,14 @@ pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, comparisons: &'
         let label = label(plan, &plan.cells[*first as usize]);
         let position = subjects.iter().position(|subject| subject.label == label).unwrap_or_else(|| {
             let (entries, baseline_missing) = (Vec::new(), Vec::new());
-            subjects.push(Subject { label, places: None, groups: 0, entries, baseline_missing });
+            subjects.push(Subject { label, places: None, groups: 0, entries, baseline_missing, ties: &judged.ties });
             subjects.len() - 1
         });
         let subject = &mut subjects[position];
         subject.groups += 1;
         subject.places = (subject.groups > 1).then(|| Places::of(plan));
         for index in group.cells.iter().map(|index| *index as usize) {
-            subject.add(plan, index, &summary.cells[index], comparisons);
+            subject.add(plan, index, &summary.cells[index], &judged.comparisons);
         }
     }
     subjects
@@ -176,38 +178,57 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether the candidate is better in every group.
+    /// Whether the candidate is ahead of the baseline in every group.
     pub(super) fn wins_everywhere(&self, entry: &Entry<'_>) -> bool {
         entry.differs.is_empty()
             && entry.judged.len() == self.groups
-            && entry.judged.iter().all(|(_, judged)| judged.verdict == Verdict::Better)
+            && entry.judged.iter().all(|(_, judged)| self.settled(judged) == Verdict::Better)
     }
-}
 
-impl Entry<'_> {
+    /// The verdict, or what breaks the tie where it tells nothing apart.
+    pub(super) fn settled(&self, judged: &Comparison) -> Verdict {
+        match judged.verdict {
+            Verdict::Better | Verdict::Worse => judged.verdict,
+            _ if self.tie(judged.cell, judged.baseline).is_some() => Verdict::Better,
+            _ if self.tie(judged.baseline, judged.cell).is_some() => Verdict::Worse,
+            open => open,
+        }
+    }
+
+    /// What speaks for a cell that latency does not tell apart from another one.
+    pub(super) fn tie(&self, ahead: usize, behind: usize) -> Option<&'a Tie> {
+        self.ties.iter().find(|tie| (tie.ahead, tie.behind) == (ahead, behind))
+    }
+
     /// Whether it may be better for all that is known: a candidate that fails or computes nonsense is no rival.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self, entry: &Entry<'_>) -> bool {
         let no_rival =
             |comparison: &Comparison| matches!(comparison.withheld, Some(Withheld::NotFinite | Withheld::ManyFailures));
-        if !self.differs.is_empty() {
+        if !entry.differs.is_empty() {
             return false;
         }
-        let inconclusive = |(_, judged): &(String, &Comparison)| judged.verdict == Verdict::Inconclusive;
-        self.judged.iter().any(inconclusive)
-            || self.failure.is_none() && self.unjudged.iter().any(|(_, comparison)| !no_rival(comparison))
+        entry.judged.iter().any(|(_, judged)| self.settled(judged) == Verdict::Inconclusive)
+            || entry.failure.is_none() && entry.unjudged.iter().any(|(_, comparison)| !no_rival(comparison))
     }
 
-    /// Whether this candidate's interval lies wholly above the other's everywhere: then it is the faster one, since
-    /// both are judged against the same baseline and disjoint intervals are stricter than a test.
-    pub(super) fn clearly_beats(&self, other: &Entry<'_>) -> bool {
-        let pairs = || self.judged.iter().zip(&other.judged);
-        let beats = |this: &Comparison, that: &Comparison| match (this.interval, that.interval) {
+    /// Whether one candidate is ahead of another everywhere: its interval lies wholly above the other's, or something
+    /// breaks the tie. Both are judged against the same baseline, and disjoint intervals are stricter than a test.
+    pub(super) fn leads(&self, one: &Entry<'_>, other: &Entry<'_>) -> bool {
+        let is_above = |this: &Comparison, that: &Comparison| match (this.interval, that.interval) {
             (Some(this), Some(that)) => this.low > that.high,
             _ => false,
         };
-        self.name != other.name
-            && self.judged.len() == other.judged.len()
-            && pairs().all(|((_, this), (_, that))| beats(this, that))
+        let mut pairs = one.judged.iter().zip(&other.judged);
+        one.name != other.name
+            && one.judged.len() == other.judged.len()
+            && pairs.all(|((_, this), (_, that))| is_above(this, that) || self.tie(this.cell, that.cell).is_some())
+    }
+
+    /// Whether another candidate takes a tie with this one somewhere.
+    pub(super) fn loses_a_tie(&self, entry: &Entry<'_>) -> bool {
+        let usable = self.entries.iter().filter(|other| other.differs.is_empty());
+        let mut cells = usable.flat_map(|other| &other.judged).map(|(_, judged)| judged.cell);
+        cells.any(|ahead| entry.judged.iter().any(|(_, judged)| self.tie(ahead, judged.cell).is_some()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::backend::{Failure, FailureKind};
-use crate::compare::Withheld;
+use crate::compare::{Tie, Withheld};
 use crate::plan::{Skip, expand};
 use crate::stats::interval::{Estimate, Interval};
 use crate::stats::paired::Hint;
@@ -15,6 +15,7 @@ struct Scene {
     plan: Plan,
     summary: Summary,
     comparisons: Vec<Comparison>,
+    ties: Vec<Tie>,
 }
 
 fn scene(yaml: &str) -> Scene {
@@ -27,7 +28,7 @@ fn scene(yaml: &str) -> Scene {
     };
     let cells = plan.cells.iter().map(|planned| cell(planned.id)).collect();
     let summary = Summary { cells, ..Summary::default() };
-    Scene { plan, summary, comparisons: Vec::new() }
+    Scene { plan, summary, comparisons: Vec::new(), ties: Vec::new() }
 }
 
 impl Scene {
@@ -92,10 +93,21 @@ impl Scene {
     }
 
     fn sentences(&self) -> Vec<String> {
-        answer(&self.plan, &self.summary, &Judged { comparisons: self.comparisons.clone(), ..Judged::default() })
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let (comparisons, ties) = (self.comparisons.clone(), self.ties.clone());
+        let judged = Judged { comparisons, ties, ..Judged::default() };
+        answer(&self.plan, &self.summary, &judged).iter().map(ToString::to_string).collect()
+    }
+
+    /// Two cells that latency does not tell apart take as much memory as this, in MiB.
+    fn tied(mut self, ahead: (&str, f64), behind: (&str, f64)) -> Self {
+        for (path, memory) in [ahead, behind] {
+            let cell = self.cell(path);
+            let known = self.summary.cells[cell].clone();
+            self.summary.cells[cell] = known.with_values(&metric::PEAK_RSS, &[memory * 1024.0 * 1024.0; 10]);
+        }
+        let by = crate::metric::MetricReference::of(&metric::PEAK_RSS);
+        self.ties.push(Tie { ahead: self.cell(ahead.0), behind: self.cell(behind.0), by });
+        self
     }
 }
 
@@ -122,6 +134,51 @@ fn of_two_faster_entries_the_better_is_named_only_if_the_intervals_are_disjoint(
     let second = scene(THREE).compared("m/default/int8/cpu", 2.32, Some([2.29, 2.35]));
     let overlapping = second.compared("m/default/fp16/cpu", 2.28, Some([2.25, 2.31]));
     assert!(overlapping.sentences()[0].starts_with("m: int8 or fp16."), "{:?}", overlapping.sentences());
+}
+
+#[test]
+fn ties_are_broken_by_what_else_is_weighed() {
+    let scene = scene(THREE)
+        .compared("m/default/int8/cpu", 0.989, Some([0.982, 0.991]))
+        .compared("m/default/fp16/cpu", 1.0, Some([0.97, 1.03]))
+        .tied(("m/default/int8/cpu", 75.5), ("m/default/fp32/cpu", 125.0))
+        .tied(("m/default/int8/cpu", 75.5), ("m/default/fp16/cpu", 126.6));
+    assert_eq!(
+        scene.sentences(),
+        [
+            "m: int8 by peak memory. int8 is equivalent to fp32 within 2 % (0.989x [0.982, 0.991]); fp16 is inconclusive (1.00x [0.97, 1.03]: about 13 more runs would decide); int8 is ahead of fp32 and fp16 by peak memory (75.5 MiB against 125 MiB and 126.6 MiB)."
+        ]
+    );
+}
+
+#[test]
+fn the_baseline_takes_ties_too() {
+    let scene = scene("models: [m]\nvariants: [fp32, int8]")
+        .compared("m/default/int8/cpu", 1.0, Some([0.99, 1.01]))
+        .tied(("m/default/fp32/cpu", 100.0), ("m/default/int8/cpu", 125.0));
+    assert!(scene.sentences()[0].starts_with("m: fp32 by peak memory. "), "{:?}", scene.sentences());
+}
+
+#[test]
+fn of_two_faster_entries_that_are_tied_the_lighter_is_named() {
+    let scene = scene(THREE)
+        .compared("m/default/int8/cpu", 2.32, Some([2.29, 2.35]))
+        .compared("m/default/fp16/cpu", 2.28, Some([2.25, 2.31]))
+        .tied(("m/default/fp16/cpu", 80.0), ("m/default/int8/cpu", 90.0));
+    assert!(scene.sentences()[0].starts_with("m: fp16 by peak memory. int8 is faster"), "{:?}", scene.sentences());
+}
+
+#[test]
+fn a_tie_at_one_input_and_speed_at_another_leave_one_answer_or_none() {
+    let two = || scene("models: [m]\ninputs: { batch: [1, 16] }\nvariants: [fp32, int8]");
+    let level = two().compared("m/b1/int8/cpu", 0.99, Some([0.982, 0.995]));
+    let light = |scene: Scene| scene.tied(("m/b1/int8/cpu", 75.5), ("m/b1/fp32/cpu", 125.0)).sentences().concat();
+    let faster = light(level.compared("m/b16/int8/cpu", 1.33, Some([1.32, 1.34])));
+    assert!(faster.starts_with("m: int8. int8 is faster than fp32 (1.33x"), "{faster}");
+    assert!(faster.ends_with("int8 is ahead of fp32 by peak memory at b1 (75.5 MiB against 125 MiB)."), "{faster}");
+    let level = two().compared("m/b1/int8/cpu", 0.99, Some([0.982, 0.995]));
+    let slower = light(level.compared("m/b16/int8/cpu", 0.8, Some([0.79, 0.81])));
+    assert!(slower.starts_with("m: it depends on the input. "), "{slower}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ const MOST_NAMED: usize = 4;
 /// Ratios of more places than this become a range.
 const MOST_PLACES: usize = 3;
 
-/// One clause for each candidate; the first one names the baseline.
-pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
+/// One clause for each candidate, the first one naming the baseline; then what broke `ties`, and why others have none.
+pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, ties: Vec<String>) -> Vec<String> {
     let mut clauses: Vec<String> = Vec::new();
     let judged = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).count();
     let places = subject.places;
@@ -27,6 +27,7 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
             clauses.extend(about(entry, than, places));
         }
     }
+    clauses.extend(ties);
     clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, places)));
     clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, places)));
     clauses.extend(subject.entries.iter().filter_map(|entry| differing(entry, places)));
@@ -145,7 +146,7 @@ fn evidence(alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
 }
 
 /// ` at b1 and b16`; nothing where there is one place only.
-fn at<S: AsRef<str>>(places: Option<Places>, names: &[S]) -> String {
+pub(super) fn at<S: AsRef<str>>(places: Option<Places>, names: &[S]) -> String {
     places.map(|places| format!(" {} {}", places.preposition, format::list(names))).unwrap_or_default()
 }
 

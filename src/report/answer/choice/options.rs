@@ -3,6 +3,7 @@
 use crate::compare::choose::{Choice, Contest, Entrant, Standing};
 use crate::plan::Plan;
 use crate::report::answer::standing::Places;
+use crate::report::answer::ties::Ahead;
 use crate::report::format;
 use crate::spec::model::Axis;
 use crate::stats::paired::Verdict;
@@ -85,6 +86,30 @@ impl<'a> Question<'a> {
     /// Every cell of every contest.
     pub(super) fn entrants(&self) -> impl Iterator<Item = &'a Entrant> {
         self.contests.iter().flat_map(|(_, contest)| &contest.entrants)
+    }
+
+    /// What broke ties in these contests.
+    pub(super) fn ties(&self, contests: &[(String, &'a Contest)]) -> Vec<Ahead> {
+        let lead = |place: &str, entrant: &Entrant| match entrant.standing {
+            Standing::Tied { with, by } => Some(Ahead {
+                name: self.name(with),
+                cell: with,
+                rival: self.name(entrant.cell),
+                rival_cell: entrant.cell,
+                by,
+                place: place.to_owned(),
+            }),
+            _ => None,
+        };
+        let of = |(place, contest): &(String, &'a Contest)| -> Vec<Ahead> {
+            contest.entrants.iter().filter_map(|entrant| lead(place, entrant)).collect()
+        };
+        contests.iter().flat_map(of).collect()
+    }
+
+    /// The same of all contests.
+    pub(super) fn all_ties(&self) -> Vec<Ahead> {
+        self.ties(&self.contests)
     }
 
     /// How places are told apart in words.

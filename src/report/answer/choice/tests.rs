@@ -47,6 +47,22 @@ fn what_is_not_told_apart_is_named_together() {
     );
 }
 
+/// What the report of a network said at one image at a time: the answer was open, and the trade-offs were not.
+#[test]
+fn a_tie_in_speed_is_broken_in_the_answer_as_in_the_trade_offs() {
+    let memory =
+        |scene: Scene, path: &str, mib: f64| scene.values(path, &crate::metric::PEAK_RSS, &[mib * 1024.0 * 1024.0; 10]);
+    let scene = two_batches().level("m/b1/fp32/cpu", 7.95).level("m/b1/fp16/cpu", 7.85);
+    let scene = memory(memory(memory(scene, "m/b1/fp32/cpu", 125.0), "m/b1/int8/cpu", 75.5), "m/b1/fp16/cpu", 126.6);
+    let sentence = told(&scene, "latency", &[]).concat();
+    assert!(sentence.starts_with("m: int8. int8 is faster than fp32 (2.49x"), "{sentence}");
+    let tie = "int8 is ahead of fp32 and fp16 by peak memory at b1 (75.5 MiB against 125 MiB and 126.6 MiB)";
+    assert!(sentence.contains(tie), "{sentence}");
+    let alone = Scene::new("models: [m]\nvariants: [a, b]").level("m/default/a/cpu", 5.0).level("m/default/b/cpu", 5.0);
+    let alone = memory(memory(alone, "m/default/a/cpu", 20.0), "m/default/b/cpu", 10.0);
+    assert!(told(&alone, "latency", &[])[0].starts_with("m: b by peak memory. b is equivalent to a"));
+}
+
 #[test]
 fn a_bound_in_doubt_is_a_condition() {
     let scene = two_batches().tails("m/b1/int8/cpu", false).tails("m/b1/fp32/cpu", true).tails("m/b1/fp16/cpu", true);

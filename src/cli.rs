@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::quantity::{Nanos, Ratio};
+use crate::report::Format;
 
 /// Measures ONNX models as one committed YAML file says, and reports what may be claimed.
 ///
@@ -159,6 +160,22 @@ pub enum ReportFormat {
     Html,
     /// results.json.
     Json,
+    /// results.csv, one row for each cell and metric.
+    Csv,
+    /// results.parquet, the same with types.
+    Parquet,
+}
+
+impl From<ReportFormat> for Format {
+    fn from(format: ReportFormat) -> Self {
+        match format {
+            ReportFormat::Md => Format::Markdown,
+            ReportFormat::Html => Format::Html,
+            ReportFormat::Json => Format::Json,
+            ReportFormat::Csv => Format::Csv,
+            ReportFormat::Parquet => Format::Parquet,
+        }
+    }
 }
 
 /// Arguments of `validate`.

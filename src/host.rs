@@ -24,6 +24,9 @@ pub struct Host {
     pub machine: String,
     /// Processor model as the processor names itself.
     pub cpu: Option<String>,
+    /// Its family, model and stepping: processors of several generations may have one name.
+    #[serde(default)]
+    pub cpu_revision: Option<String>,
     /// Revision of the processor's microcode.
     #[serde(default)]
     pub microcode: Option<String>,
@@ -81,6 +84,7 @@ pub fn describe_from(kernel: &Kernel) -> Host {
     Host {
         machine: machine_hash(kernel),
         cpu: cpu_model(kernel),
+        cpu_revision: cpu_revision(kernel),
         microcode: cpu_fact(kernel, "microcode"),
         logical_cpus: kernel.cpu_list("sys/devices/system/cpu/online").map(|cpus| cpus.len() as u32),
         allowed_cpus: allowed.as_ref().map(format_cpu_list),
@@ -160,6 +164,12 @@ fn cpu_model(kernel: &Kernel) -> Option<String> {
         .or_else(|| Some(format!("CPU implementer {}", value("CPU implementer")?)))
 }
 
+fn cpu_revision(kernel: &Kernel) -> Option<String> {
+    let fact = |key: &str| cpu_fact(kernel, key);
+    let (family, model, stepping) = (fact("cpu family")?, fact("model")?, fact("stepping")?);
+    Some(format!("family {family}, model {model}, stepping {stepping}"))
+}
+
 /// What the kernel says of the first processor under this key.
 fn cpu_fact(kernel: &Kernel, key: &str) -> Option<String> {
     let text = kernel.text("proc/cpuinfo")?;
@@ -214,7 +224,10 @@ mod tests {
     fn facts_are_read_from_files_and_what_is_missing_is_unknown() {
         let cpu = "sys/devices/system/cpu";
         let fake = FakeKernel::with(&[
-            ("proc/cpuinfo", "processor : 0\nmodel name\t: Some CPU\nflags\t: fpu hypervisor sse\n"),
+            (
+                "proc/cpuinfo",
+                "processor : 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: Some CPU\nstepping\t: 2\nflags\t: fpu hypervisor sse\n",
+            ),
             ("proc/self/status", "Cpus_allowed_list:\t0-2\n"),
             ("proc/self/cgroup", "0::/box/inner\n"),
             ("sys/fs/cgroup/box/cpu.max", "150000 100000"),
@@ -228,6 +241,7 @@ mod tests {
         ]);
         let host = describe_from(&fake.kernel());
         assert_eq!(host.cpu.as_deref(), Some("Some CPU"));
+        assert_eq!(host.cpu_revision.as_deref(), Some("family 25, model 1, stepping 2"));
         assert_eq!((host.logical_cpus, host.allowed_cores, host.cpu_quota), (Some(8), Some(2), Some(1.5)));
         assert_eq!(host.governor.as_deref(), Some("performance, powersave"));
         assert_eq!((host.turbo, host.virtual_machine, host.smt), (Some(true), Some(true), None));

@@ -9,6 +9,8 @@ pub mod quantity;
 
 pub mod printable;
 
+pub mod privacy;
+
 pub mod metric;
 
 pub mod code;
@@ -33,6 +35,8 @@ pub mod onnx;
 
 pub mod array;
 
+pub mod table;
+
 pub mod fidelity;
 
 pub mod accuracy;
@@ -55,6 +59,8 @@ pub mod worker;
 
 pub mod store;
 
+pub mod provenance;
+
 pub mod event;
 
 pub mod run;
@@ -62,6 +68,8 @@ pub mod run;
 pub mod summary;
 
 pub mod compare;
+
+pub mod results;
 
 pub mod report;
 

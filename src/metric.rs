@@ -45,6 +45,8 @@ pub enum Direction {
 pub enum Kind {
     /// The model: what users compare, and may refer to.
     Model,
+    /// How it was measured: what a number's quality is told by.
+    Procedure,
     /// The machine around it: what explains odd numbers, and is not judged.
     Environment,
 }
@@ -76,6 +78,11 @@ impl Metric {
     pub fn stem(&self) -> &'static str {
         ["_ns", "_bytes", "_per_s", "_ratio"].iter().find_map(|unit| self.name.strip_suffix(unit)).unwrap_or(self.name)
     }
+}
+
+/// A metric of how a run was measured.
+const fn procedure(name: &'static str, title: &'static str, unit: Unit, meaning: &'static str) -> Metric {
+    Metric { name, title, unit, direction: Neutral, kind: Kind::Procedure, meaning }
 }
 
 use Direction::{HigherIsBetter, LowerIsBetter, Neutral};
@@ -112,7 +119,7 @@ pub const ITEMS: Metric =
     metric("items_per_s", "items/s", PerSecond, HigherIsBetter, "throughput times the batch size, one stream");
 /// From starting the worker process to its first answer.
 pub const SPAWN: Metric =
-    metric("spawn_ns", "spawn", Nanoseconds, LowerIsBetter, "from starting the worker process to its first answer");
+    procedure("spawn_ns", "spawn", Nanoseconds, "from starting the worker process to its first answer");
 /// Session creation.
 pub const LOAD: Metric = metric(
     "load_ns",
@@ -162,35 +169,30 @@ pub const CPU_UTILISATION: Metric = metric(
     "processor time over wall time while sampling; 2.0 is two processors fully used",
 );
 /// Reading the clock.
-pub const CLOCK_OVERHEAD: Metric = metric(
+pub const CLOCK_OVERHEAD: Metric = procedure(
     "clock_overhead_ns",
     "clock overhead",
     Nanoseconds,
-    Neutral,
     "median time between two clock readings; reported, never subtracted",
 );
 /// Smallest step of the clock.
 pub const CLOCK_RESOLUTION: Metric =
-    metric("clock_resolution_ns", "clock resolution", Nanoseconds, Neutral, "smallest step of the clock");
+    procedure("clock_resolution_ns", "clock resolution", Nanoseconds, "smallest step of the clock");
+/// Counted samples.
+pub const SAMPLES: Metric = metric("samples", "samples", Count, Neutral, "counted samples, without late warm-up");
 /// Samples before the counted ones.
 pub const WARMUP_SAMPLES: Metric =
-    metric("warmup_samples", "warm-up samples", Count, Neutral, "samples taken before the counted ones");
+    procedure("warmup_samples", "warm-up samples", Count, "samples taken before the counted ones");
 /// How precise a run was when it stopped.
-pub const PRECISION: Metric = metric(
+pub const PRECISION: Metric = procedure(
     "precision_ratio",
     "precision within a run",
     Ratio,
-    Neutral,
     "half of the interval of the run's median or mean over its value, by the rule that stops sampling",
 );
 /// Bytes held by the inputs.
-pub const INPUT_POOL: Metric = metric(
-    "input_pool_bytes",
-    "input pool",
-    Bytes,
-    Neutral,
-    "bytes of all input sets together, part of the peak memory",
-);
+pub const INPUT_POOL: Metric =
+    procedure("input_pool_bytes", "input pool", Bytes, "bytes of all input sets together, part of the peak memory");
 
 /// Size of the model file that the cell is run with.
 pub const MODEL_SIZE: Metric = metric(
@@ -281,6 +283,7 @@ pub const METRICS: &[Metric] = &[
     CPU_UTILISATION,
     CLOCK_OVERHEAD,
     CLOCK_RESOLUTION,
+    SAMPLES,
     WARMUP_SAMPLES,
     PRECISION,
     INPUT_POOL,

@@ -6,13 +6,18 @@ use crate::cli::{ReportArgs, ReportFormat, RunArgs};
 use crate::compare::{GoalCheck, GoalOutcome, Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
-use crate::report::{self, Format, Input, UserTemplate, WarningView, format};
+use crate::provenance;
+use crate::report::{self, Format, Input, Rendered, UserTemplate, WarningView, format};
+use crate::results;
 use crate::spec::Loaded;
 use crate::store::{Manifest, Place, Record, write_whole};
 use crate::summary::{Summary, summarize};
 use crate::ui::{Ui, table};
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    if let Some(file) = results_alone(&arguments.record) {
+        return of_results(&file, arguments, ui);
+    }
     let record = Record::open(&arguments.record)?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
@@ -21,6 +26,30 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         open(&written.files, ui);
     }
     Ok(ExitCode::Done)
+}
+
+/// The `results.json` that is meant: the file itself, or that of a folder which is no record.
+fn results_alone(path: &Path) -> Option<PathBuf> {
+    let inside = path.join(results::FILE);
+    match path.is_file() {
+        true => Some(path.to_owned()),
+        false => (!path.join(Manifest::FILE).is_file() && inside.is_file()).then_some(inside),
+    }
+}
+
+/// Writes what can be made from results alone, beside them or where `--output` says.
+fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let formats: Vec<Format> = arguments.format.iter().map(|format| Format::from(*format)).collect();
+    if formats.iter().any(|format| !format.is_of_results()) || !arguments.template.is_empty() {
+        let message = format!("{} holds no samples, which pages and templates take", file.display());
+        return Err(Error::refused(message, "name the record, or make `--format csv`, `parquet` or `json` of it"));
+    }
+    let results = results::read(file)?;
+    let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
+    let content = |format: Format| Ok((format, report::of_results(&results, format)?));
+    let files = formats.into_iter().map(content).collect::<Result<_, Error>>()?;
+    let written = report::write(&Rendered { files, plots: Vec::new() }, &folder)?;
+    super::print(ui, &ui.labelled_text("wrote", &shown(&folder, &written)))
 }
 
 /// Reads the user's templates, none of which may make what another file is.
@@ -83,21 +112,24 @@ fn choose(place: &Place, experiment: &str, whole: bool, arguments: &RunArgs) -> 
         return Target { folder: None, note: None };
     }
     let folder = place.report(experiment);
-    let here = host::describe();
-    let foreign = report::measured_on(&folder).filter(|machine| *machine != here.machine);
-    match (foreign, arguments.replace) {
-        (Some(_), false) => {
-            let name = arguments.machine.clone().unwrap_or(here.machine);
-            let own = place.report(&format!("{experiment}@{name}"));
-            let note = format!(
-                "{} was measured on another machine and stays; this report goes to {} (--replace replaces it)",
-                place.relative(&folder),
-                place.relative(&own)
-            );
-            Target { folder: Some(own), note: Some(note) }
-        }
-        _ => Target { folder: Some(folder), note: None },
+    let here = provenance::machine(&host::describe());
+    let differences = match results::read(&folder.join(results::FILE)) {
+        Ok(there) if !arguments.replace => provenance::differences(&there.provenance.frame, &here),
+        _ => Vec::new(),
+    };
+    if differences.is_empty() {
+        return Target { folder: Some(folder), note: None };
     }
+    let name = arguments.machine.clone().unwrap_or_else(|| provenance::name_of_machine(&here));
+    let own = place.report(&format!("{experiment}@{name}"));
+    let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    let note = format!(
+        "{} was measured on another machine and stays ({}); this report goes to {} (--replace replaces it)",
+        place.relative(&folder),
+        differences.join("; "),
+        place.relative(&own)
+    );
+    Target { folder: Some(own), note: Some(note) }
 }
 
 fn check_writable(folder: &Path) -> Result<(), Error> {
@@ -128,23 +160,18 @@ pub(super) fn write(
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let composed = report::compose(&Input { manifest, runs: &record.runs, summary: &summary, judged: &judged })?;
-    let rendered = composed.render()?;
+    let formats: Vec<Format> = formats.iter().map(|format| Format::from(*format)).collect();
+    let has_pages = !templates.is_empty() || formats.iter().any(|format| !format.is_of_results());
+    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
+    let composed = report::compose(&input, has_pages)?;
+    let rendered = composed.render(&formats)?;
     // Nothing is written unless everything can be made.
     let filled: Vec<(&str, String)> = templates
         .iter()
         .map(|template| Ok((template.output(), composed.fill(template)?)))
         .collect::<Result<_, Error>>()?;
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
-    let formats: Vec<Format> = formats
-        .iter()
-        .map(|format| match format {
-            ReportFormat::Md => Format::Markdown,
-            ReportFormat::Html => Format::Html,
-            ReportFormat::Json => Format::Json,
-        })
-        .collect();
-    let mut written = report::write(&rendered, folder, &formats)?;
+    let mut written = report::write(&rendered, folder)?;
     for (name, text) in filled {
         write_whole(&folder.join(name), text.as_bytes())?;
         written.push(folder.join(name));

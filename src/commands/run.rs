@@ -10,7 +10,9 @@ use crate::error::{Error, ExitCode};
 use crate::event::Event;
 use crate::host;
 use crate::plan::Plan;
+use crate::provenance;
 use crate::report::format::percent;
+use crate::results;
 use crate::run::{self, Ended, Job, Prepared, Preview, Provenance};
 use crate::runtime::{self, Library};
 use crate::spec::Loaded;
@@ -93,8 +95,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         executable: executable()?,
     };
     let mut job = run::create(prepared, &place, provenance)?;
-    let machine = job.record.manifest.host.machine.clone();
-    job.spread = known_spread(&place, &loaded.experiment.name, &machine);
+    job.spread = known_spread(&place, &loaded.experiment.name);
     execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
 }
 
@@ -125,7 +126,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     let company = Company::admit(real, experiment.require, arguments.wait, interrupts, ui)?;
     let target = super::report::target_of_record(&place, &record, arguments);
     let mut job = run::resume(record, &libraries, command_line(&place), executable()?)?;
-    job.spread = known_spread(&place, &experiment.name, &job.record.manifest.host.machine);
+    job.spread = known_spread(&place, &experiment.name);
     execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
 }
 
@@ -191,14 +192,15 @@ fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
 
 /// How much identical arms differ on this machine from block to block, if a calibration or the committed report of this
 /// experiment says so.
-fn known_spread(place: &Place, experiment: &str, machine: &str) -> Option<f64> {
-    let read = |path: PathBuf| serde_json::from_slice::<serde_json::Value>(&std::fs::read(path).ok()?).ok();
-    let report = read(place.report(experiment).join(crate::report::JSON_FILE));
-    let own = report.filter(|report| report["manifest"]["host"]["machine"] == machine);
-    let own = own.and_then(|report| report["sight"]["standard_deviation"].as_f64());
-    own.or_else(|| {
-        let calibration = read(place.calibration()).filter(|calibration| calibration["machine"] == machine);
-        calibration?["standard_deviation"].as_f64()
+fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
+    let here = provenance::machine(&host::describe());
+    let report = results::read(&place.report(experiment).join(results::FILE)).ok();
+    let own = report.filter(|report| provenance::differences(&report.provenance.frame, &here).is_empty());
+    own.and_then(|report| report.sight.standard_deviation).or_else(|| {
+        let text = std::fs::read(place.calibration()).ok()?;
+        let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        (calibration["machine"] == provenance::name_of_machine(&here)).then_some(())?;
+        calibration["standard_deviation"].as_f64()
     })
 }
 

@@ -7,7 +7,7 @@ use walkdir::WalkDir;
 use crate::cli::Overrides;
 use crate::error::Error;
 use crate::models::{self, Progress};
-use crate::plan::{self, CompiledSelector, Plan, Skip, is_idle};
+use crate::plan::{self, CompiledSelector, Plan, Skip, SkipKind, is_idle};
 use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
 use crate::runtime;
@@ -103,7 +103,7 @@ pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Re
     if left_out.len() == plan.cells.len() {
         return Err(Error::refused(format!("--only {text} matches no cell"), "`perfrun plan` lists the cells"));
     }
-    let skip = Skip { reason: format!("not selected by --only {text}"), remedy: None };
+    let skip = Skip { kind: SkipKind::Selection, reason: format!("not selected by --only {text}"), remedy: None };
     for index in left_out {
         plan.mark_skipped(index, skip.clone());
     }

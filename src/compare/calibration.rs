@@ -9,6 +9,7 @@ use super::control::pooled_deviation;
 use super::pair::Terms;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
+use crate::provenance;
 use crate::quantity::Ratio;
 use crate::spec::model::{Design, Grade};
 use crate::stats::interval::Interval;
@@ -28,7 +29,7 @@ pub struct Calibration {
     pub format: u32,
     /// The experiment that was calibrated for.
     pub experiment: String,
-    /// The machine, as a salted hash.
+    /// A name for the machine, made of what it is told by.
     pub machine: String,
     /// In which order the arms ran.
     pub design: Design,
@@ -131,7 +132,7 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     Calibration {
         format: crate::store::FORMAT,
         experiment: manifest.experiment.name.trim_end_matches("-calibration").to_owned(),
-        machine: manifest.host.machine.clone(),
+        machine: provenance::name_of_machine(&provenance::machine(&manifest.host)),
         design: manifest.experiment.measure.design,
         runs: per_comparison,
         margin: Terms::of(manifest).margin_of(MetricReference::LATENCY),
@@ -174,7 +175,8 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
 }
 
 fn log_ratios(baseline: &[&StoredRun], candidate: &[&StoredRun]) -> Vec<f64> {
-    let latency = |run: &StoredRun| run.metrics.get(crate::metric::LATENCY.name).copied().filter(|value| *value > 0.0);
+    let latency =
+        |run: &StoredRun| run.data.metrics.get(crate::metric::LATENCY.name).copied().filter(|value| *value > 0.0);
     let pair = |run: &&StoredRun| {
         let other = baseline.iter().find(|other| other.run == run.run)?;
         Some(latency(run)?.ln() - latency(other)?.ln())

@@ -105,10 +105,10 @@ fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
         let values: Vec<f64> = runs.iter().map(|run| of(run) / 1e9).collect();
         mean(&values).unwrap_or(0.0)
     };
-    let value = |run: &StoredRun, metric: metric::Metric| run.metrics.get(metric.name).copied().unwrap_or(0.0);
+    let value = |run: &StoredRun, metric: metric::Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
     let before = seconds(&|run| {
         let start = value(run, metric::SPAWN) + value(run, metric::LOAD) + value(run, metric::FIRST_INFERENCE);
-        start + run.warmup.span_ns() as f64
+        start + run.data.warmup.span_ns() as f64
     });
     let samples = seconds(&|run| run.active_ns() as f64);
     (samples / count.max(1.0), before)
@@ -132,6 +132,7 @@ pub fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
 mod tests {
     use super::*;
     use crate::measure::Samples;
+    use crate::worker::RunData;
 
     fn run(number: u32, level: u64) -> StoredRun {
         let cell = "0123456789abcdef".parse().expect("an id");
@@ -142,7 +143,8 @@ mod tests {
             measured.duration_ns.push(level + (index * 37 % 100) * level / 500);
             measured.input.push(0);
         }
-        StoredRun { measured, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
+        let data = RunData { measured, ..RunData::default() };
+        StoredRun { data, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
     }
 
     #[test]

@@ -15,7 +15,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Raw samples in the order in which they were taken; three columns of equal length.
+/// Version of what is timed: numbers of two versions cannot be compared.
+pub const KERNEL: u32 = 1;
+
+/// Raw samples in the order in which they were taken; columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Samples {
     /// Start of each sample since the start of the first inference, in nanoseconds.
@@ -24,6 +27,9 @@ pub struct Samples {
     pub duration_ns: Vec<u64>,
     /// Index of the input set.
     pub input: Vec<u32>,
+    /// The same as `duration_ns` on the device's own clock; empty where the device has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_ns: Vec<u64>,
 }
 
 impl Samples {
@@ -33,6 +39,7 @@ impl Samples {
             start_ns: Vec::with_capacity(capacity),
             duration_ns: Vec::with_capacity(capacity),
             input: Vec::with_capacity(capacity),
+            device_ns: Vec::new(),
         }
     }
 
@@ -41,6 +48,7 @@ impl Samples {
         self.start_ns.extend(later.start_ns);
         self.duration_ns.extend(later.duration_ns);
         self.input.extend(later.input);
+        self.device_ns.extend(later.device_ns);
     }
 
     /// How many samples.

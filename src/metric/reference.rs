@@ -113,6 +113,16 @@ impl MetricReference {
         self.metric.name == SPEEDUP.name
     }
 
+    /// The name under which its values are stored, one a run: `latency_p95_ns`.
+    pub fn column(&self) -> String {
+        let (name, stem) = (self.metric.name, self.metric.stem());
+        match self.statistic {
+            Median => name.to_owned(),
+            CoefficientOfVariation => format!("{stem}_cv_ratio"),
+            other => format!("{stem}_{}{}", other.name().replace('.', "_"), &name[stem.len()..]),
+        }
+    }
+
     /// The heading of a column: `latency p95`.
     pub fn title(&self) -> String {
         match self.statistic {
@@ -215,6 +225,19 @@ mod tests {
         assert_eq!(parse("latency.p42"), Err(ReferenceError::UnknownStatistic("p42".to_owned())));
         let message = parse("peak_rss.p99").map_err(|error| error.to_string());
         assert_eq!(message, Err("`peak_rss` has one value a run, so it has no `p99`".to_owned()));
+    }
+
+    #[test]
+    fn columns_are_identifiers_with_a_unit() {
+        let column = |text: &str| parse(text).map(|reference| reference.column());
+        for (text, expected) in [
+            ("latency", "latency_ns"),
+            ("latency.p99.9", "latency_p99_9_ns"),
+            ("latency.cv", "latency_cv_ratio"),
+            ("peak_rss", "peak_rss_bytes"),
+        ] {
+            assert_eq!(column(text).as_deref(), Ok(expected));
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_cell_that_does_not_run_is_no_control() {
         let mut plan = plan();
-        let skip = || Skip { reason: "not here".to_owned(), remedy: None };
+        let skip = || Skip { kind: crate::plan::SkipKind::Device, reason: "not here".to_owned(), remedy: None };
         for cell in [0, 2, 3] {
             plan.mark_skipped(cell, skip());
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, Skip};
+use super::{Plan, Skip, SkipKind};
 use crate::onnx::{Resolved, ShapeProblem, Signature, resolve_inputs};
 
 /// What the host and the files say, gathered before a plan is carried out.
@@ -46,7 +46,11 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
                     if matches!(problem, ShapeProblem::FreeDimensions { .. }) {
                         open.push((model.clone(), problem.clone()));
                     }
-                    Some(Skip { reason: format!("{model}: {problem}"), remedy: Some(problem.remedy()) })
+                    Some(Skip {
+                        kind: SkipKind::Shape,
+                        reason: format!("{model}: {problem}"),
+                        remedy: Some(problem.remedy()),
+                    })
                 }
             }
         });

@@ -129,9 +129,27 @@ impl Baseline {
     }
 }
 
+/// What kind of reason there is not to run a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipKind {
+    /// The device cannot be used here.
+    Device,
+    /// The model does not take the input.
+    Shape,
+    /// The user left it out of this record.
+    Selection,
+    /// Its group is not complete, or a record of an earlier version does not say.
+    #[default]
+    Other,
+}
+
 /// Why a cell is not run, and what would change that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
+    /// The kind of reason.
+    #[serde(default)]
+    pub kind: SkipKind,
     /// The reason, a fragment without final period.
     pub reason: String,
     /// What to do about it.

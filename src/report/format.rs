@@ -279,8 +279,11 @@ mod tests {
 
     #[test]
     fn unsupported_percentiles_are_lower_bounds() {
-        let percentile =
-            |supported| Percentile { probability: 0.99, estimate: estimate(281_000_000.0, 2_000_000.0), supported };
+        let percentile = |supported| Percentile {
+            statistic: crate::metric::Statistic::P99,
+            estimate: estimate(281_000_000.0, 2_000_000.0),
+            supported,
+        };
         let column = Column::fit(Unit::Nanoseconds, [&percentile(true).estimate]);
         assert_eq!(column.percentile(&percentile(true)), "281 ± 2");
         assert_eq!(column.percentile(&percentile(false)), ">= 281");

@@ -1,4 +1,4 @@
-//! Record, summary and comparisons -> a report: one view model, two templates, plots, and `results.json`.
+//! Record, summary and comparisons -> a report: one view model, two templates, plots, and the formats of `results`.
 //!
 //! Pure up to [`write`]: the same record gives the same bytes, whatever the time, the locale or the number of threads.
 //! [`format`] and [`answer`] are shared with the terminal. Deliberately absent: statistics, which are in `summary` and
@@ -6,19 +6,15 @@
 
 pub mod answer;
 pub mod calibration;
-mod committed;
 pub mod format;
 pub mod plots;
-pub mod privacy;
-pub mod results;
+
 mod template;
 pub mod trust;
 pub mod view;
 mod write;
 
 pub use answer::{Sentence, answer, goals, within};
-pub use committed::measured_on;
-pub use results::Results;
 pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use trust::Trust;
 pub use view::WarningView;
@@ -28,9 +24,11 @@ use std::path::PathBuf;
 
 use crate::compare::{Comparison, Judged};
 use crate::plan::{Cell, Plan};
+use crate::results::{self, Results};
 use crate::spec::model::{AccuracyMetric, Axis};
 use crate::store::{Manifest, StoreError, StoredRun};
 use crate::summary::Summary;
+use crate::table::TableError;
 
 /// What a report is made from: stored data and what was derived from it.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +46,8 @@ pub struct Input<'a> {
 /// A report as texts; nothing is on disk yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
-    /// `report.md`.
-    pub markdown: String,
-    /// `report.html`: one file, no network.
-    pub html: String,
-    /// `results.json`.
-    pub json: String,
+    /// Its files, with their content; the ones to read first come first.
+    pub files: Vec<(Format, Vec<u8>)>,
     /// File name and SVG of each plot that `report.md` shows.
     pub plots: Vec<(String, String)>,
 }
@@ -63,18 +57,36 @@ pub struct Rendered {
 pub enum Format {
     /// `report.md` with its plots.
     Markdown,
-    /// `report.html`.
+    /// `report.html`: one file, no network.
     Html,
     /// `results.json`; always written.
     Json,
+    /// One row for each cell and metric.
+    Csv,
+    /// The same with types.
+    Parquet,
 }
 
-/// The files of a report.
-pub const MARKDOWN_FILE: &str = "report.md";
-/// The files of a report.
-pub const HTML_FILE: &str = "report.html";
-/// What `diff` reads at any revision.
-pub const JSON_FILE: &str = "results.json";
+impl Format {
+    /// Every format, the ones to read first first.
+    pub const ALL: [Format; 5] = [Format::Markdown, Format::Html, Format::Json, Format::Csv, Format::Parquet];
+
+    /// Name of its file in the folder of a report.
+    pub fn file(self) -> &'static str {
+        match self {
+            Format::Markdown => "report.md",
+            Format::Html => "report.html",
+            Format::Json => results::FILE,
+            Format::Csv => "results.csv",
+            Format::Parquet => "results.parquet",
+        }
+    }
+
+    /// Whether it is made from the results alone; the others take a whole record.
+    pub fn is_of_results(self) -> bool {
+        matches!(self, Format::Json | Format::Csv | Format::Parquet)
+    }
+}
 
 /// Why a report cannot be made or written.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +123,9 @@ pub enum ReportError {
         /// Why.
         source: std::io::Error,
     },
+    /// The table of results cannot be made.
+    #[error("cannot write a table of the results")]
+    Table(#[from] TableError),
     /// A file cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -193,68 +208,97 @@ fn name_among(plan: &Plan, cells: &[usize], cell: usize) -> String {
 /// A report before it has a format: what all of them are made from.
 #[derive(Clone, Debug)]
 pub struct Composed {
-    report: view::Report,
-    plots: plots::Plots,
-    json: String,
+    pages: Option<Pages>,
+    notices: view::Notices,
+    results: Results,
 }
 
-/// Draws the figures and puts into words what a record says.
+/// What people read.
+#[derive(Clone, Debug)]
+struct Pages {
+    report: view::Report,
+    plots: plots::Plots,
+}
+
+/// Draws the figures and puts into words what a record says; with `pages`, for people as well as for programs.
 ///
 /// # Errors
 ///
 /// When the summary is not of the manifest's plan. Errors of figures are faults of perfrun.
-pub fn compose(input: &Input<'_>) -> Result<Composed, ReportError> {
+pub fn compose(input: &Input<'_>, pages: bool) -> Result<Composed, ReportError> {
     let (expected, found) = (input.manifest.plan.cells.len(), input.summary.cells.len());
     if expected != found {
         return Err(ReportError::Mismatch { expected, found });
     }
     // Values that are not to be used are in `results.json` with their codes, and shown nowhere.
     let shown = Input { summary: &input.summary.shown(), ..*input };
+    let notices = view::notices(&shown);
+    let results = results::results(input.manifest, input.summary, input.judged);
+    if !pages {
+        return Ok(Composed { pages: None, notices, results });
+    }
     let plots = plots::draw(&shown)?;
-    let report = view::Report::new(&shown, &plots);
-    Ok(Composed { report, plots, json: Results::new(input).to_json() })
+    let report = view::Report::new(&shown, notices.clone(), &plots);
+    Ok(Composed { pages: Some(Pages { report, plots }), notices, results })
 }
 
 impl Composed {
     /// Why this is not the whole experiment: sentences.
     pub fn partial(&self) -> &[String] {
-        &self.report.notices.partial
+        &self.notices.partial
     }
 
     /// What casts doubt on the record, the gravest first.
     pub fn warnings(&self) -> &[WarningView] {
-        &self.report.notices.warnings
+        &self.notices.warnings
     }
 
-    /// Every file of the report.
+    /// The files of these formats, and `results.json`.
     ///
     /// # Errors
     ///
     /// Errors of perfrun's own templates, which are its faults.
-    pub fn render(&self) -> Result<Rendered, ReportError> {
-        Ok(Rendered {
-            markdown: template::markdown(&self.report)?,
-            html: template::html(&self.report)?,
-            json: self.json.clone(),
-            plots: self.plots.all().map(|plot| (plot.file.clone(), plot.svg.clone())).collect(),
-        })
+    pub fn render(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
+        let is_wanted = |format: &Format| *format == Format::Json || formats.contains(format);
+        let mut rendered = Rendered { files: Vec::new(), plots: Vec::new() };
+        for format in Format::ALL.into_iter().filter(is_wanted) {
+            let content = match (format, &self.pages) {
+                (Format::Markdown, Some(pages)) => {
+                    rendered.plots = pages.plots.all().map(|plot| (plot.file.clone(), plot.svg.clone())).collect();
+                    template::markdown(&pages.report)?.into_bytes()
+                }
+                (Format::Html, Some(pages)) => template::html(&pages.report)?.into_bytes(),
+                (Format::Markdown | Format::Html, None) => continue,
+                _ => of_results(&self.results, format)?,
+            };
+            rendered.files.push((format, content));
+        }
+        Ok(rendered)
     }
 
-    /// A template of the user's own, filled with the same values.
+    /// A template of the user's own, filled with the same values; nothing where there are no pages.
     ///
     /// # Errors
     ///
     /// What is wrong with the template, with its line.
     pub fn fill(&self, template: &UserTemplate) -> Result<String, TemplateError> {
-        template.fill(&self.report)
+        self.pages.as_ref().map_or(Ok(String::new()), |pages| template.fill(&pages.report))
     }
 }
 
-/// Makes every file of the report.
+/// The content of a file that is made from results alone.
 ///
 /// # Errors
 ///
-/// As [`compose`] and [`Composed::render`].
-pub fn render(input: &Input<'_>) -> Result<Rendered, ReportError> {
-    compose(input)?.render()
+/// When the table cannot be made.
+pub fn of_results(results: &Results, format: Format) -> Result<Vec<u8>, ReportError> {
+    match format {
+        Format::Csv => Ok(results::tidy(results)?.to_csv()?.into_bytes()),
+        Format::Parquet => {
+            let mut bytes = Vec::new();
+            results::tidy(results)?.to_parquet(&mut bytes)?;
+            Ok(bytes)
+        }
+        _ => Ok(results.to_json().into_bytes()),
+    }
 }

@@ -4,40 +4,32 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Format, HTML_FILE, JSON_FILE, MARKDOWN_FILE, Rendered, ReportError, plots};
+use super::{Rendered, ReportError, plots};
 use crate::store::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.
 ///
-/// `results.json` is always written. Plots of an earlier report that this one does not have are removed; other files of
-/// the folder stay, other SVG files too.
+/// Plots of an earlier report that this one does not have are removed; other files of the folder stay, other SVG files
+/// too.
 ///
 /// # Errors
 ///
 /// When the folder or a file cannot be written.
-pub fn write(rendered: &Rendered, folder: &Path, formats: &[Format]) -> Result<Vec<PathBuf>, ReportError> {
+pub fn write(rendered: &Rendered, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let failed = |source| ReportError::Folder { path: folder.to_owned(), source };
     fs::create_dir_all(folder).map_err(failed)?;
-    let with_plots = formats.contains(&Format::Markdown);
     let mut written = Vec::new();
     // Plots come first, so that a report never shows one that is not there.
-    let plots: &[(String, String)] = if with_plots { &rendered.plots } else { &[] };
-    for (file, svg) in plots {
+    for (file, svg) in &rendered.plots {
         write_whole(&folder.join(file), svg.as_bytes())?;
     }
-    let texts = [
-        (Format::Markdown, MARKDOWN_FILE, &rendered.markdown),
-        (Format::Html, HTML_FILE, &rendered.html),
-        (Format::Json, JSON_FILE, &rendered.json),
-    ];
-    for (format, file, text) in texts {
-        if format == Format::Json || formats.contains(&format) {
-            write_whole(&folder.join(file), text.as_bytes())?;
-            written.push(folder.join(file));
-        }
+    for (format, content) in &rendered.files {
+        let path = folder.join(format.file());
+        write_whole(&path, content)?;
+        written.push(path);
     }
-    remove_stale_plots(folder, plots).map_err(failed)?;
-    written.extend(plots.iter().map(|(file, _)| folder.join(file)));
+    remove_stale_plots(folder, &rendered.plots).map_err(failed)?;
+    written.extend(rendered.plots.iter().map(|(file, _)| folder.join(file)));
     Ok(written)
 }
 
@@ -58,10 +50,11 @@ fn remove_stale_plots(folder: &Path, current: &[(String, String)]) -> io::Result
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::report::Format;
 
-    fn rendered(plots: &[&str]) -> Rendered {
+    fn rendered(formats: &[Format], plots: &[&str]) -> Rendered {
         let plots = plots.iter().map(|file| ((*file).to_owned(), format!("<svg {}/>", plots::MARK))).collect();
-        Rendered { markdown: "m".to_owned(), html: "h".to_owned(), json: "{}".to_owned(), plots }
+        Rendered { files: formats.iter().map(|format| (*format, b"x".to_vec())).collect(), plots }
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -76,17 +69,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let all = [Format::Markdown, Format::Html, Format::Json];
-        write(&rendered(&["a.svg", "b.svg"]), path, &all).unwrap();
+        write(&rendered(&all, &["a.svg", "b.svg"]), path).unwrap();
         fs::write(path.join("own.svg"), "<svg>not a plot of a report</svg>").unwrap();
-        write(&rendered(&["a.svg"]), path, &all).unwrap();
+        write(&rendered(&all, &["a.svg"]), path).unwrap();
         assert_eq!(names(path), ["a.svg", "own.svg", "report.html", "report.md", "results.json"]);
-    }
-
-    #[test]
-    fn results_are_always_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let written = write(&rendered(&["a.svg"]), folder.path(), &[Format::Html]).unwrap();
-        assert_eq!(names(folder.path()), ["report.html", "results.json"]);
-        assert_eq!(written.len(), 2);
     }
 }

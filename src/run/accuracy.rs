@@ -153,7 +153,7 @@ fn run(job: &Job, index: usize, interrupts: &Interrupts, events: &mut dyn FnMut(
 /// Several times what so many calls took in the rehearsal, beside what any run may take.
 fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
     const TIMES: u64 = 5;
-    let call = job.pilot(cell).and_then(|pilot| pilot.warmup.duration_ns.iter().max().copied()).unwrap_or(0);
+    let call = job.pilot(cell).and_then(|pilot| pilot.data.warmup.duration_ns.iter().max().copied()).unwrap_or(0);
     let timeout = job.record.manifest.experiment.measure.timeout;
     Nanos(timeout.0.saturating_add(call.saturating_mul(calls).saturating_mul(TIMES)))
 }

@@ -90,7 +90,7 @@ fn one_run(
         }
     };
     let worker = match job.unusable_model(cell) {
-        Some(failure) => WorkerRun { failure: Some(failure), ..WorkerRun::default() },
+        Some(failure) => WorkerRun::failed(failure),
         None => crate::worker::run(&launch, &plan, interrupts, &mut listen).ok()?,
     };
     let slot = Slot { cell: cell.id, arm, run, position, session: job.session(), iterations, cache: measure.cache };
@@ -104,7 +104,7 @@ pub(super) fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
     let group = &plan.groups[cell.group as usize];
     let in_group = |run: &&StoredRun| group.cells.iter().any(|member| plan.cells[*member as usize].id == run.cell);
     let first_block = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot && run.block == 0);
-    let spent = first_block.filter(in_group).map(|run| run.warmup.span_ns());
+    let spent = first_block.filter(in_group).map(|run| run.data.warmup.span_ns());
     Nanos(spent.max().unwrap_or(0))
 }
 

@@ -23,18 +23,18 @@ pub(super) fn of_run(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
 }
 
 fn of_worker(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
-    let overhead = run.metrics.get(metric::CLOCK_OVERHEAD.name).copied().unwrap_or(0.0);
-    let differs = |after: &String| run.output_hash.as_ref().is_some_and(|before| before != after);
+    let overhead = run.data.metrics.get(metric::CLOCK_OVERHEAD.name).copied().unwrap_or(0.0);
+    let differs = |after: &String| run.data.output_hash.as_ref().is_some_and(|before| before != after);
     fired([
         (overhead > SLOW_CLOCK_NS, "W_CLOCK_SLOW"),
-        (run.warmup_status == Some(WarmupStatus::Trend) && run.arm != Arm::Pilot, "W_WARMUP_TREND"),
+        (run.data.warmup_status == Some(WarmupStatus::Trend) && run.arm != Arm::Pilot, "W_WARMUP_TREND"),
         (
-            matches!(run.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
+            matches!(run.data.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
                 && matches!(stop, Some(Stop::Precision { .. })),
             "W_PRECISION_NOT_REACHED",
         ),
-        (!run.non_finite.is_empty(), "W_OUTPUT_NONFINITE"),
-        (run.output_hash_after.as_ref().is_some_and(differs), "W_NONDETERMINISTIC_OUTPUT"),
+        (!run.data.non_finite.is_empty(), "W_OUTPUT_NONFINITE"),
+        (run.data.output_hash_after.as_ref().is_some_and(differs), "W_NONDETERMINISTIC_OUTPUT"),
     ])
 }
 
@@ -68,8 +68,9 @@ pub const LIMITS: [(Metric, f64, &str); 11] = [
 ];
 
 fn of_surroundings(run: &StoredRun) -> Vec<&'static str> {
-    let is_above =
-        |(metric, limit, _): &&(Metric, f64, &str)| run.metrics.get(metric.name).is_some_and(|value| value > limit);
+    let is_above = |(metric, limit, _): &&(Metric, f64, &str)| {
+        run.data.metrics.get(metric.name).is_some_and(|value| value > limit)
+    };
     let mut codes: Vec<&'static str> = LIMITS.iter().filter(is_above).map(|(_, _, code)| *code).collect();
     codes.dedup();
     codes
@@ -88,7 +89,7 @@ mod tests {
     fn run(arm: Arm, metrics: &[(Metric, f64)]) -> StoredRun {
         let cell = "0123456789abcdef".parse().expect("an id");
         let mut run = StoredRun::not_started(cell, arm, 0, 0, Outcome::Completed);
-        run.metrics = metrics.iter().map(|(metric, value)| (metric.name.to_owned(), *value)).collect();
+        run.data.metrics = metrics.iter().map(|(metric, value)| (metric.name.to_owned(), *value)).collect();
         run
     }
 
@@ -117,7 +118,7 @@ mod tests {
         };
         let codes = |reason| {
             let mut run = run(Arm::Main, &[]);
-            run.stop_reason = Some(reason);
+            run.data.stop_reason = Some(reason);
             of_run(&run, Some(rule))
         };
         assert_eq!(codes(StopReason::Precision), [""; 0]);

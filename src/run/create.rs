@@ -13,6 +13,7 @@ use crate::host::{self, Host};
 use crate::kernel::Kernel;
 use crate::onnx::ModelHeader;
 use crate::plan;
+use crate::provenance;
 use crate::revision;
 use crate::runtime::Library;
 use crate::spec::Loaded;
@@ -221,8 +222,9 @@ fn what_changed(
     libraries: &[Option<Library>],
 ) -> Result<Option<String>, PrepareError> {
     let here = host::describe();
-    if here.machine != manifest.host.machine || here.cpu != manifest.host.cpu {
-        return Ok(Some("the machine".to_owned()));
+    let machine = (provenance::machine(&manifest.host), provenance::machine(&here));
+    if let Some(difference) = provenance::differences(&machine.0, &machine.1).first() {
+        return Ok(Some(format!("the machine ({difference})")));
     }
     if manifest.core_sets.is_none() && here.default_threads() != manifest.default_threads {
         return Ok(Some(CORES.to_owned()));

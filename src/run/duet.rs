@@ -1,7 +1,7 @@
 //! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (MEASUREMENT 4.2).
 
 use crate::host::cores::CoreSplitError;
-use crate::plan::{Cell, Plan, Skip};
+use crate::plan::{Cell, Plan, Skip, SkipKind};
 use crate::spec::model::Experiment;
 
 /// Why two arms cannot be measured at the same time.
@@ -71,7 +71,7 @@ pub fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
             let partner = group.cells.iter().find(is_skipped).map(|index| plan.path(&plan.cells[*index as usize]));
             let reason = format!("it is measured beside {}, which is skipped", partner.unwrap_or_default());
             let own = group.cells.iter().find(|index| !is_skipped(index)).copied();
-            alone.extend(own.map(|index| (index as usize, Skip { reason, remedy: None })));
+            alone.extend(own.map(|index| (index as usize, Skip { kind: SkipKind::Other, reason, remedy: None })));
         }
     }
     for (cell, skip) in alone {
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_cell_is_skipped_with_its_partner() {
         let mut plan = plan("[a, b]", "[cpu]");
-        plan.mark_skipped(1, Skip { reason: "no such operator".to_owned(), remedy: None });
+        plan.mark_skipped(1, Skip { kind: SkipKind::Other, reason: "no such operator".to_owned(), remedy: None });
         assert!(matches!(check_selection(&plan), Err(DuetError::Alone { cell }) if cell == "m/default/a/cpu"));
         check_groups(&mut plan).expect("a duet is left");
         let skip = plan.skip(&plan.cells[0]).expect("a reason");

@@ -11,7 +11,7 @@ use crate::plan::CellId;
 use crate::spec::model::{Cache, Stop};
 use crate::stats::stopping::precision_reached;
 use crate::stats::{self, SampleShape};
-use crate::store::{Arm, FORMAT, Outcome, StoredRun};
+use crate::store::{Arm, Outcome, StoredRun};
 use crate::worker::WorkerRun;
 
 /// Where a run stands in the record.
@@ -41,19 +41,8 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
         failure: worker.failure,
         log_tail: worker.log_tail,
         iterations: slot.iterations,
-        warmup_status: worker.warmup_status,
-        stop_reason: worker.stop_reason,
-        metrics: worker.metrics,
-        placement: worker.placement,
-        output_shapes: worker.output_shapes,
-        output_hash: worker.output_hash,
-        output_hash_after: worker.output_hash_after,
-        non_finite: worker.non_finite,
-        warmup: worker.warmup,
-        measured: worker.measured,
-        slices: worker.slices,
+        data: worker.data,
         position: slot.position,
-        format: FORMAT,
         ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
     };
     mark_late_warmup(&mut run);
@@ -61,7 +50,7 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
     let durations: Vec<f64> = run.durations().collect();
     run.shape = SampleShape::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));
-    run.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
+    run.data.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
     run.warnings.extend(codes::of_run(&run, stop).into_iter().map(str::to_owned));
     if slot.cache == Cache::Cold && is_too_short(&run) {
         run.warnings.push("W_COLD_UNRESOLVED".to_owned());
@@ -71,7 +60,7 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
 
 /// Marks counted samples that were warm-up still; they stay stored and leave the statistics (MEASUREMENT 2.4).
 fn mark_late_warmup(run: &mut StoredRun) {
-    let durations: Vec<f64> = run.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
+    let durations: Vec<f64> = run.data.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
     let late = stats::steady::late_warmup(&durations);
     if late.no_steady_state {
         run.warnings.push("W_NO_STEADY_STATE".to_owned());
@@ -82,30 +71,36 @@ fn mark_late_warmup(run: &mut StoredRun) {
 }
 
 fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
-    let mut set = |name: &str, value: f64| run.metrics.insert(name.to_owned(), value);
-    set(metric::WARMUP_SAMPLES.name, run.warmup.len() as f64);
-    let counted = run.measured.start_ns.get(run.late_warmup as usize).copied();
+    let mut set = |name: &str, value: f64| run.data.metrics.insert(name.to_owned(), value);
+    set(metric::WARMUP_SAMPLES.name, run.data.warmup.len() as f64);
+    let counted = run.data.measured.start_ns.get(run.late_warmup as usize).copied();
     let (Some(first), true) = (counted, run.outcome == Outcome::Completed) else {
         return;
     };
-    if run.warmup_status == Some(WarmupStatus::Converged) {
+    if run.data.warmup_status == Some(WarmupStatus::Converged) {
         // Where several workers stay resident, the first counted sample waits for the others' warm-up.
-        let warm = run.warmup.start_ns.last().zip(run.warmup.duration_ns.last()).map(|(start, length)| start + length);
-        let steady = if run.slices.is_empty() { first } else { warm.unwrap_or(first) };
+        let warm = run
+            .data
+            .warmup
+            .start_ns
+            .last()
+            .zip(run.data.warmup.duration_ns.last())
+            .map(|(start, length)| start + length);
+        let steady = if run.data.slices.is_empty() { first } else { warm.unwrap_or(first) };
         set(metric::TIME_TO_STEADY.name, steady as f64);
     }
     let durations: Vec<f64> = run.durations().collect();
     let Some(median) = stats::quantile::median(&durations) else { return };
-    run.metrics.insert(metric::LATENCY.name.to_owned(), median);
+    run.data.metrics.insert(metric::LATENCY.name.to_owned(), median);
     // Between cold samples the caches are emptied, which is no work of the model and no pause of its caller.
     if cache == Cache::Cold {
         return;
     }
     let span = run.active_ns().max(1) as f64;
     let per_second = durations.len() as f64 * f64::from(run.iterations) / span * 1e9;
-    run.metrics.insert(metric::THROUGHPUT.name.to_owned(), per_second);
+    run.data.metrics.insert(metric::THROUGHPUT.name.to_owned(), per_second);
     if let Some(items) = batch_size {
-        run.metrics.insert(metric::ITEMS.name.to_owned(), per_second * items as f64);
+        run.data.metrics.insert(metric::ITEMS.name.to_owned(), per_second * items as f64);
     }
 }
 
@@ -117,12 +112,12 @@ fn precision(durations: &[f64], stop: Stop) -> Option<f64> {
 
 /// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.
 fn is_too_short(run: &StoredRun) -> bool {
-    let value = |metric: metric::Metric| run.metrics.get(metric.name).map(|value| *value as u64);
+    let value = |metric: metric::Metric| run.data.metrics.get(metric.name).map(|value| *value as u64);
     let (Some(overhead_ns), Some(resolution_ns)) = (value(metric::CLOCK_OVERHEAD), value(metric::CLOCK_RESOLUTION))
     else {
         return false;
     };
-    let last: Vec<f64> = run.warmup.duration_ns.iter().rev().take(5).map(|duration| *duration as f64).collect();
+    let last: Vec<f64> = run.data.warmup.duration_ns.iter().rev().take(5).map(|duration| *duration as f64).collect();
     let typical = stats::quantile::median(&last);
     typical.is_some_and(|ns| iterations_per_sample(ns as u64, ClockQuality { overhead_ns, resolution_ns }) > 1)
 }
@@ -131,10 +126,15 @@ fn is_too_short(run: &StoredRun) -> bool {
 mod tests {
     use super::*;
     use crate::measure::Samples;
+    use crate::worker::RunData;
 
     fn slot() -> Slot {
         let cell = "0123456789abcdef".parse().expect("an id");
         Slot { cell, arm: Arm::Main, run: 3, position: 1, session: 0, iterations: 4, cache: Cache::Warm }
+    }
+
+    fn found(data: RunData) -> WorkerRun {
+        WorkerRun { data, ..WorkerRun::default() }
     }
 
     fn samples(durations: &[u64]) -> Samples {
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn metrics_are_per_iteration_and_count_gaps() {
-        let worker = WorkerRun { measured: samples(&[400, 400, 800]), ..WorkerRun::default() };
+        let worker = found(RunData { measured: samples(&[400, 400, 800]), ..RunData::default() });
         let run = store_run(slot(), worker, None, Some(8));
-        assert_eq!(run.metrics[metric::LATENCY.name], 100.0);
+        assert_eq!(run.data.metrics[metric::LATENCY.name], 100.0);
         // Three samples of four iterations in 1620 ns.
         let expected = 12.0 / 1620.0 * 1e9;
-        assert!((run.metrics[metric::THROUGHPUT.name] - expected).abs() < 1e-3);
-        assert!((run.metrics[metric::ITEMS.name] - 8.0 * expected).abs() < 1e-2);
-        assert!(!run.metrics.contains_key(metric::TIME_TO_STEADY.name));
+        assert!((run.data.metrics[metric::THROUGHPUT.name] - expected).abs() < 1e-3);
+        assert!((run.data.metrics[metric::ITEMS.name] - 8.0 * expected).abs() < 1e-2);
+        assert!(!run.data.metrics.contains_key(metric::TIME_TO_STEADY.name));
     }
 
     #[test]
@@ -167,16 +167,17 @@ mod tests {
         let clock = [(metric::CLOCK_OVERHEAD, 20.0), (metric::CLOCK_RESOLUTION, 1.0)];
         let clock = clock.map(|(metric, value)| (metric.name.to_owned(), value));
         for (duration, warnings) in [(20_000, &[][..]), (19_999, &["W_COLD_UNRESOLVED"])] {
-            let worker = WorkerRun {
+            let worker = found(RunData {
                 metrics: clock.clone().into(),
                 warmup: samples(&[duration; 6]),
                 measured: samples(&[duration; 6]),
-                ..WorkerRun::default()
-            };
+                ..RunData::default()
+            });
             let run = store_run(slot, worker, None, Some(8));
-            assert_eq!(run.metrics[metric::LATENCY.name], duration as f64);
+            assert_eq!(run.data.metrics[metric::LATENCY.name], duration as f64);
             assert!(
-                !run.metrics.contains_key(metric::THROUGHPUT.name) && !run.metrics.contains_key(metric::ITEMS.name)
+                !run.data.metrics.contains_key(metric::THROUGHPUT.name)
+                    && !run.data.metrics.contains_key(metric::ITEMS.name)
             );
             assert_eq!(run.warnings, warnings);
         }
@@ -184,12 +185,12 @@ mod tests {
 
     #[test]
     fn outputs_that_change_or_are_not_finite_are_flagged() {
-        let worker = WorkerRun {
+        let worker = found(RunData {
             output_hash: Some("a".to_owned()),
             output_hash_after: Some("b".to_owned()),
             non_finite: vec!["y".to_owned()],
-            ..WorkerRun::default()
-        };
+            ..RunData::default()
+        });
         let run = store_run(slot(), worker, None, None);
         assert_eq!(run.warnings, ["W_OUTPUT_NONFINITE", "W_NONDETERMINISTIC_OUTPUT"]);
     }

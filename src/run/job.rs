@@ -295,7 +295,7 @@ impl Job {
             backend,
             tensors: self.tensors(cell),
             input_sets: manifest.experiment.measure.inputs,
-            outputs: self.pilot(cell).and_then(|pilot| pilot.output_shapes.clone()),
+            outputs: self.pilot(cell).and_then(|pilot| pilot.data.output_shapes.clone()),
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
             cpus: self.cpus(cell, arm, run),

@@ -166,9 +166,9 @@ fn measured_so_far(job: &Job) -> Duration {
         return Duration::ZERO;
     }
     let took = |run: &StoredRun| {
-        let value = |metric: Metric| run.metrics.get(metric.name).copied().unwrap_or(0.0);
+        let value = |metric: Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
         let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
-        before as u64 + run.warmup.span_ns() + run.active_ns()
+        before as u64 + run.data.warmup.span_ns() + run.active_ns()
     };
     Duration::from_nanos(job.record.runs.iter().map(took).sum())
 }

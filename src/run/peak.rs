@@ -112,7 +112,7 @@ fn run(
     let mut launch = job.launch(cell, Arm::Pilot, 0);
     launch.log = log(job);
     let run = crate::worker::run(&launch, &plan, interrupts, &mut || events(&Event::Tick)).ok()?;
-    let best = run.warmup.duration_ns.iter().copied().min().filter(|_| run.failure.is_none())?;
+    let best = run.data.warmup.duration_ns.iter().copied().min().filter(|_| run.failure.is_none())?;
     (best > 0).then(|| OPERATIONS * 1e9 / best as f64)
 }
 

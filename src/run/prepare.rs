@@ -9,7 +9,7 @@ use super::dataset::{self, DatasetProblem, ModelData};
 use super::duet::{self, DuetError};
 use crate::host::cores::split_allowed_cores;
 use crate::onnx::{self, ModelHeader, OnnxError, ShapeProblem};
-use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip};
+use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip, SkipKind};
 use crate::spec::model::{Backend, Design, Device, Experiment};
 use crate::store::StoreError;
 
@@ -152,5 +152,5 @@ fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetErro
 /// Why a device cannot be measured on, if so. No other machine would help, so there is no remedy.
 pub fn why_not(device: &Device) -> Option<Skip> {
     let reason = || format!("{}: this version of perfrun measures on the CPU only", device.label());
-    (device.provider != "cpu").then(|| Skip { reason: reason(), remedy: None })
+    (device.provider != "cpu").then(|| Skip { kind: SkipKind::Device, reason: reason(), remedy: None })
 }

@@ -60,7 +60,7 @@ pub fn rehearse(
         };
         let launch = job.launch(&cell, Arm::Pilot, 0);
         let worker = match job.unusable_model(&cell) {
-            Some(failure) => Ok(WorkerRun { failure: Some(failure), ..WorkerRun::default() }),
+            Some(failure) => Ok(WorkerRun::failed(failure)),
             None => crate::worker::run(&launch, &plan, interrupts, &mut || events(&Event::Tick)),
         };
         let Ok(worker) = worker else { return Ok(Ended::Interrupted) };
@@ -90,8 +90,8 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
     let needed = |cell: &u32| {
         let pilot = job.pilot(&plan.cells[*cell as usize])?;
         let clock = ClockQuality {
-            overhead_ns: *pilot.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
-            resolution_ns: *pilot.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64,
+            overhead_ns: *pilot.data.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
+            resolution_ns: *pilot.data.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64,
         };
         Some(iterations_per_sample(iteration_ns(pilot)?, clock))
     };
@@ -101,7 +101,7 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
 /// Typical time from the start of a sample to the start of the next: emptying caches takes its time too.
 fn sample_ns(pilot: &StoredRun, measure: &Measure, iterations: u32) -> u64 {
     let together = iteration_ns(pilot).unwrap_or(0).saturating_mul(u64::from(iterations.max(1)));
-    let starts = &pilot.warmup.start_ns;
+    let starts = &pilot.data.warmup.start_ns;
     let gaps: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
     match measure.cache {
         Cache::Cold => median(&gaps).map_or(together, |gap| gap as u64),
@@ -111,7 +111,7 @@ fn sample_ns(pilot: &StoredRun, measure: &Measure, iterations: u32) -> u64 {
 
 /// Typical duration of an iteration: the median of a pilot's last five samples (MEASUREMENT 1.3).
 fn iteration_ns(pilot: &StoredRun) -> Option<u64> {
-    let durations = &pilot.warmup.duration_ns;
+    let durations = &pilot.data.warmup.duration_ns;
     let last: Vec<f64> = durations.iter().rev().take(5).map(|duration| *duration as f64).collect();
     median(&last).map(|nanos| nanos as u64)
 }
@@ -122,7 +122,9 @@ fn note_runtimes(job: &mut Job) {
     let runtime_of: HashMap<CellId, u32> = manifest.plan.cells.iter().map(|cell| (cell.id, cell.runtime)).collect();
     let mut noted = HashSet::new();
     for run in &job.record.runs {
-        let (Some(runtime), Some(placement)) = (runtime_of.get(&run.cell), run.placement.clone()) else { continue };
+        let (Some(runtime), Some(placement)) = (runtime_of.get(&run.cell), run.data.placement.clone()) else {
+            continue;
+        };
         if noted.insert(*runtime)
             && let Some(used) = manifest.library_mut(*runtime)
         {
@@ -163,7 +165,7 @@ pub fn estimate(job: &Job) -> Option<Duration> {
 pub(super) fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
     let sample = sample_ns(pilot, measure, iterations).max(1);
     let (noise, correlation) = noise(pilot).unwrap_or((0.0, 1.0));
-    let metric_of = |metric: metric::Metric| pilot.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
+    let metric_of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
     let start = metric_of(metric::SPAWN) + metric_of(metric::LOAD) + metric_of(metric::FIRST_INFERENCE);
     let samples = |count: f64| (sample as f64 * count) as u64;
     let warm = match measure.warmup {
@@ -191,7 +193,7 @@ pub(super) fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) ->
 
 /// Robust coefficient of variation of a pilot's samples, and how many of them are worth one independent one.
 fn noise(pilot: &StoredRun) -> Option<(f64, f64)> {
-    let durations: Vec<f64> = pilot.warmup.duration_ns.iter().map(|duration| *duration as f64).collect();
+    let durations: Vec<f64> = pilot.data.warmup.duration_ns.iter().map(|duration| *duration as f64).collect();
     let middle = median(&durations).filter(|middle| *middle > 0.0)?;
     let variation = NORMAL_CONSISTENCY * median_absolute_deviation(&durations)? / middle;
     Some((variation, autocorrelation_time(&durations)))

@@ -49,7 +49,7 @@ pub fn preview(job: &Job, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Op
 }
 
 fn latency(run: &StoredRun) -> Option<f64> {
-    run.metrics.get(LATENCY.name).copied().filter(|value| *value > 0.0)
+    run.data.metrics.get(LATENCY.name).copied().filter(|value| *value > 0.0)
 }
 
 /// One run of the cell that is not stored; `None` if it fails.

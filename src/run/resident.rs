@@ -155,7 +155,7 @@ impl<'a> Company<'a> {
         let cell = job.record.manifest.plan.cells[turn.cell];
         let slot = self.slot(position, turn, &cell);
         if let Some(failure) = job.unusable_model(&cell) {
-            let failed = WorkerRun { failure: Some(failure), ..WorkerRun::default() };
+            let failed = WorkerRun::failed(failure);
             self.ended.push(self.store(slot, &cell, failed));
             self.break_up();
             return Ok(());
@@ -184,7 +184,8 @@ impl<'a> Company<'a> {
     /// Round after round until the stopping rule is met.
     fn sample(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
         let measure = &self.job.record.manifest.experiment.measure;
-        let slowest = self.members.iter().filter_map(|member| member.conversation.heard().warmup.duration_ns.last());
+        let slowest =
+            self.members.iter().filter_map(|member| member.conversation.heard().data.warmup.duration_ns.last());
         // Two that run at the same time must end a slice together, so a slice of theirs is a time.
         let slowest = slowest.max().filter(|_| self.pace == Pace::InTurn).map(|nanos| Nanos(*nanos));
         let mut rounds = Rounds::new(measure.stop, measure.slice_time, slowest);
@@ -275,7 +276,7 @@ impl<'a> Company<'a> {
         let outcome = member.failure.map_or(Ok(()), |failure| Err(failure.into()));
         let reason = member.progress.reason();
         let mut worker = member.conversation.end(outcome, tick)?;
-        worker.stop_reason = worker.failure.is_none().then_some(reason);
+        worker.data.stop_reason = worker.failure.is_none().then_some(reason);
         self.ended.push(self.store(slot, &member.cell, worker));
         Ok(())
     }
@@ -314,9 +315,9 @@ impl Member<'_> {
     /// Takes in the slice that was just heard of.
     fn count(&mut self, bounds: SliceBounds) {
         let heard = self.conversation.heard();
-        let added = heard.slices.last().copied().unwrap_or(0);
-        let all = heard.measured.len();
-        let span = heard.measured.part_span_ns(all.saturating_sub(added as usize)..all);
-        self.progress.add(bounds, &heard.measured.duration_ns, added, Nanos(span));
+        let added = heard.data.slices.last().copied().unwrap_or(0);
+        let all = heard.data.measured.len();
+        let span = heard.data.measured.part_span_ns(all.saturating_sub(added as usize)..all);
+        self.progress.add(bounds, &heard.data.measured.duration_ns, added, Nanos(span));
     }
 }

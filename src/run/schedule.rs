@@ -113,7 +113,10 @@ mod tests {
     fn blocks_of_skipped_cells_alone_are_left_out() {
         let mut plan = plan("[a, b, c]");
         let arms = runnable_blocks(&plan, Design::Sequential).len();
-        plan.mark_skipped(1, crate::plan::Skip { reason: "x".to_owned(), remedy: None });
+        plan.mark_skipped(
+            1,
+            crate::plan::Skip { kind: crate::plan::SkipKind::Other, reason: "x".to_owned(), remedy: None },
+        );
         assert_eq!(runnable_blocks(&plan, Design::Sequential).len(), arms - 1);
         assert_eq!(runnable_blocks(&plan, Design::Blocks).len(), 7);
     }

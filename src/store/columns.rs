@@ -1,266 +1,280 @@
 //! The Parquet files of a complete record: cells, runs and metrics; samples are in [`super::samples`].
 //!
-//! Column names and types are documented in `docs/reference/record.md`. This folder is the only one that names polars.
+//! Column names and types are documented in `docs/reference/record.md`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::Path;
 
-use polars::prelude::*;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
-use super::journal::{Arm, Outcome, StoredRun, sort};
-use super::{FORMAT, Record, StoreError, partial_path, samples};
-use crate::backend::{Failure, FailureKind};
+use super::journal::{StoredRun, sort};
+use super::{FORMAT, Record, StoreError, samples, write_with};
+use crate::measure::Samples;
+use crate::plan::CellId;
+use crate::table::{Table, TableError, Values};
 
 const CELLS: &str = "cells.parquet";
 const RUNS: &str = "runs.parquet";
 const METRICS: &str = "metrics.parquet";
 
 /// Writes all four files.
-pub(super) fn write(record: &Record) -> Result<(), StoreError> {
-    write_frame(&record.folder.join(CELLS), cells(record))?;
-    write_frame(&record.folder.join(RUNS), runs(record))?;
-    write_frame(&record.folder.join(METRICS), metrics(record))?;
-    samples::write(&record.folder, &record.runs)
+pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
+    write_table(&record.folder.join(CELLS), cells(record))?;
+    let rows = record.manifest.plan.cells.iter().zip(0_u32..).map(|(cell, row)| (cell.id, row)).collect();
+    write_table(&record.folder.join(RUNS), runs(&rows, &mut record.runs))?;
+    write_table(&record.folder.join(METRICS), metrics(&record.runs))?;
+    write_table(&record.folder.join(samples::FILE), samples::table(&mut record.runs))
 }
 
 /// Reads all runs back.
 pub(super) fn read(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
-    let mut runs = read_runs(folder)?;
-    read_metrics(folder, &mut runs)?;
-    samples::read(folder, &mut runs)?;
+    let mut runs = read_table(&folder.join(RUNS), read_runs)?;
+    read_table(&folder.join(METRICS), |table| read_metrics(table, &mut runs))?;
+    samples::read(&folder.join(samples::FILE), &mut runs)?;
     sort(&mut runs);
     Ok(runs)
 }
 
-pub(super) fn write_frame(path: &Path, frame: PolarsResult<DataFrame>) -> Result<(), StoreError> {
-    let failed = |error: PolarsError| StoreError::Write { path: path.to_owned(), source: std::io::Error::other(error) };
-    let io_failed = |source| StoreError::Write { path: path.to_owned(), source };
-    let mut frame = frame.map_err(failed)?;
-    let partial = partial_path(path);
-    let file = File::create(&partial).map_err(io_failed)?;
-    let written = ParquetWriter::new(file).with_compression(ParquetCompression::Snappy).finish(&mut frame);
-    written.map_err(failed).and_then(|_| fs::rename(&partial, path).map_err(io_failed)).inspect_err(|_| {
-        // A half-written file would only confuse; if it cannot be removed either, the error to tell is the first.
-        let _unremovable = fs::remove_file(&partial);
-    })
+fn write_table(path: &Path, table: Result<Table, TableError>) -> Result<(), StoreError> {
+    let failed = |error: TableError| StoreError::Write { path: path.to_owned(), source: std::io::Error::other(error) };
+    let table = table.map_err(failed)?;
+    write_with(path, |file| table.to_parquet(file).map_err(std::io::Error::other))
 }
 
-pub(super) fn read_frame(path: &Path) -> Result<DataFrame, StoreError> {
-    let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
-    let mut frame = ParquetReader::new(file).finish().map_err(|error| damaged(path, &error))?;
-    // Columns are taken as slices below.
-    frame.rechunk_mut();
-    Ok(frame)
+fn read_table<T>(path: &Path, take: impl FnOnce(&Table) -> Result<T, TableError>) -> Result<T, StoreError> {
+    let table = Table::read_parquet(path, None, None)?;
+    Ok(take(&table).map_err(|error| error.in_file(path))?)
 }
 
-pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Damaged { path: path.to_owned(), reason: error.to_string() }
-}
-
-fn cells(record: &Record) -> PolarsResult<DataFrame> {
+fn cells(record: &Record) -> Result<Table, TableError> {
     let manifest = &record.manifest;
     let plan = &manifest.plan;
-    let text = |of: &dyn Fn(&crate::plan::Cell) -> String| plan.cells.iter().map(of).collect::<Vec<String>>();
+    let text = |of: &dyn Fn(&crate::plan::Cell) -> String| -> Values {
+        plan.cells.iter().map(of).collect::<Vec<String>>().into()
+    };
     let model_hash = |cell: &crate::plan::Cell| {
         manifest.models.get(cell.model as usize).and_then(Option::as_ref).map(|file| file.sha256.clone())
     };
-    let skipped: Vec<Option<String>> =
-        plan.cells.iter().map(|cell| plan.skip(cell).map(|s| s.reason.clone())).collect();
-    DataFrame::new_infer_height(vec![
-        Column::new("index".into(), (0..plan.cells.len() as u32).collect::<Vec<u32>>()),
-        Column::new("id".into(), text(&|cell| cell.id.to_string())),
-        Column::new("definition".into(), &manifest.definitions),
-        Column::new("model".into(), text(&|cell| plan.coordinates(cell).model.to_owned())),
-        Column::new("input".into(), text(&|cell| plan.coordinates(cell).input.to_owned())),
-        Column::new("variant".into(), text(&|cell| plan.coordinates(cell).variant.to_owned())),
-        Column::new("device".into(), text(&|cell| plan.coordinates(cell).device.to_owned())),
-        Column::new("runtime".into(), text(&|cell| plan.coordinates(cell).runtime.to_owned())),
-        Column::new("model_sha256".into(), plan.cells.iter().map(model_hash).collect::<Vec<Option<String>>>()),
-        Column::new("skipped".into(), skipped),
+    let skipped = |cell: &crate::plan::Cell| plan.skip(cell).map(|skip| skip.reason.clone());
+    let optional = |of: &dyn Fn(&crate::plan::Cell) -> Option<String>| -> Values {
+        plan.cells.iter().map(of).collect::<Vec<Option<String>>>().into()
+    };
+    Table::of([
+        ("index", (0..plan.cells.len() as u32).collect::<Vec<u32>>().into()),
+        ("id", text(&|cell| cell.id.to_string())),
+        ("definition", manifest.definitions.clone().into()),
+        ("model", text(&|cell| plan.coordinates(cell).model.to_owned())),
+        ("input", text(&|cell| plan.coordinates(cell).input.to_owned())),
+        ("variant", text(&|cell| plan.coordinates(cell).variant.to_owned())),
+        ("device", text(&|cell| plan.coordinates(cell).device.to_owned())),
+        ("runtime", text(&|cell| plan.coordinates(cell).runtime.to_owned())),
+        ("model_sha256", optional(&model_hash)),
+        ("skipped", optional(&skipped)),
     ])
 }
 
-fn runs(record: &Record) -> PolarsResult<DataFrame> {
-    let runs = &record.runs;
-    let indices: BTreeMap<_, u32> =
-        record.manifest.plan.cells.iter().enumerate().map(|(index, cell)| (cell.id, index as u32)).collect();
-    let number = |of: &dyn Fn(&StoredRun) -> u32| runs.iter().map(of).collect::<Vec<u32>>();
-    let text = |of: &dyn Fn(&StoredRun) -> Option<String>| runs.iter().map(of).collect::<Vec<Option<String>>>();
-    DataFrame::new_infer_height(vec![
-        Column::new("index".into(), (0..runs.len() as u32).collect::<Vec<u32>>()),
-        Column::new(
-            "cell".into(),
-            runs.iter().map(|run| indices.get(&run.cell).copied()).collect::<Vec<Option<u32>>>(),
-        ),
-        Column::new("cell_id".into(), text(&|run| Some(run.cell.to_string()))),
-        Column::new("arm".into(), text(&|run| Some(run.arm.name().to_owned()))),
-        Column::new("run".into(), number(&|run| run.run)),
-        Column::new("block".into(), number(&|run| run.block)),
-        Column::new("position".into(), number(&|run| run.position)),
-        Column::new("session".into(), number(&|run| run.session)),
-        Column::new("outcome".into(), text(&|run| Some(run.outcome.name().to_owned()))),
-        Column::new("failure_kind".into(), text(&|run| run.failure.as_ref().map(|f| f.kind.name().to_owned()))),
-        Column::new("message".into(), text(&|run| run.failure.as_ref().map(|f| f.message.clone()))),
-        Column::new("log_tail".into(), text(&|run| run.log_tail.clone())),
-        Column::new("iterations".into(), number(&|run| run.iterations)),
-        Column::new("warmup_status".into(), text(&|run| run.warmup_status.map(|status| status.name().to_owned()))),
-        Column::new("stop_reason".into(), text(&|run| run.stop_reason.map(|reason| reason.name().to_owned()))),
-        Column::new("late_warmup".into(), number(&|run| run.late_warmup)),
-        Column::new("shape".into(), text(&|run| run.shape.as_ref().and_then(json))),
-        Column::new("warnings".into(), text(&|run| json(&run.warnings))),
-        Column::new("placement".into(), text(&|run| run.placement.as_ref().and_then(json))),
-        Column::new("output_shapes".into(), text(&|run| run.output_shapes.as_ref().and_then(json))),
-        Column::new("output_hash".into(), text(&|run| run.output_hash.clone())),
-        Column::new("output_hash_after".into(), text(&|run| run.output_hash_after.clone())),
-        Column::new("non_finite".into(), text(&|run| json(&run.non_finite))),
-        Column::new("slices".into(), text(&|run| json(&run.slices))),
-    ])
+/// What a column of `runs.parquet` holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Text,
+    /// A structured value as JSON text: every reader of Parquet can show it.
+    Json,
 }
 
-/// Structured values stand as JSON texts: every reader of Parquet can show them.
-fn json<T: Serialize + ?Sized>(value: &T) -> Option<String> {
-    serde_json::to_string(value).ok()
+/// The columns of `runs.parquet` that hold what is in a [`StoredRun`]: name, kind, and where the value stands in the run
+/// as JSON. Writing and reading both follow this table; metrics and samples have files of their own.
+const RUN_COLUMNS: [(&str, Kind, &str); 22] = [
+    ("cell_id", Kind::Text, "/cell"),
+    ("arm", Kind::Text, "/arm"),
+    ("run", Kind::Number, "/run"),
+    ("block", Kind::Number, "/block"),
+    ("position", Kind::Number, "/position"),
+    ("session", Kind::Number, "/session"),
+    ("outcome", Kind::Text, "/outcome"),
+    ("failure_kind", Kind::Text, "/failure/kind"),
+    ("message", Kind::Text, "/failure/message"),
+    ("log_tail", Kind::Text, "/log_tail"),
+    ("iterations", Kind::Number, "/iterations"),
+    ("warmup_status", Kind::Text, "/warmup_status"),
+    ("stop_reason", Kind::Text, "/stop_reason"),
+    ("late_warmup", Kind::Number, "/late_warmup"),
+    ("shape", Kind::Json, "/shape"),
+    ("warnings", Kind::Json, "/warnings"),
+    ("placement", Kind::Json, "/placement"),
+    ("output_shapes", Kind::Json, "/output_shapes"),
+    ("output_hash", Kind::Text, "/output_hash"),
+    ("output_hash_after", Kind::Text, "/output_hash_after"),
+    ("non_finite", Kind::Json, "/non_finite"),
+    ("slices", Kind::Json, "/slices"),
+];
+
+/// `cells` gives the row of each cell in `cells.parquet`.
+fn runs(cells: &BTreeMap<CellId, u32>, runs: &mut [StoredRun]) -> Result<Table, TableError> {
+    let cells: Vec<Option<u32>> = runs.iter().map(|run| cells.get(&run.cell).copied()).collect();
+    let runs: Vec<Value> = runs.iter_mut().map(without_samples).collect::<Result<_, _>>()?;
+    let mut columns: Vec<(&str, Values)> =
+        vec![("index", (0..runs.len() as u32).collect::<Vec<u32>>().into()), ("cell", cells.into())];
+    for (name, kind, place) in RUN_COLUMNS {
+        let values = runs.iter().map(|run| run.pointer(place).filter(|value| !value.is_null()));
+        let column: Values = match kind {
+            Kind::Number => values.map(|value| u32::try_from(value?.as_u64()?).ok()).collect::<Vec<_>>().into(),
+            Kind::Text => values.map(|value| Some(value?.as_str()?.to_owned())).collect::<Vec<_>>().into(),
+            Kind::Json => values.map(|value| Some(value?.to_string())).collect::<Vec<_>>().into(),
+        };
+        columns.push((name, column));
+    }
+    Table::of(columns)
 }
 
-fn metrics(record: &Record) -> PolarsResult<DataFrame> {
-    let (mut run, mut name, mut value) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, stored) in record.runs.iter().enumerate() {
-        for (metric, number) in &stored.metrics {
-            run.push(index as u32);
-            name.push(metric.as_str());
-            value.push(*number);
+/// The run as JSON, but for what may be millions of numbers.
+fn without_samples(run: &mut StoredRun) -> Result<Value, TableError> {
+    let take = |samples: &mut Samples| std::mem::take(samples);
+    let (warmup, measured) = (take(&mut run.data.warmup), take(&mut run.data.measured));
+    let value = serde_json::to_value(&*run).map_err(|error| TableError(error.to_string()));
+    (run.data.warmup, run.data.measured) = (warmup, measured);
+    value
+}
+
+fn read_runs(table: &Table) -> Result<Vec<StoredRun>, TableError> {
+    let nothing = Value::Object(Map::from_iter([
+        ("format".to_owned(), FORMAT.into()),
+        ("metrics".to_owned(), Value::Object(Map::new())),
+    ]));
+    let mut runs = vec![nothing; table.height()];
+    // Records of earlier versions lack the columns of later ones.
+    for (name, kind, place) in RUN_COLUMNS.into_iter().filter(|(name, ..)| table.has(name)) {
+        let unreadable = |error: serde_json::Error| TableError(format!("column {name}: {error}"));
+        match kind {
+            Kind::Number => {
+                for (run, number) in runs.iter_mut().zip(table.u32s(name)?) {
+                    put(run, place, number.map(Value::from));
+                }
+            }
+            Kind::Text | Kind::Json => {
+                for (run, text) in runs.iter_mut().zip(table.texts(name)?) {
+                    let value = match (kind, text) {
+                        (Kind::Json, Some(text)) => Some(serde_json::from_str(text).map_err(unreadable)?),
+                        (_, text) => text.map(Value::from),
+                    };
+                    put(run, place, value);
+                }
+            }
         }
     }
-    DataFrame::new_infer_height(vec![
-        Column::new("run".into(), run),
-        Column::new("metric".into(), name),
-        Column::new("value".into(), value),
+    let run = |(row, run)| serde_json::from_value(run).map_err(|error| TableError(format!("row {row}: {error}")));
+    runs.into_iter().enumerate().map(run).collect()
+}
+
+/// Puts a value where the table of columns says; what is absent is left out.
+fn put(run: &mut Value, place: &str, value: Option<Value>) {
+    let Some(value) = value else { return };
+    let mut target = run;
+    for key in place.split('/').skip(1) {
+        let Value::Object(fields) = target else { return };
+        target = fields.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    }
+    *target = value;
+}
+
+fn metrics(runs: &[StoredRun]) -> Result<Table, TableError> {
+    let each = || {
+        let numbered = runs.iter().enumerate();
+        numbered.flat_map(|(index, run)| run.data.metrics.iter().map(move |(name, value)| (index as u32, name, *value)))
+    };
+    Table::of([
+        ("run", each().map(|(run, ..)| run).collect::<Vec<u32>>().into()),
+        ("metric", each().map(|(_, name, _)| name.clone()).collect::<Vec<String>>().into()),
+        ("value", each().map(|(.., value)| value).collect::<Vec<f64>>().into()),
     ])
 }
 
-/// Columns of one file, taken by name with errors that name file and column.
-struct Table<'a> {
-    path: &'a Path,
-    frame: DataFrame,
-}
-
-impl Table<'_> {
-    fn numbers(&self, name: &str) -> Result<Vec<u32>, StoreError> {
-        let column = self.frame.column(name).map_err(|error| damaged(self.path, &error))?;
-        let numbers = column.u32().map_err(|error| damaged(self.path, &error))?;
-        Ok(numbers.iter().map(|number| number.unwrap_or_default()).collect())
-    }
-
-    fn texts(&self, name: &str) -> Result<Vec<Option<String>>, StoreError> {
-        let column = self.frame.column(name).map_err(|error| damaged(self.path, &error))?;
-        let texts = column.str().map_err(|error| damaged(self.path, &error))?;
-        Ok(texts.iter().map(|text| text.map(str::to_owned)).collect())
-    }
-
-    /// A column of names as serde knows them.
-    fn words<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<Option<T>>, StoreError> {
-        let parse = |text: Option<String>| {
-            let word = text.map(|text| serde_json::from_value(serde_json::Value::String(text))).transpose();
-            word.map_err(|error| damaged(self.path, &format!("column {name}: {error}")))
-        };
-        self.texts(name)?.into_iter().map(parse).collect()
-    }
-
-    /// A column of JSON texts.
-    fn values<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<Option<T>>, StoreError> {
-        let parse = |text: Option<String>| {
-            let value = text.map(|text| serde_json::from_str(&text)).transpose();
-            value.map_err(|error| damaged(self.path, &format!("column {name}: {error}")))
-        };
-        self.texts(name)?.into_iter().map(parse).collect()
-    }
-
-    /// A column of JSON texts that records of earlier versions do not have.
-    fn later_values<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<Option<T>>, StoreError> {
-        match self.frame.column(name) {
-            Ok(_) => self.values(name),
-            Err(_) => Ok((0..self.frame.height()).map(|_| None).collect()),
-        }
-    }
-
-    /// A value that must be there.
-    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, StoreError> {
-        value.ok_or_else(|| damaged(self.path, &format!("column {name} has an empty value")))
-    }
-}
-
-fn read_runs(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
-    let path = folder.join(RUNS);
-    let table = Table { path: &path, frame: read_frame(&path)? };
-    let [run, block, position, session, iterations, late_warmup] =
-        ["run", "block", "position", "session", "iterations", "late_warmup"].map(|name| table.numbers(name));
-    let (run, block, position) = (run?, block?, position?);
-    let (session, iterations, late_warmup) = (session?, iterations?, late_warmup?);
-    let cell = table.words("cell_id")?;
-    let arm = table.words::<Arm>("arm")?;
-    let outcome = table.words::<Outcome>("outcome")?;
-    let kind = table.words::<FailureKind>("failure_kind")?;
-    let mut message = table.texts("message")?;
-    let mut log_tail = table.texts("log_tail")?;
-    let warmup_status = table.words("warmup_status")?;
-    let stop_reason = table.words("stop_reason")?;
-    // Records from before the shape was stored have no such column.
-    let has_shape = table.frame.schema().contains("shape");
-    let mut shape = if has_shape { table.values("shape")? } else { vec![None; run.len()] };
-    let mut warnings = table.values("warnings")?;
-    let mut placement = table.values("placement")?;
-    let mut output_shapes = table.values("output_shapes")?;
-    let mut output_hash = table.texts("output_hash")?;
-    let mut output_hash_after = table.texts("output_hash_after")?;
-    let mut non_finite = table.values("non_finite")?;
-    let mut slices = table.later_values("slices")?;
-    let mut runs = Vec::with_capacity(run.len());
-    for index in 0..run.len() {
-        let failure = kind[index].map(|kind| Failure::new(kind, message[index].take().unwrap_or_default()));
-        runs.push(StoredRun {
-            format: FORMAT,
-            cell: table.required("cell_id", cell[index])?,
-            arm: table.required("arm", arm[index])?,
-            run: run[index],
-            block: block[index],
-            position: position[index],
-            session: session[index],
-            outcome: table.required("outcome", outcome[index])?,
-            failure,
-            log_tail: log_tail[index].take(),
-            iterations: iterations[index],
-            warmup_status: warmup_status[index],
-            stop_reason: stop_reason[index],
-            late_warmup: late_warmup[index],
-            shape: shape[index].take(),
-            warnings: warnings[index].take().unwrap_or_default(),
-            metrics: BTreeMap::new(),
-            placement: placement[index].take(),
-            output_shapes: output_shapes[index].take(),
-            output_hash: output_hash[index].take(),
-            output_hash_after: output_hash_after[index].take(),
-            non_finite: non_finite[index].take().unwrap_or_default(),
-            warmup: Default::default(),
-            measured: Default::default(),
-            slices: slices[index].take().unwrap_or_default(),
-        });
-    }
-    Ok(runs)
-}
-
-fn read_metrics(folder: &Path, runs: &mut [StoredRun]) -> Result<(), StoreError> {
-    let path = folder.join(METRICS);
-    let table = Table { path: &path, frame: read_frame(&path)? };
-    let indices = table.numbers("run")?;
-    let names = table.texts("metric")?;
-    let column = table.frame.column("value").map_err(|error| damaged(&path, &error))?;
-    let values = column.f64().map_err(|error| damaged(&path, &error))?;
-    for ((index, name), value) in indices.into_iter().zip(names).zip(values.iter()) {
-        let run = runs.get_mut(index as usize).ok_or_else(|| damaged(&path, &format!("there is no run {index}")))?;
-        run.metrics.insert(table.required("metric", name)?, table.required("value", value)?);
+fn read_metrics(table: &Table, runs: &mut [StoredRun]) -> Result<(), TableError> {
+    let empty = |column: &str| TableError(format!("column {column} has an empty value"));
+    let rows = table.u32s("run")?.into_iter().zip(table.texts("metric")?).zip(table.f64s("value")?);
+    for ((index, name), value) in rows {
+        let index = index.ok_or_else(|| empty("run"))?;
+        let run = runs.get_mut(index as usize).ok_or_else(|| TableError(format!("there is no run {index}")))?;
+        let (name, value) = (name.ok_or_else(|| empty("metric"))?, value.ok_or_else(|| empty("value"))?);
+        run.data.metrics.insert(name.to_owned(), value);
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::backend::{Failure, FailureKind, Placement};
+    use crate::measure::stop::StopReason;
+    use crate::measure::warm::WarmupStatus;
+    use crate::stats::SampleShape;
+    use crate::store::{Arm, Outcome};
+    use crate::worker::RunData;
+
+    /// A run in which nothing is left at its default.
+    fn full_run() -> StoredRun {
+        let samples = |first: u64, count: u64| Samples {
+            start_ns: (first..first + count).collect(),
+            duration_ns: (0..count).map(|sample| 100 + sample).collect(),
+            input: (0..count).map(|sample| sample as u32 % 2).collect(),
+            device_ns: (0..count).map(|sample| 90 + sample).collect(),
+        };
+        let data = RunData {
+            metrics: BTreeMap::from([("latency_ns".to_owned(), 0.1 + 0.2)]),
+            placement: Some(Placement { build: Some("b".to_owned()), ..Placement::default() }),
+            output_shapes: Some(BTreeMap::from([("y".to_owned(), vec![1, 2])])),
+            output_hash: Some("h".to_owned()),
+            output_hash_after: Some("i".to_owned()),
+            non_finite: vec!["y".to_owned()],
+            warmup_status: Some(WarmupStatus::Converged),
+            stop_reason: Some(StopReason::Precision),
+            slices: vec![1, 2],
+            warmup: samples(0, 2),
+            measured: samples(2, 3),
+        };
+        StoredRun {
+            block: 3,
+            position: 4,
+            iterations: 5,
+            late_warmup: 1,
+            shape: SampleShape::of(&[1.0, 2.0, 4.0], 1),
+            warnings: vec!["W_DRIFT".to_owned()],
+            data,
+            ..StoredRun::not_started("0123456789abcdef".parse().unwrap(), Arm::Main, 2, 1, Outcome::Completed)
+        }
+    }
+
+    /// Every field of a run has its column, its file, or is found missing here.
+    #[test]
+    fn parquet_holds_all_that_the_journal_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut failed = StoredRun::not_started(full_run().cell, Arm::Aa, 1, 0, Outcome::Failed);
+        failed.failure = Some(Failure::new(FailureKind::Killed, "gone"));
+        failed.log_tail = Some("last words".to_owned());
+        let mut without_device = full_run();
+        for half in [&mut without_device.data.warmup, &mut without_device.data.measured] {
+            half.device_ns.clear();
+        }
+        let expected = vec![full_run(), failed, without_device];
+        let mut written = expected.clone();
+        let path = |name: &str| folder.path().join(name);
+        write_table(&path(RUNS), runs(&BTreeMap::new(), &mut written)).unwrap();
+        write_table(&path(METRICS), metrics(&written)).unwrap();
+        write_table(&path(samples::FILE), samples::table(&mut written)).unwrap();
+        assert_eq!(written, expected, "writing changes nothing");
+        let mut found = read(folder.path()).unwrap();
+        found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.arm == Arm::Main);
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_no_run_is_told_with_its_row() {
+        let table = Table::of([("cell_id", vec!["0123456789abcdef".to_owned()].into())]).unwrap();
+        assert_eq!(read_runs(&table).unwrap_err().to_string(), "row 0: missing field `arm`");
+        let table = Table::of([("warnings", vec!["[".to_owned()].into())]).unwrap();
+        assert!(read_runs(&table).unwrap_err().to_string().starts_with("column warnings: "));
+        let table = Table::of([("run", vec!["x".to_owned()].into())]).unwrap();
+        assert!(read_runs(&table).is_err());
+    }
 }

@@ -3,7 +3,6 @@
 //! Safe against the death of any process, not against loss of power: there is no fsync, which would disturb the next
 //! run's measurement.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
-use crate::backend::{Failure, Placement};
-use crate::measure::Samples;
-use crate::measure::stop::StopReason;
-use crate::measure::warm::WarmupStatus;
+use crate::backend::Failure;
 use crate::metric;
 use crate::plan::CellId;
 use crate::stats::SampleShape;
+use crate::worker::RunData;
 
 /// A member of a group in one record (DESIGN 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,10 +93,6 @@ pub struct StoredRun {
     pub log_tail: Option<String>,
     /// Iterations of each sample.
     pub iterations: u32,
-    /// How the warm-up ended.
-    pub warmup_status: Option<WarmupStatus>,
-    /// Why sampling ended.
-    pub stop_reason: Option<StopReason>,
     /// Counted samples at the beginning that turned out to be warm-up still (MEASUREMENT 2.4).
     pub late_warmup: u32,
     /// What the counted samples look like; absent where there are none.
@@ -107,26 +100,9 @@ pub struct StoredRun {
     pub shape: Option<SampleShape>,
     /// Codes of MEASUREMENT 14.
     pub warnings: Vec<String>,
-    /// Metrics by stored name.
-    pub metrics: BTreeMap<String, f64>,
-    /// What the backend says about itself.
-    pub placement: Option<Placement>,
-    /// Output shapes by name, where all input sets gave the same.
-    pub output_shapes: Option<BTreeMap<String, Vec<u64>>>,
-    /// Hash of the first outputs.
-    pub output_hash: Option<String>,
-    /// Hash of the outputs after the last sample.
-    pub output_hash_after: Option<String>,
-    /// Outputs with NaN or infinity.
-    pub non_finite: Vec<String>,
-    /// Samples before the counted ones.
-    pub warmup: Samples,
-    /// Counted samples, late warm-up included.
-    pub measured: Samples,
-    /// How many of the counted samples each slice took; empty in designs without slices. Slice j of an arm ran next to,
-    /// or beside, slice j of the others of its group.
-    #[serde(default)]
-    pub slices: Vec<u32>,
+    /// What the worker found out; it stands beside the rest in the journal, not below it.
+    #[serde(flatten)]
+    pub data: RunData,
 }
 
 impl StoredRun {
@@ -144,36 +120,31 @@ impl StoredRun {
             failure: None,
             log_tail: None,
             iterations: 1,
-            warmup_status: None,
-            stop_reason: None,
             late_warmup: 0,
             shape: None,
             warnings: Vec::new(),
-            metrics: BTreeMap::new(),
-            placement: None,
-            output_shapes: None,
-            output_hash: None,
-            output_hash_after: None,
-            non_finite: Vec::new(),
-            warmup: Samples::default(),
-            measured: Samples::default(),
-            slices: Vec::new(),
+            data: RunData::default(),
         }
     }
 
     /// Durations of the samples that statistics use, per iteration, in nanoseconds.
     pub fn durations(&self) -> impl Iterator<Item = f64> + '_ {
         let iterations = f64::from(self.iterations.max(1));
-        self.measured.duration_ns.iter().skip(self.late_warmup as usize).map(move |total| *total as f64 / iterations)
+        self.data
+            .measured
+            .duration_ns
+            .iter()
+            .skip(self.late_warmup as usize)
+            .map(move |total| *total as f64 / iterations)
     }
 
     /// Where each slice lies among the counted samples, without what is late warm-up; all of them are one slice where
     /// they were not cut. What a damaged file has too many or too few of is left out.
     fn slice_ranges(&self) -> Vec<Range<usize>> {
-        let all = self.measured.len();
+        let all = self.data.measured.len();
         let first = (self.late_warmup as usize).min(all);
         let whole = [all as u32];
-        let lengths = if self.slices.is_empty() { &whole[..] } else { &self.slices };
+        let lengths = if self.data.slices.is_empty() { &whole[..] } else { &self.data.slices };
         let ranges = lengths.iter().scan(0_usize, |end, length| {
             let start = *end;
             *end = end.saturating_add(*length as usize);
@@ -186,7 +157,7 @@ impl StoredRun {
     pub fn slice_durations(&self) -> Vec<Vec<f64>> {
         let iterations = f64::from(self.iterations.max(1));
         let durations = |range: Range<usize>| {
-            let totals = self.measured.duration_ns.get(range).unwrap_or_default();
+            let totals = self.data.measured.duration_ns.get(range).unwrap_or_default();
             totals.iter().map(|total| *total as f64 / iterations).collect()
         };
         self.slice_ranges().into_iter().map(durations).collect()
@@ -195,18 +166,18 @@ impl StoredRun {
     /// Time in which the samples that statistics use were taken, from the first to the last of each slice, gaps
     /// between samples included and the others' slices not, in nanoseconds.
     pub fn active_ns(&self) -> u64 {
-        self.slice_ranges().into_iter().map(|range| self.measured.part_span_ns(range)).sum()
+        self.slice_ranges().into_iter().map(|range| self.data.measured.part_span_ns(range)).sum()
     }
 
     /// Whether other guests of the hypervisor took so much time that the run says little (MEASUREMENT 8.1).
     pub fn is_noisy(&self) -> bool {
         const NOISY: f64 = 0.02;
-        self.metrics.get(metric::STEAL.name).is_some_and(|share| *share > NOISY)
+        self.data.metrics.get(metric::STEAL.name).is_some_and(|share| *share > NOISY)
     }
 
     /// Whether a processor slowed down for heat or power during the run, so that the next block had better wait.
     pub fn was_throttled(&self) -> bool {
-        self.metrics.get(metric::THROTTLE_EVENTS.name).is_some_and(|events| *events > 0.0)
+        self.data.metrics.get(metric::THROTTLE_EVENTS.name).is_some_and(|events| *events > 0.0)
     }
 
     /// The name shared by the run's journal file and log.
@@ -272,6 +243,7 @@ pub(super) fn remove(record: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Samples;
 
     fn run(durations: &[u64], slices: &[u32], late_warmup: u32) -> StoredRun {
         let cell = "0123456789abcdef".parse().expect("an id");
@@ -281,13 +253,12 @@ mod tests {
             *start += duration + 100;
             Some(begin)
         });
-        let measured =
-            Samples { start_ns: starts.collect(), duration_ns: durations.to_vec(), input: vec![0; durations.len()] };
+        let (start_ns, duration_ns) = (starts.collect(), durations.to_vec());
+        let measured = Samples { start_ns, duration_ns, input: vec![0; durations.len()], ..Samples::default() };
         StoredRun {
             iterations: 2,
             late_warmup,
-            measured,
-            slices: slices.to_vec(),
+            data: RunData { measured, slices: slices.to_vec(), ..RunData::default() },
             ..StoredRun::not_started(cell, Arm::Main, 0, 0, Outcome::Completed)
         }
     }

@@ -9,9 +9,9 @@ pub mod local;
 pub mod manifest;
 pub mod place;
 pub mod samples;
-mod table_arrays;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub use journal::{Arm, Outcome, StoredRun};
@@ -21,9 +21,10 @@ pub use manifest::{
     VariantAccuracy, VariantFile, VariantOrigin,
 };
 pub use place::Place;
-pub use table_arrays::{parquet_heads, read_parquet};
 
-/// Version of everything that a record or a committed report holds.
+use crate::table::FileError;
+
+/// Version of everything that a record holds.
 pub const FORMAT: u32 = 1;
 
 /// Why a record cannot be written or read.
@@ -60,12 +61,14 @@ pub enum StoreError {
         reason: String,
     },
     /// Written by a later version.
-    #[error("{path} has format {found}; this perfrun reads up to {FORMAT}")]
+    #[error("{path} has format {found}; this perfrun reads up to {known}")]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u64,
+        /// The last one that this version reads.
+        known: u32,
     },
 }
 
@@ -109,13 +112,27 @@ impl Record {
 
 /// Writes a file by writing another one beside it and renaming that.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
-    let failed = |source| StoreError::Write { path: path.to_owned(), source };
+    write_with(path, |mut file| file.write_all(content))
+}
+
+/// As [`write_whole`], with what writes the content.
+fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
     let partial = partial_path(path);
-    std::fs::write(&partial, content).and_then(|()| std::fs::rename(&partial, path)).map_err(|source| {
+    let written = File::create(&partial).and_then(|file| write(&file)).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|source| {
         // A half-written file would only confuse; if it cannot be removed either, the error to tell is the first.
         let _unremovable = std::fs::remove_file(&partial);
-        failed(source)
+        StoreError::Write { path: path.to_owned(), source }
     })
+}
+
+impl From<FileError> for StoreError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Open { path, source } => StoreError::Read { path, source },
+            FileError::Content { path, reason } => StoreError::Damaged { path, reason },
+        }
+    }
 }
 
 /// The name under which a file is written before it is whole.
@@ -140,7 +157,7 @@ pub fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) 
     }
     let versioned: Versioned = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
     if versioned.format > u64::from(FORMAT) {
-        return Err(StoreError::Newer { path: path.to_owned(), found: versioned.format });
+        return Err(StoreError::Newer { path: path.to_owned(), found: versioned.format, known: FORMAT });
     }
     serde_json::from_str(text).map_err(|error| damaged(error.to_string()))
 }

@@ -1,16 +1,15 @@
 //! `samples.parquet`: every raw sample of a record, one row each, never edited.
 
-use std::fs::File;
 use std::path::Path;
 
-use polars::prelude::*;
-
-use super::StoreError;
-use super::columns::{damaged, write_frame};
 use super::journal::{Arm, StoredRun};
 use crate::measure::Samples;
+use crate::table::{FileError, Table, TableError, Values};
 
-const FILE: &str = "samples.parquet";
+pub(super) const FILE: &str = "samples.parquet";
+
+/// Rows that are read at a time: what is decoded stands in memory beside what is kept.
+const ROWS_AT_A_TIME: usize = 1 << 20;
 
 /// Which part of a run a sample belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,89 +21,106 @@ enum Phase {
     Measure = 3,
 }
 
-#[derive(Default)]
-struct Rows {
-    run: Vec<u32>,
-    phase: Vec<u32>,
-    index: Vec<u32>,
-    start_ns: Vec<u64>,
-    dur_ns: Vec<u64>,
-    input: Vec<u32>,
+/// Where the values of a column stand in the samples of a run.
+#[derive(Clone, Copy)]
+enum Column {
+    U32(fn(&mut Samples) -> &mut Vec<u32>),
+    U64(fn(&mut Samples) -> &mut Vec<u64>),
+    /// As `U64`; empty in a run that has none.
+    Optional(fn(&mut Samples) -> &mut Vec<u64>),
 }
 
-impl Rows {
-    fn append(&mut self, run: u32, samples: &Samples, phase: impl Fn(usize) -> Phase) {
-        for index in 0..samples.len() {
-            self.run.push(run);
-            self.phase.push(phase(index) as u32);
-            self.index.push(index as u32);
-        }
-        self.start_ns.extend(&samples.start_ns);
-        self.dur_ns.extend(&samples.duration_ns);
-        self.input.extend(&samples.input);
-    }
-}
+/// The columns that hold what is in [`Samples`]. Writing and reading both follow this table.
+const COLUMNS: [(&str, Column); 4] = [
+    ("start_ns", Column::U64(|samples| &mut samples.start_ns)),
+    ("dur_ns", Column::U64(|samples| &mut samples.duration_ns)),
+    ("input", Column::U32(|samples| &mut samples.input)),
+    ("device_ns", Column::Optional(|samples| &mut samples.device_ns)),
+];
 
-pub(super) fn write(folder: &Path, runs: &[StoredRun]) -> Result<(), StoreError> {
-    let mut rows = Rows::default();
-    for (number, run) in runs.iter().enumerate() {
+/// All samples, those of a run adjacent; what is no part of a sample says which it is.
+pub(super) fn table(runs: &mut [StoredRun]) -> Result<Table, TableError> {
+    let rows: usize = runs.iter().map(|run| run.data.warmup.len() + run.data.measured.len()).sum();
+    let (mut number, mut phase, mut index) =
+        (Vec::with_capacity(rows), Vec::with_capacity(rows), Vec::with_capacity(rows));
+    for (run, own) in runs.iter().zip(0_u32..) {
+        let (warmup, measured, late) = (run.data.warmup.len(), run.data.measured.len(), run.late_warmup as usize);
         let before = if run.arm == Arm::Pilot { Phase::Pilot } else { Phase::Warmup };
-        let late = run.late_warmup as usize;
-        rows.append(number as u32, &run.warmup, |_| before);
-        rows.append(
-            number as u32,
-            &run.measured,
-            |index| if index < late { Phase::LateWarmup } else { Phase::Measure },
-        );
+        let counted = |sample| if sample < late { Phase::LateWarmup } else { Phase::Measure };
+        number.resize(number.len() + warmup + measured, own);
+        phase.resize(phase.len() + warmup, before as u32);
+        phase.extend((0..measured).map(|sample| counted(sample) as u32));
+        index.extend((0..warmup).chain(0..measured).map(|sample| sample as u32));
     }
-    let device = vec![None::<u64>; rows.run.len()];
-    let frame = DataFrame::new_infer_height(vec![
-        Column::new("run".into(), rows.run),
-        Column::new("phase".into(), rows.phase),
-        Column::new("index".into(), rows.index),
-        Column::new("start_ns".into(), rows.start_ns),
-        Column::new("dur_ns".into(), rows.dur_ns),
-        Column::new("input".into(), rows.input),
-        Column::new("device_ns".into(), device),
-    ]);
-    write_frame(&folder.join(FILE), frame)
+    let mut columns: Vec<(&str, Values)> =
+        vec![("run", number.into()), ("phase", phase.into()), ("index", index.into())];
+    for (name, column) in COLUMNS {
+        let values: Values = match column {
+            Column::U32(of) => joined(runs, rows, of).into(),
+            Column::U64(of) => joined(runs, rows, of).into(),
+            Column::Optional(of) => optional(runs, rows, of).into(),
+        };
+        columns.push((name, values));
+    }
+    Table::of(columns)
 }
 
-pub(super) fn read(folder: &Path, runs: &mut [StoredRun]) -> Result<(), StoreError> {
-    const COLUMNS: [&str; 5] = ["run", "phase", "start_ns", "dur_ns", "input"];
-    let path = folder.join(FILE);
-    let file = File::open(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
-    let reader = ParquetReader::new(file).with_columns(Some(COLUMNS.map(str::to_owned).to_vec()));
-    let mut frame = reader.finish().map_err(|error| damaged(&path, &error))?;
-    // Part by part as they are in the file: one piece of all would be a copy of all.
-    for part in frame.split_chunks() {
-        take(&part, runs).map_err(|reason| damaged(&path, &reason))?;
+/// The samples of all runs, each with its warm-up first.
+fn halves(runs: &mut [StoredRun]) -> impl Iterator<Item = &mut Samples> {
+    runs.iter_mut().flat_map(|run| [&mut run.data.warmup, &mut run.data.measured])
+}
+
+fn joined<T: Copy>(runs: &mut [StoredRun], rows: usize, of: fn(&mut Samples) -> &mut Vec<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(rows);
+    halves(runs).for_each(|half| all.extend_from_slice(of(half)));
+    all
+}
+
+fn optional(runs: &mut [StoredRun], rows: usize, of: fn(&mut Samples) -> &mut Vec<u64>) -> Vec<Option<u64>> {
+    let mut all = Vec::with_capacity(rows);
+    for half in halves(runs) {
+        let samples = half.len();
+        let values = of(half);
+        all.extend((0..samples).map(|sample| values.get(sample).copied()));
+    }
+    all
+}
+
+/// Reads the samples of every run.
+pub(super) fn read(path: &Path, runs: &mut [StoredRun]) -> Result<(), FileError> {
+    let mut wanted = vec!["run", "phase"];
+    wanted.extend(COLUMNS.iter().map(|(name, _)| *name));
+    let rows = Table::rows_of_parquet(path)?;
+    for first in (0..rows).step_by(ROWS_AT_A_TIME) {
+        let mut table = Table::read_parquet(path, Some(&wanted), Some((first, ROWS_AT_A_TIME)))?;
+        for part in table.parts() {
+            take(&part, runs).map_err(|error| error.in_file(path))?;
+        }
     }
     Ok(())
 }
 
 /// Appends the rows of one part to their runs.
-fn take(part: &DataFrame, runs: &mut [StoredRun]) -> Result<(), String> {
-    let failed = |error: PolarsError| error.to_string();
-    let number = |name: &str| part.column(name).and_then(|column| column.u32()).map_err(failed);
-    let nanos = |name: &str| part.column(name).and_then(|column| column.u64()).map_err(failed);
-    let (run, phase, input) = (number("run")?, number("phase")?, number("input")?);
-    let (start_ns, dur_ns) = (nanos("start_ns")?, nanos("dur_ns")?);
-    let (run, phase, input) =
-        (run.cont_slice().map_err(failed)?, phase.cont_slice().map_err(failed)?, input.cont_slice().map_err(failed)?);
-    let (start_ns, dur_ns) = (start_ns.cont_slice().map_err(failed)?, dur_ns.cont_slice().map_err(failed)?);
+fn take(part: &Table, runs: &mut [StoredRun]) -> Result<(), TableError> {
+    let (run, phase) = (part.u32_slice("run")?, part.u32_slice("phase")?);
+    let is_counted = |row: usize| phase[row] >= Phase::LateWarmup as u32;
     let mut first = 0;
     // Rows of one run and half are adjacent, so each half is taken in one copy.
     for last in 1..=run.len() {
-        let counted = |row: usize| phase[row] >= Phase::LateWarmup as u32;
-        if last < run.len() && run[last] == run[first] && counted(last) == counted(first) {
+        if last < run.len() && run[last] == run[first] && is_counted(last) == is_counted(first) {
             continue;
         }
-        let target = runs.get_mut(run[first] as usize).ok_or_else(|| format!("there is no run {}", run[first]))?;
-        let half = if counted(first) { &mut target.measured } else { &mut target.warmup };
-        half.start_ns.extend_from_slice(&start_ns[first..last]);
-        half.duration_ns.extend_from_slice(&dur_ns[first..last]);
-        half.input.extend_from_slice(&input[first..last]);
+        let rows = first..last;
+        let target = runs.get_mut(run[first] as usize);
+        let target = target.ok_or_else(|| TableError(format!("there is no run {}", run[first])))?;
+        let half = if is_counted(first) { &mut target.data.measured } else { &mut target.data.warmup };
+        for (name, column) in COLUMNS {
+            match column {
+                Column::U32(of) => of(half).extend_from_slice(&part.u32_slice(name)?[rows.clone()]),
+                Column::U64(of) => of(half).extend_from_slice(&part.u64_slice(name)?[rows.clone()]),
+                Column::Optional(of) => of(half).extend(part.known_u64s(name, rows.clone())?),
+            }
+        }
         first = last;
     }
     Ok(())

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CellSummary, LEAST_RUNS};
 use crate::code::{self, Severity};
-use crate::metric::{self, Metric};
+use crate::metric;
 use crate::stats::quantile::median;
 use crate::stats::shape::OutlierCounts;
 use crate::stats::{Course, RunGroups, run_groups};
@@ -49,10 +49,11 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[f64]) -> Option<Spread> {
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Some(Spread { low: least, median: median(values)?, high: most })
+    /// Of some values; `None` without any.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some(Spread { low, median: median(values)?, high })
     }
 }
 
@@ -83,9 +84,13 @@ pub struct CellShape {
 
 impl Findings {
     /// Of the completed runs of a cell, which may have more threads than the quota grants.
-    pub(super) fn of(completed: &[&StoredRun], exceeds_quota: bool) -> Findings {
+    pub(super) fn of(
+        completed: &[&StoredRun],
+        environment: &BTreeMap<String, Spread>,
+        exceeds_quota: bool,
+    ) -> Findings {
         let medians: Vec<f64> =
-            completed.iter().filter_map(|run| run.metrics.get(metric::LATENCY.name)).copied().collect();
+            completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
         let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
         let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let groups = run_groups(&medians);
@@ -104,7 +109,7 @@ impl Findings {
             run_groups: groups,
             shape: CellShape::of(completed),
             noisy_runs: completed.iter().filter(|run| run.is_noisy()).count() as u32,
-            environment: environment(completed),
+            environment: environment.clone(),
         }
     }
 }
@@ -123,14 +128,6 @@ impl Findings {
         }
         self
     }
-}
-
-fn environment(completed: &[&StoredRun]) -> BTreeMap<String, Spread> {
-    let spread = |metric: &Metric| {
-        let values: Vec<f64> = completed.iter().filter_map(|run| run.metrics.get(metric.name)).copied().collect();
-        Some((metric.name.to_owned(), Spread::of(&values)?))
-    };
-    metric::ENVIRONMENT.iter().filter_map(spread).collect()
 }
 
 impl CellShape {
@@ -200,6 +197,7 @@ impl CellSummary {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::tables::tables;
     use super::*;
     use crate::metric::LATENCY;
     use crate::store::Outcome;
@@ -209,8 +207,8 @@ mod tests {
         let cell = "0123456789abcdef".parse().unwrap();
         let run = |(number, median): (usize, &f64)| {
             let mut run = StoredRun::not_started(cell, Arm::Main, number as u32, 0, Outcome::Completed);
-            run.metrics.insert(LATENCY.name.to_owned(), *median);
-            run.metrics.insert(metric::STEAL.name.to_owned(), steal * number as f64);
+            run.data.metrics.insert(LATENCY.name.to_owned(), *median);
+            run.data.metrics.insert(metric::STEAL.name.to_owned(), steal * number as f64);
             run
         };
         medians.iter().enumerate().map(run).collect()
@@ -218,7 +216,9 @@ mod tests {
 
     fn findings(medians: &[f64]) -> Findings {
         let runs = runs(medians, 0.01);
-        Findings::of(&runs.iter().collect::<Vec<_>>(), false)
+        let runs: Vec<&StoredRun> = runs.iter().collect();
+        let tables = tables(1, std::slice::from_ref(&runs)).unwrap();
+        Findings::of(&runs, &tables[0].environment, false)
     }
 
     fn summary(warnings: &[(&str, u32)], half_width: f64) -> CellSummary {
@@ -272,7 +272,7 @@ mod tests {
         let main = runs(&[1.0; 5], 0.0);
         let found = |pilot: &StoredRun| {
             let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
-            Findings::of(&all[1..], false).with_rehearsal(&all).codes
+            Findings::of(&all[1..], &BTreeMap::new(), false).with_rehearsal(&all).codes
         };
         assert_eq!(found(&pilot), [""; 0]);
         pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];

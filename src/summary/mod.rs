@@ -7,21 +7,23 @@ mod constants;
 mod findings;
 pub mod latency;
 mod surroundings;
+mod tables;
 mod tails;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use latency::summarize_latency;
+use tables::{ArmTables, RunValues};
 
 pub use findings::{CellShape, Findings, Spread};
-pub use latency::{Latency, PERCENTILES, Percentile, RunLatency, summarize_latency};
+pub use latency::{Latency, PERCENTILES, Percentile, TwoLevelSummary};
 pub use surroundings::{RecordCode, record_codes};
 pub use tails::{MOST_COMPARISONS, TailRatio};
 
 use crate::accuracy::Score;
 use crate::backend::Failure;
 use crate::fidelity::Fidelity;
-use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
+use crate::metric::{self, Kind, MetricReference, Statistic};
 use crate::plan::{Cell, CellId};
 use crate::spec::model::Design;
 use crate::stats::interval::{Estimate, mean_interval};
@@ -34,32 +36,29 @@ pub const CONFIDENCE: f64 = 0.95;
 pub const LEAST_RUNS: usize = 5;
 
 /// What all cells of a record say, in plan order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// One entry a cell.
     pub cells: Vec<CellSummary>,
     /// The doubles of the plan's controls, in the order of [`crate::plan::Plan::controls`].
-    #[serde(default)]
     pub doubles: Vec<Double>,
     /// Ratios of tails, in the order of the comparisons.
-    #[serde(default)]
     pub tails: Vec<TailRatio>,
 }
 
 /// A cell measured a second time, as if it were another one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Double {
     /// Index of the cell.
     pub cell: usize,
     /// What its runs say.
     pub summary: CellSummary,
     /// In a duet, where a double runs beside another double: what that one's runs say.
-    #[serde(default)]
     pub twin: Option<CellSummary>,
 }
 
 /// What the runs of one cell say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CellSummary {
     /// The cell.
     pub id: CellId,
@@ -78,25 +77,21 @@ pub struct CellSummary {
     /// Iterations of each sample.
     pub iterations: u32,
     /// In designs with slices, the median latency of each slice by block.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<(u32, Vec<f64>)>,
     /// The runtime allocated outputs inside the timed region.
     pub dynamic_outputs: bool,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
     /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
     /// How right its variant is on its model's data; empty where nobody asked.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accuracy: Vec<Score>,
     /// What is odd about the cell as a whole.
-    #[serde(default)]
     pub findings: Findings,
 }
 
 /// Runs by outcome; their sum is the number of planned runs once a record is complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// Ran to the end.
     pub completed: u32,
@@ -109,7 +104,7 @@ pub struct RunCounts {
 }
 
 /// One metric over the runs of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MetricSummary {
     /// Mean of the run-level values and its t interval.
     pub estimate: Estimate,
@@ -118,7 +113,7 @@ pub struct MetricSummary {
 }
 
 /// Runs that failed alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FailureCount {
     /// Kind and message.
     pub failure: Failure,
@@ -167,17 +162,13 @@ fn threads() -> usize {
 
 fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) -> Summary {
     let plan = &manifest.plan;
-    let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
-    let double = |index: &u32| {
-        let cell = &plan.cells[*index as usize];
-        let is_duet = manifest.experiment.measure.design == Design::Duet;
-        Double {
-            cell: *index as usize,
-            summary: summarize_arm(manifest, cell, runs_of(cell), Arm::Aa),
-            twin: is_duet.then(|| summarize_arm(manifest, cell, runs_of(cell), Arm::AaTwin)),
-        }
-    };
-    let mut cells = in_parallel(threads, &plan.cells, |cell| summarize_arm(manifest, cell, runs_of(cell), Arm::Main));
+    let is_duet = manifest.experiment.measure.design == Design::Duet;
+    let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
+    let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
+    let arms: Vec<(usize, Arm)> =
+        (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
+    let mut summaries = summarize_arms(threads, manifest, by_cell, &arms).into_iter();
+    let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
     for known in &manifest.fidelity {
         if let Some(cell) = cells.get_mut(known.cell as usize) {
             cell.fidelity = Some(known.fidelity.clone());
@@ -186,7 +177,44 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) 
     for (cell, summary) in plan.cells.iter().zip(&mut cells) {
         constants::add(manifest, cell, summary);
     }
-    Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails: Vec::new() }
+    let mut double = |cell: &u32| {
+        let summary = summaries.next()?;
+        Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
+    };
+    let doubles = plan.controls.iter().filter_map(&mut double).collect();
+    Summary { cells, doubles, tails: Vec::new() }
+}
+
+/// Summarises these arms of cells, each with its runs.
+fn summarize_arms(
+    threads: usize,
+    manifest: &Manifest,
+    by_cell: &ByCell<'_>,
+    arms: &[(usize, Arm)],
+) -> Vec<CellSummary> {
+    let runs: Vec<Vec<&StoredRun>> = arms
+        .iter()
+        .map(|(cell, arm)| {
+            let runs = by_cell.get(&manifest.plan.cells[*cell].id).map_or(&[][..], Vec::as_slice);
+            // The pilot's failure is the cell's, and is told once.
+            let is_told = |run: &&StoredRun| run.arm == *arm || (run.arm == Arm::Pilot && *arm == Arm::Main);
+            runs.iter().copied().filter(is_told).collect()
+        })
+        .collect();
+    let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
+    let tables = tables::tables(threads, &completed).expect("columns that this module has made");
+    let each: Vec<_> = arms.iter().zip(&runs).zip(completed.iter().zip(&tables)).collect();
+    in_parallel(threads, &each, |(((cell, _), runs), (completed, tables))| {
+        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables)
+    })
+}
+
+/// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
+fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
+    let is_counted = |run: &&StoredRun| run.arm != Arm::Pilot && run.outcome == Outcome::Completed;
+    let mut completed: Vec<&StoredRun> = runs.iter().copied().filter(is_counted).collect();
+    completed.sort_by_key(|run| run.block);
+    completed
 }
 
 /// `of` each item, in order: every thread takes an equal stretch of them.
@@ -204,35 +232,31 @@ fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], of: impl Fn(&T) ->
     })
 }
 
-fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun], arm: Arm) -> CellSummary {
-    // The pilot's failure is the cell's, and is told once.
-    let is_told = |run: &&StoredRun| run.arm == arm || (run.arm == Arm::Pilot && arm == Arm::Main);
-    let runs: Vec<&StoredRun> = runs.iter().copied().filter(is_told).collect();
-    let runs = runs.as_slice();
-    let mut completed: Vec<&StoredRun> =
-        runs.iter().copied().filter(|run| run.arm == arm && run.outcome == Outcome::Completed).collect();
-    completed.sort_by_key(|run| run.block);
+fn summarize_arm(
+    manifest: &Manifest,
+    cell: &Cell,
+    runs: &[&StoredRun],
+    completed: &[&StoredRun],
+    tables: &ArmTables,
+) -> CellSummary {
     let first = completed.first();
+    let placement = first.and_then(|run| run.data.placement.as_ref());
     CellSummary {
         id: cell.id,
         runs: count(runs),
-        metrics: metrics(&completed),
-        latency: summarize_latency(&completed),
+        metrics: metrics(&tables.values),
+        latency: summarize_latency(completed, tables),
         failures: failures(runs),
-        warnings: warnings(&completed),
-        output_hash: agreed_hash(&completed),
+        warnings: tables.codes.clone(),
+        output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
-        slices: slices(&completed),
-        dynamic_outputs: first
-            .and_then(|run| run.placement.as_ref())
-            .is_some_and(|placement| placement.dynamic_outputs),
-        nodes: first
-            .and_then(|run| run.placement.as_ref())
-            .map(|placement| placement.nodes.clone())
-            .unwrap_or_default(),
+        slices: slices(completed),
+        dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
+        nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
-        findings: Findings::of(&completed, surroundings::exceeds_quota(manifest, cell)).with_rehearsal(runs),
+        findings: Findings::of(completed, &tables.environment, surroundings::exceeds_quota(manifest, cell))
+            .with_rehearsal(runs),
     }
 }
 
@@ -240,7 +264,7 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun], arm: Arm
 /// nothing is paired.
 fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
     let typical = |slice: &Vec<f64>| crate::stats::quantile::median(slice).unwrap_or(0.0);
-    let cut = completed.iter().filter(|run| !run.slices.is_empty());
+    let cut = completed.iter().filter(|run| !run.data.slices.is_empty());
     cut.map(|run| (run.block, run.slice_durations().iter().map(typical).collect())).collect()
 }
 
@@ -257,16 +281,11 @@ fn count(runs: &[&StoredRun]) -> RunCounts {
     counts
 }
 
-fn metrics(completed: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
-    let mut values: BTreeMap<&String, Vec<(u32, f64)>> = BTreeMap::new();
-    for run in completed {
-        for (name, value) in run.metrics.iter().filter(|(name, _)| !is_of_environment(name)) {
-            values.entry(name).or_default().push((run.block, *value));
-        }
-    }
-    let summarized = values.into_iter().filter_map(|(name, per_run)| {
+fn metrics(values: &RunValues) -> BTreeMap<String, MetricSummary> {
+    let summarized = values.iter().filter_map(|(name, per_run)| {
         let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        Some((name.clone(), MetricSummary { estimate: mean_interval(&numbers, CONFIDENCE)?, per_run }))
+        let estimate = mean_interval(&numbers, CONFIDENCE)?;
+        Some((name.clone(), MetricSummary { estimate, per_run: per_run.clone() }))
     });
     summarized.collect()
 }
@@ -292,16 +311,8 @@ fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
     counts
 }
 
-fn warnings(completed: &[&StoredRun]) -> BTreeMap<String, u32> {
-    let mut counts = BTreeMap::new();
-    for code in completed.iter().flat_map(|run| &run.warnings) {
-        *counts.entry(code.clone()).or_insert(0) += 1;
-    }
-    counts
-}
-
 fn agreed_hash(completed: &[&StoredRun]) -> Option<String> {
-    let mut hashes = completed.iter().map(|run| run.output_hash.as_ref());
+    let mut hashes = completed.iter().map(|run| run.data.output_hash.as_ref());
     let first = hashes.next()??;
     hashes.all(|hash| hash == Some(first)).then(|| first.clone())
 }
@@ -364,31 +375,23 @@ impl CellSummary {
 
     /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
     pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
-        let latency = self.latency.as_ref().filter(|_| reference.metric.name == LATENCY.name);
-        let Some(latency) = latency.filter(|_| reference.statistic != Statistic::Median) else {
-            return self.metrics.get(reference.metric.name).map(|metric| metric.per_run.clone()).unwrap_or_default();
+        let of = |reference: MetricReference| match self.metrics.get(&reference.column()) {
+            Some(metric) => metric.per_run.as_slice(),
+            None => &[],
         };
-        // With several iterations in a sample only means say something about one of them.
-        let is_batched = self.iterations > 1;
-        let value = |run: &RunLatency| match reference.statistic {
-            Statistic::Mean => Some(run.mean),
-            _ if is_batched => None,
-            Statistic::Min => Some(run.range.0),
-            Statistic::StandardDeviation => run.standard_deviation,
-            Statistic::CoefficientOfVariation => Some(run.standard_deviation? / run.mean),
-            percentile => {
-                let wanted = percentile.probability()?;
-                let position = PERCENTILES.iter().position(|probability| *probability == wanted)?;
-                run.quantiles.get(position).copied()
-            }
-        };
-        latency.per_run.iter().filter_map(|run| Some((run.block, value(run)?))).collect()
+        if reference.statistic != Statistic::CoefficientOfVariation {
+            return of(reference).to_vec();
+        }
+        let means = of(MetricReference { statistic: Statistic::Mean, ..reference });
+        let deviations = of(MetricReference { statistic: Statistic::StandardDeviation, ..reference });
+        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+        deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
     }
 
     /// Mean of the run-level values and its t interval.
     pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
-        if reference.metric.name != LATENCY.name || reference.statistic == Statistic::Median {
-            return self.metrics.get(reference.metric.name).map(|metric| metric.estimate);
+        if let Some(known) = self.metrics.get(&reference.column()) {
+            return Some(known.estimate);
         }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
         mean_interval(&values, CONFIDENCE)
@@ -396,11 +399,12 @@ impl CellSummary {
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
     pub fn supports(&self, reference: MetricReference) -> bool {
-        let Some(wanted) = reference.statistic.probability().filter(|_| reference.statistic.is_tail()) else {
-            return true;
-        };
-        let percentiles = self.latency.as_ref().map(|latency| latency.percentiles.as_slice()).unwrap_or_default();
-        percentiles.iter().any(|percentile| percentile.probability == wanted && percentile.supported)
+        !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)
+    }
+
+    /// A percentile of iterations.
+    pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
+        self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
     }
 
     /// Whether the cell has enough runs for intervals and verdicts.

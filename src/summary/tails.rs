@@ -5,8 +5,6 @@
 //! Input: plan and samples, with what is known of each cell. Output: one ratio a comparison and percentile that both
 //! cells support. Deliberately absent: verdicts, which come from the runs' percentiles in their common blocks.
 
-use serde::{Deserialize, Serialize};
-
 use super::{CONFIDENCE, CellSummary, in_parallel};
 use crate::metric::MetricReference;
 use crate::plan::Plan;
@@ -19,7 +17,7 @@ use crate::store::{Arm, Outcome, StoredRun};
 pub const MOST_COMPARISONS: usize = 64;
 
 /// The tail of one cell over that of its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TailRatio {
     /// Index of the cell.
     pub cell: usize,

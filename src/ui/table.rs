@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::compare::Comparison;
-use crate::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, THROUGHPUT, Unit};
+use crate::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, Statistic, THROUGHPUT, Unit};
 use crate::plan::{Cell, Plan};
 use crate::report::format::{self, Column};
 use crate::report::short_name;
@@ -101,7 +101,7 @@ impl Formats {
 
 /// The 95th percentile: the highest that fewer than a hundred samples support.
 fn tail(cell: &CellSummary) -> Option<&Percentile> {
-    cell.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.probability == 0.95)
+    cell.percentile(Statistic::P95)
 }
 
 fn heads(plan: &Plan, formats: &Formats) -> Vec<String> {

@@ -56,7 +56,7 @@ impl<'a> Conversation<'a> {
         self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
         if let Ok(dialogue) = &self.dialogue {
             let spawn = dialogue.started.elapsed().as_nanos() as f64;
-            self.heard.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
+            self.heard.data.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
         }
         self.ask(&Command::Prepare { cell: Box::new(request) }, tick)
     }
@@ -88,11 +88,11 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn listen(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
-        let before = self.heard.measured.len();
+        let before = self.heard.data.measured.len();
         let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
         dialogue.listen(&mut self.heard, tick)?;
         if self.told_slice {
-            self.heard.slices.push((self.heard.measured.len() - before) as u32);
+            self.heard.data.slices.push((self.heard.data.measured.len() - before) as u32);
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl<'a> Conversation<'a> {
             Err(_) => (outcome, String::new(), false),
         };
         if is_real {
-            heard.metrics.extend(MachineState::read(&Kernel::here()).since(&before));
+            heard.data.metrics.extend(MachineState::read(&Kernel::here()).since(&before));
         }
         if !log.is_empty() {
             // The end of the log is in the run as well; a log that cannot be written loses nothing that counts.

@@ -120,7 +120,7 @@ impl<'a> Dialogue<'a> {
         while let Some(line) = self.line(tick)? {
             match serde_json::from_slice::<Answer>(&line) {
                 Ok(Answer::Failed { failure }) => return Err(failure.into()),
-                Ok(Answer::Metrics { values }) => heard.metrics.extend(values),
+                Ok(Answer::Metrics { values }) => heard.data.metrics.extend(values),
                 _ => {}
             }
         }

@@ -28,4 +28,4 @@ pub use interrupt::Interrupts;
 pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};
 pub use process::Launch;
-pub use result::WorkerRun;
+pub use result::{RunData, WorkerRun};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::protocol::Answer;
 use crate::backend::{Failure, Placement};
 use crate::measure::Samples;
@@ -9,31 +11,44 @@ use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use crate::onnx::precision::calibration::Range;
 
-/// What came back from one run, complete or not.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WorkerRun {
+/// What a worker found out in one run: what it sends, the journal stores and Parquet holds.
+///
+/// A new value of a run is a field here and, but for metrics, a line in the table of `store::columns`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunData {
     /// Metrics by stored name.
     pub metrics: BTreeMap<String, f64>,
     /// What the backend says about itself.
     pub placement: Option<Placement>,
-    /// Output shapes, if constant.
+    /// Output shapes by name, where all input sets gave the same.
     pub output_shapes: Option<BTreeMap<String, Vec<u64>>>,
-    /// Hash of the first outputs.
+    /// Hash of the outputs for the first input set.
     pub output_hash: Option<String>,
-    /// Hash of the outputs after the last sample, for the same input.
+    /// The same after the last sample.
     pub output_hash_after: Option<String>,
-    /// Outputs with NaN or infinity.
+    /// Outputs with NaN or infinity, each once.
     pub non_finite: Vec<String>,
-    /// Warm-up samples.
-    pub warmup: Samples,
     /// How the warm-up ended.
     pub warmup_status: Option<WarmupStatus>,
-    /// Counted samples.
-    pub measured: Samples,
-    /// How many of the counted samples each slice took; empty where sampling was not cut into slices.
-    pub slices: Vec<u32>,
     /// Why sampling ended.
     pub stop_reason: Option<StopReason>,
+    /// How many of the counted samples each slice took; empty in designs without slices. Slice j of an arm ran next to,
+    /// or beside, slice j of the others of its group.
+    #[serde(default)]
+    pub slices: Vec<u32>,
+    /// Samples before the counted ones.
+    #[serde(default)]
+    pub warmup: Samples,
+    /// Counted samples, late warm-up included.
+    #[serde(default)]
+    pub measured: Samples,
+}
+
+/// What came back from one run, complete or not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkerRun {
+    /// What it found out.
+    pub data: RunData,
     /// Ranges of outputs, if they were asked for.
     pub ranges: Option<BTreeMap<String, Range>>,
     /// Why the run failed, if it did.
@@ -43,36 +58,33 @@ pub struct WorkerRun {
 }
 
 impl WorkerRun {
-    /// Adds names of outputs that hold NaN or infinity, each once.
-    fn tell_non_finite(&mut self, names: Vec<String>) {
-        for name in names {
-            if !self.non_finite.contains(&name) {
-                self.non_finite.push(name);
-            }
-        }
+    /// A run that ended before it began.
+    pub fn failed(failure: Failure) -> Self {
+        WorkerRun { failure: Some(failure), ..WorkerRun::default() }
     }
 
     /// Takes what an answer says; true if it ends the command. Failures are not for here.
     pub(super) fn hear(&mut self, answer: Answer) -> bool {
+        let data = &mut self.data;
         match answer {
             Answer::Hello { .. } => true,
             Answer::Phase { .. } | Answer::Failed { .. } => false,
             Answer::Ready { placement, output_shapes, output_hash, non_finite } => {
-                self.placement = Some(placement);
-                self.output_shapes = output_shapes;
-                self.output_hash = Some(output_hash);
-                self.tell_non_finite(non_finite);
+                data.placement = Some(placement);
+                data.output_shapes = output_shapes;
+                data.output_hash = Some(output_hash);
+                data.tell_non_finite(non_finite);
                 true
             }
             Answer::Samples { phase, columns } => {
                 match phase.as_str() {
-                    "warmup" => self.warmup.append(columns),
-                    _ => self.measured.append(columns),
+                    "warmup" => data.warmup.append(columns),
+                    _ => data.measured.append(columns),
                 }
                 false
             }
             Answer::Metrics { values } => {
-                self.metrics.extend(values);
+                data.metrics.extend(values);
                 false
             }
             Answer::Ranges { values } => {
@@ -80,11 +92,21 @@ impl WorkerRun {
                 false
             }
             Answer::Done { warmup, stop, output_hash, non_finite } => {
-                self.warmup_status = warmup.or(self.warmup_status);
-                self.stop_reason = stop.or(self.stop_reason);
-                self.output_hash_after = output_hash.or(self.output_hash_after.take());
-                self.tell_non_finite(non_finite);
+                data.warmup_status = warmup.or(data.warmup_status);
+                data.stop_reason = stop.or(data.stop_reason);
+                data.output_hash_after = output_hash.or(data.output_hash_after.take());
+                data.tell_non_finite(non_finite);
                 true
+            }
+        }
+    }
+}
+
+impl RunData {
+    fn tell_non_finite(&mut self, names: Vec<String>) {
+        for name in names {
+            if !self.non_finite.contains(&name) {
+                self.non_finite.push(name);
             }
         }
     }

@@ -75,12 +75,12 @@ fn slices_give_every_arm_of_a_block_the_same_rounds_and_find_the_difference() {
     let runs: Vec<&StoredRun> = counted(&record).collect();
     assert_eq!(runs.len(), 30, "two cells and a double");
     for run in &runs {
-        assert_eq!(run.slices.len(), 6);
-        assert_eq!(run.slices.iter().sum::<u32>() as usize, run.measured.len());
+        assert_eq!(run.data.slices.len(), 6);
+        assert_eq!(run.data.slices.iter().sum::<u32>() as usize, run.data.measured.len());
         // No sample is 1.2 ms, so more idle time than that would be somebody else's slice.
-        let latency = run.metrics[LATENCY.name];
-        assert!((run.metrics[THROUGHPUT.name] * latency / 1e9 - 1.0).abs() < 0.05);
-        assert!(!run.metrics.contains_key(TIME_TO_STEADY.name), "a fixed warm-up converges to nothing");
+        let latency = run.data.metrics[LATENCY.name];
+        assert!((run.data.metrics[THROUGHPUT.name] * latency / 1e9 - 1.0).abs() < 0.05);
+        assert!(!run.data.metrics.contains_key(TIME_TO_STEADY.name), "a fixed warm-up converges to nothing");
     }
     assert_eq!(verdict(&measure(&two(1.0, SLICES, TIMED), 0)), Verdict::Equivalent);
 }
@@ -89,9 +89,9 @@ fn slices_give_every_arm_of_a_block_the_same_rounds_and_find_the_difference() {
 fn a_number_of_samples_is_met_exactly_in_slices() {
     let record = measure(&two(1.5, SLICES, "stop: { mode: samples, count: 61 }"), 0);
     for run in counted(&record) {
-        let even = run.slices.len() % 2 == 0;
+        let even = run.data.slices.len() % 2 == 0;
         assert_eq!(
-            (run.measured.len(), even, run.stop_reason.map(|reason| reason.name())),
+            (run.data.measured.len(), even, run.data.stop_reason.map(|reason| reason.name())),
             (61, true, Some("samples"))
         );
     }
@@ -112,7 +112,7 @@ fn an_arm_that_fails_drops_out_and_the_others_go_on() {
     }
     let failed = record.runs.iter().find(|run| run.outcome == Failed).unwrap();
     assert_eq!(failed.failure.as_ref().unwrap().kind.name(), "killed");
-    assert_eq!((failed.warmup.len(), failed.stop_reason), (5, None));
+    assert_eq!((failed.data.warmup.len(), failed.data.stop_reason), (5, None));
 }
 
 #[test]
@@ -128,12 +128,12 @@ fn a_duet_pairs_its_slices_and_has_a_control_of_its_own() {
     let mut controls = Vec::new();
     for run in 0..10 {
         let (base, other) = (of(Arm::Main, 0, run), of(Arm::Main, 1, run));
-        assert_eq!((base.slices.len(), other.slices.len()), (6, 6));
+        assert_eq!((base.data.slices.len(), other.data.slices.len()), (6, 6));
         let ratio = paired_slice_ratio(&base.slice_durations(), &other.slice_durations()).unwrap();
         assert!((ratio - 1.1_f64.ln()).abs() < 0.03, "{ratio}");
         let control = plan.controls[0] as usize;
         let (one, twin) = (of(Arm::Aa, control, run), of(Arm::AaTwin, control, run));
-        assert_ne!(one.measured, twin.measured);
+        assert_ne!(one.data.measured, twin.data.measured);
         controls.push(paired_slice_ratio(&one.slice_durations(), &twin.slice_durations()).unwrap());
     }
     assert!(controls.iter().all(|ratio| ratio.abs() < 0.03), "{controls:?}");
@@ -260,12 +260,12 @@ fn cold_samples_begin_after_the_caches_were_emptied() {
     assert_eq!(verdict(&record), Verdict::Worse);
     for run in counted(&record) {
         let is_unresolved = run.warnings.iter().any(|code| code == "W_COLD_UNRESOLVED");
-        assert_eq!((run.iterations, run.measured.len(), is_unresolved), (1, 20, false));
-        assert!(!run.metrics.contains_key(THROUGHPUT.name));
+        assert_eq!((run.iterations, run.data.measured.len(), is_unresolved), (1, 20, false));
+        assert!(!run.data.metrics.contains_key(THROUGHPUT.name));
         // The script takes a tenth of a nanosecond a byte, for at least two megabytes.
-        let pauses = run.measured.start_ns.windows(2).zip(&run.measured.duration_ns);
+        let pauses = run.data.measured.start_ns.windows(2).zip(&run.data.measured.duration_ns);
         assert!(pauses.into_iter().all(|(starts, length)| starts[1] - starts[0] >= length + 200_000));
-        let warm = &run.warmup;
+        let warm = &run.data.warmup;
         assert!(
             warm.start_ns.windows(2).zip(&warm.duration_ns).all(|(starts, length)| starts[1] - starts[0] > *length)
         );

@@ -23,6 +23,7 @@ fn check_generated(path: &str, expected: &str) {
 #[test]
 fn schemas_are_current() {
     check_generated("schemas/experiment.schema.json", &perfrun::spec::schema_text());
+    check_generated("schemas/results.schema.json", &perfrun::results::schema_text());
     check_generated("schemas/worker.schema.json", &perfrun::worker::protocol::schema_text());
 }
 
@@ -31,6 +32,7 @@ fn the_reference_is_current() {
     check_generated("docs/reference/spec.md", &perfrun::spec::reference_markdown());
     check_generated("docs/reference/template.md", &perfrun::report::template_reference());
     check_generated("docs/reference/spec-full.yaml", &perfrun::spec::full_example());
+    check_generated("docs/reference/results.md", &perfrun::results::reference_markdown());
     check_generated("docs/reference/codes.md", &perfrun::code::reference_markdown());
 }
 

@@ -18,6 +18,7 @@ mod docs;
 mod onnxruntime;
 mod pipeline;
 mod report;
+mod results;
 mod runtimes;
 mod spec;
 mod stat;

@@ -146,13 +146,13 @@ fn outputs_equal_those_of_the_python_api() {
         for (found, expected) in floats(folder.path(), 0).into_iter().zip(expected) {
             assert!((found - expected).abs() < 1e-5, "{file}: {found} is not {expected}");
         }
-        assert_eq!(done.measured.len(), 20);
-        assert_eq!(done.output_hash, done.output_hash_after);
-        let placement = done.placement.unwrap();
+        assert_eq!(done.data.measured.len(), 20);
+        assert_eq!(done.data.output_hash, done.data.output_hash_after);
+        let placement = done.data.placement.unwrap();
         assert_eq!(placement.nodes.keys().collect::<Vec<_>>(), ["CPUExecutionProvider"]);
         assert!(placement.runtime_version.unwrap().starts_with("1."));
-        assert!(done.metrics["peak_rss_bytes"] > 1e6 && done.metrics["load_ns"] > 0.0);
-        assert_eq!(done.output_shapes.unwrap()["logits"], [1, 10]);
+        assert!(done.data.metrics["peak_rss_bytes"] > 1e6 && done.data.metrics["load_ns"] > 0.0);
+        assert_eq!(done.data.output_shapes.unwrap()["logits"], [1, 10]);
     }
 }
 
@@ -178,9 +178,9 @@ fn outputs_whose_shape_varies_are_allocated_by_the_runtime_and_said_to_be() {
     let x = tensor("x", ElementType::Float32, &[64], Values::Random);
     let Some((done, _folder)) = run_model(&model("tests/fixtures/models/dynamic_output.onnx"), vec![x]) else { return };
     assert_eq!(done.failure, None);
-    assert_eq!(done.output_shapes, None);
-    assert!(done.placement.unwrap().dynamic_outputs);
-    assert_eq!(done.output_hash, done.output_hash_after);
+    assert_eq!(done.data.output_shapes, None);
+    assert!(done.data.placement.unwrap().dynamic_outputs);
+    assert_eq!(done.data.output_hash, done.data.output_hash_after);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn options_of_the_provider_are_used_or_refused() {
 fn outputs_that_are_no_numbers_are_named() {
     let x = tensor("x", ElementType::Float32, &[4], Values::Random);
     let Some((done, _folder)) = run_model(&model("tests/fixtures/models/not_a_number.onnx"), vec![x]) else { return };
-    assert_eq!(done.non_finite, ["y"]);
+    assert_eq!(done.data.non_finite, ["y"]);
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn a_failure_while_sampling_leaves_the_whole_warm_up_and_the_rehearsal_alone() {
     let failed: Vec<_> = record.runs.iter().filter(|run| run.outcome == Outcome::Failed).collect();
     assert_eq!(failed.len(), 2);
     for run in failed {
-        assert_eq!((run.arm == Arm::Pilot, run.warmup.len(), run.measured.len()), (false, 40, 0));
+        assert_eq!((run.arm == Arm::Pilot, run.data.warmup.len(), run.data.measured.len()), (false, 40, 0));
     }
 }
 
@@ -292,7 +292,7 @@ fn a_record_reads_the_same_from_its_journal_and_from_parquet() {
     }
     let journal = Record::open(copy.path()).unwrap();
     assert_eq!(journal.runs, parquet.runs);
-    assert!(parquet.runs.iter().any(|run| !run.measured.is_empty()));
+    assert!(parquet.runs.iter().any(|run| !run.data.measured.is_empty()));
 }
 
 #[test]
@@ -314,7 +314,8 @@ fn the_same_specification_gives_the_same_plan_and_the_same_scripted_samples() {
     assert_eq!(one.run(&["plan", "x.yaml", "--json"]).stdout, other.run(&["plan", "x.yaml", "--json"]).stdout);
     one.run(&["x.yaml"]).expect_code(0);
     other.run(&["x.yaml"]).expect_code(0);
-    let samples = |place: &Workplace| place.record("x").runs.into_iter().map(|run| run.measured).collect::<Vec<_>>();
+    let samples =
+        |place: &Workplace| place.record("x").runs.into_iter().map(|run| run.data.measured).collect::<Vec<_>>();
     assert_eq!(samples(&one), samples(&other));
 }
 
@@ -359,18 +360,28 @@ fn less_than_the_whole_specification_is_not_committed() {
     assert!(!place.path("reports/x/report.md").exists());
 }
 
+/// What tells machines apart is what they are made of: two images may share the id of an installation.
 #[test]
 fn a_report_of_another_machine_is_not_overwritten() {
     let place = Workplace::with_spec(&two("1%", 1.0).replace("runs: 10", "runs: 2"));
     place.run(&["x.yaml"]).expect_code(0);
-    let results = place.read("reports/x/results.json");
-    let machine = place.record("x").manifest.host.machine;
-    place.write("reports/x/results.json", &results.replace(&machine, "ffffffff"));
+    let path = place.path("reports/x/results.json");
+    let mut results = perfrun::results::read(&path).unwrap();
+    let machine = results.provenance.machine.clone();
+    results.provenance.frame.insert("cpu".to_owned(), "Another CPU".into());
+    place.write("reports/x/results.json", &results.to_json());
     let done = place.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("was measured on another machine and stays"), "{}", done.stderr);
+    assert!(done.stderr.contains("cpu: Another CPU, here "), "{}", done.stderr);
     assert!(place.path(&format!("reports/x@{machine}/report.md")).is_file());
     place.run(&["x.yaml", "--replace"]).expect_code(0);
-    assert!(place.read("reports/x/results.json").contains(&machine));
+    assert_ne!(perfrun::results::read(&path).unwrap(), results);
+    // Another installation of the same machine.
+    results = perfrun::results::read(&path).unwrap();
+    results.provenance.context.insert("host".to_owned(), "ffffffff".into());
+    place.write("reports/x/results.json", &results.to_json());
+    place.run(&["x.yaml"]).expect_code(0);
+    assert_ne!(perfrun::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
 }
 
 #[test]
@@ -389,5 +400,5 @@ fn every_output_tells_whether_it_can_be_believed() {
     assert!(place.read("quick/report.md").starts_with("# x: quick look\n"));
     assert!(place.read("quick/report.html").contains("<title>x: quick look</title>"));
     let results: serde_json::Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
-    assert_eq!(results["manifest"]["quick"], true);
+    assert_eq!(results["measured"]["quick"], true);
 }

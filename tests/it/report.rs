@@ -7,10 +7,9 @@ mod questions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfrun::report::{Format, Rendered, Results, render, write};
-use serde_json::Value;
+use perfrun::report::{Format, compose, write};
 
-use fixture::{Axes, Behaviour, Fixture, usual};
+use fixture::{Axes, Behaviour, Fixture, Texts, usual};
 
 fn all() -> Vec<(&'static str, Fixture)> {
     vec![
@@ -97,60 +96,40 @@ fn the_header_says_the_threads_that_cells_use() {
 }
 
 #[test]
-fn results_read_back_and_are_format_1() {
+fn results_read_back_as_they_are() {
     for (name, fixture) in all() {
-        let rendered = fixture.render();
-        let results: Results = serde_json::from_str(&rendered.json).unwrap();
-        assert_eq!(results, Results::new(&fixture.input()), "{name}");
-        assert_eq!(results.to_json(), rendered.json, "{name}");
-        let value: Value = serde_json::from_str(&rendered.json).unwrap();
-        let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
-        assert_eq!(
-            keys,
-            [
-                "format",
-                "manifest",
-                "summary",
-                "comparisons",
-                "tails",
-                "families",
-                "controls",
-                "sight",
-                "choice",
-                "tradeoffs"
-            ],
-            "{name}"
-        );
-        assert_eq!(value["format"], 1, "{name}");
-        assert_eq!(value["manifest"]["spec"]["text"].as_str().map(str::is_empty), Some(false), "{name}");
+        let text = fixture.render().json;
+        let results = perfrun::results::parse(Path::new("results.json"), &text).unwrap();
+        assert_eq!(results, fixture.results(), "{name}");
+        assert_eq!(results.to_json(), text, "{name}");
+    }
+}
+
+/// One value a run is all that a verdict takes.
+#[test]
+fn results_are_enough_to_judge_again() {
+    let results = Fixture::choose().results();
+    let column = |id: &str| {
+        let cell = results.cells.iter().find(|cell| cell.id == id).unwrap();
+        (cell.runs["block"].clone(), cell.runs["latency_ns"].clone())
+    };
+    assert!(results.comparisons.len() >= 8);
+    for row in results.comparisons.iter().filter(|row| row.metric == "latency") {
+        let ((blocks, before), (others, after)) = (column(&row.baseline), column(&row.cell));
+        let pair = |(block, value): (&Option<f64>, &Option<f64>)| {
+            let place = blocks.iter().position(|other| other == block)?;
+            Some((value.unwrap() / before[place].unwrap()).ln())
+        };
+        let ratios: Vec<f64> = others.iter().zip(&after).filter_map(pair).collect();
+        let again = perfrun::stats::paired::compare_paired(&ratios, row.margin, row.level).unwrap();
+        assert_eq!(serde_json::to_value(again.verdict).unwrap(), row.verdict.as_str());
+        assert!((again.theta.exp() * row.ratio - 1.0).abs() < 1e-4, "{row:?}");
     }
 }
 
 #[test]
-fn results_are_enough_to_judge_again() {
-    let fixture = Fixture::choose();
-    let results: Results = serde_json::from_str(&fixture.render().json).unwrap();
-    let again = perfrun::compare::judge(&results.manifest, &results.summary);
-    assert_eq!(again, fixture.judged);
-}
-
-#[test]
-fn a_report_can_be_made_again_from_its_results_and_samples() {
-    let fixture = Fixture::choose();
-    let rendered = fixture.render();
-    let results: Results = serde_json::from_str(&rendered.json).unwrap();
-    let input = perfrun::report::Input {
-        manifest: &results.manifest,
-        runs: &fixture.runs,
-        summary: &results.summary,
-        judged: &results.judged,
-    };
-    assert_eq!(render(&input).unwrap(), rendered);
-}
-
-#[test]
 fn a_report_of_twelve_cells_stays_small() {
-    let Rendered { markdown, html, json, plots } = Fixture::choose().render();
+    let Texts { markdown, html, json, plots } = Fixture::choose().render();
     let total = markdown.len() + html.len() + json.len() + plots.iter().map(|(_, svg)| svg.len()).sum::<usize>();
     assert!(total < 500_000, "{total} bytes");
 }
@@ -367,18 +346,20 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     assert!(markdown.contains("2 kinds of warning"));
     // One run of eight says nothing about the row.
     assert_eq!(markdown.matches("(1 warning)").count(), 1, "{markdown}");
-    let json: serde_json::Value = serde_json::from_str(&rendered.json).unwrap();
-    assert_eq!(json["summary"]["cells"][3]["findings"]["noisy_runs"], 8);
-    assert!(json["summary"]["cells"][3]["metrics"].get("steal_ratio").is_none());
+    let results = perfrun::results::parse(Path::new("results.json"), &rendered.json).unwrap();
+    assert_eq!(results.sight.noisy_runs, 8);
+    let cell = &results.cells[3];
+    assert!(cell.environment.contains_key("steal_ratio") && !cell.metrics.contains_key("steal_ratio"));
 }
 
 #[test]
 fn a_report_is_written_whole_and_replaces_an_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
-    let formats = [Format::Markdown, Format::Html, Format::Json];
-    write(&Fixture::choose().render(), folder.path(), &formats).unwrap();
-    let rendered = Fixture::alone().render();
-    let written = write(&rendered, folder.path(), &formats).unwrap();
+    let rendered =
+        |fixture: &Fixture, formats: &[Format]| compose(&fixture.input(), true).unwrap().render(formats).unwrap();
+    let formats = [Format::Markdown, Format::Html];
+    write(&rendered(&Fixture::choose(), &formats), folder.path()).unwrap();
+    let written = write(&rendered(&Fixture::alone(), &formats), folder.path()).unwrap();
     let mut names: Vec<String> = std::fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -386,5 +367,5 @@ fn a_report_is_written_whole_and_replaces_an_earlier_one() {
     names.sort();
     assert_eq!(names, ["latency-mlp-b1.svg", "latency-mlp-b8.svg", "report.html", "report.md", "results.json"]);
     assert_eq!(written[0], folder.path().join("report.md"));
-    assert_eq!(std::fs::read_to_string(&written[2]).unwrap(), rendered.json);
+    assert_eq!(std::fs::read_to_string(&written[2]).unwrap(), Fixture::alone().render().json);
 }

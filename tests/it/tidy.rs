@@ -46,7 +46,7 @@ fn a_module_uses_only_those_above_it() {
 fn crates_are_named_where_they_belong() {
     let rules: [(&str, &[&str]); 4] = [
         ("ort::", &["backend/onnxruntime.rs"]),
-        ("polars::", &["store/"]),
+        ("polars::", &["table/"]),
         ("clap::", &["cli.rs", "cli/"]),
         ("plotters::", &["report/"]),
     ];

@@ -13,7 +13,10 @@ use crate::compare::{Control, Unfit, compare_cells};
 use crate::metric::{ITEMS, LATENCY, Metric};
 use crate::plan::{Skip, expand};
 use crate::spec::model::{Bound, Selector};
-use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, RunCounts, RunLatency};
+use crate::stats::interval::mean_interval;
+use crate::summary::{
+    CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, PERCENTILES, Percentile, RunCounts,
+};
 
 /// A plan whose cells have the values that are put into them.
 pub(crate) struct Scene {
@@ -70,29 +73,24 @@ impl Scene {
     pub(crate) fn tails(mut self, path: &str, supported: bool) -> Self {
         let index = self.cell(path);
         let cell = &mut self.summary.cells[index];
-        let medians = &cell.metrics[LATENCY.name];
-        let per_run = medians.per_run.iter().map(|(block, median)| RunLatency {
-            block: *block,
-            samples: 100,
-            mean: *median,
-            standard_deviation: None,
-            range: (*median, *median),
-            quantiles: vec![median * 1.1; crate::summary::PERCENTILES.len()],
-        });
-        let percentile =
-            |probability: f64| crate::summary::Percentile { probability, estimate: medians.estimate, supported };
+        let medians = cell.metrics[LATENCY.name].clone();
+        for statistic in PERCENTILES {
+            let per_run: Vec<(u32, f64)> =
+                medians.per_run.iter().map(|(block, median)| (*block, median * 1.1)).collect();
+            let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+            let tail = MetricSummary { estimate: mean_interval(&values, CONFIDENCE).unwrap(), per_run };
+            cell.metrics.insert(MetricReference { metric: &LATENCY, statistic }.column(), tail);
+        }
+        let percentile = |statistic| Percentile { statistic, estimate: medians.estimate, supported };
         cell.latency = Some(Latency {
             samples: 1000,
             fewest_samples: 100,
             late_warmup: 0,
-            mean: medians.estimate,
-            standard_deviation: None,
             min: None,
             max: None,
             skewness: None,
-            percentiles: crate::summary::PERCENTILES.into_iter().map(percentile).collect(),
+            percentiles: PERCENTILES.into_iter().map(percentile).collect(),
             two_level: None,
-            per_run: per_run.collect(),
         });
         self
     }
@@ -115,7 +113,7 @@ impl Scene {
 
     pub(crate) fn skipped(mut self, path: &str) -> Self {
         let cell = self.cell(path);
-        self.plan.mark_skipped(cell, Skip { reason: "x".to_owned(), remedy: None });
+        self.plan.mark_skipped(cell, Skip { kind: crate::plan::SkipKind::Other, reason: "x".to_owned(), remedy: None });
         self
     }
 

@@ -87,7 +87,7 @@ impl Scene {
 
     fn skipped(mut self, path: &str) -> Self {
         let cell = self.cell(path);
-        self.plan.mark_skipped(cell, Skip { reason: "x".to_owned(), remedy: None });
+        self.plan.mark_skipped(cell, Skip { kind: crate::plan::SkipKind::Other, reason: "x".to_owned(), remedy: None });
         self.summary.cells[cell].runs = RunCounts { skipped: 10, ..RunCounts::default() };
         self
     }

@@ -69,7 +69,7 @@ struct Track {
 impl Track {
     fn of(run: &StoredRun, cell: &CellSummary) -> Self {
         let all = || {
-            let samples = [&run.warmup, &run.measured];
+            let samples = [&run.data.warmup, &run.data.measured];
             samples.into_iter().flat_map(|samples| samples.start_ns.iter().zip(&samples.duration_ns))
         };
         let origin = all().next().map_or(0, |(start, _)| *start);
@@ -86,7 +86,7 @@ impl Track {
             name: format!("run {}", run.run + 1),
             codes,
             points: all().map(point).collect(),
-            warmup: run.warmup.start_ns.len(),
+            warmup: run.data.warmup.start_ns.len(),
             late: run.late_warmup as usize,
         }
     }

@@ -11,8 +11,8 @@ use minijinja::ErrorKind;
 use minijinja::value::Serde;
 
 use super::environment;
+use crate::report::Format;
 use crate::report::view::Report;
-use crate::report::{HTML_FILE, JSON_FILE, MARKDOWN_FILE};
 
 /// A template as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl UserTemplate {
         let template = UserTemplate { path: path.to_owned(), name, text };
         let output = template.output();
         let lower = output.to_lowercase();
-        if output.is_empty() || [MARKDOWN_FILE, HTML_FILE, JSON_FILE].contains(&lower.as_str()) {
+        if output.is_empty() || Format::ALL.iter().any(|format| format.file() == lower) {
             return Err(template.in_the_way("a file of the report"));
         }
         // The report of a partial record lies among its data, which nothing may ever replace.

@@ -3,8 +3,8 @@
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
 use crate::compare::Terms;
 use crate::metric::MetricReference;
+use crate::privacy::without_home;
 use crate::report::format::{self, count};
-use crate::report::privacy::without_home;
 use crate::report::{Input, Trust};
 use crate::spec::model::{Backend, Cache, Design};
 use crate::store::{Manifest, ModelFile, Peak};

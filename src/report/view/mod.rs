@@ -25,11 +25,12 @@ use serde::Serialize;
 
 pub use cells::{CellView, ComparisonView, NumberView, Status};
 pub(super) use headline::why_absent;
+pub(super) use notices::notices;
 
 use super::answer::{Sentence, answer, goals, within};
 use super::plots::Plots;
-use super::privacy::without_home;
 use super::{Input, Trust};
+use crate::privacy::without_home;
 
 /// What a quick look is worth (DESIGN 4).
 const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first look, on which no decision, no gate and no history should rest. A run without `--quick` measures what the specification says.";
@@ -371,7 +372,7 @@ pub struct SpecView {
 
 impl Report {
     /// The view of a record.
-    pub fn new(input: &Input<'_>, plots: &Plots) -> Self {
+    pub fn new(input: &Input<'_>, notices: Notices, plots: &Plots) -> Self {
         let manifest = input.manifest;
         Report {
             experiment: manifest.experiment.name.clone(),
@@ -382,7 +383,7 @@ impl Report {
             provenance: environment::provenance(input),
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
             trust: Trust::of(manifest, input.judged),
-            notices: notices::notices(input),
+            notices,
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),
             effects: comparisons::effects(input),

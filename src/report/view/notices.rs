@@ -3,9 +3,9 @@
 use super::{FailureView, Notices, SkipView, WarningView};
 use crate::code::{self, Severity};
 use crate::plan::Skip;
+use crate::privacy::without_home;
 use crate::report::Input;
 use crate::report::format::{self, count};
-use crate::report::privacy::without_home;
 use crate::store::VariantOrigin;
 use crate::summary::{FailureCount, RecordCode, record_codes};
 
@@ -13,7 +13,7 @@ use crate::summary::{FailureCount, RecordCode, record_codes};
 const MOST_NAMED: usize = 6;
 
 /// All notices of a record.
-pub(super) fn notices(input: &Input<'_>) -> Notices {
+pub(in crate::report) fn notices(input: &Input<'_>) -> Notices {
     let (notes, warnings): (Vec<_>, Vec<_>) = warnings(input).into_iter().partition(|warning| warning.is_info);
     let invalid = Severity::Invalid.name();
     Notices {

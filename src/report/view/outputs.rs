@@ -4,9 +4,9 @@ use super::tables::filled;
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::fidelity::{Agreement, Fidelity};
 use crate::onnx::precision::ConversionReport;
+use crate::privacy::without_home;
 use crate::report::Input;
 use crate::report::format::{bytes, count, list, magnitude, percent};
-use crate::report::privacy::without_home;
 use crate::store::{Manifest, VariantFile, VariantOrigin};
 
 /// One row for each cell whose outputs were compared; `None` where none were.

@@ -2,12 +2,12 @@
 
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::code::Severity;
-use crate::metric::{self, Metric};
+use crate::metric::{self, Metric, MetricReference, Statistic};
 use crate::plan::Cell;
 use crate::report::Input;
 use crate::report::format::{self, Column};
 use crate::stats::interval::Estimate;
-use crate::summary::{CellSummary, Percentile};
+use crate::summary::CellSummary;
 
 /// One column in the making: its heading and one cell a row.
 pub(super) struct Filled {
@@ -21,12 +21,14 @@ pub(super) fn details(input: &Input<'_>) -> Table {
     let medians = cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY)).map(|estimate| estimate.value);
     let scale = format::scale(metric::LATENCY.unit, medians);
     let median = |cell: &CellSummary| cell.estimate(&metric::LATENCY).copied();
-    let mean = |cell: &CellSummary| Some(cell.latency.as_ref()?.mean);
+    let mean = |cell: &CellSummary| {
+        cell.estimate_of(MetricReference { statistic: Statistic::Mean, ..MetricReference::LATENCY })
+    };
     let mut columns: Vec<Filled> = Vec::new();
     columns.extend(of_estimates(cells, "median", metric::LATENCY.meaning, scale, median));
     columns.extend(of_estimates(cells, "mean", "mean of the run means", scale, mean));
-    let percentiles = [(0.95, "p95"), (0.99, "p99")];
-    let shown = |(probability, title): (f64, &str)| of_percentiles(cells, probability, title, scale);
+    let percentiles = [(Statistic::P95, "p95"), (Statistic::P99, "p99")];
+    let shown = |(statistic, title): (Statistic, &str)| of_percentiles(cells, statistic, title, scale);
     columns.extend(percentiles.into_iter().filter_map(shown));
     columns.extend(best_case(cells, scale));
     for metric in [metric::ITEMS, metric::PEAK_RSS, metric::CPU_TIME, metric::CPU_UTILISATION] {
@@ -148,16 +150,12 @@ fn of_metric(cells: &[CellSummary], metric: &Metric) -> Option<Filled> {
     of_estimates(cells, metric.title, metric.meaning, scale, |cell| cell.estimate(metric).copied())
 }
 
-fn percentile_of(cell: &CellSummary, probability: f64) -> Option<&Percentile> {
-    cell.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.probability == probability)
-}
-
 /// A percentile's column; `None` where no cell supports it, since a column of lower bounds says nothing.
-fn of_percentiles(cells: &[CellSummary], probability: f64, title: &str, scale: format::Scale) -> Option<Filled> {
-    let supported = || cells.iter().filter_map(|cell| percentile_of(cell, probability)).filter(|p| p.supported);
+fn of_percentiles(cells: &[CellSummary], statistic: Statistic, title: &str, scale: format::Scale) -> Option<Filled> {
+    let supported = || cells.iter().filter_map(|cell| cell.percentile(statistic)).filter(|p| p.supported);
     supported().next()?;
     let column = Column::fit_to(scale, supported().map(|percentile| &percentile.estimate));
-    let cell = |cell: &CellSummary| match percentile_of(cell, probability) {
+    let cell = |cell: &CellSummary| match cell.percentile(statistic) {
         Some(percentile) => TableCell::number(column.percentile(percentile), percentile.estimate.value),
         None if cell.latency.is_some() && cell.iterations > 1 => {
             TableCell { text: format::batched(cell.iterations), sort: Some(String::new()) }
@@ -225,7 +223,7 @@ pub(super) fn filled(title: &str, meaning: &str, cells: Vec<TableCell>) -> Fille
     Filled { column, cells }
 }
 
-fn notes(cells: &[CellSummary], percentiles: &[(f64, &str)]) -> Vec<String> {
+fn notes(cells: &[CellSummary], percentiles: &[(Statistic, &str)]) -> Vec<String> {
     let mut notes = vec![
         "Each number is the mean of one value a run, ± half of its 95 % interval over runs; items/s and CPU time are of one stream."
             .to_owned(),
@@ -234,18 +232,18 @@ fn notes(cells: &[CellSummary], percentiles: &[(f64, &str)]) -> Vec<String> {
     if batched {
         notes.push("Where one sample holds several iterations, a sample is their mean: percentiles of iterations and the best case do not exist.".to_owned());
     }
-    let seen = |probability: f64| cells.iter().filter_map(move |cell| percentile_of(cell, probability));
-    let is_shown = |probability: f64| seen(probability).any(|percentile| percentile.supported);
+    let seen = |statistic: Statistic| cells.iter().filter_map(move |cell| cell.percentile(statistic));
+    let is_shown = |statistic: Statistic| seen(statistic).any(|percentile| percentile.supported);
     let dropped: Vec<&str> = percentiles
         .iter()
-        .filter(|(probability, _)| seen(*probability).next().is_some() && !is_shown(*probability))
+        .filter(|(statistic, _)| seen(*statistic).next().is_some() && !is_shown(*statistic))
         .map(|(_, title)| *title)
         .collect();
     if !dropped.is_empty() {
         notes.push(format!("Left out: {}, for which no cell has enough samples a run.", format::list(&dropped)));
     }
-    let has_bounds = |probability: f64| seen(probability).any(|percentile| !percentile.supported);
-    if percentiles.iter().any(|(probability, _)| is_shown(*probability) && has_bounds(*probability)) {
+    let has_bounds = |statistic: Statistic| seen(statistic).any(|percentile| !percentile.supported);
+    if percentiles.iter().any(|(statistic, _)| is_shown(*statistic) && has_bounds(*statistic)) {
         notes.push("A value with >= is only a lower bound: the samples of a run are too few for that percentile (72 for p95, 368 for p99, if independent).".to_owned());
     }
     notes

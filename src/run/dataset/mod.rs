@@ -20,6 +20,7 @@ use crate::digest;
 use crate::onnx::{ElementType, ModelHeader};
 use crate::spec::model::{AccuracyMetric, Backend, Dataset, Experiment, Values};
 use crate::store::{DatasetFile, Place, StoreError};
+use crate::table::FileError;
 use crate::worker::{Data, Feed};
 
 /// Why a dataset cannot be used with a model.
@@ -31,6 +32,9 @@ pub enum DatasetProblem {
     /// The Parquet file.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The Parquet file.
+    #[error(transparent)]
+    Parquet(#[from] FileError),
     /// What the specification names is not there.
     #[error("there is no array `{name}` in the dataset; it has {}", words(.known))]
     NoArray {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::DatasetProblem;
 use crate::array::{Array, Head, NpyReader, Npz};
 use crate::spec::model::Dataset;
-use crate::store::{parquet_heads, read_parquet};
+use crate::table::{parquet_heads, read_parquet};
 
 /// An open file with arrays.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use perfrun::measure::stop::StopReason;
 use perfrun::measure::warm::WarmupStatus;
 use perfrun::metric;
 use perfrun::plan::{self, Plan};
-use perfrun::report::{Input, Rendered, render};
+use perfrun::report::{Format, Input, compose};
+use perfrun::results::Results;
 use perfrun::revision::Revision;
 use perfrun::run::prepare::why_not;
 use perfrun::spec::model::{
@@ -29,6 +30,15 @@ pub(super) struct Fixture {
     pub(super) runs: Vec<StoredRun>,
     pub(super) summary: Summary,
     pub(super) judged: Judged,
+}
+
+/// A report as texts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Texts {
+    pub(super) markdown: String,
+    pub(super) html: String,
+    pub(super) json: String,
+    pub(super) plots: Vec<(String, String)>,
 }
 
 /// How a cell behaves.
@@ -226,7 +236,7 @@ impl Fixture {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id) {
             run.late_warmup = samples as u32;
-            for (index, duration) in run.measured.duration_ns.iter_mut().take(samples).enumerate() {
+            for (index, duration) in run.data.measured.duration_ns.iter_mut().take(samples).enumerate() {
                 *duration += (*duration as f64 * 0.5 * (-(index as f64) / 12.0).exp()) as u64;
             }
         }
@@ -244,8 +254,16 @@ impl Fixture {
         Input { manifest: &self.manifest, runs: &self.runs, summary: &self.summary, judged: &self.judged }
     }
 
-    pub(super) fn render(&self) -> Rendered {
-        render(&self.input()).expect("a report")
+    pub(super) fn render(&self) -> Texts {
+        let formats = [Format::Markdown, Format::Html, Format::Json];
+        let rendered = compose(&self.input(), true).and_then(|composed| composed.render(&formats)).expect("a report");
+        let mut texts = rendered.files.into_iter().map(|(_, bytes)| String::from_utf8(bytes).expect("a text"));
+        let mut next = || texts.next().expect("every format");
+        Texts { markdown: next(), html: next(), json: next(), plots: rendered.plots }
+    }
+
+    pub(super) fn results(&self) -> Results {
+        perfrun::results::results(&self.manifest, &self.summary, &self.judged)
     }
 
     fn cell(&self, path: &str) -> usize {
@@ -291,7 +309,7 @@ impl Fixture {
     pub(super) fn measured(&mut self, path: &str, metric: &str, value: f64) {
         let id = self.manifest.plan.cells[self.cell(path)].id;
         for run in self.runs.iter_mut().filter(|run| run.cell == id) {
-            run.metrics.insert(metric.to_owned(), value);
+            run.data.metrics.insert(metric.to_owned(), value);
         }
     }
 
@@ -431,6 +449,7 @@ fn host() -> Host {
     Host {
         machine: "b1946ac92492d234".to_owned(),
         cpu: Some("AMD EPYC 7R13 Processor".to_owned()),
+        cpu_revision: None,
         microcode: Some("0xa0011d5".to_owned()),
         logical_cpus: Some(8),
         allowed_cpus: Some("0-7".to_owned()),
@@ -488,10 +507,10 @@ fn double(run: &StoredRun, factor: f64) -> StoredRun {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(11, &format!("{}/{}", run.cell, run.run)));
     let factor = factor * (0.012 * random.normal()).exp();
     let mut double = StoredRun { arm: Arm::Aa, ..run.clone() };
-    for duration in &mut double.measured.duration_ns {
+    for duration in &mut double.data.measured.duration_ns {
         *duration = (*duration as f64 * factor) as u64;
     }
-    if let Some(value) = double.metrics.get_mut(metric::LATENCY.name) {
+    if let Some(value) = double.data.metrics.get_mut(metric::LATENCY.name) {
         *value *= factor;
     }
     double
@@ -503,8 +522,9 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
     let kind = if run.run % 3 == 2 { behaviour.every_third } else { 1.0 };
     let level = behaviour.median * drift * kind * (behaviour.run_sd * random.normal()).exp();
     let mut samples = Samples::default();
-    run.warmup = warmup(level * f64::from(behaviour.iterations));
-    let mut start = run.warmup.start_ns.last().zip(run.warmup.duration_ns.last()).map_or(0, |(at, took)| at + took);
+    run.data.warmup = warmup(level * f64::from(behaviour.iterations));
+    let mut start =
+        run.data.warmup.start_ns.last().zip(run.data.warmup.duration_ns.last()).map_or(0, |(at, took)| at + took);
     for index in 0..behaviour.samples {
         let burst = if random.unit() < 0.02 { 1.0 + 0.3 * random.unit() } else { 1.0 };
         let along = 1.0 + behaviour.drift * index as f64 / behaviour.samples as f64;
@@ -516,11 +536,11 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         start += duration + 90;
     }
     run.iterations = behaviour.iterations;
-    run.warmup_status = Some(WarmupStatus::Converged);
-    run.stop_reason = Some(StopReason::Precision);
-    run.measured = samples;
-    run.output_hash = Some("00f1e2d3c4b5a697".to_owned());
-    run.placement = Some(Placement {
+    run.data.warmup_status = Some(WarmupStatus::Converged);
+    run.data.stop_reason = Some(StopReason::Precision);
+    run.data.measured = samples;
+    run.data.output_hash = Some("00f1e2d3c4b5a697".to_owned());
+    run.data.placement = Some(Placement {
         runtime_version: Some("1.31.1".to_owned()),
         build: None,
         nodes: BTreeMap::from([("CPUExecutionProvider".to_owned(), 122)]),
@@ -548,6 +568,6 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         (metric::WARMUP_SAMPLES, 48.0),
         (metric::INPUT_POOL, 4_816_896.0),
     ];
-    run.metrics = values.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
+    run.data.metrics = values.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect();
     run
 }

@@ -69,7 +69,7 @@ fn what_was_beaten_dominates_nothing_that_is_chosen() {
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu"]]);
     let places = |scene: &Scene| -> Vec<Place> {
         let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
-        let sets = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics);
+        let sets = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
         sets[0].points.iter().map(|point| point.place.clone()).collect()
     };
     let by = |cell: usize| Place::Dominated { by: vec![cell] };
@@ -110,7 +110,7 @@ mod properties {
             scene.judged.choice = Some(choice.clone());
             let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
             let weighed =
-                tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics);
+                tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
             for point in weighed[0].points.iter().filter(|point| choice.contests[0].best.contains(&point.cell)) {
                 let is_dominated = matches!(point.place, Place::Dominated { .. });
                 prop_assert!(!is_dominated, "{:?} {:?}", choice.contests[0], weighed[0]);

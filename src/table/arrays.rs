@@ -1,12 +1,10 @@
 //! Columns of a user's Parquet file as arrays: one row is one item, and lists are the numbers of an item.
 
-use std::fs::File;
 use std::path::Path;
 
 use polars::prelude::*;
 
-use super::StoreError;
-use super::columns::damaged;
+use super::file::{FileError, damaged, reader};
 use crate::array::{Array, Head};
 use crate::onnx::ElementType;
 
@@ -15,7 +13,7 @@ use crate::onnx::ElementType;
 /// # Errors
 ///
 /// A file that cannot be read.
-pub fn parquet_heads(path: &Path) -> Result<Vec<Head>, StoreError> {
+pub fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
     let rows = reader(path)?.num_rows().map_err(|error| damaged(path, &error))? as u64;
     let first = reader(path)?.with_slice(Some((0, 1))).finish().map_err(|error| damaged(path, &error))?;
     let head = |column: &Column| {
@@ -33,7 +31,7 @@ pub fn parquet_heads(path: &Path) -> Result<Vec<Head>, StoreError> {
 /// # Errors
 ///
 /// A file without that column, lists of different lengths, and values that are missing or no numbers.
-pub fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array, StoreError> {
+pub fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array, FileError> {
     let most = usize::try_from(most_items).unwrap_or(usize::MAX);
     let frame = reader(path)?
         .with_columns(Some(vec![column.to_owned()]))
@@ -44,12 +42,7 @@ pub fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array,
     array(column.as_materialized_series(), path)
 }
 
-fn reader(path: &Path) -> Result<ParquetReader<File>, StoreError> {
-    let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
-    Ok(ParquetReader::new(file))
-}
-
-fn array(series: &Series, path: &Path) -> Result<Array, StoreError> {
+fn array(series: &Series, path: &Path) -> Result<Array, FileError> {
     let name = series.name().to_string();
     let wrong = |what: &str| damaged(path, &format!("column {name}: {what}"));
     let mut shape = vec![series.len() as u64];
@@ -95,8 +88,13 @@ fn numbers(values: &Series) -> Option<(ElementType, Vec<u8>)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::Table;
     use super::*;
-    use crate::store::columns::write_frame;
+
+    fn write(path: &Path, columns: Vec<Column>) {
+        let table = Table { frame: DataFrame::new_infer_height(columns).unwrap() };
+        table.to_parquet(std::fs::File::create(path).unwrap()).unwrap();
+    }
 
     #[test]
     fn rows_are_items_and_lists_are_their_numbers() {
@@ -109,7 +107,7 @@ mod tests {
             Column::new("label".into(), [7_i64, 8, 9]),
             Column::new("name".into(), ["a", "b", "c"]),
         ];
-        write_frame(&path, DataFrame::new_infer_height(columns)).unwrap();
+        write(&path, columns);
         let heads = parquet_heads(&path).unwrap();
         let shapes: Vec<_> = heads.iter().map(|head| (head.name.as_str(), head.shape.clone())).collect();
         assert_eq!(shapes, [("pixels", vec![3, 2]), ("label", vec![3])]);
@@ -127,7 +125,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.parquet");
         let ragged = [Series::new("".into(), [1.0_f32]), Series::new("".into(), [1.0_f32, 2.0])];
-        write_frame(&path, DataFrame::new_infer_height(vec![Column::new("x".into(), ragged)])).unwrap();
+        write(&path, vec![Column::new("x".into(), ragged)]);
         assert!(read_parquet(&path, "x", 9).unwrap_err().to_string().contains("different lengths"));
     }
 }

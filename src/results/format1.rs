@@ -1,0 +1,456 @@
+//! Format 1 of `results.json`, which perfrun 0.1.0 wrote before 2026-11-22: a dump of its inner types, with indices in
+//! place of names. Only what has a place in the current format is read.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, Skipped, Status};
+use super::judged::{Compared, Control, Sight};
+use super::{FORMAT, Measured, Rules};
+use crate::code::{self, Severity};
+use crate::host::Host;
+use crate::metric;
+use crate::provenance::Provenance;
+
+#[derive(Deserialize)]
+pub(super) struct Results {
+    manifest: Manifest,
+    summary: Summary,
+    comparisons: Vec<Comparison>,
+    #[serde(default)]
+    tails: Vec<Comparison>,
+    controls: Vec<OldControl>,
+    sight: OldSight,
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    perfrun: String,
+    record: String,
+    spec: Value,
+    experiment: Experiment,
+    #[serde(default)]
+    restrictions: Vec<String>,
+    plan: Plan,
+    definitions: Vec<String>,
+    revision: Option<Value>,
+    host: Host,
+    models: Vec<Option<Value>>,
+    #[serde(default)]
+    variant_files: Vec<Value>,
+    #[serde(default)]
+    datasets: Vec<Value>,
+    runtime: Option<Value>,
+    #[serde(default)]
+    runtimes: Vec<Option<Value>>,
+    default_threads: u32,
+    sessions: Vec<Session>,
+    #[serde(default)]
+    quick: bool,
+    complete: bool,
+}
+
+#[derive(Deserialize)]
+struct Experiment {
+    name: String,
+    description: Option<String>,
+    variants: Vec<Value>,
+    measure: Value,
+    compare: Value,
+}
+
+#[derive(Deserialize)]
+struct Session {
+    started: String,
+    command: String,
+}
+
+#[derive(Deserialize)]
+struct Plan {
+    models: Vec<String>,
+    inputs: Vec<Named>,
+    variants: Vec<String>,
+    devices: Vec<String>,
+    #[serde(default)]
+    runtimes: Vec<String>,
+    cells: Vec<PlannedCell>,
+    skips: Vec<Skip>,
+    baseline: Option<Baseline>,
+    runs: u32,
+    seed: u64,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct PlannedCell {
+    id: String,
+    model: usize,
+    input: usize,
+    variant: usize,
+    device: usize,
+    #[serde(default)]
+    runtime: usize,
+    skip: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Skip {
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Baseline {
+    name: String,
+    axes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    cells: Vec<OldCell>,
+}
+
+#[derive(Deserialize)]
+struct OldCell {
+    runs: Counts,
+    metrics: BTreeMap<String, OldMetric>,
+    latency: Option<OldLatency>,
+    failures: Vec<OldFailure>,
+    warnings: BTreeMap<String, u32>,
+    output_hash: Option<String>,
+    iterations: u32,
+    #[serde(default)]
+    nodes: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    completed: u32,
+    failed: u32,
+    not_run: u32,
+}
+
+#[derive(Deserialize)]
+struct OldMetric {
+    estimate: Estimate,
+    per_run: Vec<(u32, f64)>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Estimate {
+    value: f64,
+    interval: Option<Interval>,
+    n: u64,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Interval {
+    low: f64,
+    high: f64,
+}
+
+#[derive(Deserialize)]
+struct OldLatency {
+    mean: Estimate,
+    percentiles: Vec<OldPercentile>,
+    per_run: Vec<OldRun>,
+}
+
+#[derive(Deserialize)]
+struct OldPercentile {
+    probability: f64,
+    estimate: Estimate,
+    supported: bool,
+}
+
+#[derive(Deserialize)]
+struct OldRun {
+    samples: u64,
+    mean: f64,
+    standard_deviation: Option<f64>,
+    quantiles: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+struct OldFailure {
+    failure: Failure,
+    rehearsal: bool,
+    runs: u32,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    kind: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Comparison {
+    cell: usize,
+    baseline: usize,
+    metric: String,
+    speedup: f64,
+    interval: Option<Interval>,
+    blocks: u64,
+    margin: f64,
+    verdict: String,
+    hint: Option<Hint>,
+    withheld: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Hint {
+    kind: String,
+    #[serde(default)]
+    more_blocks: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct OldControl {
+    cell: usize,
+    ratio: f64,
+    interval: Option<Interval>,
+    paired: Paired,
+    is_biased: bool,
+}
+
+#[derive(Deserialize)]
+struct Paired {
+    blocks: u64,
+    verdict: String,
+}
+
+#[derive(Deserialize)]
+struct OldSight {
+    grade: Option<String>,
+    standard_deviation: Option<f64>,
+    in_ten_blocks: Option<f64>,
+    here: Option<f64>,
+    noisy_runs: u32,
+}
+
+/// Confidence of every interval of that format.
+const LEVEL: f64 = 0.95;
+
+impl From<Results> for super::Results {
+    fn from(old: Results) -> Self {
+        let manifest = &old.manifest;
+        let margin = |name: &str| manifest.experiment.compare["margin"][name].as_f64().unwrap_or_default();
+        let rows = old.comparisons.iter().chain(&old.tails);
+        super::Results {
+            format: FORMAT,
+            experiment: manifest.experiment.name.clone(),
+            description: manifest.experiment.description.clone(),
+            record: manifest.record.clone(),
+            measured: Measured {
+                complete: manifest.complete,
+                quick: manifest.quick,
+                restrictions: manifest.restrictions.clone(),
+                runs_wanted: None,
+                sessions: manifest.sessions.iter().map(|session| session.started.clone()).collect(),
+                commands: manifest.sessions.iter().map(|session| session.command.clone()).collect(),
+            },
+            provenance: provenance(manifest),
+            rules: Rules {
+                runs: manifest.plan.runs,
+                seed: manifest.plan.seed,
+                baseline: manifest.plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
+                compared: manifest.plan.baseline.iter().flat_map(|baseline| baseline.axes.clone()).collect(),
+                margin: margin("default"),
+                margin_of_tails: margin("tail"),
+                confidence: LEVEL,
+            },
+            cells: (0..manifest.plan.cells.len()).filter_map(|index| cell(&old, index)).collect(),
+            comparisons: rows.filter_map(|row| compared(&manifest.plan, row)).collect(),
+            controls: old.controls.iter().filter_map(|control| self::control(&manifest.plan, control)).collect(),
+            sight: Sight {
+                grade: old.sight.grade.clone(),
+                standard_deviation: old.sight.standard_deviation,
+                in_ten_blocks: old.sight.in_ten_blocks,
+                here: old.sight.here,
+                noisy_runs: old.sight.noisy_runs,
+            },
+            families: Vec::new(),
+            goals: Vec::new(),
+            choice: None,
+            ties: Vec::new(),
+            tradeoffs: Vec::new(),
+        }
+    }
+}
+
+fn provenance(manifest: &Manifest) -> Provenance {
+    let mut found = Provenance::of_host(&manifest.host);
+    let measure = &manifest.experiment.measure;
+    let runtimes: Vec<&Value> = manifest.runtime.iter().chain(manifest.runtimes.iter().flatten()).collect();
+    let facts = [
+        ("specification", manifest.spec.clone()),
+        ("models", json!(manifest.models.iter().flatten().collect::<Vec<_>>())),
+        ("files", json!(manifest.variant_files)),
+        ("datasets", json!(manifest.datasets)),
+        ("runtimes", json!(runtimes)),
+        ("design", measure["design"].clone()),
+        ("cache", measure["cache"].clone()),
+        ("input_sets", measure["inputs"].clone()),
+        ("perfrun", json!(manifest.perfrun)),
+        ("commit", json!(manifest.revision.as_ref().map(|revision| &revision["commit"]))),
+        ("dirty", json!(manifest.revision.as_ref().map(|revision| &revision["dirty"]))),
+    ];
+    for (name, value) in facts {
+        found.take_named(name, value);
+    }
+    found
+}
+
+fn cell(old: &Results, index: usize) -> Option<Cell> {
+    let (manifest, plan) = (&old.manifest, &old.manifest.plan);
+    let (planned, summary) = (plan.cells.get(index)?, old.summary.cells.get(index)?);
+    let skip = planned.skip.and_then(|skip| plan.skips.get(skip));
+    let model = manifest.models.get(planned.model).and_then(Option::as_ref);
+    let text = |of: &Value, key: &str| of[key].as_str().map(str::to_owned);
+    let is_file = |file: &&Value| file["model"] == planned.model && file["variant"] == planned.variant;
+    let own_threads = manifest.experiment.variants.get(planned.variant).and_then(|of| of["threads"]["intra"].as_u64());
+    let failed = summary.runs.failed + summary.runs.not_run;
+    Some(Cell {
+        id: planned.id.clone(),
+        definition: super::make::short(manifest.definitions.get(index)?),
+        model: plan.models.get(planned.model)?.clone(),
+        input: plan.inputs.get(planned.input)?.name.clone(),
+        variant: plan.variants.get(planned.variant)?.clone(),
+        device: plan.devices.get(planned.device)?.clone(),
+        runtime: plan.runtimes.get(planned.runtime).map_or(crate::plan::ONLY_RUNTIME, String::as_str).to_owned(),
+        status: match (skip, summary.runs.completed, failed) {
+            (Some(_), ..) => Status::Skipped,
+            (None, 0, 0) => Status::NotRun,
+            (None, 0, _) => Status::Failed,
+            (None, _, 0) => Status::Measured,
+            (None, ..) => Status::Partial,
+        },
+        skipped: skip.map(|skip| Skipped { code: "other".to_owned(), reason: skip.reason.clone() }),
+        failures: summary.failures.iter().map(failure).collect(),
+        batch: model.and_then(|file| file["batch_sizes"][planned.input].as_u64()),
+        threads: own_threads.map_or(manifest.default_threads, |threads| threads as u32),
+        iterations: summary.iterations,
+        sha256: manifest.variant_files.iter().find(is_file).or(model).and_then(|file| text(file, "sha256")),
+        nodes: summary.nodes.clone(),
+        output_hash: summary.output_hash.clone(),
+        metrics: metrics(summary),
+        runs: runs(summary),
+        environment: BTreeMap::new(),
+        codes: summary.warnings.iter().map(|(code, runs)| code_seen(code, *runs)).collect(),
+        fidelity: None,
+        score_changes: BTreeMap::new(),
+        slices: Vec::new(),
+    })
+}
+
+fn failure(old: &OldFailure) -> FailureSeen {
+    let (kind, message) = (old.failure.kind.clone(), old.failure.message.clone());
+    FailureSeen { kind, message, runs: old.runs, rehearsal: old.rehearsal }
+}
+
+fn code_seen(code: &str, runs: u32) -> (String, CodeSeen) {
+    let severity = code::by_name(code).map_or(Severity::Warn, |known| known.severity);
+    (code.to_owned(), CodeSeen { severity: super::make::word(&severity), runs: Some(runs) })
+}
+
+/// The columns of percentiles, by their place among the quantiles of that format.
+const PERCENTILES: [(usize, f64, &str); 4] = [
+    (1, 0.9, "latency_p90_ns"),
+    (2, 0.95, "latency_p95_ns"),
+    (3, 0.99, "latency_p99_ns"),
+    (4, 0.999, "latency_p99_9_ns"),
+];
+
+fn metrics(summary: &OldCell) -> BTreeMap<String, Estimated> {
+    let estimated = |estimate: Estimate, supported| Estimated {
+        value: estimate.value,
+        low: estimate.interval.map(|interval| interval.low),
+        high: estimate.interval.map(|interval| interval.high),
+        n: estimate.n,
+        supported,
+    };
+    let mut all: BTreeMap<String, Estimated> =
+        summary.metrics.iter().map(|(name, metric)| (name.clone(), estimated(metric.estimate, None))).collect();
+    let Some(latency) = &summary.latency else { return all };
+    all.insert("latency_mean_ns".to_owned(), estimated(latency.mean, None));
+    for (_, probability, name) in PERCENTILES {
+        let found = latency.percentiles.iter().find(|percentile| percentile.probability == probability);
+        all.extend(found.map(|found| (name.to_owned(), estimated(found.estimate, Some(found.supported)))));
+    }
+    all
+}
+
+fn runs(summary: &OldCell) -> BTreeMap<String, Vec<Option<f64>>> {
+    let Some(median) = summary.metrics.get(metric::LATENCY.name) else { return BTreeMap::new() };
+    let blocks: Vec<u32> = median.per_run.iter().map(|(block, _)| *block).collect();
+    let is_fact = |name: &str| metric::by_name(name).is_some_and(metric::Metric::is_constant);
+    let column = |(name, metric): (&String, &OldMetric)| {
+        let value = |block: &u32| metric.per_run.iter().find(|(other, _)| other == block).map(|(_, value)| *value);
+        (name.clone(), blocks.iter().map(value).collect())
+    };
+    let mut columns: BTreeMap<String, Vec<Option<f64>>> =
+        summary.metrics.iter().filter(|(name, _)| !is_fact(name)).map(column).collect();
+    columns.insert("block".to_owned(), blocks.iter().map(|block| Some(f64::from(*block))).collect());
+    if let Some(latency) = summary.latency.as_ref().filter(|latency| latency.per_run.len() == blocks.len()) {
+        let of = |value: &dyn Fn(&OldRun) -> Option<f64>| latency.per_run.iter().map(value).collect::<Vec<_>>();
+        columns.insert("latency_mean_ns".to_owned(), of(&|run| Some(run.mean)));
+        columns.insert("latency_stddev_ns".to_owned(), of(&|run| run.standard_deviation));
+        columns.insert(metric::SAMPLES.name.to_owned(), of(&|run| Some(run.samples as f64)));
+        let is_single = !latency.percentiles.is_empty();
+        for (place, _, name) in PERCENTILES.into_iter().filter(|_| is_single) {
+            columns.insert(name.to_owned(), of(&|run| run.quantiles.get(place).copied()));
+        }
+    }
+    columns
+}
+
+fn compared(plan: &Plan, old: &Comparison) -> Option<Compared> {
+    let reason = match (&old.withheld, old.verdict.as_str(), &old.hint) {
+        (Some(withheld), ..) => withheld.as_str(),
+        (None, "equivalent", _) => "within_margin",
+        (None, "inconclusive", Some(hint)) => hint.kind.as_str(),
+        (None, "inconclusive", None) => "not_enough_data",
+        _ => "beyond_margin",
+    };
+    Some(Compared {
+        cell: plan.cells.get(old.cell)?.id.clone(),
+        baseline: plan.cells.get(old.baseline)?.id.clone(),
+        metric: old.metric.clone(),
+        ratio: old.speedup,
+        low: old.interval.map(|interval| interval.low),
+        high: old.interval.map(|interval| interval.high),
+        level: LEVEL,
+        blocks: old.blocks,
+        margin: old.margin,
+        verdict: old.verdict.clone(),
+        reason: reason.to_owned(),
+        more_blocks: old.hint.as_ref().and_then(|hint| hint.more_blocks),
+        details: None,
+        bootstrap: None,
+    })
+}
+
+fn control(plan: &Plan, old: &OldControl) -> Option<Control> {
+    let outcome = match (old.paired.verdict.as_str(), old.is_biased) {
+        ("better" | "worse", _) => "failed",
+        (_, true) => "biased",
+        _ => "passed",
+    };
+    Some(Control {
+        cell: plan.cells.get(old.cell)?.id.clone(),
+        ratio: old.ratio,
+        low: old.interval.map(|interval| interval.low),
+        high: old.interval.map(|interval| interval.high),
+        level: LEVEL,
+        blocks: old.paired.blocks,
+        verdict: old.paired.verdict.clone(),
+        outcome: outcome.to_owned(),
+        latency_ns: Vec::new(),
+    })
+}

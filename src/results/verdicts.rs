@@ -1,0 +1,209 @@
+//! Verdicts -> rows that name cells by their ids.
+
+use super::judged::{
+    Bounded, Choice, Compared, Contest, Control, Details, Entrant, Family, GoalFound, Point, Sight, Tie, Tradeoff,
+};
+use super::make::{rounded, word};
+use crate::compare::choose::Standing;
+use crate::compare::{self, Comparison, Judged, control};
+use crate::metric::LATENCY;
+use crate::plan::Plan;
+use crate::stats::interval::Interval;
+use crate::stats::paired::{Hint, Verdict};
+use crate::summary::{CONFIDENCE, Summary};
+
+fn id(plan: &Plan, cell: usize) -> String {
+    plan.cells.get(cell).map(|cell| cell.id.to_string()).unwrap_or_default()
+}
+
+fn ids(plan: &Plan, cells: &[usize]) -> Vec<String> {
+    cells.iter().map(|cell| id(plan, *cell)).collect()
+}
+
+fn ends(interval: Option<Interval>) -> (Option<f64>, Option<f64>) {
+    (interval.map(|interval| rounded(interval.low)), interval.map(|interval| rounded(interval.high)))
+}
+
+pub(super) fn comparisons(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Compared> {
+    let bootstrap = |row: &Comparison| {
+        let is_it = |tail: &&crate::summary::TailRatio| (tail.cell, tail.metric) == (row.cell, row.metric);
+        let found = summary.tails.iter().find(is_it)?;
+        Some([found.ratio, found.interval.low, found.interval.high].map(rounded))
+    };
+    let row = |row: &Comparison| Compared { bootstrap: bootstrap(row), ..compared(plan, row) };
+    judged.comparisons.iter().chain(&judged.tails).map(row).collect()
+}
+
+fn compared(plan: &Plan, row: &Comparison) -> Compared {
+    let (low, high) = ends(row.interval);
+    let more_blocks = match row.hint {
+        Some(Hint::NotEnoughData { more_blocks, .. }) => more_blocks.map(|blocks| blocks as u64),
+        _ => None,
+    };
+    Compared {
+        cell: id(plan, row.cell),
+        baseline: id(plan, row.baseline),
+        metric: row.metric.to_string(),
+        ratio: rounded(row.speedup),
+        low,
+        high,
+        level: CONFIDENCE,
+        blocks: row.blocks as u64,
+        margin: row.margin,
+        verdict: word(&row.verdict),
+        reason: reason(row),
+        more_blocks,
+        details: row.details.as_ref().map(details),
+        bootstrap: None,
+    }
+}
+
+/// Why the verdict is what it is.
+fn reason(row: &Comparison) -> String {
+    match (row.withheld, row.verdict, &row.hint) {
+        (Some(withheld), ..) => word(&withheld),
+        (None, Verdict::Better | Verdict::Worse, _) => "beyond_margin".to_owned(),
+        (None, Verdict::Equivalent, _) => "within_margin".to_owned(),
+        (None, Verdict::Inconclusive, Some(hint)) => word(hint),
+        (None, Verdict::Inconclusive, None) => "not_enough_data".to_owned(),
+    }
+}
+
+fn details(of: &compare::Details) -> Details {
+    let round = |number: Option<f64>| number.map(rounded);
+    Details {
+        standard_deviation: round(of.paired.standard_deviation),
+        detectable: round(of.paired.minimum_detectable_effect),
+        p_holm: round(of.p_holm),
+        q: round(of.q),
+        p_tost: round(of.p_tost),
+        p_welch: round(of.welch.as_ref().map(|test| test.p)),
+        p_mann_whitney: round(of.p_mann_whitney),
+        p_permutation: round(of.p_permutation),
+        p_sign_flip: round(of.p_sign_flip),
+        cliffs_delta: round(of.cliffs_delta.as_ref().map(|effect| effect.delta)),
+        hedges_g: round(of.hedges_g),
+        shift: round(of.shift),
+    }
+}
+
+pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Control> {
+    let row = |control: &control::Control| {
+        let (low, high) = ends(control.interval);
+        let double = summary.doubles.iter().find(|double| double.cell == control.cell);
+        let latency = double.and_then(|double| double.summary.metrics.get(LATENCY.name));
+        let outcome = match (control.has_failed(), control.is_biased) {
+            (true, _) => "failed",
+            (false, true) => "biased",
+            (false, false) => "passed",
+        };
+        Control {
+            cell: id(plan, control.cell),
+            ratio: rounded(control.ratio),
+            low,
+            high,
+            level: CONFIDENCE,
+            blocks: control.paired.blocks as u64,
+            verdict: word(&control.paired.verdict),
+            outcome: outcome.to_owned(),
+            latency_ns: latency.iter().flat_map(|of| &of.per_run).map(|(_, value)| rounded(*value)).collect(),
+        }
+    };
+    judged.controls.iter().map(row).collect()
+}
+
+pub(super) fn sight(of: &control::Sight) -> Sight {
+    Sight {
+        grade: of.grade.map(|grade| grade.letter().to_owned()),
+        standard_deviation: of.standard_deviation.map(rounded),
+        in_ten_blocks: of.in_ten_blocks.map(rounded),
+        here: of.here.map(rounded),
+        noisy_runs: of.noisy_runs,
+    }
+}
+
+pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {
+    let row = |family: &compare::Family| Family {
+        cells: ids(plan, &family.cells),
+        blocks: family.blocks as u64,
+        p_friedman: family.friedman.as_ref().map(|test| rounded(test.p)),
+        p_welch: family.welch_anova.as_ref().map(|test| rounded(test.p)),
+        p_kruskal: family.kruskal_wallis.as_ref().map(|test| rounded(test.p)),
+        explained: family.anova.as_ref().map(|test| rounded(test.omega_squared)),
+    };
+    judged.families.iter().map(row).collect()
+}
+
+pub(super) fn goals(plan: &Plan, judged: &Judged) -> Vec<GoalFound> {
+    let bounded = |cell: &compare::choose::BoundedCell| {
+        use compare::choose::BoundOutcome::{Kept, Missed, Undecided};
+        let (outcome, reason) = match cell.outcome {
+            Kept => ("kept", None),
+            Missed => ("missed", None),
+            Undecided(doubt) => ("undecided", Some(word(&doubt))),
+        };
+        Bounded {
+            cell: id(plan, cell.cell),
+            value: cell.estimate.map(|estimate| rounded(estimate.value)),
+            outcome: outcome.to_owned(),
+            reason,
+        }
+    };
+    let row = |goal: &compare::GoalCheck| GoalFound {
+        name: goal.name.clone(),
+        metric: goal.check.bound.metric.to_string(),
+        min: goal.check.bound.min,
+        max: goal.check.bound.max,
+        outcome: word(&goal.outcome),
+        cells: goal.check.cells.iter().map(bounded).collect(),
+    };
+    judged.goals.iter().map(row).collect()
+}
+
+pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
+    let choice = judged.choice.as_ref()?;
+    let entrant = |entrant: &compare::choose::Entrant| Entrant {
+        cell: id(plan, entrant.cell),
+        standing: word(&entrant.standing),
+        by: match entrant.standing {
+            Standing::Beaten { by } | Standing::Tied { with: by, .. } => Some(id(plan, by)),
+            _ => None,
+        },
+        why: match entrant.standing {
+            Standing::Unfit { why } => Some(word(&why)),
+            _ => None,
+        },
+    };
+    let contest = |contest: &compare::choose::Contest| Contest {
+        entrants: contest.entrants.iter().map(entrant).collect(),
+        best: ids(plan, &contest.best),
+    };
+    Some(Choice { metric: choice.best.to_string(), contests: choice.contests.iter().map(contest).collect() })
+}
+
+pub(super) fn ties(plan: &Plan, judged: &Judged) -> Vec<Tie> {
+    let row =
+        |tie: &compare::Tie| Tie { ahead: id(plan, tie.ahead), behind: id(plan, tie.behind), by: tie.by.to_string() };
+    judged.ties.iter().map(row).collect()
+}
+
+pub(super) fn tradeoffs(plan: &Plan, judged: &Judged) -> Vec<Tradeoff> {
+    let point = |point: &compare::pareto::Point| Point {
+        cell: id(plan, point.cell),
+        place: word(&point.place),
+        by: match &point.place {
+            compare::pareto::Place::Dominated { by } => ids(plan, by),
+            _ => Vec::new(),
+        },
+        why: match &point.place {
+            compare::pareto::Place::LeftOut { why } => Some(word(why)),
+            _ => None,
+        },
+        membership: point.membership.map(rounded),
+    };
+    let row = |tradeoff: &compare::Tradeoff| Tradeoff {
+        metrics: tradeoff.metrics.iter().map(ToString::to_string).collect(),
+        points: tradeoff.points.iter().map(point).collect(),
+    };
+    judged.tradeoffs.iter().map(row).collect()
+}

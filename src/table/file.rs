@@ -1,0 +1,132 @@
+//! Tables in files: Parquet, which keeps types and is compressed, and CSV, which everything reads.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use polars::prelude::*;
+
+use super::{Table, TableError};
+
+/// Why a file is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be opened.
+    #[error("cannot read {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It holds something else.
+    #[error("{path} is damaged: {reason}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The content of a file is not what it should be.
+pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> FileError {
+    FileError::Content { path: path.to_owned(), reason: error.to_string() }
+}
+
+/// Reads a Parquet file.
+pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
+    let file = File::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+    Ok(ParquetReader::new(file))
+}
+
+impl Table {
+    /// Reads a Parquet file, or some of its columns, or so many rows from one on.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be opened, is damaged, or has no such column.
+    pub fn read_parquet(
+        path: &Path,
+        columns: Option<&[&str]>,
+        rows: Option<(usize, usize)>,
+    ) -> Result<Self, FileError> {
+        let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let reader = reader(path)?.with_columns(columns).with_slice(rows);
+        Ok(Table { frame: reader.finish().map_err(|error| damaged(path, &error))? })
+    }
+
+    /// How many rows a Parquet file has.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be opened or is damaged.
+    pub fn rows_of_parquet(path: &Path) -> Result<usize, FileError> {
+        reader(path)?.num_rows().map_err(|error| damaged(path, &error))
+    }
+
+    /// The bytes of a Parquet file.
+    ///
+    /// # Errors
+    ///
+    /// What polars reports.
+    pub fn to_parquet(&self, into: impl io::Write) -> Result<(), TableError> {
+        let mut frame = self.frame.clone();
+        ParquetWriter::new(into).with_compression(ParquetCompression::Snappy).finish(&mut frame)?;
+        Ok(())
+    }
+
+    /// The text of a CSV file with a line of names; what is missing is empty.
+    ///
+    /// # Errors
+    ///
+    /// What polars or the writer reports.
+    pub fn to_csv(&self) -> Result<String, TableError> {
+        let failed = |error: &dyn std::fmt::Display| TableError(error.to_string());
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.columns()).map_err(|error| failed(&error))?;
+        for row in 0..self.height() {
+            let fields = self.frame.columns().iter().map(|column| column.get(row).map(|value| field(&value)));
+            let fields: Vec<String> = fields.collect::<PolarsResult<_>>()?;
+            writer.write_record(&fields).map_err(|error| failed(&error))?;
+        }
+        let bytes = writer.into_inner().map_err(|error| failed(&error))?;
+        String::from_utf8(bytes).map_err(|error| failed(&error))
+    }
+}
+
+fn field(value: &AnyValue<'_>) -> String {
+    match value {
+        AnyValue::Null => String::new(),
+        AnyValue::String(text) => (*text).to_owned(),
+        AnyValue::Float64(number) => number.to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_quotes_what_needs_it_and_leaves_out_what_is_missing() {
+        let names = vec!["a, \"b\"".to_owned(), "ü".to_owned()];
+        let table =
+            Table::of([("name", names.into()), ("n", vec![7_u64, 10].into()), ("value", vec![Some(0.1), None].into())]);
+        assert_eq!(table.unwrap().to_csv().unwrap(), "name,n,value\n\"a, \"\"b\"\"\",7,0.1\nü,10,\n");
+    }
+
+    #[test]
+    fn parquet_reads_back_whole_or_in_part() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let table = Table::of([("a", vec![1_u64, 2, 3].into()), ("b", vec![4_u32, 5, 6].into())]).unwrap();
+        table.to_parquet(File::create(&path).unwrap()).unwrap();
+        assert_eq!(Table::rows_of_parquet(&path).unwrap(), 3);
+        let part = Table::read_parquet(&path, Some(&["b"]), Some((1, 5))).unwrap();
+        assert_eq!((part.u32s("b").unwrap(), part.has("a")), (vec![Some(5), Some(6)], false));
+        assert!(Table::read_parquet(&path, Some(&["colour"]), None).is_err());
+        assert!(matches!(Table::read_parquet(&folder.path().join("x"), None, None), Err(FileError::Open { .. })));
+    }
+}

@@ -1,0 +1,174 @@
+//! results.json for other programs: its schema, its size, earlier formats, and the commands of its reference.
+
+use std::path::{Path, PathBuf};
+
+use perfrun::results::{self, Status};
+use serde_json::Value;
+
+use crate::check_it_yourself::{ask, packages, python};
+use crate::support::Workplace;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn committed() -> Vec<PathBuf> {
+    let reports = std::fs::read_dir(root().join("reports")).unwrap();
+    let files: Vec<PathBuf> =
+        reports.map(|report| report.unwrap().path().join(results::FILE)).filter(|file| file.is_file()).collect();
+    assert!(!files.is_empty());
+    files
+}
+
+/// Two variants over ten runs, one device that is not there.
+fn measured() -> Workplace {
+    let place = Workplace::with_spec(
+        "backend: { mock: { run_sd: 1%, noise: 4% } }\nmodels: [one, two]\nvariants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\n\
+         runs: 10\nmeasure: { stop: { mode: samples, count: 5000 } }\ngoals: [{ name: fast, metric: latency, max: 1s }]\n",
+    );
+    place.run(&["x.yaml"]).expect_code(0);
+    place
+}
+
+#[test]
+fn every_committed_report_is_valid_by_the_schema() {
+    let schema: Value = serde_json::from_str(&results::schema_text()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for file in committed() {
+        let value: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let problems: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert_eq!(problems, [""; 0], "{}", file.display());
+        assert_eq!(value["format"], 2, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_measured_cell_of_ten_runs_takes_four_thousand_bytes_at_most() {
+    for file in committed() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let read = results::parse(&file, &text).unwrap();
+        let (_, rows) = text.split_once("\n \"cells\": [\n").unwrap();
+        let rows: Vec<&str> = rows.split("\n ],").next().unwrap().split("\n {").collect();
+        assert_eq!(rows.len(), read.cells.len(), "{}", file.display());
+        for (cell, text) in read.cells.iter().zip(rows).filter(|(cell, _)| cell.status == Status::Measured) {
+            assert!(cell.runs["block"].len() >= 10);
+            assert!(text.len() <= 4000, "{} {} {}: {} bytes", file.display(), cell.model, cell.variant, text.len());
+        }
+    }
+}
+
+#[test]
+fn reports_of_format_1_are_read() {
+    let folder = root().join("tests/fixtures/results");
+    let mut read = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let found = results::read(&path).unwrap();
+        let old: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(found.cells.len(), old["summary"]["cells"].as_array().unwrap().len());
+        let position = found.cells.iter().rposition(|cell| cell.status == Status::Measured).unwrap();
+        let (cell, old_cell) = (&found.cells[position], &old["summary"]["cells"][position]);
+        assert_eq!(cell.id, old_cell["id"].as_str().unwrap());
+        let latency = &old_cell["metrics"]["latency_ns"];
+        assert_eq!(Some(cell.metrics["latency_ns"].value), latency["estimate"]["value"].as_f64());
+        assert_eq!(cell.runs["latency_ns"].len(), latency["per_run"].as_array().unwrap().len());
+        assert_eq!(cell.runs["latency_p95_ns"][3], old_cell["latency"]["per_run"][3]["quantiles"][2].as_f64());
+        assert!(!found.comparisons.is_empty() && found.comparisons.iter().all(|row| !row.reason.is_empty()));
+        assert_eq!(found.provenance.frame["cpu"], old["manifest"]["host"]["cpu"]);
+        assert_eq!(found.sight.grade.as_deref(), old["sight"]["grade"].as_str());
+        // What is read once is of the current format from then on.
+        assert_eq!(results::parse(&path, &found.to_json()).unwrap(), found);
+        read += 1;
+    }
+    assert_eq!(read, 3);
+}
+
+#[test]
+fn what_is_no_results_file_is_told() {
+    let message = |text: &str| results::parse(Path::new("r.json"), text).unwrap_err().to_string();
+    assert_eq!(message(r#"{ "format": 3 }"#), "r.json has format 3; this perfrun reads up to 2");
+    assert!(message(r#"{ "format": 2 }"#).starts_with("r.json is damaged: missing field"));
+    assert!(message(r#"{ "format": 1 }"#).starts_with("r.json is damaged: missing field"));
+    assert!(message(r#"{ "format": 0 }"#).starts_with("r.json is damaged: "));
+    assert!(message("[]").starts_with("r.json is damaged: "));
+}
+
+#[test]
+fn controls_goals_and_skips_are_data() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { run_sd: 1% } }\nmodels: [one]\nvariants: [a, { name: b, mock: { fail: { kind: crash, at: measure, runs: [1] } } }]\n\
+         runs: 8\ngoals: [{ name: quick, metric: latency, max: 1ns }]\n",
+    );
+    place.run(&["x.yaml", "--output", "r"]).expect_code(4);
+    let found = results::read(&place.path("r/results.json")).unwrap();
+    assert_eq!((found.controls.len(), found.controls[0].latency_ns.len()), (1, 8));
+    assert!(found.sight.grade.is_some());
+    let goal = &found.goals[0];
+    assert_eq!((goal.name.as_deref(), goal.outcome.as_str(), goal.cells.len()), (Some("quick"), "missed", 2));
+    let failed = &found.cells[1];
+    assert_eq!((failed.status, failed.failures[0].runs), (Status::Partial, 1));
+    assert_eq!(failed.runs["block"], [0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(Some));
+    place.run(&["x.yaml", "--only", "variant=a", "--output", "part"]).expect_code(4);
+    let part = results::read(&place.path("part/results.json")).unwrap();
+    let skipped = part.cells[1].skipped.as_ref().unwrap();
+    assert_eq!((part.cells[1].status, skipped.code.as_str()), (Status::Skipped, "selection"));
+    assert_eq!(part.measured.restrictions, ["--only variant=a"]);
+}
+
+/// The blocks of the reference: a line of a shell, three of Python, a query.
+#[test]
+fn the_commands_of_the_reference_do_what_they_say() {
+    let Ok(packages) = packages() else { return };
+    let place = measured();
+    let folder = place.path("reports/x");
+    let read = results::read(&folder.join(results::FILE)).unwrap();
+    let int8 = read.cells.iter().filter(|cell| cell.variant == "int8");
+    let expected: Vec<f64> = int8.map(|cell| cell.metrics["latency_ns"].value).collect();
+    let reference = std::fs::read_to_string(root().join("docs/reference/results.md")).unwrap();
+    let block = |language: &str| {
+        let (_, rest) = reference.split_once(&format!("```{language}\n")).unwrap();
+        rest.split_once("\n```").unwrap().0.to_owned()
+    };
+    let shell = block("sh");
+    let filter = shell.strip_prefix("jq '").and_then(|rest| rest.strip_suffix("' results.json")).unwrap();
+    let jq = "import jq, json, sys; print(json.dumps(jq.compile(sys.argv[1]).input_text(open('results.json').read()).all()))";
+    let found = python(&["-c", jq, filter], &folder, Some(packages)).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<f64>>(&found).unwrap(), expected);
+    let found = python(&["-c", &block("python")], &folder, None).unwrap();
+    assert_eq!(found.trim(), format!("{{'fp32': {}, 'int8': {}}}", spelt(&read, 2), spelt(&read, 3)));
+    let rows = ask(packages, &folder, &block("sql"));
+    assert_eq!(rows.len(), read.cells.len());
+    let last = rows.last().unwrap();
+    assert_eq!((last[0].as_str(), last[2].as_str()), (Some("two"), Some("int8")));
+    assert!((last[3].as_f64().unwrap() * 1e6 / expected[1] - 1.0).abs() < 1e-9);
+}
+
+/// As Python prints it.
+fn spelt(results: &results::Results, cell: usize) -> String {
+    results.cells[cell].metrics["latency_ns"].value.to_string()
+}
+
+#[test]
+fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
+    let place = measured();
+    let done = place.run(&["report", "reports/x", "--format", "csv,parquet", "--output", "out"]).expect_code(0);
+    assert!(done.stdout.contains("out/results.csv  results.parquet"), "{}", done.stdout);
+    let csv = place.read("out/results.csv");
+    assert!(csv.starts_with("experiment,cell,model,input,variant,device,runtime,metric,value,low,high,n\n"), "{csv}");
+    let results = results::read(&place.path("reports/x/results.json")).unwrap();
+    let rows: usize = results.cells.iter().map(|cell| cell.metrics.len()).sum();
+    assert_eq!(csv.lines().count(), rows + 1);
+    let row =
+        csv.lines().find(|line| line.contains(",two,") && line.contains(",int8,") && line.contains(",latency_ns,"));
+    let latency = &results.cells[3].metrics["latency_ns"];
+    let numbers = format!("{},{},{},10", latency.value, latency.low.unwrap(), latency.high.unwrap());
+    assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
+    let table = perfrun::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
+    assert_eq!(table.height(), rows);
+    // The same from the record.
+    let record = place.record_folder("x");
+    place.run(&["report", record.to_str().unwrap(), "--format", "csv", "--output", "again"]).expect_code(0);
+    assert_eq!(place.read("again/results.csv"), csv);
+    let refused = place.run(&["report", "reports/x", "--output", "pages"]).expect_code(2);
+    assert!(refused.stderr.contains("holds no samples"), "{}", refused.stderr);
+}

@@ -212,7 +212,7 @@ pub struct PlanArgs {
 /// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// The record's folder.
+    /// The record's folder; for `--format csv`, `parquet` or `json` also a results.json, or the folder that holds it.
     #[arg(value_name = "RECORD")]
     pub record: PathBuf,
     /// Where the report goes, in place of the record's folder.

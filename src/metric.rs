@@ -81,8 +81,8 @@ impl Metric {
 }
 
 /// A metric of how a run was measured.
-const fn procedure(name: &'static str, title: &'static str, unit: Unit, meaning: &'static str) -> Metric {
-    Metric { name, title, unit, direction: Neutral, kind: Kind::Procedure, meaning }
+const fn procedure(metric: Metric) -> Metric {
+    Metric { kind: Kind::Procedure, ..metric }
 }
 
 use Direction::{HigherIsBetter, LowerIsBetter, Neutral};
@@ -118,8 +118,13 @@ pub const THROUGHPUT: Metric = metric(
 pub const ITEMS: Metric =
     metric("items_per_s", "items/s", PerSecond, HigherIsBetter, "throughput times the batch size, one stream");
 /// From starting the worker process to its first answer.
-pub const SPAWN: Metric =
-    procedure("spawn_ns", "spawn", Nanoseconds, "from starting the worker process to its first answer");
+pub const SPAWN: Metric = procedure(metric(
+    "spawn_ns",
+    "spawn",
+    Nanoseconds,
+    LowerIsBetter,
+    "from starting the worker process to its first answer",
+));
 /// Session creation.
 pub const LOAD: Metric = metric(
     "load_ns",
@@ -169,30 +174,37 @@ pub const CPU_UTILISATION: Metric = metric(
     "processor time over wall time while sampling; 2.0 is two processors fully used",
 );
 /// Reading the clock.
-pub const CLOCK_OVERHEAD: Metric = procedure(
+pub const CLOCK_OVERHEAD: Metric = procedure(metric(
     "clock_overhead_ns",
     "clock overhead",
     Nanoseconds,
+    Neutral,
     "median time between two clock readings; reported, never subtracted",
-);
+));
 /// Smallest step of the clock.
 pub const CLOCK_RESOLUTION: Metric =
-    procedure("clock_resolution_ns", "clock resolution", Nanoseconds, "smallest step of the clock");
+    procedure(metric("clock_resolution_ns", "clock resolution", Nanoseconds, Neutral, "smallest step of the clock"));
 /// Counted samples.
 pub const SAMPLES: Metric = metric("samples", "samples", Count, Neutral, "counted samples, without late warm-up");
 /// Samples before the counted ones.
 pub const WARMUP_SAMPLES: Metric =
-    procedure("warmup_samples", "warm-up samples", Count, "samples taken before the counted ones");
+    procedure(metric("warmup_samples", "warm-up samples", Count, Neutral, "samples taken before the counted ones"));
 /// How precise a run was when it stopped.
-pub const PRECISION: Metric = procedure(
+pub const PRECISION: Metric = procedure(metric(
     "precision_ratio",
     "precision within a run",
     Ratio,
+    Neutral,
     "half of the interval of the run's median or mean over its value, by the rule that stops sampling",
-);
+));
 /// Bytes held by the inputs.
-pub const INPUT_POOL: Metric =
-    procedure("input_pool_bytes", "input pool", Bytes, "bytes of all input sets together, part of the peak memory");
+pub const INPUT_POOL: Metric = procedure(metric(
+    "input_pool_bytes",
+    "input pool",
+    Bytes,
+    Neutral,
+    "bytes of all input sets together, part of the peak memory",
+));
 
 /// Size of the model file that the cell is run with.
 pub const MODEL_SIZE: Metric = metric(

@@ -15,7 +15,7 @@ use crate::digest;
 use crate::host::Host;
 use crate::measure;
 use crate::privacy::without_home;
-use crate::store::Manifest;
+use crate::store::{DatasetFile, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
 
 /// What a difference in a fact means for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +61,9 @@ use Class::{Context, Frame, Subject};
 #[rustfmt::skip]
 pub const FIELDS: &[Field] = &[
     of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
-    of("models", Subject, models, "each model: path, SHA-256, size, parameters"),
+    of("models", Subject, models, "each model: path, SHA-256, size, parameters, and what one inference costs by input"),
     of("files", Subject, files, "what variants are run with where it is not the model's own file: SHA-256, origin, version of the converter"),
-    of("datasets", Subject, |manifest| json!(manifest.datasets), "the data of each model: path, SHA-256, items"),
+    of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items"),
     of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, SHA-256"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
@@ -71,9 +71,11 @@ pub const FIELDS: &[Field] = &[
     host("logical_cpus", Frame, |host| json!(host.logical_cpus), "logical processors of the machine"),
     host("allowed_cpus", Frame, |host| json!(host.allowed_cpus), "processors that workers may use"),
     host("allowed_cores", Frame, |host| json!(host.allowed_cores), "physical cores among them"),
-    host("cpu_quota", Frame, |host| json!(host.cpu_quota), "processors' worth of time that the control group grants"),
+    host("cpu_quota", Frame, quota, "processors' worth of time that the control group grants; `none` without a limit"),
     host("memory_gib", Frame, |host| json!(memory_gib(host)), "memory, rounded up to whole GiB, since kernels keep some for themselves"),
     host("system", Frame, |host| json!(host.system), "operating system and architecture"),
+    of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
+    of("inputs", Frame, inputs, "each input: dimensions, shapes, values"),
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
     of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
@@ -167,15 +169,20 @@ pub fn machine(host: &Host) -> Facts {
     facts.filter(|(_, value)| is_known(value)).map(|(name, value)| (name, as_written(value))).collect()
 }
 
-/// The value as it reads back: whole numbers are written without a point.
+/// The value as it is stored: whole numbers without a point, so that they read back as they are; no home folders; and in
+/// rows nothing that is unknown.
 fn as_written(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0) {
             Some(float) if float.abs() < 1e15 => Value::from(float as i64),
             _ => Value::Number(number),
         },
+        Value::String(text) => Value::String(without_home(&text)),
         Value::Array(values) => values.into_iter().map(as_written).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, as_written(value))).collect(),
+        Value::Object(fields) => {
+            let known = fields.into_iter().filter(|(_, value)| is_known(value));
+            known.map(|(name, value)| (name, as_written(value))).collect()
+        }
         other => other,
     }
 }
@@ -226,32 +233,43 @@ fn memory_gib(host: &Host) -> Option<u64> {
     host.memory_bytes.map(|bytes| bytes.div_ceil(1 << 30))
 }
 
+fn quota(host: &Host) -> Value {
+    host.cpu_quota.map_or(json!("none"), |quota| json!(quota))
+}
+
+fn default_threads(manifest: &Manifest) -> Value {
+    let is_used = manifest.experiment.variants.iter().any(|variant| variant.threads.intra.is_none());
+    json!(is_used.then_some(manifest.default_threads))
+}
+
+fn inputs(manifest: &Manifest) -> Value {
+    json!(manifest.plan.inputs)
+}
+
 fn specification(manifest: &Manifest) -> Value {
     let spec = &manifest.spec;
-    json!({
-        "path": spec.path, "sha256": spec.sha256, "overrides": spec.overrides, "text": without_home(&spec.text),
-    })
+    json!({ "path": spec.path, "sha256": spec.sha256, "overrides": spec.overrides, "text": spec.text })
 }
 
 fn models(manifest: &Manifest) -> Value {
-    let named = manifest.plan.models.iter().zip(&manifest.models);
-    let model = |(name, file): (&String, &Option<crate::store::ModelFile>)| {
+    let plan = &manifest.plan;
+    let model = |(name, file): (&String, &Option<ModelFile>)| {
         let file = file.as_ref()?;
+        let costs = plan.inputs.iter().zip(&file.costs).filter_map(|(input, cost)| Some((&input.name, cost.as_ref()?)));
         Some(json!({
-            "name": name, "path": file.path, "sha256": file.sha256, "bytes": file.bytes,
-            "parameters": file.parameters, "producer": file.producer, "costs": file.costs,
+            "name": name, "path": file.path, "sha256": file.sha256, "bytes": file.bytes, "producer": file.producer,
+            "parameters": file.parameters, "costs": costs.collect::<BTreeMap<_, _>>(),
         }))
     };
-    named.filter_map(model).collect()
+    plan.models.iter().zip(&manifest.models).filter_map(model).collect()
 }
 
 fn files(manifest: &Manifest) -> Value {
-    use crate::store::VariantOrigin::{Converted, Own};
-    let file = |file: &crate::store::VariantFile| {
-        let plan = &manifest.plan;
+    let plan = &manifest.plan;
+    let file = |file: &VariantFile| {
         let origin = match &file.origin {
-            Converted { recipe, converter, .. } => json!({ "converter": converter, "recipe": recipe }),
-            Own { path } => json!({ "path": path }),
+            VariantOrigin::Converted { recipe, converter, .. } => json!({ "converter": converter, "recipe": recipe }),
+            VariantOrigin::Own { path } => json!({ "path": path }),
         };
         json!({
             "model": plan.models.get(file.model as usize), "variant": plan.variants.get(file.variant as usize),
@@ -262,8 +280,17 @@ fn files(manifest: &Manifest) -> Value {
     manifest.variant_files.iter().map(file).collect()
 }
 
+fn datasets(manifest: &Manifest) -> Value {
+    let named = manifest.plan.models.iter().zip(&manifest.datasets);
+    let dataset = |(model, data): (&String, &Option<DatasetFile>)| {
+        let data = data.as_ref()?;
+        Some(json!({ "model": model, "path": data.path, "sha256": data.sha256, "items": data.items }))
+    };
+    named.filter_map(dataset).collect()
+}
+
 fn runtimes(manifest: &Manifest) -> Value {
-    let library = |(name, used): (Option<&str>, &crate::store::RuntimeUsed)| {
+    let library = |(name, used): (Option<&str>, &RuntimeUsed)| {
         json!({
             "name": name, "version": used.version, "build": used.build, "sha256": used.sha256,
         })
@@ -289,8 +316,10 @@ mod tests {
         here.memory_bytes = here.memory_bytes.map(|bytes| bytes - 4096);
         assert_eq!(differences(&one, &machine(&here)), []);
         here.cpu = Some("AMD EPYC 7R13 Processor".to_owned());
+        here.cpu_quota = Some(0.125);
         let other = machine(&here);
-        assert_eq!(differences(&one, &other).iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), ["cpu"]);
+        let differences = differences(&one, &other);
+        assert_eq!(differences.iter().map(|found| found.name.as_str()).collect::<Vec<_>>(), ["cpu", "cpu_quota"]);
         assert!(name_of_machine(&other).starts_with("amd-epyc-7r13-"));
         assert_ne!(name_of_machine(&one), name_of_machine(&other));
     }

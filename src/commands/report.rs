@@ -6,11 +6,11 @@ use crate::cli::{ReportArgs, ReportFormat, RunArgs};
 use crate::compare::{GoalCheck, GoalOutcome, Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
-use crate::provenance;
+use crate::provenance::{self, Facts};
 use crate::report::{self, Format, Input, Rendered, UserTemplate, WarningView, format};
 use crate::results;
 use crate::spec::Loaded;
-use crate::store::{Manifest, Place, Record, write_whole};
+use crate::store::{Manifest, Place, Record, StoreError, write_whole};
 use crate::summary::{Summary, summarize};
 use crate::ui::{Ui, table};
 
@@ -45,6 +45,11 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
         return Err(Error::refused(message, "name the record, or make `--format csv`, `parquet` or `json` of it"));
     }
     let results = results::read(file)?;
+    // What another format leaves out would be lost.
+    if formats.contains(&Format::Json) && arguments.output.is_none() {
+        let message = format!("{} would be replaced by itself", file.display());
+        return Err(Error::refused(message, "name another folder with --output"));
+    }
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
     let content = |format: Format| Ok((format, report::of_results(&results, format)?));
     let files = formats.into_iter().map(content).collect::<Result<_, Error>>()?;
@@ -113,23 +118,30 @@ fn choose(place: &Place, experiment: &str, whole: bool, arguments: &RunArgs) -> 
     }
     let folder = place.report(experiment);
     let here = provenance::machine(&host::describe());
-    let differences = match results::read(&folder.join(results::FILE)) {
-        Ok(there) if !arguments.replace => provenance::differences(&there.provenance.frame, &here),
-        _ => Vec::new(),
-    };
-    if differences.is_empty() {
+    let Some(why) = why_it_stays(&folder, &here).filter(|_| !arguments.replace) else {
         return Target { folder: Some(folder), note: None };
-    }
+    };
     let name = arguments.machine.clone().unwrap_or_else(|| provenance::name_of_machine(&here));
     let own = place.report(&format!("{experiment}@{name}"));
-    let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
     let note = format!(
-        "{} was measured on another machine and stays ({}); this report goes to {} (--replace replaces it)",
+        "{} {why} and stays; this report goes to {} (--replace replaces it)",
         place.relative(&folder),
-        differences.join("; "),
         place.relative(&own)
     );
     Target { folder: Some(own), note: Some(note) }
+}
+
+/// Why the report in a folder is not to be replaced from this machine; `None` where there is none, or it is of this one.
+fn why_it_stays(folder: &Path, here: &Facts) -> Option<String> {
+    match results::read(&folder.join(results::FILE)) {
+        Ok(there) => {
+            let differences = provenance::differences(&there.provenance.frame, here);
+            let words: Vec<String> = differences.iter().map(ToString::to_string).collect();
+            (!words.is_empty()).then(|| format!("was measured on another machine ({})", words.join("; ")))
+        }
+        Err(StoreError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => Some(format!("cannot be read ({error})")),
+    }
 }
 
 fn check_writable(folder: &Path) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use crate::error::{Error, ExitCode};
 use crate::event::Event;
 use crate::host;
 use crate::plan::Plan;
-use crate::provenance;
+use crate::provenance::{self, Facts};
 use crate::report::format::percent;
 use crate::results;
 use crate::run::{self, Ended, Job, Prepared, Preview, Provenance};
@@ -199,8 +199,8 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     own.and_then(|report| report.sight.standard_deviation).or_else(|| {
         let text = std::fs::read(place.calibration()).ok()?;
         let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;
-        (calibration["machine"] == provenance::name_of_machine(&here)).then_some(())?;
-        calibration["standard_deviation"].as_f64()
+        let there: Facts = serde_json::from_value(calibration["frame"].clone()).ok()?;
+        calibration["standard_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
     })
 }
 

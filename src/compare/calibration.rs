@@ -9,7 +9,7 @@ use super::control::pooled_deviation;
 use super::pair::Terms;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
-use crate::provenance;
+use crate::provenance::{self, Facts};
 use crate::quantity::Ratio;
 use crate::spec::model::{Design, Grade};
 use crate::stats::interval::Interval;
@@ -31,6 +31,9 @@ pub struct Calibration {
     pub experiment: String,
     /// A name for the machine, made of what it is told by.
     pub machine: String,
+    /// What it is told by.
+    #[serde(default)]
+    pub frame: Facts,
     /// In which order the arms ran.
     pub design: Design,
     /// Runs of an arm in one comparison.
@@ -119,6 +122,7 @@ struct Trial {
 /// Judges the record of a derived experiment ([`crate::spec::calibration`]); samples are needed.
 pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     let trials = trials(manifest, runs);
+    let frame = provenance::machine(&manifest.host);
     let identical = || trials.iter().filter(|trial| trial.effect.is_zero());
     let rounds = manifest.plan.rounds.max(1);
     let per_comparison = manifest.plan.runs / rounds;
@@ -132,7 +136,8 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     Calibration {
         format: crate::store::FORMAT,
         experiment: manifest.experiment.name.trim_end_matches("-calibration").to_owned(),
-        machine: provenance::name_of_machine(&provenance::machine(&manifest.host)),
+        machine: provenance::name_of_machine(&frame),
+        frame,
         design: manifest.experiment.measure.design,
         runs: per_comparison,
         margin: Terms::of(manifest).margin_of(MetricReference::LATENCY),

@@ -125,6 +125,7 @@ mod tests {
             run_median_mann_whitney: count(3),
         };
         Calibration {
+            frame: Default::default(),
             format: 1,
             experiment: "x".to_owned(),
             machine: "0123".to_owned(),

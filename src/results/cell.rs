@@ -37,6 +37,12 @@ pub struct Cell {
     pub threads: u32,
     /// Iterations of each sample.
     pub iterations: u32,
+    /// The runtime allocated outputs inside the timed region.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub dynamic_outputs: bool,
+    /// Runs that were never started, because earlier ones failed alike.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_run: u32,
     /// SHA-256 of the file that is run: the model's own, a conversion, or the user's own for this variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
@@ -49,8 +55,9 @@ pub struct Cell {
     /// Estimates by metric. Latency has one for each statistic: `latency_ns` (median), `latency_p95_ns` ...
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Estimated>,
-    /// One value a completed run, in columns: what verdicts are made of, and `block`, the number of the block of each run.
-    /// Of the smallest sample, p90, and the deviation there is the estimate alone.
+    /// One value a completed run, in columns, and `block`, the number of the block of each run. Of the smallest sample,
+    /// p90, the deviation, the share of processors, and percentiles that are not supported there is the estimate alone,
+    /// unless the specification names them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, Vec<Option<f64>>>,
     /// Smallest, median and largest value over the runs of what explains a number: how it was measured, and what its
@@ -66,9 +73,14 @@ pub struct Cell {
     /// By how much each score differs from the reference's on the same items.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub score_changes: BTreeMap<String, ScoreChange>,
-    /// In a duet, the median latency of each slice by run.
+    /// In designs with slices, the median latency of each slice, one list for each of `runs.block`; nothing for a slice
+    /// that is late warm-up as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slices: Vec<Vec<f64>>,
+    pub slices: Vec<Vec<Option<f64>>>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What became of a cell.
@@ -148,7 +160,8 @@ pub struct FidelityFound {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
     /// Largest absolute difference.
-    pub max_abs: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_abs: Option<f64>,
     /// Largest difference over the largest magnitude of the reference's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_scaled: Option<f64>,

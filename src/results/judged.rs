@@ -1,5 +1,7 @@
 //! What is claimed about cells: rows that name them by their ids.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,12 +86,12 @@ pub struct Details {
     pub shift: Option<f64>,
 }
 
-/// A cell against its double.
+/// A cell against its double, or in a duet one double against the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// Id of the cell that was measured twice.
     pub cell: String,
-    /// The cell over its double: 1 but for noise.
+    /// One over the other: 1 but for noise.
     pub ratio: f64,
     /// Lower end of its interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,9 +108,12 @@ pub struct Control {
     /// `failed` where identical arms were found different (`E_AA_FAILED`), `biased` where the interval excludes 1 and the
     /// estimate is beyond half of the margin (`W_AA_BIAS`), else `passed`.
     pub outcome: String,
-    /// Latency of the double, one value a block, as in the `runs` of cells.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub latency_ns: Vec<f64>,
+    /// The double's runs, as the `runs` of cells.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, Vec<Option<f64>>>,
+    /// In a duet, the runs of the double beside it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub twin_runs: BTreeMap<String, Vec<Option<f64>>>,
 }
 
 /// How small a difference can be seen.
@@ -191,8 +196,26 @@ pub struct Bounded {
 pub struct Choice {
     /// By what the best is chosen.
     pub metric: String,
+    /// What they have to keep within.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<BoundFound>,
     /// Sets of cells that could stand in for each other.
     pub contests: Vec<Contest>,
+}
+
+/// A bound of the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BoundFound {
+    /// What is bounded, as users name it.
+    pub metric: String,
+    /// The least value, in the metric's stored unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// The cells that it speaks of.
+    pub cells: Vec<Bounded>,
 }
 
 /// Cells that could stand in for each other.
@@ -211,9 +234,12 @@ pub struct Entrant {
     pub cell: String,
     /// `unbeaten`, `tied`, `in_doubt`, `beaten`, `out_of_bounds`, `unfit`.
     pub standing: String,
-    /// Id of the cell that beats it.
+    /// Id of the cell that beats it, or with which it is tied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub other: Option<String>,
+    /// The metric that decides: of the bound that it misses or may miss, or that breaks the tie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
     /// Why nothing may be said about it: `outputs_differ`, `failed` ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

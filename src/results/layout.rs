@@ -20,10 +20,10 @@ impl Results {
 }
 
 fn write(value: &Value, indent: usize, text: &mut String) {
-    let line = on_one_line(value);
     let is_column =
         value.as_array().is_some_and(|items| items.iter().all(|item| !item.is_object() && !item.is_array()));
-    if is_column || indent + line.len() <= WIDTH {
+    let most = if is_column { usize::MAX } else { WIDTH.saturating_sub(indent) };
+    if let Some(line) = on_one_line(value, most) {
         text.push_str(&line);
         return;
     }
@@ -40,7 +40,8 @@ fn write(value: &Value, indent: usize, text: &mut String) {
             // Rows stand no deeper than their list: they are most of the file.
             lines(items.iter(), ['[', ']'], [indent, indent], text, |text, item| write(item, indent, text));
         }
-        _ => text.push_str(&line),
+        // A text is as long as it is.
+        other => text.push_str(&other.to_string()),
     }
 }
 
@@ -63,11 +64,31 @@ fn lines<T>(
     text.push(close);
 }
 
-fn on_one_line(value: &Value) -> String {
-    let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Short);
-    value.serialize(&mut serializer).expect("a vector takes every byte");
-    String::from_utf8(bytes).expect("JSON is UTF-8")
+/// The value on one line, unless that takes more than so many bytes.
+fn on_one_line(value: &Value, most: usize) -> Option<String> {
+    let mut line = Line { bytes: Vec::new(), most };
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut line, Short)).ok()?;
+    String::from_utf8(line.bytes).ok()
+}
+
+/// Bytes up to a limit, beyond which nobody goes on writing.
+struct Line {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl std::io::Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.most {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Compact, with whole numbers as such: `38227`, not `38227.0`.

@@ -1,24 +1,27 @@
 //! Manifest, summary and verdicts -> results.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
-use super::{FORMAT, Measured, Results, Rules, verdicts};
+use super::{FORMAT, Measured, RecordCode, Results, Rules, verdicts};
+use crate::code::{self, Severity};
 use crate::compare::Judged;
-use crate::metric::{self, Kind, LATENCY, Statistic};
+use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::plan;
 use crate::privacy::without_home;
 use crate::provenance::Provenance;
+use crate::spec::model::Experiment;
 use crate::store::Manifest;
-use crate::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary};
+use crate::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary, record_codes};
 
 /// Significant digits of what is measured: an error of at most 0.005 %, a tenth of what the quietest machine repeats.
 const DIGITS: i32 = 5;
 
-/// Digits of what is the same in every run: sizes in bytes are whole, shares of items are told apart.
+/// Digits of what is the same in every run and no whole number.
 const EXACT: i32 = 9;
 
 /// The results of a record, with the home folder taken out of texts that other programs wrote.
@@ -26,6 +29,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let plan = &manifest.plan;
     let margin = manifest.experiment.compare.margin;
     let cells = plan.cells.iter().zip(&summary.cells).enumerate();
+    let named = named(&manifest.experiment);
     Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),
@@ -34,7 +38,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         measured: Measured {
             complete: manifest.complete,
             quick: manifest.quick,
-            restrictions: manifest.restrictions.clone(),
+            restrictions: manifest.restrictions.iter().map(|text| without_home(text)).collect(),
             runs_wanted: manifest.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
             sessions: manifest.sessions.iter().map(|session| session.started.clone()).collect(),
             commands: manifest.sessions.iter().map(|session| without_home(&session.command)).collect(),
@@ -49,7 +53,8 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             margin_of_tails: margin.tail.0,
             confidence: CONFIDENCE,
         },
-        cells: cells.map(|(index, (cell, summary))| self::cell(manifest, index, cell, summary)).collect(),
+        cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
+        codes: codes_of_record(manifest),
         comparisons: verdicts::comparisons(plan, summary, judged),
         controls: verdicts::controls(plan, summary, judged),
         sight: verdicts::sight(&judged.sight),
@@ -61,7 +66,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     }
 }
 
-fn cell(manifest: &Manifest, index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
+fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
     let names = manifest.plan.coordinates(cell);
     let model = manifest.models.get(cell.model as usize).and_then(Option::as_ref);
     let skip = manifest.plan.skip(cell);
@@ -79,6 +84,8 @@ fn cell(manifest: &Manifest, index: usize, cell: &plan::Cell, summary: &CellSumm
         batch: model.and_then(|file| file.batch_sizes.get(cell.input as usize).copied().flatten()),
         threads: manifest.threads_of(cell),
         iterations: summary.iterations,
+        dynamic_outputs: summary.dynamic_outputs,
+        not_run: summary.runs.not_run,
         sha256: match manifest.variant_file(cell) {
             Some(file) => file.sha256.clone(),
             None => model.map(|file| file.sha256.clone()),
@@ -86,19 +93,19 @@ fn cell(manifest: &Manifest, index: usize, cell: &plan::Cell, summary: &CellSumm
         nodes: summary.nodes.clone(),
         output_hash: summary.output_hash.clone(),
         metrics: metrics(summary),
-        runs: runs(summary),
+        runs: columns(summary, named),
         environment: environment(summary),
         codes: codes(summary),
         fidelity: summary.fidelity.as_ref().map(|found| FidelityFound {
             passes: found.passes(),
             items: found.items_of_data,
-            max_abs: rounded(found.max_abs),
+            max_abs: Some(rounded(found.max_abs)).filter(|number| number.is_finite()),
             max_scaled: found.max_scaled.map(rounded),
             close: found.close.map(rounded),
             misses: found.misses.clone(),
         }),
         score_changes: score_changes(summary),
-        slices: summary.slices.iter().map(|(_, slices)| slices.iter().map(|ns| rounded(*ns)).collect()).collect(),
+        slices: slices(summary),
     }
 }
 
@@ -141,8 +148,13 @@ fn compared(summary: &CellSummary) -> impl Iterator<Item = (&String, &MetricSumm
 
 /// The statistic of latency that a column holds.
 fn statistic(name: &str) -> Option<Statistic> {
-    let of = |statistic| metric::MetricReference { metric: &LATENCY, statistic }.column();
-    Statistic::NAMES.iter().map(|(_, statistic)| *statistic).find(|statistic| of(*statistic) == name)
+    static COLUMNS: LazyLock<BTreeMap<String, Statistic>> = LazyLock::new(|| {
+        let column = |(_, statistic): &(&str, Statistic)| {
+            (MetricReference { metric: &LATENCY, statistic: *statistic }.column(), *statistic)
+        };
+        Statistic::NAMES.iter().map(column).collect()
+    });
+    COLUMNS.get(name).copied()
 }
 
 fn metrics(summary: &CellSummary) -> BTreeMap<String, Estimated> {
@@ -162,7 +174,7 @@ fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estim
     let interval = estimate.interval.filter(|interval| !says_nothing && (!is_fact || interval.low < interval.high));
     let exact = is_fact && interval.is_none();
     Estimated {
-        value: if exact { to_digits(estimate.value, EXACT) } else { rounded(estimate.value) },
+        value: if exact { as_fact(estimate.value) } else { rounded(estimate.value) },
         low: interval.map(|interval| rounded(interval.low)),
         high: interval.map(|interval| rounded(interval.high)),
         n: if exact { 1 } else { estimate.n as u64 },
@@ -170,16 +182,39 @@ fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estim
     }
 }
 
-/// One column for each metric that verdicts are made of, with a gap where a run does not have it.
-fn runs(summary: &CellSummary) -> BTreeMap<String, Vec<Option<f64>>> {
+/// The columns that the specification names, which have values of each run whatever they are.
+fn named(experiment: &Experiment) -> Vec<String> {
+    let choose = experiment
+        .choose
+        .iter()
+        .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
+    let goals = experiment.goals.iter().map(|goal| goal.bound.metric);
+    let tables = experiment.tables.iter().flat_map(|table| table.show.iter().copied());
+    let all = choose.chain(goals).chain(tables).chain(experiment.pareto.iter().copied());
+    all.flat_map(|reference| match reference.statistic {
+        // Made of two others.
+        Statistic::CoefficientOfVariation => vec![
+            MetricReference { statistic: Statistic::Mean, ..reference }.column(),
+            MetricReference { statistic: Statistic::StandardDeviation, ..reference }.column(),
+        ],
+        _ => vec![reference.column()],
+    })
+    .collect()
+}
+
+/// One column for each metric that verdicts are usually made of, and for those that are `named`, with a gap where a run
+/// does not have it.
+pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<String, Vec<Option<f64>>> {
     let Some(latency) = summary.metrics.get(LATENCY.name) else { return BTreeMap::new() };
     let blocks: Vec<u32> = latency.per_run.iter().map(|(block, _)| *block).collect();
-    let is_column = |name: &str| {
+    let is_column = |name: &String| {
         let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
-        let unsupported = statistic(name).and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
-        let is_judged =
-            !matches!(statistic(name), Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation));
-        !is_fact && is_judged && unsupported != Some(true) && name != metric::CPU_UTILISATION.name
+        let statistic = statistic(name);
+        let unsupported = statistic.and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
+        let is_usual = !matches!(statistic, Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation))
+            && unsupported != Some(true)
+            && name != metric::CPU_UTILISATION.name;
+        !is_fact && (is_usual || named.contains(name))
     };
     let column = |(name, metric): (&String, &MetricSummary)| {
         let value = |block: &u32| {
@@ -201,6 +236,8 @@ fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
         all.truncate(if all[0] == all[2] { 1 } else { 3 });
         all
     };
+    // A damaged table may hold anything, and JSON has numbers alone.
+    let is_number = |(_, values): &(String, Vec<f64>)| values.iter().all(|value| value.is_finite());
     let mut all: BTreeMap<String, Vec<f64>> =
         summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(spread))).collect();
     let is_told = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
@@ -208,7 +245,29 @@ fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
         let values: Vec<f64> = metric.per_run.iter().map(|(_, value)| *value).collect();
         all.extend(Spread::of(&values).map(|spread| (name.clone(), short(&spread))));
     }
-    all
+    all.into_iter().filter(is_number).collect()
+}
+
+/// The slices of each run; those that are late warm-up as a whole have nothing.
+fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
+    if summary.slices.is_empty() {
+        return Vec::new();
+    }
+    let blocks = summary.metrics.get(LATENCY.name).into_iter().flat_map(|latency| &latency.per_run);
+    let of_run = |(block, _): &(u32, f64)| {
+        let found = summary.slices.iter().find(|(other, _)| other == block);
+        let medians = found.map(|(_, medians)| medians.as_slice()).unwrap_or_default();
+        medians.iter().map(|ns| Some(rounded(*ns)).filter(|ns| *ns > 0.0)).collect()
+    };
+    blocks.map(of_run).collect()
+}
+
+fn codes_of_record(manifest: &Manifest) -> BTreeMap<String, RecordCode> {
+    let found = record_codes(manifest).into_iter().map(|code| {
+        let severity = code::by_name(code.code).map_or(Severity::Warn, |known| known.severity);
+        (code.code.to_owned(), RecordCode { severity: word(&severity), found: without_home(&code.found) })
+    });
+    found.collect()
 }
 
 fn codes(summary: &CellSummary) -> BTreeMap<String, CodeSeen> {
@@ -250,6 +309,11 @@ pub(super) fn word<T: Serialize>(value: &T) -> String {
 /// What is measured, to as many digits as mean anything.
 pub(super) fn rounded(number: f64) -> f64 {
     to_digits(number, DIGITS)
+}
+
+/// What is the same in every run: sizes in bytes are whole, and shares of items are told apart.
+fn as_fact(number: f64) -> f64 {
+    if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
 }
 
 fn to_digits(number: f64, digits: i32) -> f64 {

@@ -16,13 +16,15 @@ mod reference;
 mod tidy;
 mod verdicts;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::provenance::Provenance;
 
 pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
-pub use judged::{Choice, Compared, Contest, Control, Family, GoalFound, Sight, Tie, Tradeoff};
+pub use judged::{BoundFound, Choice, Compared, Contest, Control, Family, GoalFound, Sight, Tie, Tradeoff};
 pub use make::results;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
@@ -54,6 +56,9 @@ pub struct Results {
     pub rules: Rules,
     /// Every cell of the matrix, in plan order.
     pub cells: Vec<Cell>,
+    /// Codes of the record as a whole, with what was found.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub codes: BTreeMap<String, RecordCode>,
     /// Each cell against its baseline, by metric.
     pub comparisons: Vec<Compared>,
     /// Identical arms against each other.
@@ -95,6 +100,15 @@ pub struct Measured {
     pub sessions: Vec<String>,
     /// The command lines.
     pub commands: Vec<String>,
+}
+
+/// A code of the record as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordCode {
+    /// How much it weighs: `info`, `warn`, `block`, `invalid`.
+    pub severity: String,
+    /// What was found, in words.
+    pub found: String,
 }
 
 /// By what verdicts were made.

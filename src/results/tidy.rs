@@ -32,6 +32,7 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
         ("value", number(|estimated| Some(estimated.value))),
         ("low", number(|estimated| estimated.low)),
         ("high", number(|estimated| estimated.high)),
+        ("supported", rows.iter().map(|(.., of)| of.supported.unwrap_or(true)).collect::<Vec<bool>>().into()),
         ("n", rows.iter().map(|(.., estimated)| estimated.n).collect::<Vec<u64>>().into()),
     ])
 }

@@ -1,16 +1,16 @@
 //! Verdicts -> rows that name cells by their ids.
 
 use super::judged::{
-    Bounded, Choice, Compared, Contest, Control, Details, Entrant, Family, GoalFound, Point, Sight, Tie, Tradeoff,
+    BoundFound, Bounded, Choice, Compared, Contest, Control, Details, Entrant, Family, GoalFound, Point, Sight, Tie,
+    Tradeoff,
 };
-use super::make::{rounded, word};
+use super::make::{columns, rounded, word};
 use crate::compare::choose::Standing;
 use crate::compare::{self, Comparison, Judged, control};
-use crate::metric::LATENCY;
 use crate::plan::Plan;
 use crate::stats::interval::Interval;
 use crate::stats::paired::{Hint, Verdict};
-use crate::summary::{CONFIDENCE, Summary};
+use crate::summary::{CONFIDENCE, CellSummary, Summary};
 
 fn id(plan: &Plan, cell: usize) -> String {
     plan.cells.get(cell).map(|cell| cell.id.to_string()).unwrap_or_default()
@@ -91,7 +91,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
     let row = |control: &control::Control| {
         let (low, high) = ends(control.interval);
         let double = summary.doubles.iter().find(|double| double.cell == control.cell);
-        let latency = double.and_then(|double| double.summary.metrics.get(LATENCY.name));
+        let runs = |arm: Option<&CellSummary>| arm.map(|arm| columns(arm, &[])).unwrap_or_default();
         let outcome = match (control.has_failed(), control.is_biased) {
             (true, _) => "failed",
             (false, true) => "biased",
@@ -106,7 +106,8 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
             blocks: control.paired.blocks as u64,
             verdict: word(&control.paired.verdict),
             outcome: outcome.to_owned(),
-            latency_ns: latency.iter().flat_map(|of| &of.per_run).map(|(_, value)| rounded(*value)).collect(),
+            runs: runs(double.map(|double| &double.summary)),
+            twin_runs: runs(double.and_then(|double| double.twin.as_ref())),
         }
     };
     judged.controls.iter().map(row).collect()
@@ -134,28 +135,29 @@ pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {
     judged.families.iter().map(row).collect()
 }
 
-pub(super) fn goals(plan: &Plan, judged: &Judged) -> Vec<GoalFound> {
-    let bounded = |cell: &compare::choose::BoundedCell| {
-        use compare::choose::BoundOutcome::{Kept, Missed, Undecided};
-        let (outcome, reason) = match cell.outcome {
-            Kept => ("kept", None),
-            Missed => ("missed", None),
-            Undecided(doubt) => ("undecided", Some(word(&doubt))),
-        };
-        Bounded {
-            cell: id(plan, cell.cell),
-            value: cell.estimate.map(|estimate| rounded(estimate.value)),
-            outcome: outcome.to_owned(),
-            reason,
-        }
+fn bounded(plan: &Plan, cell: &compare::choose::BoundedCell) -> Bounded {
+    use compare::choose::BoundOutcome::{Kept, Missed, Undecided};
+    let (outcome, reason) = match cell.outcome {
+        Kept => ("kept", None),
+        Missed => ("missed", None),
+        Undecided(doubt) => ("undecided", Some(word(&doubt))),
     };
+    Bounded {
+        cell: id(plan, cell.cell),
+        value: cell.estimate.map(|estimate| rounded(estimate.value)),
+        outcome: outcome.to_owned(),
+        reason,
+    }
+}
+
+pub(super) fn goals(plan: &Plan, judged: &Judged) -> Vec<GoalFound> {
     let row = |goal: &compare::GoalCheck| GoalFound {
         name: goal.name.clone(),
         metric: goal.check.bound.metric.to_string(),
         min: goal.check.bound.min,
         max: goal.check.bound.max,
         outcome: word(&goal.outcome),
-        cells: goal.check.cells.iter().map(bounded).collect(),
+        cells: goal.check.cells.iter().map(|cell| bounded(plan, cell)).collect(),
     };
     judged.goals.iter().map(row).collect()
 }
@@ -165,8 +167,15 @@ pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
     let entrant = |entrant: &compare::choose::Entrant| Entrant {
         cell: id(plan, entrant.cell),
         standing: word(&entrant.standing),
-        by: match entrant.standing {
-            Standing::Beaten { by } | Standing::Tied { with: by, .. } => Some(id(plan, by)),
+        other: match entrant.standing {
+            Standing::Beaten { by: cell } | Standing::Tied { with: cell, .. } => Some(id(plan, cell)),
+            _ => None,
+        },
+        metric: match entrant.standing {
+            Standing::InDoubt { bound } | Standing::OutOfBounds { bound } => {
+                choice.bounds.get(bound).map(|check| check.bound.metric.to_string())
+            }
+            Standing::Tied { by, .. } => Some(by.to_string()),
             _ => None,
         },
         why: match entrant.standing {
@@ -178,7 +187,17 @@ pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
         entrants: contest.entrants.iter().map(entrant).collect(),
         best: ids(plan, &contest.best),
     };
-    Some(Choice { metric: choice.best.to_string(), contests: choice.contests.iter().map(contest).collect() })
+    let bound = |check: &compare::choose::BoundCheck| BoundFound {
+        metric: check.bound.metric.to_string(),
+        min: check.bound.min,
+        max: check.bound.max,
+        cells: check.cells.iter().map(|cell| bounded(plan, cell)).collect(),
+    };
+    Some(Choice {
+        metric: choice.best.to_string(),
+        bounds: choice.bounds.iter().map(bound).collect(),
+        contests: choice.contests.iter().map(contest).collect(),
+    })
 }
 
 pub(super) fn ties(plan: &Plan, judged: &Judged) -> Vec<Tie> {

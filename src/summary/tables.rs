@@ -51,7 +51,7 @@ pub(super) struct SampleTotals {
 /// Groups the completed runs of each arm, which are given in the order of their blocks.
 pub(super) fn tables(threads: usize, arms: &[Vec<&StoredRun>]) -> Result<Vec<ArmTables>, TableError> {
     let numbered: Vec<(u32, &[&StoredRun])> = (0..).zip(arms.iter().map(Vec::as_slice)).collect();
-    let runs = in_parallel(threads, &numbered, |(arm, runs)| by_run(*arm, runs));
+    let runs = in_parallel(threads, &portions(&numbered), |arms| by_run(arms));
     let runs = Table::stacked(runs.into_iter().flatten().collect::<Result<_, _>>()?)?;
     let mut found = vec![ArmTables::default(); arms.len()];
     let values = run_values(&numbered, runs.as_ref())?;
@@ -63,42 +63,65 @@ pub(super) fn tables(threads: usize, arms: &[Vec<&StoredRun>]) -> Result<Vec<Arm
     Ok(found)
 }
 
-/// The samples of an arm grouped by run, in nanoseconds an iteration: one row a run. `None` where there is no sample.
-fn by_run(arm: u32, runs: &[&StoredRun]) -> Option<Result<Table, TableError>> {
-    let durations: Vec<(u32, Vec<f64>)> = runs
-        .iter()
-        .map(|run| (run.block, run.durations().collect::<Vec<f64>>()))
-        .filter(|(_, values)| !values.is_empty())
-        .collect();
-    durations.first()?;
-    // With several iterations in a sample only means say something about one of them.
-    let is_batched = runs.iter().any(|run| run.iterations > 1);
-    let skews = durations.iter().map(|(_, values)| skewness(values)).collect();
-    let blocks = durations.iter().flat_map(|(block, values)| std::iter::repeat_n(*block, values.len())).collect();
-    let ns = durations.iter().flat_map(|(_, values)| values).copied().collect();
-    Some(statistics(arm, blocks, ns, skews, is_batched))
+/// Arms in a row that have about so many samples together: few enough to stand in memory twice, enough for a table.
+fn portions<'a, 'r>(arms: &'a [(u32, &'r [&'r StoredRun])]) -> Vec<&'a [(u32, &'r [&'r StoredRun])]> {
+    const SAMPLES: usize = 1 << 20;
+    let (mut portions, mut first, mut samples) = (Vec::new(), 0, 0);
+    for (index, (_, runs)) in arms.iter().enumerate() {
+        samples += runs.iter().map(|run| run.data.measured.len()).sum::<usize>();
+        if samples >= SAMPLES || index + 1 == arms.len() {
+            portions.push(&arms[first..=index]);
+            (first, samples) = (index + 1, 0);
+        }
+    }
+    portions
 }
 
-fn statistics(
-    arm: u32,
-    blocks: Vec<u32>,
-    ns: Vec<f64>,
-    skews: Vec<Option<f64>>,
-    is_batched: bool,
-) -> Result<Table, TableError> {
-    let names = STATISTICS.map(|(statistic, _)| column(statistic));
-    let mut wanted = vec![("ns", Aggregate::Count, SAMPLES.name), ("ns", Aggregate::Max, "max")];
-    wanted.extend(STATISTICS.iter().zip(&names).map(|((_, aggregate), name)| ("ns", *aggregate, name.as_str())));
-    let samples = Table::of([("block", blocks.into()), ("ns", ns.into())])?;
-    let samples = samples.sorted_by("block")?;
-    let runs = samples.group_by(&["block"])?.aggregate(&wanted)?;
-    let runs = runs.with([("arm", vec![arm; runs.height()].into()), ("skewness", skews.into())])?;
-    if !is_batched {
-        return Ok(runs);
+/// Samples grouped by run, in nanoseconds an iteration: one row a run. `None` where there is no sample.
+fn by_run(arms: &[(u32, &[&StoredRun])]) -> Option<Result<Table, TableError>> {
+    let mut rows = RunRows::default();
+    for (arm, runs) in arms {
+        // With several iterations in a sample only means say something about one of them.
+        let is_batched = runs.iter().any(|run| run.iterations > 1);
+        for run in *runs {
+            let first = rows.ns.len();
+            rows.ns.extend(run.durations());
+            if rows.ns.len() > first {
+                rows.key.resize(rows.ns.len(), rows.arm.len() as u32);
+                rows.arm.push(*arm);
+                rows.block.push(run.block);
+                rows.is_batched.push(is_batched);
+                rows.skewness.push(skewness(&rows.ns[first..]));
+            }
+        }
     }
-    let mean = column(Statistic::Mean);
-    let of_single_samples = names.iter().map(String::as_str).filter(|name| *name != mean);
-    runs.emptied(of_single_samples.chain(["max", "skewness"]))
+    (!rows.ns.is_empty()).then(|| rows.table())
+}
+
+/// Runs that have samples, each a number, and their samples with the number of their run.
+#[derive(Default)]
+struct RunRows {
+    key: Vec<u32>,
+    ns: Vec<f64>,
+    arm: Vec<u32>,
+    block: Vec<u32>,
+    is_batched: Vec<bool>,
+    skewness: Vec<Option<f64>>,
+}
+
+impl RunRows {
+    fn table(self) -> Result<Table, TableError> {
+        let names = STATISTICS.map(|(statistic, _)| column(statistic));
+        let mut wanted = vec![("ns", Aggregate::Count, SAMPLES.name), ("ns", Aggregate::Max, "max")];
+        wanted.extend(STATISTICS.iter().zip(&names).map(|((_, aggregate), name)| ("ns", *aggregate, name.as_str())));
+        let samples = Table::of([("key", self.key.into()), ("ns", self.ns.into())])?.sorted_by("key")?;
+        let runs = samples.group_by(&["key"])?.aggregate(&wanted)?;
+        let runs =
+            runs.with([("arm", self.arm.into()), ("block", self.block.into()), ("skewness", self.skewness.into())])?;
+        let mean = column(Statistic::Mean);
+        let of_single_samples = names.iter().map(String::as_str).filter(|name| *name != mean);
+        runs.emptied(of_single_samples.chain(["max", "skewness"]), &self.is_batched)
+    }
 }
 
 /// The column of a statistic of latency.
@@ -192,4 +215,77 @@ fn take_totals(runs: &Table, arms: &mut [ArmTables]) -> Result<(), TableError> {
 fn keys<'a>(table: &'a Table, name: &str) -> Result<impl Iterator<Item = (usize, &'a str)>, TableError> {
     let rows = table.u32s("arm")?.into_iter().zip(table.texts(name)?);
     Ok(rows.map(|(arm, text)| (arm.unwrap_or_default() as usize, text.unwrap_or_default())))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::metric::STEAL;
+    use crate::stats::moments::{mean, standard_deviation};
+    use crate::stats::quantile::{quantile_sorted, sorted};
+    use crate::store::{Arm, Outcome};
+
+    fn run(block: u32, durations: &[u64], iterations: u32) -> StoredRun {
+        let id = "0123456789abcdef".parse().unwrap();
+        let mut run = StoredRun::not_started(id, Arm::Main, block, 0, Outcome::Completed);
+        run.iterations = iterations;
+        run.data.measured.duration_ns = durations.to_vec();
+        run.data.metrics.insert(LATENCY.name.to_owned(), f64::from(block));
+        run
+    }
+
+    fn of(arms: &[Vec<StoredRun>]) -> Vec<ArmTables> {
+        tables(2, &arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn every_run_has_its_own_statistics() {
+        let durations = [vec![30, 10, 20, 90], vec![5], vec![], vec![7, 7, 8]];
+        let runs: Vec<StoredRun> = (0..).zip(&durations).map(|(block, values)| run(block * 2, values, 1)).collect();
+        let found = &of(&[runs, vec![run(1, &[100, 300], 1)]]);
+        let values = |of: &dyn Fn(&[f64]) -> Option<f64>| -> Vec<(u32, f64)> {
+            let numbers = |values: &Vec<u64>| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
+            let runs = durations.iter().enumerate();
+            runs.filter_map(|(index, values)| Some((2 * index as u32, of(&numbers(values))?))).collect()
+        };
+        assert_eq!(found[0].values["latency_mean_ns"], values(&mean));
+        assert_eq!(found[0].values["latency_stddev_ns"], values(&standard_deviation));
+        assert_eq!(found[0].values["latency_p95_ns"], values(&|values| quantile_sorted(&sorted(values), 0.95)));
+        assert_eq!(found[0].values["samples"], [(0, 4.0), (2, 1.0), (6, 3.0)]);
+        assert_eq!(found[0].values[LATENCY.name].len(), 4, "metrics of a run without samples stay");
+        let totals = found[0].samples.unwrap();
+        assert_eq!((totals.all, totals.fewest, totals.min, totals.max), (8, 1, Some(5.0), Some(90.0)));
+        assert_eq!(found[1].values["latency_min_ns"], [(1, 100.0)]);
+    }
+
+    /// As a copied file of the journal would make them.
+    #[test]
+    fn two_runs_of_one_block_stay_two() {
+        let found = of(&[vec![run(3, &[10, 20], 1), run(3, &[30], 1)]]);
+        assert_eq!(found[0].values["latency_mean_ns"], [(3, 15.0), (3, 30.0)]);
+    }
+
+    #[test]
+    fn samples_of_several_iterations_have_means_alone() {
+        let found = of(&[vec![run(0, &[40, 80], 4)], vec![run(0, &[40, 80], 1)]]);
+        assert_eq!(found[0].values["latency_mean_ns"], [(0, 15.0)]);
+        assert!(!found[0].values.contains_key("latency_p95_ns") && found[0].samples.unwrap().max.is_none());
+        assert_eq!(found[1].values["latency_min_ns"], [(0, 40.0)]);
+    }
+
+    #[test]
+    fn what_only_some_runs_have_keeps_its_blocks() {
+        let mut runs = vec![run(0, &[1], 1), run(1, &[1], 1), run(2, &[1], 1)];
+        for (block, steal) in [(0, 0.1), (2, 0.3)] {
+            runs[block].data.metrics.insert(STEAL.name.to_owned(), steal);
+            runs[block].data.metrics.insert("load_ns".to_owned(), 7.0 + block as f64);
+            runs[block].warnings.push("W_STEAL".to_owned());
+        }
+        let found = of(&[Vec::new(), runs]);
+        assert_eq!(found[0], ArmTables::default());
+        assert_eq!(found[1].values["load_ns"], [(0, 7.0), (2, 9.0)]);
+        assert_eq!(found[1].environment[STEAL.name], Spread { low: 0.1, median: 0.2, high: 0.3 });
+        assert_eq!(found[1].codes["W_STEAL"], 2);
+    }
 }

@@ -1,6 +1,6 @@
 //! Columns and rows: what perfrun asks of polars, and the only folder that names it.
 //!
-//! Input: columns of equal length, or a Parquet file. Output: groups with their aggregates, joined tables, files.
+//! Input: columns of equal length, or a Parquet file. Output: groups with their aggregates, files.
 //! Deliberately absent: what the columns mean, and statistics that polars does not have.
 
 mod aggregate;
@@ -51,6 +51,8 @@ pub enum Values {
     F64(Vec<Option<f64>>),
     /// Texts.
     Text(Vec<Option<String>>),
+    /// Truth values.
+    Bool(Vec<Option<bool>>),
     /// A column as it is; without a copy where it is large.
     AsIs(Column),
 }
@@ -70,7 +72,7 @@ macro_rules! values_from {
     )*};
 }
 
-values_from!(u32 => U32, u64 => U64, f64 => F64, String => Text);
+values_from!(u32 => U32, u64 => U64, f64 => F64, String => Text, bool => Bool);
 
 impl Values {
     fn named(self, name: &str) -> Column {
@@ -80,6 +82,7 @@ impl Values {
             Values::U64(values) => Column::new(name, values),
             Values::F64(values) => Column::new(name, values),
             Values::Text(values) => Column::new(name, values),
+            Values::Bool(values) => Column::new(name, values),
             Values::AsIs(column) => column.with_name(name),
         }
     }
@@ -137,14 +140,21 @@ impl Table {
         Ok(Table { frame: DataFrame::new_infer_height(columns)? })
     }
 
-    /// The same with nothing in these columns of numbers.
+    /// The same with nothing in these columns of numbers where a row is marked.
     ///
     /// # Errors
     ///
-    /// A column that is not there.
-    pub fn emptied<'a>(&self, columns: impl IntoIterator<Item = &'a str>) -> Result<Self, TableError> {
-        let nothing = || Values::F64(vec![None; self.height()]);
-        self.with(columns.into_iter().map(|name| (name, nothing())))
+    /// A column that is not there or holds something else.
+    pub fn emptied<'a>(
+        &self,
+        columns: impl IntoIterator<Item = &'a str>,
+        is_marked: &[bool],
+    ) -> Result<Self, TableError> {
+        let kept = |name: &'a str| {
+            let values = self.f64s(name)?.into_iter().zip(is_marked).map(|(value, marked)| value.filter(|_| !marked));
+            Ok((name, Values::F64(values.collect())))
+        };
+        self.with(columns.into_iter().map(kept).collect::<Result<Vec<_>, TableError>>()?)
     }
 
     /// The rows in which no column is empty.
@@ -167,6 +177,7 @@ impl Table {
         for table in tables {
             first.frame.vstack_mut(&table.frame)?;
         }
+        first.frame.rechunk_mut();
         Ok(Some(first))
     }
 

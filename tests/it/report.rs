@@ -177,7 +177,14 @@ fn markdown_has_no_gaps() {
 
 #[test]
 fn nothing_names_the_user() {
-    let rendered = Fixture::choose().render();
+    let mut fixture = Fixture::choose();
+    let home = "/home/alice/models";
+    fixture.manifest.spec.overrides = vec![format!("models={home}")];
+    fixture.manifest.restrictions = vec![format!("--set models={home}")];
+    fixture.manifest.revision.as_mut().unwrap().dirty = Some(vec![format!("{home}/m.onnx")]);
+    fixture.manifest.runtime.as_mut().unwrap().build = Some(format!("built in {home}"));
+    let rendered = fixture.render();
+    assert!(rendered.json.contains("~/models"));
     for text in [&rendered.markdown, &rendered.html, &rendered.json] {
         assert!(!text.contains("alice") && !text.contains("/home/"));
     }

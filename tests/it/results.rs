@@ -101,7 +101,8 @@ fn controls_goals_and_skips_are_data() {
     );
     place.run(&["x.yaml", "--output", "r"]).expect_code(4);
     let found = results::read(&place.path("r/results.json")).unwrap();
-    assert_eq!((found.controls.len(), found.controls[0].latency_ns.len()), (1, 8));
+    let control = &found.controls[0];
+    assert_eq!((found.controls.len(), control.runs["latency_ns"].len(), control.runs["block"].len()), (1, 8, 8));
     assert!(found.sight.grade.is_some());
     let goal = &found.goals[0];
     assert_eq!((goal.name.as_deref(), goal.outcome.as_str(), goal.cells.len()), (Some("quick"), "missed", 2));
@@ -135,7 +136,10 @@ fn the_commands_of_the_reference_do_what_they_say() {
     let found = python(&["-c", jq, filter], &folder, Some(packages)).unwrap();
     assert_eq!(serde_json::from_str::<Vec<f64>>(&found).unwrap(), expected);
     let found = python(&["-c", &block("python")], &folder, None).unwrap();
-    assert_eq!(found.trim(), format!("{{'fp32': {}, 'int8': {}}}", spelt(&read, 2), spelt(&read, 3)));
+    let latency = |cell: &results::Cell| {
+        format!("('{}', '{}', {})", cell.model, cell.variant, spelt(cell.metrics["latency_ns"].value))
+    };
+    assert_eq!(found.trim(), format!("[{}]", read.cells.iter().map(latency).collect::<Vec<_>>().join(", ")));
     let rows = ask(packages, &folder, &block("sql"));
     assert_eq!(rows.len(), read.cells.len());
     let last = rows.last().unwrap();
@@ -143,9 +147,34 @@ fn the_commands_of_the_reference_do_what_they_say() {
     assert!((last[3].as_f64().unwrap() * 1e6 / expected[1] - 1.0).abs() < 1e-9);
 }
 
-/// As Python prints it.
-fn spelt(results: &results::Results, cell: usize) -> String {
-    results.cells[cell].metrics["latency_ns"].value.to_string()
+/// As Python prints a number of the file.
+fn spelt(value: f64) -> String {
+    value.to_string()
+}
+
+/// A report cannot be made again from what it leaves out.
+#[test]
+fn results_are_not_replaced_by_what_is_read_from_them() {
+    let place = Workplace::new();
+    let old = std::fs::read_to_string(root().join("tests/fixtures/results/format1-quickstart.json")).unwrap();
+    place.write("r/results.json", &old);
+    let refused = place.run(&["report", "r", "--format", "json"]).expect_code(2);
+    assert!(refused.stderr.contains("would be replaced by itself"), "{}", refused.stderr);
+    place.run(&["report", "r", "--format", "json", "--output", "new"]).expect_code(0);
+    assert_eq!(place.read("r/results.json"), old);
+    assert!(place.read("new/results.json").starts_with("{\n \"format\": 2,"));
+}
+
+/// What is of a later version, or damaged, may be worth more than what is measured now.
+#[test]
+fn a_report_that_cannot_be_read_is_not_replaced() {
+    let place = Workplace::with_spec("backend: { mock: {} }\nmodels: [m]\nruns: 2\n");
+    place.write("reports/x/results.json", "{ \"format\": 9 }");
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("cannot be read (") && done.stderr.contains(" and stays; "), "{}", done.stderr);
+    assert_eq!(place.read("reports/x/results.json"), "{ \"format\": 9 }");
+    place.run(&["x.yaml", "--replace"]).expect_code(0);
+    assert!(place.read("reports/x/results.json").contains("\"format\": 2,"));
 }
 
 #[test]
@@ -154,14 +183,17 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     let done = place.run(&["report", "reports/x", "--format", "csv,parquet", "--output", "out"]).expect_code(0);
     assert!(done.stdout.contains("out/results.csv  results.parquet"), "{}", done.stdout);
     let csv = place.read("out/results.csv");
-    assert!(csv.starts_with("experiment,cell,model,input,variant,device,runtime,metric,value,low,high,n\n"), "{csv}");
+    assert!(
+        csv.starts_with("experiment,cell,model,input,variant,device,runtime,metric,value,low,high,supported,n\n"),
+        "{csv}"
+    );
     let results = results::read(&place.path("reports/x/results.json")).unwrap();
     let rows: usize = results.cells.iter().map(|cell| cell.metrics.len()).sum();
     assert_eq!(csv.lines().count(), rows + 1);
     let row =
         csv.lines().find(|line| line.contains(",two,") && line.contains(",int8,") && line.contains(",latency_ns,"));
     let latency = &results.cells[3].metrics["latency_ns"];
-    let numbers = format!("{},{},{},10", latency.value, latency.low.unwrap(), latency.high.unwrap());
+    let numbers = format!("{},{},{},true,10", latency.value, latency.low.unwrap(), latency.high.unwrap());
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
     let table = perfrun::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
     assert_eq!(table.height(), rows);

@@ -50,7 +50,7 @@ fn partial(input: &Input<'_>) -> Vec<String> {
         ));
     }
     if !manifest.restrictions.is_empty() {
-        let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
+        let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{}`", without_home(flag))).collect();
         sentences.push(format!("Run with {}: not the specification as it stands in its file.", format::list(&flags)));
     }
     sentences

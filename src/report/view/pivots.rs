@@ -2,6 +2,8 @@
 //!
 //! A metric has one unit throughout a table, and each column its own decimals. What has no number says why.
 
+use std::collections::BTreeMap;
+
 use super::headline::why_absent;
 use super::{PivotView, Table, TableCell, TableColumn, TableRow};
 use crate::metric::MetricReference;
@@ -26,13 +28,19 @@ struct Pivot<'a> {
     columns: Vec<Vec<&'a str>>,
     /// Rows and columns of which every cell is skipped.
     skipped: Vec<String>,
+    /// Cells by their names on both.
+    cells: BTreeMap<(Vec<&'a str>, Vec<&'a str>), usize>,
 }
 
 impl<'a> Pivot<'a> {
     fn new(input: &'a Input<'a>, spec: &'a TableSpec) -> Self {
-        let (rows, skipped_rows) = entries(&input.manifest.plan, &spec.rows);
-        let (columns, skipped_columns) = entries(&input.manifest.plan, &spec.columns);
-        Pivot { input, spec, rows, columns, skipped: [skipped_rows, skipped_columns].concat() }
+        let plan = &input.manifest.plan;
+        let (rows, skipped_rows) = entries(plan, &spec.rows);
+        let (columns, skipped_columns) = entries(plan, &spec.columns);
+        let place = |cell: &'a Cell| (names(plan, cell, &spec.rows), names(plan, cell, &spec.columns));
+        // Of several cells in one place the first is shown, so it is entered last.
+        let cells = plan.cells.iter().enumerate().rev().map(|(index, cell)| (place(cell), index)).collect();
+        Pivot { input, spec, rows, columns, skipped: [skipped_rows, skipped_columns].concat(), cells }
     }
 
     fn view(&self) -> PivotView {
@@ -60,8 +68,9 @@ impl<'a> Pivot<'a> {
     }
 
     /// One metric for one entry of the columns.
-    fn column(&self, entry: &[&str], metric: MetricReference) -> (TableColumn, Vec<TableCell>) {
-        let found: Vec<Option<usize>> = self.rows.iter().map(|row| self.cell(row, entry)).collect();
+    fn column(&self, entry: &[&'a str], metric: MetricReference) -> (TableColumn, Vec<TableCell>) {
+        let found: Vec<Option<usize>> =
+            self.rows.iter().map(|row| self.cells.get(&(row.clone(), entry.to_vec())).copied()).collect();
         let scale = self.scale(metric);
         let estimates: Vec<Estimate> = found.iter().flatten().filter_map(|cell| self.estimate(*cell, metric)).collect();
         let fitted = Column::fit_to(scale, &estimates);
@@ -73,13 +82,6 @@ impl<'a> Pivot<'a> {
             (false, _) => format!("{}: {measured}", entry.join(" / ")),
         };
         (heading(title, Some(metric.metric.meaning.to_owned()), true), cells)
-    }
-
-    fn cell(&self, row: &[&str], column: &[&str]) -> Option<usize> {
-        let plan = &self.input.manifest.plan;
-        plan.cells.iter().position(|cell| {
-            names(plan, cell, &self.spec.rows) == row && names(plan, cell, &self.spec.columns) == column
-        })
     }
 
     /// The unit of a metric throughout the table.

@@ -1,238 +1,21 @@
 //! Format 1 of `results.json`, which perfrun 0.1.0 wrote before 2026-11-22: a dump of its inner types, with indices in
-//! place of names. Only what has a place in the current format is read.
+//! place of names. Names, metrics, runs, comparisons, controls and provenance are read; the rest is absent.
+
+mod file;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+
+pub(super) use file::Results;
+use file::{Comparison, Estimate, Manifest, OldCell, OldControl, OldFailure, OldMetric, OldRun, Plan};
 
 use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, Skipped, Status};
 use super::judged::{Compared, Control, Sight};
 use super::{FORMAT, Measured, Rules};
 use crate::code::{self, Severity};
-use crate::host::Host;
 use crate::metric;
 use crate::provenance::Provenance;
-
-#[derive(Deserialize)]
-pub(super) struct Results {
-    manifest: Manifest,
-    summary: Summary,
-    comparisons: Vec<Comparison>,
-    #[serde(default)]
-    tails: Vec<Comparison>,
-    controls: Vec<OldControl>,
-    sight: OldSight,
-}
-
-#[derive(Deserialize)]
-struct Manifest {
-    perfrun: String,
-    record: String,
-    spec: Value,
-    experiment: Experiment,
-    #[serde(default)]
-    restrictions: Vec<String>,
-    plan: Plan,
-    definitions: Vec<String>,
-    revision: Option<Value>,
-    host: Host,
-    models: Vec<Option<Value>>,
-    #[serde(default)]
-    variant_files: Vec<Value>,
-    #[serde(default)]
-    datasets: Vec<Value>,
-    runtime: Option<Value>,
-    #[serde(default)]
-    runtimes: Vec<Option<Value>>,
-    default_threads: u32,
-    sessions: Vec<Session>,
-    #[serde(default)]
-    quick: bool,
-    complete: bool,
-}
-
-#[derive(Deserialize)]
-struct Experiment {
-    name: String,
-    description: Option<String>,
-    variants: Vec<Value>,
-    measure: Value,
-    compare: Value,
-}
-
-#[derive(Deserialize)]
-struct Session {
-    started: String,
-    command: String,
-}
-
-#[derive(Deserialize)]
-struct Plan {
-    models: Vec<String>,
-    inputs: Vec<Named>,
-    variants: Vec<String>,
-    devices: Vec<String>,
-    #[serde(default)]
-    runtimes: Vec<String>,
-    cells: Vec<PlannedCell>,
-    skips: Vec<Skip>,
-    baseline: Option<Baseline>,
-    runs: u32,
-    seed: u64,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct PlannedCell {
-    id: String,
-    model: usize,
-    input: usize,
-    variant: usize,
-    device: usize,
-    #[serde(default)]
-    runtime: usize,
-    skip: Option<usize>,
-}
-
-#[derive(Deserialize)]
-struct Skip {
-    reason: String,
-}
-
-#[derive(Deserialize)]
-struct Baseline {
-    name: String,
-    axes: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Summary {
-    cells: Vec<OldCell>,
-}
-
-#[derive(Deserialize)]
-struct OldCell {
-    runs: Counts,
-    metrics: BTreeMap<String, OldMetric>,
-    latency: Option<OldLatency>,
-    failures: Vec<OldFailure>,
-    warnings: BTreeMap<String, u32>,
-    output_hash: Option<String>,
-    iterations: u32,
-    #[serde(default)]
-    nodes: BTreeMap<String, u64>,
-}
-
-#[derive(Deserialize)]
-struct Counts {
-    completed: u32,
-    failed: u32,
-    not_run: u32,
-}
-
-#[derive(Deserialize)]
-struct OldMetric {
-    estimate: Estimate,
-    per_run: Vec<(u32, f64)>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-struct Estimate {
-    value: f64,
-    interval: Option<Interval>,
-    n: u64,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-struct Interval {
-    low: f64,
-    high: f64,
-}
-
-#[derive(Deserialize)]
-struct OldLatency {
-    mean: Estimate,
-    percentiles: Vec<OldPercentile>,
-    per_run: Vec<OldRun>,
-}
-
-#[derive(Deserialize)]
-struct OldPercentile {
-    probability: f64,
-    estimate: Estimate,
-    supported: bool,
-}
-
-#[derive(Deserialize)]
-struct OldRun {
-    samples: u64,
-    mean: f64,
-    standard_deviation: Option<f64>,
-    quantiles: Vec<f64>,
-}
-
-#[derive(Deserialize)]
-struct OldFailure {
-    failure: Failure,
-    rehearsal: bool,
-    runs: u32,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    kind: String,
-    message: String,
-}
-
-#[derive(Deserialize)]
-struct Comparison {
-    cell: usize,
-    baseline: usize,
-    metric: String,
-    speedup: f64,
-    interval: Option<Interval>,
-    blocks: u64,
-    margin: f64,
-    verdict: String,
-    hint: Option<Hint>,
-    withheld: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Hint {
-    kind: String,
-    #[serde(default)]
-    more_blocks: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct OldControl {
-    cell: usize,
-    ratio: f64,
-    interval: Option<Interval>,
-    paired: Paired,
-    is_biased: bool,
-}
-
-#[derive(Deserialize)]
-struct Paired {
-    blocks: u64,
-    verdict: String,
-}
-
-#[derive(Deserialize)]
-struct OldSight {
-    grade: Option<String>,
-    standard_deviation: Option<f64>,
-    in_ten_blocks: Option<f64>,
-    here: Option<f64>,
-    noisy_runs: u32,
-}
 
 /// Confidence of every interval of that format.
 const LEVEL: f64 = 0.95;
@@ -266,6 +49,7 @@ impl From<Results> for super::Results {
                 confidence: LEVEL,
             },
             cells: (0..manifest.plan.cells.len()).filter_map(|index| cell(&old, index)).collect(),
+            codes: BTreeMap::new(),
             comparisons: rows.filter_map(|row| compared(&manifest.plan, row)).collect(),
             controls: old.controls.iter().filter_map(|control| self::control(&manifest.plan, control)).collect(),
             sight: Sight {
@@ -287,24 +71,46 @@ impl From<Results> for super::Results {
 fn provenance(manifest: &Manifest) -> Provenance {
     let mut found = Provenance::of_host(&manifest.host);
     let measure = &manifest.experiment.measure;
+    let plan = &manifest.plan;
     let runtimes: Vec<&Value> = manifest.runtime.iter().chain(manifest.runtimes.iter().flatten()).collect();
+    // That nothing had changed was said of models in the cache too, where nobody had looked.
+    let dirty = |revision: &Value| revision["dirty"].as_array().is_some_and(|files| !files.is_empty());
     let facts = [
         ("specification", manifest.spec.clone()),
-        ("models", json!(manifest.models.iter().flatten().collect::<Vec<_>>())),
-        ("files", json!(manifest.variant_files)),
-        ("datasets", json!(manifest.datasets)),
+        ("models", named("name", &plan.models, &manifest.models)),
+        ("files", manifest.variant_files.iter().map(|file| variant_file(plan, file)).collect()),
+        ("datasets", named("model", &plan.models, &manifest.datasets)),
         ("runtimes", json!(runtimes)),
+        ("inputs", json!(plan.inputs)),
         ("design", measure["design"].clone()),
         ("cache", measure["cache"].clone()),
         ("input_sets", measure["inputs"].clone()),
         ("perfrun", json!(manifest.perfrun)),
         ("commit", json!(manifest.revision.as_ref().map(|revision| &revision["commit"]))),
-        ("dirty", json!(manifest.revision.as_ref().map(|revision| &revision["dirty"]))),
+        ("dirty", json!(manifest.revision.as_ref().filter(|of| dirty(of)).map(|revision| &revision["dirty"]))),
     ];
     for (name, value) in facts {
         found.take_named(name, value);
     }
     found
+}
+
+/// Rows that had their place for a name.
+fn named(key: &str, names: &[String], rows: &[Option<Value>]) -> Value {
+    let row = |(name, row): (&String, &Option<Value>)| {
+        let mut row = row.clone()?;
+        row.as_object_mut()?.insert(key.to_owned(), json!(name));
+        Some(row)
+    };
+    names.iter().zip(rows).filter_map(row).collect()
+}
+
+fn variant_file(plan: &Plan, file: &Value) -> Value {
+    let mut row = file.clone();
+    for (key, names) in [("model", &plan.models), ("variant", &plan.variants)] {
+        row[key] = json!(file[key].as_u64().and_then(|index| names.get(index as usize)));
+    }
+    row
 }
 
 fn cell(old: &Results, index: usize) -> Option<Cell> {
@@ -320,7 +126,7 @@ fn cell(old: &Results, index: usize) -> Option<Cell> {
         id: planned.id.clone(),
         definition: super::make::short(manifest.definitions.get(index)?),
         model: plan.models.get(planned.model)?.clone(),
-        input: plan.inputs.get(planned.input)?.name.clone(),
+        input: text(plan.inputs.get(planned.input)?, "name")?,
         variant: plan.variants.get(planned.variant)?.clone(),
         device: plan.devices.get(planned.device)?.clone(),
         runtime: plan.runtimes.get(planned.runtime).map_or(crate::plan::ONLY_RUNTIME, String::as_str).to_owned(),
@@ -336,6 +142,8 @@ fn cell(old: &Results, index: usize) -> Option<Cell> {
         batch: model.and_then(|file| file["batch_sizes"][planned.input].as_u64()),
         threads: own_threads.map_or(manifest.default_threads, |threads| threads as u32),
         iterations: summary.iterations,
+        dynamic_outputs: summary.dynamic_outputs,
+        not_run: summary.runs.not_run,
         sha256: manifest.variant_files.iter().find(is_file).or(model).and_then(|file| text(file, "sha256")),
         nodes: summary.nodes.clone(),
         output_hash: summary.output_hash.clone(),
@@ -451,6 +259,7 @@ fn control(plan: &Plan, old: &OldControl) -> Option<Control> {
         blocks: old.paired.blocks,
         verdict: old.paired.verdict.clone(),
         outcome: outcome.to_owned(),
-        latency_ns: Vec::new(),
+        runs: BTreeMap::new(),
+        twin_runs: BTreeMap::new(),
     })
 }

@@ -22,9 +22,8 @@ jq '.cells[] | select(.variant == "int8") | .metrics.latency_ns.value' results.j
 
 ```python
 import json
-cells = json.load(open("results.json"))["cells"]
-latency = lambda cell: (cell["model"], cell["variant"], cell["metrics"]["latency_ns"]["value"])
-print([latency(cell) for cell in cells if cell["status"] == "measured"])
+cells = [cell for cell in json.load(open("results.json"))["cells"] if cell["status"] == "measured"]
+print([(cell["model"], cell["variant"], cell["metrics"]["latency_ns"]["value"]) for cell in cells])
 ```
 
 ```sql

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Rendered, ReportError, plots};
+use super::{Format, Rendered, ReportError, plots};
 use crate::store::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.
@@ -28,7 +28,10 @@ pub fn write(rendered: &Rendered, folder: &Path) -> Result<Vec<PathBuf>, ReportE
         write_whole(&path, content)?;
         written.push(path);
     }
-    remove_stale_plots(folder, &rendered.plots).map_err(failed)?;
+    // Only `report.md` shows them; where it is not written anew, the one that is there keeps its own.
+    if rendered.files.iter().any(|(format, _)| *format == Format::Markdown) {
+        remove_stale_plots(folder, &rendered.plots).map_err(failed)?;
+    }
     written.extend(rendered.plots.iter().map(|(file, _)| folder.join(file)));
     Ok(written)
 }
@@ -50,7 +53,6 @@ fn remove_stale_plots(folder: &Path, current: &[(String, String)]) -> io::Result
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::report::Format;
 
     fn rendered(formats: &[Format], plots: &[&str]) -> Rendered {
         let plots = plots.iter().map(|file| ((*file).to_owned(), format!("<svg {}/>", plots::MARK))).collect();
@@ -73,5 +75,7 @@ mod tests {
         fs::write(path.join("own.svg"), "<svg>not a plot of a report</svg>").unwrap();
         write(&rendered(&all, &["a.svg"]), path).unwrap();
         assert_eq!(names(path), ["a.svg", "own.svg", "report.html", "report.md", "results.json"]);
+        write(&rendered(&[Format::Csv], &[]), path).unwrap();
+        assert!(names(path).contains(&"a.svg".to_owned()), "report.md still shows it");
     }
 }

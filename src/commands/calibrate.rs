@@ -2,17 +2,15 @@
 
 use std::path::Path;
 
-use super::quiet::Company;
-use super::run::{command_line, executable, libraries, lock};
+use super::admission::{Admission, Wishes};
 use super::{print, specs};
-use crate::cli::{CalibrateArgs, CalibrationDesign, Overrides, RunArgs};
+use crate::cli::{CalibrateArgs, CalibrationDesign, Overrides};
 use crate::compare::{Calibration, calibrate};
 use crate::error::{Error, ExitCode};
 use crate::event::Event;
-use crate::host;
 use crate::report::calibration as report;
-use crate::run::{self, Ended, Job, Provenance};
-use crate::spec::model::{Backend, Design};
+use crate::run::{self, Ended, Job};
+use crate::spec::model::Design;
 use crate::spec::{self, Loaded};
 use crate::store::{Place, write_whole};
 use crate::summary::LEAST_RUNS;
@@ -45,11 +43,13 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     derived.experiment.runs = loaded.experiment.runs.saturating_mul(rounds);
     prepared.plan.runs = derived.experiment.runs;
     prepared.plan.rounds = rounds;
-    let job = match begin(&derived, prepared, &place, arguments, &interrupts, ui)? {
-        Some(begun) => begun,
-        None => return Ok(ExitCode::Interrupted),
-    };
-    measure(job, &place, arguments, &interrupts, ui)
+    let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: false };
+    let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &place, &interrupts, ui)?;
+    let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
+    let spec = (&derived, arguments.spec.as_path());
+    let provenance = admission.provenance(spec, &arguments.set, vec!["calibrate".to_owned()], false);
+    let job = run::create(prepared, &place, provenance)?;
+    measure(job, Live::new(ui, admission.warning()), &place, arguments, &interrupts)
 }
 
 fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {
@@ -101,54 +101,14 @@ fn derive(loaded: &Loaded, arguments: &CalibrateArgs) -> Result<(Loaded, run::Pr
     Ok((derived, prepared))
 }
 
-/// Creates the record and what listens to it; `None` if the user stopped waiting for the machine.
-fn begin<'a>(
-    derived: &Loaded,
-    prepared: run::Prepared,
-    place: &Place,
-    arguments: &CalibrateArgs,
-    interrupts: &Interrupts,
-    ui: &'a Ui,
-) -> Result<Option<Begun<'a>>, Error> {
-    let like_run = RunArgs { wait: arguments.wait, ..RunArgs::default() };
-    let real = derived.experiment.backend == Backend::Onnxruntime;
-    let libraries = libraries(&derived.experiment, &prepared.plan, arguments.runtime.as_deref(), ui)?;
-    let lock = if real { lock(&derived.experiment.name, &like_run, interrupts, ui)? } else { None };
-    if interrupts.count() > 0 {
-        return Ok(None);
-    }
-    let company = Company::admit(real, derived.experiment.require, like_run.wait, interrupts, ui)?;
-    let provenance = Provenance {
-        spec: derived,
-        spec_path: &arguments.spec,
-        overrides: &arguments.set,
-        restrictions: vec!["calibrate".to_owned()],
-        host: host::describe(),
-        others_cpus: company.cpus(),
-        libraries: &libraries,
-        command: command_line(place),
-        quick: false,
-        executable: executable()?,
-    };
-    let job = run::create(prepared, place, provenance)?;
-    Ok(Some(Begun { job, live: Live::new(ui, company.warning()), _lock: lock }))
-}
-
-struct Begun<'a> {
-    job: Job,
-    live: Live<'a>,
-    /// Held until the last run has ended.
-    _lock: Option<crate::worker::lock::MachineLock>,
-}
-
 fn measure(
-    begun: Begun<'_>,
+    mut job: Job,
+    mut live: Live<'_>,
     place: &Place,
     arguments: &CalibrateArgs,
     interrupts: &Interrupts,
-    ui: &Ui,
 ) -> Result<ExitCode, Error> {
-    let Begun { mut job, mut live, _lock } = begun;
+    let ui = live.ui();
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
     live.finish();
     if ended? != Ended::Complete {

@@ -98,7 +98,7 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui
     })?;
     let batch = resolved.batch_size.unwrap_or(1).max(1);
     let random = Observation {
-        executable: super::run::executable()?,
+        executable: super::admission::executable()?,
         library: library.path,
         threads: host::describe().default_threads(),
         tensors: resolved.tensors.iter().map(tensor).collect(),

@@ -1,5 +1,6 @@
 //! One file per verb: from arguments to an exit code.
 
+mod admission;
 mod calibrate;
 mod convert;
 mod doctor;

@@ -1,27 +1,23 @@
 //! `perfrun run`: validate, plan, measure, report.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use super::quiet::Company;
+use super::admission::{Admission, Wishes};
 use super::specs;
 use crate::cli::RunArgs;
 use crate::error::{Error, ExitCode};
 use crate::event::Event;
 use crate::host;
-use crate::plan::Plan;
 use crate::provenance::{self, Facts};
 use crate::report::format::percent;
 use crate::results;
-use crate::run::{self, Ended, Job, Prepared, Preview, Provenance};
-use crate::runtime::{self, Library};
+use crate::run::{self, Ended, Job, Prepared, Preview};
 use crate::spec::Loaded;
-use crate::spec::model::{Backend, Experiment, Grade};
+use crate::spec::model::Grade;
 use crate::store::{Arm, LocalPaths, Outcome, Place, Record};
 use crate::ui::live::Live;
 use crate::ui::{Ui, plan as listing};
 use crate::worker::Interrupts;
-use crate::worker::lock::{self, LockError, MachineLock};
 
 pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
@@ -75,28 +71,17 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     }
     specs::tell_doubts(loaded, &prepared.plan, ui);
     let target = super::report::target(&place, loaded, arguments)?;
-    let real = loaded.experiment.backend == Backend::Onnxruntime;
-    let libraries = libraries(&loaded.experiment, &prepared.plan, arguments.runtime.as_deref(), ui)?;
-    let _lock = if real { lock(&loaded.experiment.name, arguments, interrupts, ui)? } else { None };
-    if interrupts.count() > 0 {
-        return Ok(ExitCode::Interrupted);
-    }
-    let company = Company::admit(real, loaded.experiment.require, arguments.wait, interrupts, ui)?;
-    let provenance = Provenance {
-        spec: loaded,
-        spec_path: path,
-        overrides: &arguments.overrides.set,
-        restrictions: specs::restrictions(&arguments.overrides),
-        host: host::describe(),
-        others_cpus: company.cpus(),
-        libraries: &libraries,
-        command: command_line(&place),
-        quick: arguments.overrides.quick,
-        executable: executable()?,
-    };
+    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), &place, interrupts, ui)?;
+    let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
+    let (overrides, quick) = (&arguments.overrides, arguments.overrides.quick);
+    let provenance = admission.provenance((loaded, path), &overrides.set, specs::restrictions(overrides), quick);
     let mut job = run::create(prepared, &place, provenance)?;
     job.spread = known_spread(&place, &loaded.experiment.name);
-    execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
+    execute(job, &place, target, arguments, interrupts, Live::new(ui, admission.warning()))
+}
+
+fn wishes(arguments: &RunArgs) -> Wishes<'_> {
+    Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: arguments.no_wait }
 }
 
 fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
@@ -117,17 +102,14 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     let place = Place::of(&absolute)?;
     let mut experiment = record.manifest.experiment.clone();
     LocalPaths::read(&record.folder)?.restore(&mut experiment);
-    let real = experiment.backend == Backend::Onnxruntime;
-    let libraries = libraries(&experiment, &record.manifest.plan, arguments.runtime.as_deref(), ui)?;
-    let _lock = if real { lock(&experiment.name, arguments, interrupts, ui)? } else { None };
-    if interrupts.count() > 0 {
-        return Ok(ExitCode::Interrupted);
-    }
-    let company = Company::admit(real, experiment.require, arguments.wait, interrupts, ui)?;
+    let plan = &record.manifest.plan;
+    let admission = Admission::ask(&experiment, plan, wishes(arguments), &place, interrupts, ui)?;
+    let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
     let target = super::report::target_of_record(&place, &record, arguments);
-    let mut job = run::resume(record, &libraries, command_line(&place), executable()?)?;
+    let Admission { libraries, command, executable, .. } = &admission;
+    let mut job = run::resume(record, libraries, command.clone(), executable.clone())?;
     job.spread = known_spread(&place, &experiment.name);
-    execute(job, &place, target, arguments, interrupts, Live::new(ui, company.warning()))
+    execute(job, &place, target, arguments, interrupts, Live::new(ui, admission.warning()))
 }
 
 fn execute(
@@ -234,73 +216,4 @@ fn require_devices(prepared: &Prepared) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::refused(format!("--require-devices: {}", absent.join("; ")), "leave it out to skip those cells"))
-}
-
-/// The libraries that workers open, by index on the runtimes axis; fetched where there is none. Those that no cell needs
-/// are left out, and all of them with the mock backend.
-pub(super) fn libraries(
-    experiment: &Experiment,
-    plan: &Plan,
-    named: Option<&Path>,
-    ui: &Ui,
-) -> Result<Vec<Option<Library>>, Error> {
-    if experiment.backend != Backend::Onnxruntime {
-        return Ok(Vec::new());
-    }
-    let cache = runtime::cache_folder();
-    let mut tell = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
-    if experiment.runtimes.is_empty() {
-        return Ok(vec![Some(runtime::find_or_install(named, &cache, &mut tell)?)]);
-    }
-    if let Some(path) = named {
-        return Err(Error::refused(
-            format!("--runtime {} and the `runtimes` of the specification contradict each other", path.display()),
-            "leave the flag out; a library can stand among the `runtimes` by its `path`",
-        ));
-    }
-    let is_needed = |index: usize| plan.runnable().any(|(_, cell)| cell.runtime as usize == index);
-    let library = |(index, runtime)| match is_needed(index) {
-        true => Ok(runtime::of_specification(runtime, &cache, &mut tell)?),
-        false => Ok(None),
-    };
-    experiment.runtimes.iter().enumerate().map(library).collect()
-}
-
-/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
-pub(super) fn lock(
-    name: &str,
-    arguments: &RunArgs,
-    interrupts: &Interrupts,
-    ui: &Ui,
-) -> Result<Option<MachineLock>, Error> {
-    let holder = format!("process {}, experiment {name}", std::process::id());
-    let path = lock::default_path();
-    let mut told = false;
-    loop {
-        match MachineLock::try_take(&path, &holder) {
-            Ok(lock) => return Ok(Some(lock)),
-            Err(LockError::Held { .. }) if interrupts.count() > 0 => return Ok(None),
-            Err(LockError::Held { holder }) if !arguments.no_wait => {
-                if !told {
-                    told = true;
-                    ui.labelled("waiting", &format!("another perfrun measures on this machine: {holder}"));
-                }
-                std::thread::sleep(Duration::from_millis(500));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// The command as it was typed, without the folders of this user.
-pub(super) fn command_line(place: &Place) -> String {
-    let words = std::env::args().skip(1).map(|word| {
-        let path = PathBuf::from(&word);
-        if path.is_absolute() { place.relative(&path) } else { word }
-    });
-    std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-pub(super) fn executable() -> Result<PathBuf, Error> {
-    std::env::current_exe().map_err(|source| Error::Io { what: "the path of perfrun itself".to_owned(), source })
 }

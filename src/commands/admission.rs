@@ -1,0 +1,164 @@
+//! What a measurement needs before it begins, whichever command begins it: the libraries, its turn on the machine, and
+//! a look at who else uses it.
+//!
+//! Input: an experiment with its plan. Output: what goes into its record, and the lock, held until this is dropped.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::quiet::Company;
+use crate::error::Error;
+use crate::host;
+use crate::plan::Plan;
+use crate::quantity::Nanos;
+use crate::run::Provenance;
+use crate::runtime::{self, Library};
+use crate::spec::Loaded;
+use crate::spec::model::{Backend, Experiment};
+use crate::store::Place;
+use crate::ui::Ui;
+use crate::worker::Interrupts;
+use crate::worker::lock::{self, LockError, MachineLock};
+
+/// What the command line says about admission.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wishes<'a> {
+    /// The library to use.
+    pub(super) runtime: Option<&'a Path>,
+    /// How long to wait for a quiet machine.
+    pub(super) wait: Option<Nanos>,
+    /// Fail, where another perfrun measures, instead of waiting for it.
+    pub(super) no_wait: bool,
+}
+
+/// A measurement that may begin.
+pub(super) struct Admission {
+    /// The runtime libraries by index on the runtimes axis; none with the mock backend.
+    pub(super) libraries: Vec<Option<Library>>,
+    /// The command line, paths relative to the root.
+    pub(super) command: String,
+    /// The perfrun executable, which workers are started from.
+    pub(super) executable: PathBuf,
+    company: Company,
+    /// Held until the last run has ended.
+    _lock: Option<MachineLock>,
+}
+
+impl Admission {
+    /// Gets the libraries, waits for this machine's other perfruns and, as the user asked, for quiet; `None` if the user
+    /// stopped waiting.
+    ///
+    /// # Errors
+    ///
+    /// A library that cannot be had, another perfrun that is not to be waited for, and a machine that is not quiet where
+    /// the specification requires it.
+    pub(super) fn ask(
+        experiment: &Experiment,
+        plan: &Plan,
+        wishes: Wishes<'_>,
+        place: &Place,
+        interrupts: &Interrupts,
+        ui: &Ui,
+    ) -> Result<Option<Self>, Error> {
+        let real = experiment.backend == Backend::Onnxruntime;
+        let libraries = libraries(experiment, plan, wishes.runtime, ui)?;
+        let lock = if real { lock(&experiment.name, wishes.no_wait, interrupts, ui)? } else { None };
+        if interrupts.count() > 0 {
+            return Ok(None);
+        }
+        let company = Company::admit(real, experiment.require, wishes.wait, interrupts, ui)?;
+        let (command, executable) = (command_line(place), executable()?);
+        Ok(Some(Admission { libraries, command, executable, company, _lock: lock }))
+    }
+
+    /// What to say about the machine before measuring.
+    pub(super) fn warning(&self) -> Option<String> {
+        self.company.warning()
+    }
+
+    /// What goes into a new record beside the plan.
+    pub(super) fn provenance<'a>(
+        &'a self,
+        (spec, spec_path): (&'a Loaded, &'a Path),
+        overrides: &'a [String],
+        restrictions: Vec<String>,
+        quick: bool,
+    ) -> Provenance<'a> {
+        Provenance {
+            spec,
+            spec_path,
+            overrides,
+            restrictions,
+            host: host::describe(),
+            others_cpus: self.company.cpus(),
+            libraries: &self.libraries,
+            command: self.command.clone(),
+            quick,
+            executable: self.executable.clone(),
+        }
+    }
+}
+
+/// The libraries that workers open, by index on the runtimes axis; fetched where there is none. Those that no cell needs
+/// are left out, and all of them with the mock backend.
+fn libraries(
+    experiment: &Experiment,
+    plan: &Plan,
+    named: Option<&Path>,
+    ui: &Ui,
+) -> Result<Vec<Option<Library>>, Error> {
+    if experiment.backend != Backend::Onnxruntime {
+        return Ok(Vec::new());
+    }
+    let cache = runtime::cache_folder();
+    let mut tell = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
+    if experiment.runtimes.is_empty() {
+        return Ok(vec![Some(runtime::find_or_install(named, &cache, &mut tell)?)]);
+    }
+    if let Some(path) = named {
+        return Err(Error::refused(
+            format!("--runtime {} and the `runtimes` of the specification contradict each other", path.display()),
+            "leave the flag out; a library can stand among the `runtimes` by its `path`",
+        ));
+    }
+    let is_needed = |index: usize| plan.runnable().any(|(_, cell)| cell.runtime as usize == index);
+    let library = |(index, runtime)| match is_needed(index) {
+        true => Ok(runtime::of_specification(runtime, &cache, &mut tell)?),
+        false => Ok(None),
+    };
+    experiment.runtimes.iter().enumerate().map(library).collect()
+}
+
+/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
+fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
+    let holder = format!("process {}, experiment {name}", std::process::id());
+    let path = lock::default_path();
+    let mut told = false;
+    loop {
+        match MachineLock::try_take(&path, &holder) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(LockError::Held { .. }) if interrupts.count() > 0 => return Ok(None),
+            Err(LockError::Held { holder }) if !no_wait => {
+                if !told {
+                    told = true;
+                    ui.labelled("waiting", &format!("another perfrun measures on this machine: {holder}"));
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The command as it was typed, without the folders of this user.
+fn command_line(place: &Place) -> String {
+    let words = std::env::args().skip(1).map(|word| {
+        let path = PathBuf::from(&word);
+        if path.is_absolute() { place.relative(&path) } else { word }
+    });
+    std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn executable() -> Result<PathBuf, Error> {
+    std::env::current_exe().map_err(|source| Error::Io { what: "the path of perfrun itself".to_owned(), source })
+}

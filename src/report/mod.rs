@@ -99,14 +99,6 @@ pub enum ReportError {
         /// Where and why.
         source: minijinja::Error,
     },
-    /// The drawing library refused.
-    #[error("cannot draw {plot}: {reason}")]
-    Plot {
-        /// File name of the plot.
-        plot: String,
-        /// Why.
-        reason: String,
-    },
     /// The summary is not of this plan.
     #[error("the summary has {found} cells, the plan {expected}")]
     Mismatch {
@@ -224,7 +216,7 @@ struct Pages {
 ///
 /// # Errors
 ///
-/// When the summary is not of the manifest's plan. Errors of figures are faults of perfrun.
+/// When the summary is not of the manifest's plan.
 pub fn compose(input: &Input<'_>, pages: bool) -> Result<Composed, ReportError> {
     let (expected, found) = (input.manifest.plan.cells.len(), input.summary.cells.len());
     if expected != found {
@@ -237,7 +229,7 @@ pub fn compose(input: &Input<'_>, pages: bool) -> Result<Composed, ReportError> 
     if !pages {
         return Ok(Composed { pages: None, notices, results });
     }
-    let plots = plots::draw(&shown)?;
+    let plots = plots::draw(&shown);
     let report = view::Report::new(&shown, notices.clone(), &plots);
     Ok(Composed { pages: Some(Pages { report, plots }), notices, results })
 }

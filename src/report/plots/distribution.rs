@@ -8,9 +8,9 @@ use super::simplify::simplified;
 use super::strip::{PITCH, Strip, evenly};
 use crate::metric;
 use crate::plan::Plan;
+use crate::report::Input;
 use crate::report::format::{self, Scale};
 use crate::report::view::why_absent;
-use crate::report::{Input, ReportError};
 use crate::stats::density::density;
 use crate::stats::quantile::{quantile_sorted, representatives_sorted, sorted};
 use crate::store::{Arm, Outcome, StoredRun};
@@ -71,7 +71,7 @@ struct Frame {
 }
 
 /// Draws one group.
-pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) -> Result<Plot, ReportError> {
+pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) -> Plot {
     let plan = &input.manifest.plan;
     let cells: Vec<usize> = plan.groups[group].cells.iter().map(|cell| *cell as usize).collect();
     let shown = cells.iter().filter(|cell| plan.cells[**cell].skip.is_none()).take(MOST_CELLS);
@@ -102,7 +102,7 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
         base += row.height(most);
     }
     let caption = caption(&rows, cells.len(), most);
-    Ok(Plot { svg: canvas.finish(&file)?, file, title, caption })
+    Plot { svg: canvas.finish(), file, title, caption }
 }
 
 fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
@@ -250,8 +250,8 @@ impl Row<'_> {
         let mut area = vec![(first.0, base)];
         area.extend(&points);
         area.push((last.0, base));
-        canvas.area(area, self.color, 0.25);
-        canvas.curve(points, self.color, 1.4);
+        canvas.area(&area, self.color, 0.25);
+        canvas.curve(&points, self.color, 1.4);
     }
 }
 

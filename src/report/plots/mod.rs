@@ -13,12 +13,13 @@ mod pareto;
 mod simplify;
 mod speedup;
 mod strip;
+mod svg;
 mod timeline;
 
 use crate::plan::{Cell, Plan};
 use crate::spec::model::Axis as PlanAxis;
 
-use super::{Input, ReportError, has_several};
+use super::{Input, has_several};
 
 /// What tells a plot of a report from any other SVG file.
 pub const MARK: &str = "data-made-by=\"perfrun\"";
@@ -70,16 +71,12 @@ pub fn is_ours(svg: &str) -> bool {
 }
 
 /// Draws what the record has to show.
-///
-/// # Errors
-///
-/// When the drawing library refuses, which is a fault of perfrun.
-pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
+pub fn draw(input: &Input<'_>) -> Plots {
     let mut plots = Plots {
-        speedup: speedup::draw(input)?,
-        tradeoffs: pareto::draw(input)?,
-        control: speedup::draw_controls(input)?,
-        timelines: timeline::draw(input)?,
+        speedup: speedup::draw(input),
+        tradeoffs: pareto::draw(input),
+        control: speedup::draw_controls(input),
+        timelines: timeline::draw(input),
         ..Plots::default()
     };
     let plan = &input.manifest.plan;
@@ -89,7 +86,7 @@ pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
     for group in groups.iter().take(MOST_GROUPS) {
         let name = group_name(plan, *group);
         let file = unused(&plots.distributions, &format!("latency-{}", slug(&name)));
-        let plot = distribution::draw(input, *group, &name, file)?;
+        let plot = distribution::draw(input, *group, &name, file);
         plots.distributions.push(plot);
     }
     explain_once(&mut plots.distributions);
@@ -100,7 +97,7 @@ pub fn draw(input: &Input<'_>) -> Result<Plots, ReportError> {
             "The distributions of {left} more rows of the table are not drawn; the record has their samples."
         ));
     }
-    Ok(plots)
+    plots
 }
 
 /// One explanation is enough for figures that read alike.

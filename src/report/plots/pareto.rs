@@ -7,7 +7,7 @@ use super::{Plot, slug, unused};
 use crate::compare::pareto::{Place, Point, Tradeoff};
 use crate::metric::{Direction, MetricReference};
 use crate::report::format::{self, Column};
-use crate::report::{Input, ReportError, capitalized, name_among, place_of};
+use crate::report::{Input, capitalized, name_among, place_of};
 use crate::stats::interval::{Estimate, Interval};
 use crate::summary::LEAST_RUNS;
 
@@ -37,7 +37,7 @@ const ROOM: f64 = 0.03;
 const RADIUS: f64 = 4.4;
 
 /// The figures of the sets in which there is something to weigh, with the index of the set.
-pub(super) fn draw(input: &Input<'_>) -> Result<Vec<(usize, Plot)>, ReportError> {
+pub(super) fn draw(input: &Input<'_>) -> Vec<(usize, Plot)> {
     let mut plots: Vec<(usize, Plot)> = Vec::new();
     let open = input.judged.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
     for (index, tradeoff) in open.take(MOST_FIGURES) {
@@ -48,11 +48,11 @@ pub(super) fn draw(input: &Input<'_>) -> Result<Vec<(usize, Plot)>, ReportError>
         let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
         let of = if place.is_empty() { String::new() } else { format!(": {place}") };
         let title = format!("{} against {}{of}", capitalized(&across.title()), up.title());
-        let svg = Figure::new(input, tradeoff, across, up).draw(&title).finish(&file)?;
+        let svg = Figure::new(input, tradeoff, across, up).draw(&title).finish();
         let caption = if plots.is_empty() { caption(others) } else { String::new() };
         plots.push((index, Plot { file, title, caption, svg }));
     }
-    Ok(plots)
+    plots
 }
 
 fn caption(others: &[MetricReference]) -> String {

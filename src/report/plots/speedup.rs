@@ -5,8 +5,8 @@ use super::{Plot, row_name};
 use crate::compare::pair::block_log_ratios;
 use crate::compare::{Comparison, Control, Terms, Withheld};
 use crate::metric::MetricReference;
+use crate::report::Input;
 use crate::report::format;
-use crate::report::{Input, ReportError};
 use crate::summary::Double;
 
 /// More comparisons than these are left to the table.
@@ -16,10 +16,10 @@ const MOST_ROWS: usize = 36;
 const MOST_CONTROLS: usize = 12;
 
 /// The figure of the speed-ups; `None` where nothing is judged.
-pub(super) fn draw(input: &Input<'_>) -> Result<Option<Plot>, ReportError> {
+pub(super) fn draw(input: &Input<'_>) -> Option<Plot> {
     let comparisons = &input.judged.comparisons;
     let is_judged = comparisons.iter().any(|comparison| comparison.interval.is_some());
-    let Some(baseline) = input.manifest.plan.baseline.as_ref().filter(|_| is_judged) else { return Ok(None) };
+    let baseline = input.manifest.plan.baseline.as_ref().filter(|_| is_judged)?;
     let has_value = |comparison: &&Comparison| !comparison.withheld.is_some_and(Withheld::hides_the_value);
     let rows: Vec<Row> =
         comparisons.iter().filter(has_value).take(MOST_ROWS).map(|comparison| compared(input, comparison)).collect();
@@ -29,26 +29,25 @@ pub(super) fn draw(input: &Input<'_>) -> Result<Option<Plot>, ReportError> {
     let margin = comparisons.iter().map(|comparison| comparison.margin).fold(0.0, f64::max);
     let caption = caption(comparisons, rows.len());
     let axis = "left: slower, right: faster (logarithmic)";
-    let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.draw().finish(&file)?;
-    Ok(Some(Plot { svg, file, title, caption }))
+    let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.draw().finish();
+    Some(Plot { svg, file, title, caption })
 }
 
 /// The figure of the controls; `None` where there is none with an interval.
-pub(super) fn draw_controls(input: &Input<'_>) -> Result<Option<Plot>, ReportError> {
+pub(super) fn draw_controls(input: &Input<'_>) -> Option<Plot> {
     let controls: Vec<&Control> =
         input.judged.controls.iter().filter(|control| control.interval.is_some()).take(MOST_CONTROLS).collect();
-    let Some(first) = controls.first() else { return Ok(None) };
-    let margin = first.paired.margin;
+    let margin = controls.first()?.paired.margin;
     let rows = controls.iter().map(|control| doubled(input, control)).collect();
     let file = "control.svg".to_owned();
     let title = if controls.len() == 1 { "Control: two identical arms" } else { "Controls: identical arms" }.to_owned();
     let axis = "identical arms: 1 but for noise (logarithmic)";
-    let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.draw().finish(&file)?;
+    let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.draw().finish();
     let caption = format!(
         "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its 95 % interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(margin)
     );
-    Ok(Some(Plot { svg, file, title, caption }))
+    Some(Plot { svg, file, title, caption })
 }
 
 fn compared(input: &Input<'_>, comparison: &Comparison) -> Row {

@@ -29,8 +29,8 @@ impl Strip {
         let inside = |value: f64| axis.place(value / factor).clamp(axis.place_left(), axis.place_right());
         let [least, low, middle, high, most] = self.0.map(inside);
         let (above, below) = (y - HALF, y + HALF);
-        let lens = vec![(least, y), (low, above), (high, above), (most, y), (high, below), (low, below), (least, y)];
-        canvas.area(lens, color, 0.45);
+        let lens = [(least, y), (low, above), (high, above), (most, y), (high, below), (low, below), (least, y)];
+        canvas.area(&lens, color, 0.45);
         canvas.line((middle, above - 0.6), (middle, below + 0.6), INK, 1.6);
     }
 }

@@ -9,8 +9,8 @@ use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, 
 use super::strip::evenly;
 use crate::code::Severity;
 use crate::metric;
+use crate::report::Input;
 use crate::report::format::{self, Scale};
-use crate::report::{Input, ReportError};
 use crate::stats::quantile::{median, quantile_sorted, sorted};
 use crate::store::{Arm, Outcome, StoredRun};
 use crate::summary::CellSummary;
@@ -35,7 +35,7 @@ const SPANS: usize = 64;
 const LATE: Color = PALETTE[4];
 
 /// The figures, the most doubtful cell first.
-pub(super) fn draw(input: &Input<'_>) -> Result<Vec<Plot>, ReportError> {
+pub(super) fn draw(input: &Input<'_>) -> Vec<Plot> {
     chosen(input).into_iter().map(|cell| draw_cell(input, cell)).collect()
 }
 
@@ -124,7 +124,7 @@ fn tracks(input: &Input<'_>, cell: usize) -> Vec<Track> {
     tracks.filter(|track| !track.points.is_empty()).collect()
 }
 
-fn draw_cell(input: &Input<'_>, cell: usize) -> Result<Plot, ReportError> {
+fn draw_cell(input: &Input<'_>, cell: usize) -> Plot {
     let plan = &input.manifest.plan;
     let tracks = tracks(input, cell);
     let title = format!("Samples over time: {}", plan.path(&plan.cells[cell]));
@@ -164,7 +164,7 @@ fn draw_cell(input: &Input<'_>, cell: usize) -> Result<Plot, ReportError> {
     }
     let file = "timeline.svg".to_owned();
     let caption = caption(scale.unit);
-    Ok(Plot { svg: canvas.finish(&file)?, file, title, caption })
+    Plot { svg: canvas.finish(), file, title, caption }
 }
 
 /// From the smallest half percent of the counted samples to their largest percent, with room for typical warm-up.
@@ -231,15 +231,15 @@ impl Panel<'_> {
             points.iter().map(|(time, value)| (self.place(*time), self.height(*value))).collect()
         };
         if track.points.len() <= 2 * SPANS {
-            canvas.curve(points(&track.points), PALETTE[0], 1.2);
+            canvas.curve(&points(&track.points), PALETTE[0], 1.2);
             return;
         }
         let spans = envelope(&track.points);
         let bound = |pick: fn(&Span) -> f64| spans.iter().map(|span| (span.time, pick(span))).collect::<Vec<_>>();
         let mut area = points(&bound(|span| span.least));
         area.extend(points(&bound(|span| span.most)).into_iter().rev());
-        canvas.area(area, PALETTE[0], 0.3);
-        canvas.curve(points(&bound(|span| span.middle)), PALETTE[0], 1.4);
+        canvas.area(&area, PALETTE[0], 0.3);
+        canvas.curve(&points(&bound(|span| span.middle)), PALETTE[0], 1.4);
     }
 }
 

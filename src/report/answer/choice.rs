@@ -7,7 +7,7 @@ mod tests;
 
 pub use bounds::{goals, within};
 
-use super::standing::speaks_of_baseline;
+use super::evidence::speaks_of_baseline;
 use super::{Sentence, nothing_is_claimed, ties, words};
 use crate::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
 use crate::compare::{Comparison, Unfit};
@@ -177,7 +177,7 @@ fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]
         }
         beaten.truncate(MOST_RIVALS);
     }
-    let words = |(rival, judged): &Rival<'_>| words::standing(judged, Some(rival), question.places());
+    let words = |(rival, judged): &Rival<'_>| words::judgement(judged, Some(rival), question.places());
     let mut parts: Vec<String> = level.iter().filter_map(words).collect();
     if all_level > level.len() {
         parts.push(format!("not told apart from {}", format::count((all_level - level.len()) as u64, "other")));

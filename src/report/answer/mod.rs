@@ -5,7 +5,7 @@
 //! would take. Deliberately absent: p values, and any ranking of cells that were not compared.
 
 mod choice;
-mod standing;
+mod evidence;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -28,7 +28,7 @@ use super::capitalized;
 use super::format::{self, Column};
 pub(super) use choice::unfit_words;
 pub use choice::{goals, within};
-use standing::{Entry, Subject, subjects};
+use evidence::{Entry, Subject, subjects};
 pub(in crate::report) use words::hint_words;
 
 /// One sentence of the answer.

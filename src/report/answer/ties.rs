@@ -1,6 +1,6 @@
 //! What broke ties, in words: which cell is ahead of which others by another metric than the one that was asked for.
 
-use super::standing::{Entry, Places, Subject};
+use super::evidence::{Entry, Places, Subject};
 use super::words::at;
 use crate::metric::MetricReference;
 use crate::report::format;

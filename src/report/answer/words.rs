@@ -1,6 +1,6 @@
 //! The evidence of a subject in words.
 
-use super::standing::{Entry, Missing, Places, Subject};
+use super::evidence::{Entry, Missing, Places, Subject};
 use crate::accuracy::Score;
 use crate::compare::Comparison;
 use crate::fidelity::Fidelity;
@@ -39,12 +39,12 @@ const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equiva
 
 /// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
 fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
-    let standing = standing(&borrowed(&entry.judged), baseline, places)?;
+    let judgement = judgement(&borrowed(&entry.judged), baseline, places)?;
     let agrees = match output_words(entry.accuracy, entry.agrees.filter(|_| entry.differs.is_empty())) {
         words if words.is_empty() => words,
         words => format!(", {words}"),
     };
-    Some(format!("{} is {standing}{agrees}", entry.name))
+    Some(format!("{} is {judgement}{agrees}", entry.name))
 }
 
 /// How right the outputs are, where that is known, else how like the reference's; empty where there is nothing to say.
@@ -95,7 +95,7 @@ fn borrowed<'a>(judged: &'a [(String, &'a Comparison)]) -> Vec<(&'a str, &'a Com
 }
 
 /// `faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
-pub(super) fn standing(
+pub(super) fn judgement(
     judged: &[(&str, &Comparison)],
     baseline: Option<&str>,
     places: Option<Places>,

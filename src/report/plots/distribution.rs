@@ -1,11 +1,11 @@
-//! Distributions of the cells of one group below each other: the density of all samples, below it one strip a process in
+//! Distributions of the cells of one group below each other: the density of all samples, below it one box a process in
 //! the order of blocks, and the cell's estimate with its interval.
 
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
+use super::run_box::{PITCH, RunBox, evenly};
 use super::simplify::simplified;
-use super::strip::{PITCH, Strip, evenly};
 use crate::metric;
 use crate::plan::Plan;
 use crate::report::Input;
@@ -19,9 +19,9 @@ use crate::summary::CellSummary;
 const WIDTH: f64 = 760.0;
 /// Height of a density above its base line.
 const HILL: f64 = 32.0;
-/// Room between the base line of a density and the first strip.
-const ABOVE_STRIPS: f64 = 7.0;
-/// Room for the estimate below the last strip, and to the next row.
+/// Room between the base line of a density and the first box.
+const ABOVE_BOXES: f64 = 7.0;
+/// Room for the estimate below the last box, and to the next row.
 const ESTIMATE: f64 = 24.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 48.0;
@@ -39,8 +39,8 @@ const ALL_CURVE_POINTS: usize = 600;
 /// Each run counts alike, whatever the number of its samples.
 const SAMPLES_OF_A_RUN: usize = 200;
 
-/// Strips of one figure together, so that its size is bounded.
-const MOST_STRIPS: usize = 120;
+/// Boxes of one figure together, so that its size is bounded.
+const MOST_BOXES: usize = 120;
 
 /// From this ratio of the largest to the smallest value on, a linear axis would squeeze the small ones.
 const LOGARITHMIC_FROM: f64 = 8.0;
@@ -55,7 +55,7 @@ struct Row<'a> {
     /// All runs together, each with the same weight, sorted.
     samples: Vec<f64>,
     /// One a run, in the order of blocks.
-    strips: Vec<Strip>,
+    run_boxes: Vec<RunBox>,
     /// One value a run, sorted.
     medians: Vec<f64>,
 }
@@ -64,7 +64,7 @@ struct Row<'a> {
 struct Frame {
     axis: Axis,
     scale: Scale,
-    /// Strips of a cell.
+    /// Boxes of a cell.
     most: usize,
     /// Points of a curve.
     points: usize,
@@ -78,7 +78,7 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
     let rows: Vec<Row<'_>> = shown.map(|cell| row(input, *cell)).collect();
     let title = format!("Latency of {name}");
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
-    let most = MOST_STRIPS / rows.len().max(1);
+    let most = MOST_BOXES / rows.len().max(1);
     let label = |row: &Row<'_>| text_width(&shortened(&row.name, 24)).max(text_width(&row.runs(most)));
     let labels = rows.iter().map(label).fold(0.0, f64::max);
     let (left, right) = (labels + 28.0, WIDTH - 24.0);
@@ -131,7 +131,7 @@ fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
         is_baseline,
         absent,
         samples,
-        strips: runs.iter().filter_map(|samples| Strip::of_sorted(samples)).collect(),
+        run_boxes: runs.iter().filter_map(|samples| RunBox::of_sorted(samples)).collect(),
         medians,
     }
 }
@@ -183,14 +183,14 @@ fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scal
 }
 
 impl Row<'_> {
-    /// Its height with at most so many strips.
+    /// Its height with at most so many boxes.
     fn height(&self, most: usize) -> f64 {
-        HILL + 4.0 + ABOVE_STRIPS + PITCH * self.strips.len().min(most) as f64 + ESTIMATE
+        HILL + 4.0 + ABOVE_BOXES + PITCH * self.run_boxes.len().min(most) as f64 + ESTIMATE
     }
 
-    /// What the strips are: `10 runs`, `8 of 20 runs`.
+    /// What the boxes are: `10 runs`, `8 of 20 runs`.
     fn runs(&self, most: usize) -> String {
-        match self.strips.len() {
+        match self.run_boxes.len() {
             all if all > most => format!("{most} of {all} runs"),
             all => format::count(all as u64, "run"),
         }
@@ -205,15 +205,15 @@ impl Row<'_> {
             return;
         }
         self.draw_density(canvas, frame, base);
-        let shown = evenly(self.strips.len(), *most);
-        let mut y = base + ABOVE_STRIPS;
+        let shown = evenly(self.run_boxes.len(), *most);
+        let mut y = base + ABOVE_BOXES;
         // Where there are fewer, the label would touch the name.
         if shown.len() > 2 {
             let middle = y + PITCH * (shown.len() - 1) as f64 / 2.0;
             canvas.text(&self.runs(*most), (label_end, middle), Anchor::End, GREY);
         }
         for index in shown {
-            self.strips[index].draw(canvas, axis, scale.factor, y, self.color);
+            self.run_boxes[index].draw(canvas, axis, scale.factor, y, self.color);
             y += PITCH;
         }
         let Some(estimate) = self.summary.estimate(&metric::LATENCY) else { return };
@@ -273,7 +273,7 @@ fn caption(rows: &[Row<'_>], cells: usize, most: usize) -> String {
     let mut text = format!(
         "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Strips: one process each, in the order of blocks; thick where its middle half lies, from 5 to 95 % of its samples, with its median. Bar: the mean of the medians with its 95 % interval."
     );
-    if rows.iter().any(|row| row.strips.len() > most) {
+    if rows.iter().any(|row| row.run_boxes.len() > most) {
         text += &format!(" Of each cell {most} processes are drawn, evenly spaced.");
     }
     if rows.len() > 1 && rows.iter().any(|row| row.is_baseline) {

@@ -10,9 +10,9 @@ mod distribution;
 mod forest;
 mod labels;
 mod pareto;
+mod run_box;
 mod simplify;
 mod speedup;
-mod strip;
 mod svg;
 mod timeline;
 

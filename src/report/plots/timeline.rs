@@ -6,7 +6,7 @@
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
-use super::strip::evenly;
+use super::run_box::evenly;
 use crate::code::Severity;
 use crate::metric;
 use crate::report::Input;

@@ -13,8 +13,8 @@ mod methods;
 mod notices;
 mod outputs;
 mod pivots;
+mod provenance;
 mod samples;
-mod surroundings;
 mod tables;
 mod tails;
 mod tradeoffs;
@@ -380,7 +380,7 @@ impl Report {
             answer: answer(&manifest.plan, input.summary, input.judged),
             goals: goals(&manifest.plan, input.judged),
             within: input.judged.choice.iter().flat_map(|choice| within(&manifest.plan, choice)).collect(),
-            provenance: environment::provenance(input),
+            provenance: provenance::facts(input),
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
             trust: Trust::of(manifest, input.judged),
             notices,
@@ -404,8 +404,8 @@ impl Report {
             control: plots.control.iter().map(PlotView::of).collect(),
             timelines: plots.timelines.iter().map(PlotView::of).collect(),
             plots_left_out: plots.left_out.clone(),
-            environment: environment::environment(input),
-            models: environment::models(manifest),
+            environment: provenance::groups(input),
+            models: provenance::models(manifest),
             variant_files: outputs::variant_files(manifest),
             methods: methods::methods(input),
             check: check::check(input),

@@ -2,7 +2,7 @@
 
 use crate::compare::choose::{Choice, Contest, Entrant, Standing};
 use crate::plan::Plan;
-use crate::report::answer::standing::Places;
+use crate::report::answer::evidence::Places;
 use crate::report::answer::ties::Ahead;
 use crate::report::format;
 use crate::spec::model::Axis;

@@ -1,30 +1,30 @@
 //! One run as a thin lens: where its middle half lies, where all but its extremes lie, and its median.
 //!
-//! Strips of one cell below each other, in the order of blocks, show at a glance what a pooled density hides: runs that
+//! The boxes of one cell below each other, in the order of blocks, show at a glance what a pooled density hides: runs that
 //! fall into two kinds, one run apart from the others, a machine that changes from run to run.
 
 use super::axis::Axis;
 use super::canvas::{Canvas, Color, INK};
 use crate::stats::quantile::quantile_sorted;
 
-/// Distance of the middles of two strips, in points.
+/// Distance of the middles of two boxes, in points.
 pub(super) const PITCH: f64 = 6.0;
 
-/// Half the height of a strip where it is thickest.
+/// Half the height of a box where it is thickest.
 const HALF: f64 = 2.2;
 
 /// The quantiles of a run that are drawn: 5, 25, 50, 75 and 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Strip([f64; 5]);
+pub(super) struct RunBox([f64; 5]);
 
-impl Strip {
+impl RunBox {
     /// Of a run's sorted samples; `None` without any.
     pub(super) fn of_sorted(samples: &[f64]) -> Option<Self> {
         let at = |probability: f64| quantile_sorted(samples, probability);
-        Some(Strip([at(0.05)?, at(0.25)?, at(0.5)?, at(0.75)?, at(0.95)?]))
+        Some(RunBox([at(0.05)?, at(0.25)?, at(0.5)?, at(0.75)?, at(0.95)?]))
     }
 
-    /// The strip in values that are divided by `factor`, its middle at `y`; what leaves the axis ends at its edge.
+    /// The box in values that are divided by `factor`, its middle at `y`; what leaves the axis ends at its edge.
     pub(super) fn draw(&self, canvas: &mut Canvas, axis: &Axis, factor: f64, y: f64, color: Color) {
         let inside = |value: f64| axis.place(value / factor).clamp(axis.place_left(), axis.place_right());
         let [least, low, middle, high, most] = self.0.map(inside);
@@ -56,9 +56,9 @@ mod tests {
     }
 
     #[test]
-    fn a_strip_is_made_of_quantiles() {
+    fn a_box_is_made_of_quantiles() {
         let samples: Vec<f64> = (0..=100).map(f64::from).collect();
-        assert_eq!(Strip::of_sorted(&samples), Some(Strip([5.0, 25.0, 50.0, 75.0, 95.0])));
-        assert_eq!(Strip::of_sorted(&[]), None);
+        assert_eq!(RunBox::of_sorted(&samples), Some(RunBox([5.0, 25.0, 50.0, 75.0, 95.0])));
+        assert_eq!(RunBox::of_sorted(&[]), None);
     }
 }

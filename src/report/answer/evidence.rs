@@ -1,4 +1,4 @@
-//! Who is compared with whom, and how each stands: the evidence of a sentence before it has words.
+//! The evidence of a sentence before it has words: who is compared with whom, and what was found.
 
 use crate::accuracy::Score;
 use crate::compare::{Comparison, Judged, Tie, Withheld};

@@ -9,6 +9,7 @@ pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::quantity::{Nanos, Ratio};
@@ -118,8 +119,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Which files the report consists of; results.json is always among them.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = ["md", "html", "json"])]
-    pub format: Vec<ReportFormat>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
+    pub format: Vec<Format>,
     /// Fail when a device of the specification cannot be measured on, in place of skipping its cells.
     #[arg(long)]
     pub require_devices: bool,
@@ -151,31 +152,20 @@ fn machine_name(text: &str) -> Result<String, String> {
     Err("a name has letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and has at most 64".to_owned())
 }
 
-/// Files of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportFormat {
-    /// report.md with its plots.
-    Md,
-    /// report.html, self-contained.
-    Html,
-    /// results.json.
-    Json,
-    /// results.csv, one row for each cell and metric.
-    Csv,
-    /// results.parquet, the same with types.
-    Parquet,
+/// The words for `--format`, with what each file is.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let value = |format: Format| PossibleValue::new(format.name()).help(format.meaning());
+    let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("no format is called `{name}`"));
+    PossibleValuesParser::new(Format::all().map(value)).try_map(unknown)
 }
 
-impl From<ReportFormat> for Format {
-    fn from(format: ReportFormat) -> Self {
-        match format {
-            ReportFormat::Md => Format::Markdown,
-            ReportFormat::Html => Format::Html,
-            ReportFormat::Json => Format::Json,
-            ReportFormat::Csv => Format::Csv,
-            ReportFormat::Parquet => Format::Parquet,
-        }
-    }
+fn default_formats() -> impl Iterator<Item = &'static str> {
+    Format::defaults().map(Format::name)
+}
+
+fn help_of_record() -> String {
+    let of_results = Format::of_results_in_words();
+    format!("The record's folder; for {of_results} also a results.json, or the folder that holds it")
 }
 
 /// Arguments of `validate`.
@@ -212,15 +202,15 @@ pub struct PlanArgs {
 /// Arguments of `report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// The record's folder; for `--format csv`, `parquet` or `json` also a results.json, or the folder that holds it.
-    #[arg(value_name = "RECORD")]
+    /// The record's folder, or results.
+    #[arg(value_name = "RECORD", help = help_of_record())]
     pub record: PathBuf,
     /// Where the report goes, in place of the record's folder.
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Which files the report consists of.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = ["md", "html", "json"])]
-    pub format: Vec<ReportFormat>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
+    pub format: Vec<Format>,
     /// A template of your own, filled beside the report; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::{ReportArgs, ReportFormat, RunArgs};
+use crate::cli::{ReportArgs, RunArgs};
 use crate::compare::{GoalCheck, GoalOutcome, Judged, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
 use crate::provenance::{self, Facts};
-use crate::report::{self, Format, Input, Rendered, UserTemplate, WarningView, format};
+use crate::report::{self, Format, Input, UserTemplate, WarningView, format};
 use crate::results;
 use crate::spec::Loaded;
 use crate::store::{Manifest, Place, Record, StoreError, write_whole};
@@ -39,21 +39,20 @@ fn results_alone(path: &Path) -> Option<PathBuf> {
 
 /// Writes what can be made from results alone, beside them or where `--output` says.
 fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let formats: Vec<Format> = arguments.format.iter().map(|format| Format::from(*format)).collect();
+    let formats = &arguments.format;
     if formats.iter().any(|format| !format.is_of_results()) || !arguments.template.is_empty() {
         let message = format!("{} holds no samples, which pages and templates take", file.display());
-        return Err(Error::refused(message, "name the record, or make `--format csv`, `parquet` or `json` of it"));
+        let help = format!("name the record, or make {} of it", Format::of_results_in_words());
+        return Err(Error::refused(message, help));
     }
     let results = results::read(file)?;
     // What another format leaves out would be lost.
-    if formats.contains(&Format::Json) && arguments.output.is_none() {
+    if formats.iter().any(|format| format.file() == results::FILE) && arguments.output.is_none() {
         let message = format!("{} would be replaced by itself", file.display());
         return Err(Error::refused(message, "name another folder with --output"));
     }
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
-    let content = |format: Format| Ok((format, report::of_results(&results, format)?));
-    let files = formats.into_iter().map(content).collect::<Result<_, Error>>()?;
-    let written = report::write(&Rendered { files, plots: Vec::new() }, &folder)?;
+    let written = report::write(&report::of_results(&results, formats)?, &folder)?;
     super::print(ui, &ui.labelled_text("wrote", &shown(&folder, &written)))
 }
 
@@ -165,18 +164,16 @@ pub(super) struct Written {
 pub(super) fn write(
     record: &Record,
     folder: &Path,
-    formats: &[ReportFormat],
+    formats: &[Format],
     templates: &[UserTemplate],
     ui: &Ui,
 ) -> Result<Written, Error> {
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let formats: Vec<Format> = formats.iter().map(|format| Format::from(*format)).collect();
-    let has_pages = !templates.is_empty() || formats.iter().any(|format| !format.is_of_results());
     let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
-    let composed = report::compose(&input, has_pages)?;
-    let rendered = composed.render(&formats)?;
+    let composed = report::compose(&input)?;
+    let rendered = composed.render(formats)?;
     // Nothing is written unless everything can be made.
     let filled: Vec<(&str, String)> = templates
         .iter()

@@ -6,7 +6,9 @@
 
 pub mod answer;
 pub mod calibration;
+mod compose;
 pub mod format;
+mod formats;
 pub mod plots;
 
 mod template;
@@ -15,6 +17,8 @@ pub mod view;
 mod write;
 
 pub use answer::{Sentence, answer, goals, within};
+pub use compose::{Composed, compose, of_results};
+pub use formats::Format;
 pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use trust::Trust;
 pub use view::WarningView;
@@ -24,7 +28,6 @@ use std::path::PathBuf;
 
 use crate::compare::{Comparison, Judged};
 use crate::plan::{Cell, Plan};
-use crate::results::{self, Results};
 use crate::spec::model::{AccuracyMetric, Axis};
 use crate::store::{Manifest, StoreError, StoredRun};
 use crate::summary::Summary;
@@ -48,44 +51,8 @@ pub struct Input<'a> {
 pub struct Rendered {
     /// Its files, with their content; the ones to read first come first.
     pub files: Vec<(Format, Vec<u8>)>,
-    /// File name and SVG of each plot that `report.md` shows.
-    pub plots: Vec<(String, String)>,
-}
-
-/// A file format of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
-    /// `report.md` with its plots.
-    Markdown,
-    /// `report.html`: one file, no network.
-    Html,
-    /// `results.json`; always written.
-    Json,
-    /// One row for each cell and metric.
-    Csv,
-    /// The same with types.
-    Parquet,
-}
-
-impl Format {
-    /// Every format, the ones to read first first.
-    pub const ALL: [Format; 5] = [Format::Markdown, Format::Html, Format::Json, Format::Csv, Format::Parquet];
-
-    /// Name of its file in the folder of a report.
-    pub fn file(self) -> &'static str {
-        match self {
-            Format::Markdown => "report.md",
-            Format::Html => "report.html",
-            Format::Json => results::FILE,
-            Format::Csv => "results.csv",
-            Format::Parquet => "results.parquet",
-        }
-    }
-
-    /// Whether it is made from the results alone; the others take a whole record.
-    pub fn is_of_results(self) -> bool {
-        matches!(self, Format::Json | Format::Csv | Format::Parquet)
-    }
+    /// File name and SVG of each plot that one of the files shows; `None` where none of them shows any.
+    pub plots: Option<Vec<(String, String)>>,
 }
 
 /// Why a report cannot be made or written.
@@ -195,102 +162,4 @@ fn name_among(plan: &Plan, cells: &[usize], cell: usize) -> String {
     let differ = |axis: &Axis| cells.iter().any(|other| name(*other, *axis) != name(cells[0], *axis));
     let names: Vec<&str> = Axis::ALL.into_iter().filter(differ).map(|axis| name(cell, axis)).collect();
     if names.is_empty() { name(cell, Axis::Variants).to_owned() } else { names.join("/") }
-}
-
-/// A report before it has a format: what all of them are made from.
-#[derive(Clone, Debug)]
-pub struct Composed {
-    pages: Option<Pages>,
-    notices: view::Notices,
-    results: Results,
-}
-
-/// What people read.
-#[derive(Clone, Debug)]
-struct Pages {
-    report: view::Report,
-    plots: plots::Plots,
-}
-
-/// Draws the figures and puts into words what a record says; with `pages`, for people as well as for programs.
-///
-/// # Errors
-///
-/// When the summary is not of the manifest's plan.
-pub fn compose(input: &Input<'_>, pages: bool) -> Result<Composed, ReportError> {
-    let (expected, found) = (input.manifest.plan.cells.len(), input.summary.cells.len());
-    if expected != found {
-        return Err(ReportError::Mismatch { expected, found });
-    }
-    // Values that are not to be used are in `results.json` with their codes, and shown nowhere.
-    let shown = Input { summary: &input.summary.shown(), ..*input };
-    let notices = view::notices(&shown);
-    let results = results::results(input.manifest, input.summary, input.judged);
-    if !pages {
-        return Ok(Composed { pages: None, notices, results });
-    }
-    let plots = plots::draw(&shown);
-    let report = view::Report::new(&shown, notices.clone(), &plots);
-    Ok(Composed { pages: Some(Pages { report, plots }), notices, results })
-}
-
-impl Composed {
-    /// Why this is not the whole experiment: sentences.
-    pub fn partial(&self) -> &[String] {
-        &self.notices.partial
-    }
-
-    /// What casts doubt on the record, the gravest first.
-    pub fn warnings(&self) -> &[WarningView] {
-        &self.notices.warnings
-    }
-
-    /// The files of these formats, and `results.json`.
-    ///
-    /// # Errors
-    ///
-    /// Errors of perfrun's own templates, which are its faults.
-    pub fn render(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
-        let is_wanted = |format: &Format| *format == Format::Json || formats.contains(format);
-        let mut rendered = Rendered { files: Vec::new(), plots: Vec::new() };
-        for format in Format::ALL.into_iter().filter(is_wanted) {
-            let content = match (format, &self.pages) {
-                (Format::Markdown, Some(pages)) => {
-                    rendered.plots = pages.plots.all().map(|plot| (plot.file.clone(), plot.svg.clone())).collect();
-                    template::markdown(&pages.report)?.into_bytes()
-                }
-                (Format::Html, Some(pages)) => template::html(&pages.report)?.into_bytes(),
-                (Format::Markdown | Format::Html, None) => continue,
-                _ => of_results(&self.results, format)?,
-            };
-            rendered.files.push((format, content));
-        }
-        Ok(rendered)
-    }
-
-    /// A template of the user's own, filled with the same values; nothing where there are no pages.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the template, with its line.
-    pub fn fill(&self, template: &UserTemplate) -> Result<String, TemplateError> {
-        self.pages.as_ref().map_or(Ok(String::new()), |pages| template.fill(&pages.report))
-    }
-}
-
-/// The content of a file that is made from results alone.
-///
-/// # Errors
-///
-/// When the table cannot be made.
-pub fn of_results(results: &Results, format: Format) -> Result<Vec<u8>, ReportError> {
-    match format {
-        Format::Csv => Ok(results::tidy(results)?.to_csv()?.into_bytes()),
-        Format::Parquet => {
-            let mut bytes = Vec::new();
-            results::tidy(results)?.to_parquet(&mut bytes)?;
-            Ok(bytes)
-        }
-        _ => Ok(results.to_json().into_bytes()),
-    }
 }

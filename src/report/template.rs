@@ -15,34 +15,19 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
 
 use super::ReportError;
+use super::formats::{Format, Source};
 use super::view::Report;
 
 /// How minijinja is told which texts to escape as what.
 const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
-const MARKDOWN: &str = "report.md.j2";
-const HTML: &str = "report.html.j2";
+/// What templates include besides each other, embedded in the program.
+const PARTS: [(&str, &str); 2] =
+    [("report.css", include_str!("templates/report.css")), ("sort.js", include_str!("templates/sort.js"))];
 
-/// Every file that templates are made of, embedded in the program.
-const TEMPLATES: [(&str, &str); 4] = [
-    (MARKDOWN, include_str!("templates/report.md.j2")),
-    (HTML, include_str!("templates/report.html.j2")),
-    ("report.css", include_str!("templates/report.css")),
-    ("sort.js", include_str!("templates/sort.js")),
-];
-
-/// `report.md`.
-pub(super) fn markdown(report: &Report) -> Result<String, ReportError> {
-    render(MARKDOWN, report)
-}
-
-/// `report.html`.
-pub(super) fn html(report: &Report) -> Result<String, ReportError> {
-    render(HTML, report)
-}
-
-fn render(name: &str, report: &Report) -> Result<String, ReportError> {
+/// The template of a format, filled.
+pub(super) fn render(name: &str, report: &Report) -> Result<String, ReportError> {
     let failed = |source| ReportError::Template { template: name.to_owned(), source };
     let environment = environment().map_err(failed)?;
     environment.get_template(name).and_then(|template| template.render(Serde(report))).map_err(failed)
@@ -66,8 +51,12 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
         // A line break would end the element's line, and with it what Markdown takes for HTML.
         Value::from_safe_string(escape::html(&text.replace(['\n', '\r'], " ")))
     });
-    for (name, source) in TEMPLATES {
-        environment.add_template(name, source)?;
+    let of_formats = Format::all().filter_map(|format| match format.source() {
+        Source::Template(name, text) => Some((name, text)),
+        Source::Results(_) => None,
+    });
+    for (name, text) in of_formats.chain(PARTS) {
+        environment.add_template(name, text)?;
     }
     Ok(environment)
 }

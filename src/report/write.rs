@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Format, Rendered, ReportError, plots};
+use super::{Rendered, ReportError, plots};
 use crate::store::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.
@@ -20,7 +20,8 @@ pub fn write(rendered: &Rendered, folder: &Path) -> Result<Vec<PathBuf>, ReportE
     fs::create_dir_all(folder).map_err(failed)?;
     let mut written = Vec::new();
     // Plots come first, so that a report never shows one that is not there.
-    for (file, svg) in &rendered.plots {
+    let plots = rendered.plots.as_deref();
+    for (file, svg) in plots.unwrap_or_default() {
         write_whole(&folder.join(file), svg.as_bytes())?;
     }
     for (format, content) in &rendered.files {
@@ -28,11 +29,11 @@ pub fn write(rendered: &Rendered, folder: &Path) -> Result<Vec<PathBuf>, ReportE
         write_whole(&path, content)?;
         written.push(path);
     }
-    // Only `report.md` shows them; where it is not written anew, the one that is there keeps its own.
-    if rendered.files.iter().any(|(format, _)| *format == Format::Markdown) {
-        remove_stale_plots(folder, &rendered.plots).map_err(failed)?;
+    // Where no file shows any, one that is there from an earlier report keeps its own.
+    if let Some(plots) = plots {
+        remove_stale_plots(folder, plots).map_err(failed)?;
+        written.extend(plots.iter().map(|(file, _)| folder.join(file)));
     }
-    written.extend(rendered.plots.iter().map(|(file, _)| folder.join(file)));
     Ok(written)
 }
 
@@ -53,10 +54,12 @@ fn remove_stale_plots(folder: &Path, current: &[(String, String)]) -> io::Result
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::report::Format;
 
-    fn rendered(formats: &[Format], plots: &[&str]) -> Rendered {
-        let plots = plots.iter().map(|file| ((*file).to_owned(), format!("<svg {}/>", plots::MARK))).collect();
-        Rendered { files: formats.iter().map(|format| (*format, b"x".to_vec())).collect(), plots }
+    fn rendered(formats: &[&str], plots: Option<&[&str]>) -> Rendered {
+        let plot = |file: &&str| ((*file).to_owned(), format!("<svg {}/>", plots::MARK));
+        let files = formats.iter().map(|name| (Format::named(name).unwrap(), b"x".to_vec())).collect();
+        Rendered { files, plots: plots.map(|plots| plots.iter().map(plot).collect()) }
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -70,12 +73,12 @@ mod tests {
     fn stale_plots_go_and_other_files_stay() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        let all = [Format::Markdown, Format::Html, Format::Json];
-        write(&rendered(&all, &["a.svg", "b.svg"]), path).unwrap();
+        let all = ["md", "html", "json"];
+        write(&rendered(&all, Some(&["a.svg", "b.svg"])), path).unwrap();
         fs::write(path.join("own.svg"), "<svg>not a plot of a report</svg>").unwrap();
-        write(&rendered(&all, &["a.svg"]), path).unwrap();
+        write(&rendered(&all, Some(&["a.svg"])), path).unwrap();
         assert_eq!(names(path), ["a.svg", "own.svg", "report.html", "report.md", "results.json"]);
-        write(&rendered(&[Format::Csv], &[]), path).unwrap();
+        write(&rendered(&["csv"], None), path).unwrap();
         assert!(names(path).contains(&"a.svg".to_owned()), "report.md still shows it");
     }
 }

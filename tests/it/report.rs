@@ -362,9 +362,8 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
 #[test]
 fn a_report_is_written_whole_and_replaces_an_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
-    let rendered =
-        |fixture: &Fixture, formats: &[Format]| compose(&fixture.input(), true).unwrap().render(formats).unwrap();
-    let formats = [Format::Markdown, Format::Html];
+    let rendered = |fixture: &Fixture, formats: &[Format]| compose(&fixture.input()).unwrap().render(formats).unwrap();
+    let formats = ["md", "html"].map(|name| Format::named(name).unwrap());
     write(&rendered(&Fixture::choose(), &formats), folder.path()).unwrap();
     let written = write(&rendered(&Fixture::alone(), &formats), folder.path()).unwrap();
     let mut names: Vec<String> = std::fs::read_dir(folder.path())

@@ -255,11 +255,16 @@ impl Fixture {
     }
 
     pub(super) fn render(&self) -> Texts {
-        let formats = [Format::Markdown, Format::Html, Format::Json];
-        let rendered = compose(&self.input(), true).and_then(|composed| composed.render(&formats)).expect("a report");
+        let formats: Vec<Format> = Format::defaults().collect();
+        let rendered = compose(&self.input()).and_then(|composed| composed.render(&formats)).expect("a report");
         let mut texts = rendered.files.into_iter().map(|(_, bytes)| String::from_utf8(bytes).expect("a text"));
         let mut next = || texts.next().expect("every format");
-        Texts { markdown: next(), html: next(), json: next(), plots: rendered.plots }
+        Texts {
+            markdown: next(),
+            html: next(),
+            json: next(),
+            plots: rendered.plots.expect("figures of the Markdown report"),
+        }
     }
 
     pub(super) fn results(&self) -> Results {

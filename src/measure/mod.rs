@@ -5,8 +5,8 @@
 
 pub mod batching;
 pub mod cold;
+pub mod rewarm;
 pub mod sampler;
-pub mod settle;
 pub mod slice;
 pub mod stop;
 pub mod warm;

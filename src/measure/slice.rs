@@ -20,7 +20,7 @@ pub fn take_slice<B: Backend + ?Sized, C: Clock + ?Sized>(
     iterations: u32,
 ) -> Result<Samples, Failure> {
     let mut samples = Samples::default();
-    sampler.settle(iterations)?;
+    sampler.rewarm(iterations)?;
     let started = sampler.elapsed();
     loop {
         sampler.take(iterations, &mut samples)?;

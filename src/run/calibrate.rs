@@ -64,7 +64,8 @@ impl Observation {
         };
         let mut conversation = Conversation::start(launch, interrupts, 1);
         let outcome = conversation.prepare(self.request(path), tick).and_then(|()| {
-            conversation.ask(&worker::protocol::Command::Calibrate { calibration, data: self.data.clone() }, tick)
+            conversation
+                .ask(&worker::protocol::Command::ActivationRanges { calibration, data: self.data.clone() }, tick)
         });
         let run = conversation.end(outcome, tick).map_err(|_| "it was interrupted".to_owned())?;
         match (run.failure, run.ranges) {

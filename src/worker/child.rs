@@ -127,11 +127,11 @@ impl Worker {
             }
             Command::Measure { rule, iterations } => {
                 let cell = self.cell()?;
-                let (settled, measured) = cell.measure(rule, iterations.max(1))?;
+                let (rewarmed, measured) = cell.measure(rule, iterations.max(1))?;
                 let (values, checked) = (cell.used(), cell.check()?);
                 self.answer(&Answer::Metrics { values })?;
-                if !settled.is_empty() {
-                    self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: settled })?;
+                if !rewarmed.is_empty() {
+                    self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: rewarmed })?;
                 }
                 self.answer(&Answer::Samples { phase: "measure".to_owned(), columns: measured.samples })?;
                 Ok(checked.into_answer(Some(measured.reason)))
@@ -151,8 +151,8 @@ impl Worker {
                 self.cell()?.write_outputs(Path::new(&path))?;
                 Ok(Answer::done())
             }
-            Command::Calibrate { calibration, data } => {
-                let values = self.cell()?.ranges(calibration, data.as_ref())?;
+            Command::ActivationRanges { calibration, data } => {
+                let values = self.cell()?.activation_ranges(calibration, data.as_ref())?;
                 self.answer(&Answer::Ranges { values })?;
                 Ok(Answer::done())
             }
@@ -182,7 +182,7 @@ fn hello(protocol: u32) -> Result<Answer, Refusal> {
         let text = format!("the parent speaks protocol {protocol}, this worker speaks {PROTOCOL}");
         return Err(Failure::new(FailureKind::Protocol, text).into());
     }
-    let capabilities = ["prepare", "warm", "measure", "slice", "check", "outputs", "calibrate", "evaluate"]
+    let capabilities = ["prepare", "warm", "measure", "slice", "check", "outputs", "activation_ranges", "evaluate"]
         .map(str::to_owned)
         .to_vec();
     let worker = format!("perfrun {}", env!("CARGO_PKG_VERSION"));

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use super::activation_ranges::activation_ranges;
 use super::affinity::bind_to;
 use super::batches::Data;
-use super::calibrate;
 use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
@@ -17,8 +17,8 @@ use crate::clock::{Clock, ClockQuality, HostClock};
 use crate::kernel::Kernel;
 use crate::measure::Samples;
 use crate::measure::cold::Eviction;
+use crate::measure::rewarm::rewarm;
 use crate::measure::sampler::Sampler;
-use crate::measure::settle::settle;
 use crate::measure::slice::take_slice;
 use crate::measure::stop::{self, Measured};
 use crate::measure::warm::{self, Warmed};
@@ -170,21 +170,21 @@ impl Loaded {
     pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<(Samples, Measured), Failure> {
         self.backend.begin(MockStep::Measure);
         let own = self.look();
-        let settled = self.settle(iterations)?;
+        let rewarmed = self.rewarm(iterations)?;
         let before = self.backend.usage();
         let measured = stop::measure(&mut self.sampler(), rule, iterations)?;
         self.count(&measured.samples, iterations, before);
         self.look_back(own);
-        Ok((settled, measured))
+        Ok((rewarmed, measured))
     }
 
     /// Makes up for the pause before this step. A script has no caches, and with cold ones every sample pauses.
-    fn settle(&mut self, iterations: u32) -> Result<Samples, Failure> {
+    fn rewarm(&mut self, iterations: u32) -> Result<Samples, Failure> {
         if matches!(self.clock, AnyClock::Scripted(_)) || self.cold.is_some() {
             return Ok(Samples::default());
         }
         let sample_ns = self.sample_ns;
-        settle(&mut self.sampler(), sample_ns, iterations)
+        rewarm(&mut self.sampler(), sample_ns, iterations)
     }
 
     /// Takes counted samples for a while.
@@ -250,12 +250,12 @@ impl Loaded {
     }
 
     /// The range of each float output over all input sets, or over real data.
-    pub(super) fn ranges(
+    pub(super) fn activation_ranges(
         &mut self,
         calibration: Calibration,
         data: Option<&Data>,
     ) -> Result<BTreeMap<String, Range>, Failure> {
-        calibrate::ranges(self.backend.as_mut(), &self.tensors, calibration, data)
+        activation_ranges(self.backend.as_mut(), &self.tensors, calibration, data)
     }
 
     /// Writes the outputs for the items of a dataset into a folder.

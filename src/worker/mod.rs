@@ -3,9 +3,9 @@
 //! The parent sleeps on the pipe while the child measures. A crash, a kill or a hang of the child is one failed run.
 //! Parent: [`run`] is one run from start to end, [`Conversation`] one of several at a time. Child: [`child::serve`].
 
+mod activation_ranges;
 mod affinity;
 mod batches;
-mod calibrate;
 pub mod child;
 mod conversation;
 mod dialogue;

@@ -68,7 +68,7 @@ pub enum Command {
         path: String,
     },
     /// Run every input set, or real data, and report the range of each float output.
-    Calibrate {
+    ActivationRanges {
         /// How observed values become a range.
         calibration: Calibration,
         /// What to run in place of the input sets.
@@ -139,7 +139,7 @@ pub enum Answer {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs`, `calibrate`, `evaluate` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]

@@ -14,7 +14,7 @@ const PERCENTILE: f64 = 99.99;
 
 /// Runs every input set, or the items of a dataset, and returns the range of each float32 output; twice where a method
 /// needs a histogram.
-pub(super) fn ranges(
+pub(super) fn activation_ranges(
     backend: &mut dyn Backend,
     tensors: &[TensorRequest],
     calibration: Calibration,

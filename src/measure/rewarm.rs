@@ -20,7 +20,7 @@ const LONGEST_NS: u64 = 5_000_000;
 /// # Errors
 ///
 /// What the backend reports.
-pub fn settle<B: Backend + ?Sized, C: Clock + ?Sized>(
+pub fn rewarm<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
     sample_ns: u64,
     iterations: u32,
@@ -43,7 +43,7 @@ mod tests {
     use crate::quantity::{Nanos, Ratio};
     use crate::spec::model::Mock;
 
-    fn settled(median: Nanos) -> usize {
+    fn rewarmed(median: Nanos) -> usize {
         let clock = ScriptedClock::default();
         let none = Ratio(0.0);
         let (run_sd, noise, ar1, warmup_excess) = (none, none, none, none);
@@ -51,13 +51,13 @@ mod tests {
         let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
         let mut backend = MockBackend::new(request, clock.clone());
         let mut sampler = Sampler::new(&mut backend, &clock, 0);
-        settle(&mut sampler, median.0, 1).expect("a script without failures").len()
+        rewarm(&mut sampler, median.0, 1).expect("a script without failures").len()
     }
 
     #[test]
-    fn short_models_settle_and_long_ones_need_not() {
-        assert_eq!(settled(Nanos(50_000)), 8);
-        assert_eq!(settled(Nanos::from_millis(4)), 2);
-        assert_eq!(settled(Nanos::from_millis(300)), 0);
+    fn short_models_are_warmed_again_and_long_ones_need_not_be() {
+        assert_eq!(rewarmed(Nanos(50_000)), 8);
+        assert_eq!(rewarmed(Nanos::from_millis(4)), 2);
+        assert_eq!(rewarmed(Nanos::from_millis(300)), 0);
     }
 }

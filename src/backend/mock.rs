@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::request::MockRequest;
-use super::{Backend, Failure, FailureKind, Placement};
+use super::{Backend, Failure, FailureKind, Phase, Placement};
 use crate::array::Array;
 use crate::clock::{Clock, ClockQuality};
 use crate::onnx::ElementType;
@@ -121,8 +121,12 @@ impl Backend for MockBackend {
 
     fn select(&mut self, _input_set: usize) {}
 
-    fn begin(&mut self, step: MockStep) {
-        self.step = step;
+    fn begin(&mut self, phase: Phase) {
+        self.step = match phase {
+            Phase::Load => MockStep::Load,
+            Phase::Warm => MockStep::Warmup,
+            Phase::Measure => MockStep::Measure,
+        };
     }
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {

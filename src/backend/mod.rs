@@ -15,7 +15,6 @@ pub use request::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest
 
 use crate::array::Array;
 use crate::probe::Usage;
-use crate::spec::model::MockStep;
 
 /// One model, loaded once and run many times.
 pub trait Backend {
@@ -39,8 +38,8 @@ pub trait Backend {
     /// Makes the input set with this index the one that [`Backend::iterate`] uses.
     fn select(&mut self, input_set: usize);
 
-    /// Says which step begins; outside the timed region. Only a script has a use for it.
-    fn begin(&mut self, _step: MockStep) {}
+    /// Says which phase of the run begins; outside the timed region. Only a script has a use for it.
+    fn begin(&mut self, _phase: Phase) {}
 
     /// Runs the selected input `times` times: the timed region. No allocation, log or lock of ours.
     ///
@@ -70,6 +69,18 @@ pub trait Backend {
     fn usage(&self) -> Usage {
         crate::probe::usage()
     }
+}
+
+/// A stretch of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The model is loaded and run once.
+    Load,
+    /// It is run until it is steady.
+    Warm,
+    /// Counted samples are taken.
+    Measure,
 }
 
 /// What the backend says about itself after loading.

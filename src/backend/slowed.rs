@@ -3,11 +3,10 @@
 //! What was just done is followed, inside the timed region, by work that keeps a processor busy for a share of its
 //! duration; nothing sleeps. So the true effect is known, and a method can be asked whether it finds it.
 
-use super::{Backend, Failure, Placement};
+use super::{Backend, Failure, Phase, Placement};
 use crate::array::Array;
 use crate::clock::{Clock, HostClock};
 use crate::probe::Usage;
-use crate::spec::model::MockStep;
 
 /// A backend whose every call takes `1 + share` times as long.
 pub struct Slowed {
@@ -46,8 +45,8 @@ impl Backend for Slowed {
         self.inner.select(input_set);
     }
 
-    fn begin(&mut self, step: MockStep) {
-        self.inner.begin(step);
+    fn begin(&mut self, phase: Phase) {
+        self.inner.begin(phase);
     }
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {

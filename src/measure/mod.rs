@@ -5,6 +5,7 @@
 
 pub mod batching;
 pub mod cold;
+pub mod columns;
 pub mod rewarm;
 pub mod sampler;
 pub mod slice;

@@ -4,14 +4,17 @@
 //! libraries that print cannot break the dialogue. It ends as soon as its parent does, whatever it is doing.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc;
 
+use super::expected::Expected;
+use super::lines::{SAMPLES_IN_LINE, read_line, too_long};
 use super::loaded::Loaded;
-use super::protocol::{Answer, Command, PROTOCOL};
+use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use crate::backend::mock::GARBAGE;
-use crate::backend::{CellRequest, Failure, FailureKind};
+use crate::backend::{CellRequest, Failure, FailureKind, Phase};
+use crate::measure::Samples;
 
 /// Speaks the protocol on standard input and output until `finish` or the end of the parent.
 ///
@@ -24,23 +27,15 @@ pub fn serve() -> io::Result<()> {
     let commands = read_commands();
     let mut worker = Worker { out: BufWriter::new(protocol_out), cell: None };
     // The channel closes when the parent does; then the reading thread has ended this process already.
-    while let Ok(line) = commands.recv() {
-        let command = match serde_json::from_str::<Command>(&line) {
-            Ok(command) => command,
-            Err(error) => {
-                return worker.answer(&Answer::Failed {
-                    failure: Failure::new(FailureKind::Protocol, format!("the worker does not understand: {error}")),
-                });
-            }
-        };
-        let last = command == Command::Finish;
-        match worker.obey(command) {
-            Ok(answer) => worker.answer(&answer)?,
+    while let Ok(command) = commands.recv() {
+        let last = matches!(command, Ok(Command::Finish));
+        match command.map_err(Refusal::from).and_then(|command| worker.obey(command)) {
+            Ok(()) => {}
             Err(Refusal::Failed(failure)) if failure.message == GARBAGE => {
                 worker.out.write_all(format!("{GARBAGE}\n").as_bytes())?;
                 return worker.out.flush();
             }
-            Err(Refusal::Failed(failure)) => return worker.answer(&Answer::Failed { failure }),
+            Err(Refusal::Failed(failure)) => return worker.write(&Answer::Failed { failure }),
             Err(Refusal::Pipe(error)) => return Err(error),
         }
         if last {
@@ -70,13 +65,13 @@ fn end_with_parent() {
 
 /// A thread that blocks on standard input: it costs nothing while the main thread measures, and it notices the end of
 /// the parent at any time.
-fn read_commands() -> mpsc::Receiver<String> {
+fn read_commands() -> mpsc::Receiver<Result<Command, Failure>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        for line in BufReader::new(io::stdin()).lines() {
-            let Ok(line) = line else { break };
-            let finish = matches!(serde_json::from_str(&line), Ok(Command::Finish));
-            if sender.send(line).is_err() || finish {
+        let mut input = BufReader::new(io::stdin());
+        while let Some(command) = next_command(&mut input) {
+            let goes_on = !matches!(command, Ok(Command::Finish) | Err(_));
+            if sender.send(command).is_err() || !goes_on {
                 return;
             }
         }
@@ -84,6 +79,19 @@ fn read_commands() -> mpsc::Receiver<String> {
         let _gone = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     });
     receiver
+}
+
+/// The next command; `None` when the parent is gone.
+fn next_command(input: &mut impl io::BufRead) -> Option<Result<Command, Failure>> {
+    let failure = |text: String| Failure::new(FailureKind::Protocol, text);
+    match read_line(input) {
+        Ok(line) => {
+            let command = serde_json::from_slice(&line?);
+            Some(command.map_err(|error| failure(format!("the worker does not understand: {error}"))))
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Some(Err(failure(too_long("the parent")))),
+        Err(_) => None,
+    }
 }
 
 /// Why a command has no answer of its own.
@@ -104,87 +112,179 @@ impl From<io::Error> for Refusal {
     }
 }
 
-struct Worker {
-    out: BufWriter<File>,
+struct Worker<W: Write> {
+    out: W,
     cell: Option<Loaded>,
 }
 
-impl Worker {
-    fn answer(&mut self, answer: &Answer) -> io::Result<()> {
+impl<W: Write> Worker<W> {
+    fn write(&mut self, answer: &Answer) -> io::Result<()> {
         serde_json::to_writer(&mut self.out, answer)?;
         self.out.write_all(b"\n")?;
         self.out.flush()
     }
 
-    fn obey(&mut self, command: Command) -> Result<Answer, Refusal> {
+    /// Does what a command says and answers it.
+    fn obey(&mut self, command: Command) -> Result<(), Refusal> {
+        let mut reply = Reply { expected: Expected::of(&command), worker: self };
         match command {
-            Command::Hello { protocol } => hello(protocol),
-            Command::Prepare { cell } => self.prepare(&cell),
+            Command::Hello { protocol } => reply.send(hello(protocol)?),
+            Command::Prepare { cell } => reply.prepare(&cell),
             Command::Warm { rule, at_least, iterations } => {
-                let warmed = self.cell()?.warm(rule, at_least, iterations.max(1))?;
-                self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: warmed.samples })?;
-                Ok(Answer::Done { warmup: Some(warmed.status), stop: None, output_hash: None, non_finite: Vec::new() })
+                let warmed = reply.cell()?.warm(rule, at_least, iterations.max(1))?;
+                reply.samples(SamplePhase::Warmup, warmed.samples)?;
+                let warmup = Some(warmed.status);
+                reply.send(Answer::Done { warmup, stop: None, output_hash: None, non_finite: Vec::new() })
             }
             Command::Measure { rule, iterations } => {
-                let cell = self.cell()?;
+                let cell = reply.cell()?;
                 let (rewarmed, measured) = cell.measure(rule, iterations.max(1))?;
                 let (values, checked) = (cell.used(), cell.check()?);
-                self.answer(&Answer::Metrics { values })?;
-                if !rewarmed.is_empty() {
-                    self.answer(&Answer::Samples { phase: "warmup".to_owned(), columns: rewarmed })?;
-                }
-                self.answer(&Answer::Samples { phase: "measure".to_owned(), columns: measured.samples })?;
-                Ok(checked.into_answer(Some(measured.reason)))
+                reply.send(Answer::Metrics { values })?;
+                reply.samples(SamplePhase::Warmup, rewarmed)?;
+                reply.samples(SamplePhase::Measure, measured.samples)?;
+                reply.send(checked.into_answer(Some(measured.reason)))
             }
             Command::Slice { time, samples, iterations } => {
-                let columns = self.cell()?.slice(time, samples, iterations.max(1))?;
-                self.answer(&Answer::Samples { phase: "measure".to_owned(), columns })?;
-                Ok(Answer::done())
+                let columns = reply.cell()?.slice(time, samples, iterations.max(1))?;
+                reply.samples(SamplePhase::Measure, columns)?;
+                reply.send(Answer::done())
             }
             Command::Check => {
-                let cell = self.cell()?;
+                let cell = reply.cell()?;
                 let (values, checked) = (cell.used(), cell.check()?);
-                self.answer(&Answer::Metrics { values })?;
-                Ok(checked.into_answer(None))
+                reply.send(Answer::Metrics { values })?;
+                reply.send(checked.into_answer(None))
             }
             Command::Outputs { path } => {
-                self.cell()?.write_outputs(Path::new(&path))?;
-                Ok(Answer::done())
+                reply.cell()?.write_outputs(Path::new(&path))?;
+                reply.send(Answer::done())
             }
             Command::ActivationRanges { calibration, data } => {
-                let values = self.cell()?.activation_ranges(calibration, data.as_ref())?;
-                self.answer(&Answer::Ranges { values })?;
-                Ok(Answer::done())
+                let values = reply.cell()?.activation_ranges(calibration, data.as_ref())?;
+                reply.send(Answer::Ranges { values })?;
+                reply.send(Answer::done())
             }
             Command::Evaluate { data, items_in_file, path } => {
-                self.cell()?.evaluate(&data, items_in_file, Path::new(&path))?;
-                Ok(Answer::done())
+                reply.cell()?.evaluate(&data, items_in_file, Path::new(&path))?;
+                reply.send(Answer::done())
             }
-            Command::Finish => Ok(Answer::done()),
+            Command::Finish => reply.send(Answer::done()),
         }
-    }
-
-    fn cell(&mut self) -> Result<&mut Loaded, Failure> {
-        self.cell.as_mut().ok_or_else(|| Failure::new(FailureKind::Protocol, "no cell is prepared"))
-    }
-
-    fn prepare(&mut self, request: &CellRequest) -> Result<Answer, Refusal> {
-        self.answer(&Answer::Phase { name: "load".to_owned() })?;
-        let loaded = Loaded::load(request)?;
-        self.answer(&Answer::Metrics { values: loaded.values })?;
-        self.cell = Some(loaded.cell);
-        Ok(loaded.ready)
     }
 }
 
-fn hello(protocol: u32) -> Result<Answer, Refusal> {
+/// The answers to one command: only what belongs to it leaves.
+struct Reply<'a, W: Write> {
+    expected: Expected,
+    worker: &'a mut Worker<W>,
+}
+
+impl<W: Write> Reply<'_, W> {
+    fn send(&mut self, answer: Answer) -> Result<(), Refusal> {
+        self.expected.take(&answer).map_err(|text| Failure::new(FailureKind::Internal, text))?;
+        Ok(self.worker.write(&answer)?)
+    }
+
+    /// Nothing for no samples; several lines for many.
+    fn samples(&mut self, phase: SamplePhase, samples: Samples) -> Result<(), Refusal> {
+        let parts = samples.parts(SAMPLES_IN_LINE).into_iter().filter(|part| !part.is_empty());
+        parts.into_iter().try_for_each(|columns| self.send(Answer::Samples { phase, columns }))
+    }
+
+    fn cell(&mut self) -> Result<&mut Loaded, Failure> {
+        self.worker.cell.as_mut().ok_or_else(|| Failure::new(FailureKind::Protocol, "no cell is prepared"))
+    }
+
+    fn prepare(&mut self, request: &CellRequest) -> Result<(), Refusal> {
+        self.send(Answer::Phase { name: Phase::Load })?;
+        let loaded = Loaded::load(request)?;
+        self.send(Answer::Metrics { values: loaded.values })?;
+        self.worker.cell = Some(loaded.cell);
+        self.send(loaded.ready)
+    }
+}
+
+fn hello(protocol: u32) -> Result<Answer, Failure> {
     if protocol != PROTOCOL {
         let text = format!("the parent speaks protocol {protocol}, this worker speaks {PROTOCOL}");
-        return Err(Failure::new(FailureKind::Protocol, text).into());
+        return Err(Failure::new(FailureKind::Protocol, text));
     }
-    let capabilities = ["prepare", "warm", "measure", "slice", "check", "outputs", "activation_ranges", "evaluate"]
-        .map(str::to_owned)
-        .to_vec();
     let worker = format!("perfrun {}", env!("CARGO_PKG_VERSION"));
-    Ok(Answer::Hello { protocol, worker, capabilities })
+    Ok(Answer::Hello { protocol, worker, capabilities: CommandName::CAPABILITIES.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BackendRequest;
+    use crate::backend::request::MockRequest;
+    use crate::measure::stop::StopReason;
+    use crate::quantity::{Nanos, Ratio};
+    use crate::spec::model::{Mock, Stop, Warmup};
+    use crate::worker::hearing::Hearing;
+
+    fn cell() -> Box<CellRequest> {
+        let none = Ratio(0.0);
+        let (median, warmup_time, load) = (Nanos(1_000), Nanos(1), Nanos(1));
+        let script = Mock { median, run_sd: none, noise: none, ar1: none, warmup_excess: none, warmup_time, load };
+        Box::new(CellRequest {
+            cell: "c".to_owned(),
+            backend: BackendRequest::Mock(MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 }),
+            tensors: Vec::new(),
+            input_sets: 1,
+            outputs: None,
+            slowdown: 0.0,
+            evict_bytes: None,
+            cpus: None,
+        })
+    }
+
+    #[test]
+    fn every_command_is_answered_with_what_belongs_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (iterations, time) = (1, Nanos(10_000));
+        let many = SAMPLES_IN_LINE as u32 + 7;
+        let calibration = crate::spec::model::Calibration::MinMax;
+        let commands = [
+            Command::Hello { protocol: PROTOCOL },
+            Command::Prepare { cell: cell() },
+            Command::Warm { rule: Warmup::Samples { count: many }, at_least: Nanos(0), iterations },
+            Command::Measure { rule: Stop::Samples { count: many, max_time: Nanos::from_secs(9) }, iterations },
+            Command::Slice { time, samples: 4, iterations },
+            Command::Slice { time, samples: 4, iterations },
+            Command::Check,
+            Command::Outputs { path: folder.path().to_string_lossy().into_owned() },
+            Command::ActivationRanges { calibration, data: None },
+            Command::Finish,
+        ];
+        let mut worker = Worker { out: Vec::new(), cell: None };
+        let mut hearing = Hearing::default();
+        for command in commands {
+            hearing.expect(&command).expect("announced");
+            let name = command.name();
+            assert!(worker.obey(command).is_ok(), "{name:?}");
+            let written = std::mem::take(&mut worker.out);
+            let lines: Vec<&[u8]> = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+            for (index, line) in lines.iter().enumerate() {
+                let answer = serde_json::from_slice(line).expect("an answer");
+                assert_eq!(hearing.hear(answer), Ok(index + 1 == lines.len()), "{name:?}");
+            }
+        }
+        let data = hearing.run.data;
+        assert_eq!((data.warmup.len(), data.measured.len()), (many as usize, many as usize + 8));
+        assert_eq!((data.slices, data.stop_reason), (vec![4, 4], Some(StopReason::Samples)));
+        assert!(hearing.run.ranges.is_some_and(|ranges| ranges.contains_key("output")));
+    }
+
+    #[test]
+    fn what_is_no_command_has_a_reason() {
+        let next = |text: &str| match next_command(&mut text.as_bytes()) {
+            Some(Err(failure)) => failure.message,
+            other => panic!("{other:?}"),
+        };
+        assert!(next("{}\n").starts_with("the worker does not understand: "));
+        assert_eq!(next(&"x".repeat((16 << 20) + 1)), "the parent wrote a line of more than 16 MiB");
+        assert!(next_command(&mut &b""[..]).is_none());
+    }
 }

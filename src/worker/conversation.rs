@@ -7,6 +7,7 @@ use std::fs;
 
 use super::dialogue::{Dialogue, Ended, Tick};
 use super::exit::{out_of_memory_kills, tail};
+use super::hearing::Hearing;
 use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::{Command, PROTOCOL};
@@ -26,14 +27,12 @@ pub struct Conversation<'a> {
     launch: Launch,
     /// Or why there is none.
     dialogue: Result<Dialogue<'a>, Failure>,
-    heard: WorkerRun,
+    hearing: Hearing,
     kills_before: u64,
     /// The machine before the worker was started.
     before: MachineState,
     /// The cell runs for real: a script has no surroundings.
     is_real: bool,
-    /// What was told and not listened to yet.
-    told_slice: bool,
 }
 
 impl<'a> Conversation<'a> {
@@ -42,8 +41,7 @@ impl<'a> Conversation<'a> {
         let kills_before = out_of_memory_kills();
         let before = MachineState::read(&Kernel::here());
         let dialogue = Dialogue::start(&launch, interrupts, patience);
-        let heard = WorkerRun::default();
-        Conversation { launch, dialogue, heard, kills_before, before, is_real: false, told_slice: false }
+        Conversation { launch, dialogue, hearing: Hearing::default(), kills_before, before, is_real: false }
     }
 
     /// Greets the worker and has it load a cell and run it once.
@@ -56,7 +54,7 @@ impl<'a> Conversation<'a> {
         self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
         if let Ok(dialogue) = &self.dialogue {
             let spawn = dialogue.started.elapsed().as_nanos() as f64;
-            self.heard.data.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
+            self.hearing.run.data.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
         }
         self.ask(&Command::Prepare { cell: Box::new(request) }, tick)
     }
@@ -77,9 +75,9 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
-        self.told_slice = matches!(command, Command::Slice { .. });
         let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
-        dialogue.tell(command, &mut self.heard, tick)
+        self.hearing.expect(command)?;
+        dialogue.tell(command, tick)
     }
 
     /// Waits until the worker has done what it was told.
@@ -88,18 +86,13 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn listen(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
-        let before = self.heard.data.measured.len();
         let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
-        dialogue.listen(&mut self.heard, tick)?;
-        if self.told_slice {
-            self.heard.data.slices.push((self.heard.data.measured.len() - before) as u32);
-        }
-        Ok(())
+        dialogue.listen(&mut self.hearing, tick)
     }
 
     /// What the worker said so far.
     pub fn heard(&self) -> &WorkerRun {
-        &self.heard
+        &self.hearing.run
     }
 
     /// Ends the run after its last step, or after the one that failed, and with it the process.
@@ -109,7 +102,8 @@ impl<'a> Conversation<'a> {
     /// [`StoppedAtOnce`] if the user stopped it. Every other failure is data in the [`WorkerRun`].
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
-        let Conversation { launch, dialogue, mut heard, kills_before, before, is_real, .. } = self;
+        let Conversation { launch, dialogue, hearing, kills_before, before, is_real } = self;
+        let mut heard = hearing.run;
         let (ended, log, spoke) = match dialogue {
             Ok(dialogue) => {
                 let spoke = dialogue.spoke;

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::exit::describe_exit;
+use super::hearing::Hearing;
 use super::interrupt::Interrupts;
+use super::lines::{LONGEST_LINE, too_long};
 use super::process::{Launch, PATIENCE, Process};
-use super::protocol::{Answer, Command, PROTOCOL};
-use super::result::WorkerRun;
+use super::protocol::{Answer, Command};
 use crate::backend::{Failure, FailureKind};
 use crate::quantity::Nanos;
 
@@ -28,9 +29,6 @@ impl From<Failure> for Ended {
         Ended::Failed(failure)
     }
 }
-
-/// Longest line that a worker may send: the samples of a run at its upper limit take about 3 MB.
-const LONGEST_LINE: usize = 256 << 20;
 
 /// How long a run that is in flight may take to finish after the first interrupt.
 const FINISHING: Duration = Duration::from_secs(30);
@@ -73,7 +71,7 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Sends a command.
-    pub(super) fn tell(&mut self, command: &Command, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<(), Ended> {
+    pub(super) fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let mut line = serde_json::to_vec(command).expect("commands are plain JSON");
         line.push(b'\n');
         let sent = self.process.input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));
@@ -82,20 +80,20 @@ impl<'a> Dialogue<'a> {
         }
         // The worker is gone; whatever it said last tells why.
         self.since = Instant::now();
-        self.drain(heard, tick)?;
+        self.drain(tick)?;
         Err(self.exit_failure().into())
     }
 
     /// Gathers answers until the one that ends the command.
-    pub(super) fn listen(&mut self, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<(), Ended> {
+    pub(super) fn listen(&mut self, hearing: &mut Hearing, tick: Tick<'_>) -> Result<(), Ended> {
         self.since = Instant::now();
-        while !self.gather(heard, tick)? {}
+        while !self.gather(hearing, tick)? {}
         self.left = self.left.saturating_sub(self.since.elapsed());
         Ok(())
     }
 
     /// Takes one answer; true if it ends the command.
-    fn gather(&mut self, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<bool, Ended> {
+    fn gather(&mut self, hearing: &mut Hearing, tick: Tick<'_>) -> Result<bool, Ended> {
         let Some(line) = self.line(tick)? else { return Err(self.exit_failure().into()) };
         let answer = serde_json::from_slice::<Answer>(&line).map_err(|error| {
             let start: String = String::from_utf8_lossy(&line).chars().take(120).collect();
@@ -105,23 +103,14 @@ impl<'a> Dialogue<'a> {
             )
         })?;
         self.spoke = true;
-        match answer {
-            Answer::Hello { protocol, .. } if protocol != PROTOCOL => {
-                let text = format!("the worker speaks protocol {protocol}, perfrun speaks {PROTOCOL}");
-                Err(Failure::new(FailureKind::Protocol, text).into())
-            }
-            Answer::Failed { failure } => Err(failure.into()),
-            answer => Ok(heard.hear(answer)),
-        }
+        Ok(hearing.hear(answer)?)
     }
 
     /// Reads what a dying worker still said, so that its own reason is not lost.
-    fn drain(&mut self, heard: &mut WorkerRun, tick: Tick<'_>) -> Result<(), Ended> {
+    fn drain(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
         while let Some(line) = self.line(tick)? {
-            match serde_json::from_slice::<Answer>(&line) {
-                Ok(Answer::Failed { failure }) => return Err(failure.into()),
-                Ok(Answer::Metrics { values }) => heard.data.metrics.extend(values),
-                _ => {}
+            if let Ok(Answer::Failed { failure }) = serde_json::from_slice::<Answer>(&line) {
+                return Err(failure.into());
             }
         }
         Ok(())
@@ -139,8 +128,7 @@ impl<'a> Dialogue<'a> {
             }
             searched = self.received.len();
             if searched > LONGEST_LINE {
-                let text = format!("the worker wrote a line of more than {} MiB", LONGEST_LINE >> 20);
-                return Err(Failure::new(FailureKind::Protocol, text).into());
+                return Err(Failure::new(FailureKind::Protocol, too_long("the worker")).into());
             }
             self.wait(tick)?;
             let mut chunk = vec![0; 1 << 16];

@@ -12,7 +12,7 @@ use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
 use crate::backend::mock::ScriptedClock;
-use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
+use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind, Phase, TensorRequest};
 use crate::clock::{Clock, ClockQuality, HostClock};
 use crate::kernel::Kernel;
 use crate::measure::Samples;
@@ -26,7 +26,7 @@ use crate::metric;
 use crate::onnx::precision::calibration::Range;
 use crate::probe::{OwnState, OwnTally, Usage};
 use crate::quantity::Nanos;
-use crate::spec::model::{Calibration, MockStep, Stop, Warmup};
+use crate::spec::model::{Calibration, Stop, Warmup};
 
 /// The clock that belongs to a backend. One match a reading costs less than the clock's own step.
 enum AnyClock {
@@ -160,7 +160,7 @@ impl Loaded {
 
     /// Runs until steady.
     pub(super) fn warm(&mut self, rule: Warmup, at_least: Nanos, iterations: u32) -> Result<Warmed, Failure> {
-        self.backend.begin(MockStep::Warmup);
+        self.backend.begin(Phase::Warm);
         let warmed = warm::warm(&mut self.sampler(), rule, at_least, iterations)?;
         self.sample_ns = warmed.samples.duration_ns.last().copied().unwrap_or(self.sample_ns);
         Ok(warmed)
@@ -168,7 +168,7 @@ impl Loaded {
 
     /// Takes the counted samples of a run that is not cut into slices, after those that belong to the warm-up still.
     pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<(Samples, Measured), Failure> {
-        self.backend.begin(MockStep::Measure);
+        self.backend.begin(Phase::Measure);
         let own = self.look();
         let rewarmed = self.rewarm(iterations)?;
         let before = self.backend.usage();
@@ -189,7 +189,7 @@ impl Loaded {
 
     /// Takes counted samples for a while.
     pub(super) fn slice(&mut self, time: Nanos, most: u32, iterations: u32) -> Result<Samples, Failure> {
-        self.backend.begin(MockStep::Measure);
+        self.backend.begin(Phase::Measure);
         let own = self.look();
         let before = self.backend.usage();
         let mut sampler = self.sampler();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::Answer;
+use super::protocol::{Answer, SamplePhase};
 use crate::backend::{Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
@@ -63,46 +63,39 @@ impl WorkerRun {
         WorkerRun { failure: Some(failure), ..WorkerRun::default() }
     }
 
-    /// Takes what an answer says; true if it ends the command. Failures are not for here.
-    pub(super) fn hear(&mut self, answer: Answer) -> bool {
+    /// Keeps what an answer says that belongs to its command.
+    pub(super) fn keep(&mut self, answer: Answer) {
         let data = &mut self.data;
         match answer {
-            Answer::Hello { .. } => true,
-            Answer::Phase { .. } | Answer::Failed { .. } => false,
+            Answer::Hello { .. } | Answer::Phase { .. } | Answer::Failed { .. } => {}
             Answer::Ready { placement, output_shapes, output_hash, non_finite } => {
                 data.placement = Some(placement);
                 data.output_shapes = output_shapes;
                 data.output_hash = Some(output_hash);
                 data.tell_non_finite(non_finite);
-                true
             }
-            Answer::Samples { phase, columns } => {
-                match phase.as_str() {
-                    "warmup" => data.warmup.append(columns),
-                    _ => data.measured.append(columns),
-                }
-                false
-            }
-            Answer::Metrics { values } => {
-                data.metrics.extend(values);
-                false
-            }
-            Answer::Ranges { values } => {
-                self.ranges = Some(values);
-                false
-            }
+            Answer::Samples { phase, columns } => data.samples_mut(phase).append(columns),
+            Answer::Metrics { values } => data.metrics.extend(values),
+            Answer::Ranges { values } => self.ranges = Some(values),
             Answer::Done { warmup, stop, output_hash, non_finite } => {
                 data.warmup_status = warmup.or(data.warmup_status);
                 data.stop_reason = stop.or(data.stop_reason);
                 data.output_hash_after = output_hash.or(data.output_hash_after.take());
                 data.tell_non_finite(non_finite);
-                true
             }
         }
     }
 }
 
 impl RunData {
+    /// The samples of one phase.
+    pub(super) fn samples_mut(&mut self, phase: SamplePhase) -> &mut Samples {
+        match phase {
+            SamplePhase::Warmup => &mut self.warmup,
+            SamplePhase::Measure => &mut self.measured,
+        }
+    }
+
     fn tell_non_finite(&mut self, names: Vec<String>) {
         for name in names {
             if !self.non_finite.contains(&name) {

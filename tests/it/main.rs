@@ -26,3 +26,4 @@ mod support;
 mod templates;
 mod tidy;
 mod variants;
+mod worker;

@@ -1,0 +1,166 @@
+//! What columns of samples must be, whoever sends them: a worker is another program.
+
+use super::Samples;
+
+const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
+
+/// Longer than any run may reasonably take, so a clock went astray or a number is none.
+pub const LONGEST_SAMPLE_NS: u64 = DAY_NS;
+
+/// A century: nobody waits for the time of a script, but sums of two such numbers must stay far from the end of 64 bits.
+pub const LATEST_START_NS: u64 = 36_525 * DAY_NS;
+
+/// Why columns cannot be samples.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnProblem {
+    /// Columns that differ in length.
+    #[error("its columns differ in length: {starts} starts, {durations} durations, {inputs} inputs")]
+    Lengths {
+        /// Of `start_ns`.
+        starts: usize,
+        /// Of `duration_ns`.
+        durations: usize,
+        /// Of `input`.
+        inputs: usize,
+    },
+    /// Times of the device for some of the samples.
+    #[error("it has {found} times of the device for {samples} samples")]
+    Device {
+        /// Of `device_ns`.
+        found: usize,
+        /// Of the others.
+        samples: usize,
+    },
+    /// A sample that begins before the one before it.
+    #[error("sample {index} starts at {start} ns, before the one before it")]
+    Backwards {
+        /// Which, from 0.
+        index: usize,
+        /// When it begins.
+        start: u64,
+    },
+    /// A time that no clock shows.
+    #[error("sample {index} has an absurd time: it starts at {start} ns and takes {duration} ns")]
+    Absurd {
+        /// Which, from 0.
+        index: usize,
+        /// When it begins.
+        start: u64,
+        /// How long it takes.
+        duration: u64,
+    },
+}
+
+impl Samples {
+    /// Checks samples that were taken after those in `before`, the last of which began at `last_start`.
+    ///
+    /// # Errors
+    ///
+    /// Columns that are no samples, or not the continuation of those.
+    pub fn check_after(&self, before: &Samples, last_start: u64) -> Result<(), ColumnProblem> {
+        let (starts, durations, inputs) = (self.start_ns.len(), self.duration_ns.len(), self.input.len());
+        if starts != durations || inputs != durations {
+            return Err(ColumnProblem::Lengths { starts, durations, inputs });
+        }
+        let has_device = !self.device_ns.is_empty();
+        let fits = before.is_empty() || self.is_empty() || has_device != before.device_ns.is_empty();
+        if (has_device && self.device_ns.len() != durations) || !fits {
+            return Err(ColumnProblem::Device { found: self.device_ns.len(), samples: durations });
+        }
+        let mut last = last_start;
+        for (index, (start, duration)) in self.start_ns.iter().zip(&self.duration_ns).enumerate() {
+            let (start, duration) = (*start, *duration);
+            let on_device = self.device_ns.get(index).copied().unwrap_or(0);
+            if start > LATEST_START_NS || duration.max(on_device) > LONGEST_SAMPLE_NS {
+                return Err(ColumnProblem::Absurd { index, start, duration: duration.max(on_device) });
+            }
+            if start < last {
+                return Err(ColumnProblem::Backwards { index, start });
+            }
+            last = start;
+        }
+        Ok(())
+    }
+
+    /// The same samples in parts of at most `most`.
+    pub fn parts(mut self, most: usize) -> Vec<Samples> {
+        let mut parts = Vec::new();
+        while self.len() > most {
+            let device_ns = if self.device_ns.is_empty() { Vec::new() } else { self.device_ns.split_off(most) };
+            let rest = Samples {
+                start_ns: self.start_ns.split_off(most),
+                duration_ns: self.duration_ns.split_off(most),
+                input: self.input.split_off(most),
+                device_ns,
+            };
+            parts.push(std::mem::replace(&mut self, rest));
+        }
+        parts.push(self);
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(start_ns: &[u64], duration_ns: &[u64]) -> Samples {
+        let input = vec![0; start_ns.len()];
+        Samples { start_ns: start_ns.to_vec(), duration_ns: duration_ns.to_vec(), input, device_ns: Vec::new() }
+    }
+
+    fn alone(samples: &Samples) -> Result<(), ColumnProblem> {
+        samples.check_after(&Samples::default(), 0)
+    }
+
+    #[test]
+    fn columns_of_one_length_in_the_order_of_time_are_samples() {
+        assert_eq!(alone(&Samples::default()), Ok(()));
+        assert_eq!(alone(&samples(&[0, 0, 5], &[1, 0, LONGEST_SAMPLE_NS])), Ok(()));
+    }
+
+    #[test]
+    fn columns_that_differ_in_length_are_none() {
+        let shorter = Samples { duration_ns: vec![1], ..samples(&[0, 1], &[1, 1]) };
+        assert_eq!(alone(&shorter), Err(ColumnProblem::Lengths { starts: 2, durations: 1, inputs: 2 }));
+        let without_input = Samples { input: Vec::new(), ..samples(&[0], &[1]) };
+        assert_eq!(alone(&without_input), Err(ColumnProblem::Lengths { starts: 1, durations: 1, inputs: 0 }));
+    }
+
+    #[test]
+    fn times_of_the_device_are_there_for_all_samples_or_none() {
+        let with = Samples { device_ns: vec![1, 1], ..samples(&[0, 1], &[1, 1]) };
+        let without = samples(&[2], &[1]);
+        assert_eq!(alone(&with), Ok(()));
+        assert_eq!(with.check_after(&with.clone(), 0), Ok(()));
+        let half = Samples { device_ns: vec![1], ..with.clone() };
+        assert_eq!(alone(&half), Err(ColumnProblem::Device { found: 1, samples: 2 }));
+        assert_eq!(without.check_after(&with, 1), Err(ColumnProblem::Device { found: 0, samples: 1 }));
+        assert_eq!(with.check_after(&samples(&[0], &[1]), 0), Err(ColumnProblem::Device { found: 2, samples: 2 }));
+        assert_eq!(Samples::default().check_after(&with, 1), Ok(()));
+    }
+
+    #[test]
+    fn time_does_not_run_backwards_nor_away() {
+        assert_eq!(alone(&samples(&[5, 4], &[1, 1])), Err(ColumnProblem::Backwards { index: 1, start: 4 }));
+        let later = samples(&[7], &[1]);
+        assert_eq!(later.check_after(&Samples::default(), 8), Err(ColumnProblem::Backwards { index: 0, start: 7 }));
+        for (start, duration) in [(0, LONGEST_SAMPLE_NS + 1), (u64::MAX, 1), (LATEST_START_NS + 1, 1)] {
+            let absurd = ColumnProblem::Absurd { index: 0, start, duration };
+            assert_eq!(alone(&samples(&[start], &[duration])), Err(absurd));
+        }
+        let on_device = Samples { device_ns: vec![u64::MAX], ..samples(&[0], &[1]) };
+        assert!(matches!(alone(&on_device), Err(ColumnProblem::Absurd { .. })));
+    }
+
+    #[test]
+    fn parts_together_are_the_whole() {
+        let whole = Samples { device_ns: (0..7).collect(), ..samples(&[0, 1, 2, 3, 4, 5, 6], &[1; 7]) };
+        let parts = whole.clone().parts(3);
+        assert_eq!(parts.iter().map(Samples::len).collect::<Vec<_>>(), [3, 3, 1]);
+        let mut joined = Samples::default();
+        parts.into_iter().for_each(|part| joined.append(part));
+        assert_eq!(joined, whole);
+        assert_eq!(Samples::default().parts(3), [Samples::default()]);
+    }
+}

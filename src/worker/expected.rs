@@ -1,0 +1,230 @@
+//! Which answers belong to which command, and what its end must say: both sides hold on to this.
+
+use super::protocol::{Answer, Command, CommandName, SamplePhase};
+use crate::backend::Phase;
+use crate::spec::model::{Stop, Warmup};
+
+/// Most samples of a warm-up that is bounded by time: as many as fit into a third of a gigabyte.
+const MOST_WARMUP: usize = 1 << 24;
+
+/// What may be answered to a command that is under way.
+#[derive(Debug)]
+pub(super) struct Expected {
+    command: CommandName,
+    warmup: Count,
+    counted: Count,
+}
+
+/// Samples so far, and how many there may be.
+#[derive(Debug)]
+struct Count {
+    taken: usize,
+    most: usize,
+}
+
+impl Expected {
+    /// Before the first answer.
+    pub(super) fn of(command: &Command) -> Self {
+        let warmup = match command {
+            Command::Warm { rule: Warmup::Samples { count }, .. } => *count as usize,
+            _ => MOST_WARMUP,
+        };
+        let counted = match command {
+            Command::Measure { rule, .. } => match rule {
+                Stop::Samples { count, .. } => *count as usize,
+                Stop::Time { max_samples, .. } | Stop::Precision { max_samples, .. } => *max_samples as usize,
+            },
+            Command::Slice { samples, .. } => *samples as usize,
+            _ => 0,
+        };
+        let count = |most: usize| Count { taken: 0, most };
+        // Whatever was asked for, one is taken.
+        Expected { command: command.name(), warmup: count(warmup), counted: count(counted.max(1)) }
+    }
+
+    /// Takes note of an answer that is no failure; true if it ends the command.
+    ///
+    /// # Errors
+    ///
+    /// An answer that does not belong to the command, or an end that leaves something out, in words.
+    pub(super) fn take(&mut self, answer: &Answer) -> Result<bool, String> {
+        use CommandName as C;
+        match (self.command, answer) {
+            (C::Hello, Answer::Hello { .. }) | (C::Prepare, Answer::Ready { .. }) => Ok(true),
+            (C::Prepare, Answer::Phase { name: Phase::Load })
+            | (C::Warm, Answer::Phase { name: Phase::Warm })
+            | (C::Measure | C::Slice, Answer::Phase { name: Phase::Measure })
+            | (C::Prepare | C::Measure | C::Check, Answer::Metrics { .. })
+            | (C::ActivationRanges, Answer::Ranges { .. }) => Ok(false),
+            (C::Warm | C::Measure, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
+                self.warmup.add(columns.len(), self.command).map(|()| false)
+            }
+            (C::Measure | C::Slice, Answer::Samples { phase: SamplePhase::Measure, columns }) => {
+                if columns.duration_ns.contains(&0) {
+                    return Err(format!("`{}` gave a counted sample that took no time", self.command.word()));
+                }
+                self.counted.add(columns.len(), self.command).map(|()| false)
+            }
+            (C::Hello | C::Prepare, _) => Err(self.foreign(answer)),
+            (_, Answer::Done { .. }) => self.end(answer).map(|()| true),
+            _ => Err(self.foreign(answer)),
+        }
+    }
+
+    fn foreign(&self, answer: &Answer) -> String {
+        let what = match answer {
+            Answer::Phase { name } => format!("phase {name:?}").to_lowercase(),
+            Answer::Samples { phase, .. } => format!("samples of {phase:?}").to_lowercase(),
+            _ => answer.word().to_owned(),
+        };
+        format!("`{}` was answered with `{what}`, which does not belong to it", self.command.word())
+    }
+
+    /// An end says what its command is for, and nothing else.
+    fn end(&self, answer: &Answer) -> Result<(), String> {
+        let Answer::Done { warmup, stop, output_hash, non_finite } = answer else { return Err(self.foreign(answer)) };
+        let command = self.command;
+        let word = command.word();
+        let looks_at_outputs = matches!(command, CommandName::Measure | CommandName::Check);
+        let parts = [
+            ("how the warm-up ended", warmup.is_some(), command == CommandName::Warm),
+            ("why sampling ended", stop.is_some(), command == CommandName::Measure),
+            ("a hash of the outputs", output_hash.is_some(), looks_at_outputs),
+        ];
+        for (what, is_there, belongs) in parts {
+            match (is_there, belongs) {
+                (true, false) => return Err(format!("`{word}` ended with {what}, which does not belong to it")),
+                (false, true) => return Err(format!("`{word}` ended without {what}")),
+                _ => {}
+            }
+        }
+        if !non_finite.is_empty() && !looks_at_outputs {
+            return Err(format!("`{word}` ended with names of outputs, which do not belong to it"));
+        }
+        if matches!(command, CommandName::Measure | CommandName::Slice) && self.counted.taken == 0 {
+            return Err(format!("`{word}` ended without a counted sample"));
+        }
+        Ok(())
+    }
+}
+
+impl Count {
+    fn add(&mut self, samples: usize, command: CommandName) -> Result<(), String> {
+        self.taken = self.taken.saturating_add(samples);
+        if self.taken > self.most {
+            return Err(format!("`{}` gave more than {} samples", command.word(), self.most));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::measure::Samples;
+    use crate::measure::stop::StopReason;
+    use crate::measure::warm::WarmupStatus;
+    use crate::quantity::Nanos;
+
+    fn samples(phase: SamplePhase, number: u64) -> Answer {
+        let start_ns: Vec<u64> = (0..number).collect();
+        let input = vec![0; start_ns.len()];
+        let columns = Samples { duration_ns: start_ns.iter().map(|_| 1).collect(), start_ns, input, device_ns: vec![] };
+        Answer::Samples { phase, columns }
+    }
+
+    fn done(warmup: bool, stop: bool, outputs: bool) -> Answer {
+        Answer::Done {
+            warmup: warmup.then_some(WarmupStatus::Fixed),
+            stop: stop.then_some(StopReason::Samples),
+            output_hash: outputs.then(|| "0".repeat(16)),
+            non_finite: Vec::new(),
+        }
+    }
+
+    fn hello() -> Answer {
+        Answer::Hello { protocol: 2, worker: "w".to_owned(), capabilities: Vec::new() }
+    }
+
+    fn ready() -> Answer {
+        let (output_hash, non_finite) = (String::new(), Vec::new());
+        Answer::Ready { placement: Default::default(), output_shapes: None, output_hash, non_finite }
+    }
+
+    /// Commands with the answers that end them.
+    fn commands() -> Vec<(Command, Answer)> {
+        let (iterations, at_least, time) = (1, Nanos(0), Nanos(1));
+        let path = String::new;
+        let data = || crate::worker::Data { feeds: Vec::new(), items: 0 };
+        let calibration = crate::spec::model::Calibration::MinMax;
+        vec![
+            (Command::Hello { protocol: 2 }, hello()),
+            (Command::Warm { rule: Warmup::Samples { count: 3 }, at_least, iterations }, done(true, false, false)),
+            (
+                Command::Measure { rule: Stop::Samples { count: 3, max_time: time }, iterations },
+                done(false, true, true),
+            ),
+            (Command::Slice { time, samples: 3, iterations }, Answer::done()),
+            (Command::Check, done(false, false, true)),
+            (Command::Outputs { path: path() }, Answer::done()),
+            (Command::ActivationRanges { calibration, data: None }, Answer::done()),
+            (Command::Evaluate { data: data(), items_in_file: 1, path: path() }, Answer::done()),
+            (Command::Finish, Answer::done()),
+        ]
+    }
+
+    #[test]
+    fn a_command_ends_with_its_own_end_and_with_no_other() {
+        let ends = [hello(), ready(), done(true, false, false), done(false, true, true), done(false, false, true)];
+        for (command, own) in commands() {
+            let mut expected = Expected::of(&command);
+            if matches!(command.name(), CommandName::Measure | CommandName::Slice) {
+                assert!(expected.take(&own).is_err_and(|text| text.contains("without a counted sample")));
+                assert_eq!(expected.take(&samples(SamplePhase::Measure, 1)), Ok(false));
+            }
+            assert_eq!(expected.take(&own), Ok(true), "{command:?}");
+            for end in ends.iter().chain([&Answer::done()]).filter(|end| **end != own) {
+                let text = expected.take(end).expect_err("an end of another command");
+                assert!(text.starts_with(&format!("`{}` ", command.name().word())), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_asked_for_does_not_belong() {
+        let ranges = Answer::Ranges { values: BTreeMap::new() };
+        let metrics = Answer::Metrics { values: BTreeMap::new() };
+        let late = Answer::Phase { name: Phase::Load };
+        let counted = samples(SamplePhase::Measure, 1);
+        let allowed = |command: &Command, answer: &Answer| Expected::of(command).take(answer).is_ok();
+        for (command, _) in commands() {
+            let name = command.name();
+            assert_eq!(allowed(&command, &ranges), name == CommandName::ActivationRanges, "{name:?}");
+            let measures = matches!(name, CommandName::Measure | CommandName::Slice);
+            assert_eq!(allowed(&command, &counted), measures, "{name:?}");
+            assert_eq!(allowed(&command, &metrics), matches!(name, CommandName::Measure | CommandName::Check));
+            assert!(!allowed(&command, &late), "{name:?}");
+        }
+        let text = Expected::of(&Command::Finish).take(&counted).expect_err("nothing is counted at the end");
+        assert_eq!(text, "`finish` was answered with `samples of measure`, which does not belong to it");
+    }
+
+    #[test]
+    fn nobody_gives_more_samples_than_were_asked_for_nor_empty_ones() {
+        for (command, _) in commands() {
+            let mut expected = Expected::of(&command);
+            let phase = if command.name() == CommandName::Warm { SamplePhase::Warmup } else { SamplePhase::Measure };
+            if expected.take(&samples(phase, 3)).is_ok() {
+                assert!(expected.take(&samples(phase, 1)).is_err_and(|text| text.ends_with("more than 3 samples")));
+            }
+        }
+        let mut empty = samples(SamplePhase::Measure, 1);
+        if let Answer::Samples { columns, .. } = &mut empty {
+            columns.duration_ns[0] = 0;
+        }
+        let slice = Command::Slice { time: Nanos(1), samples: 1, iterations: 1 };
+        assert!(Expected::of(&slice).take(&empty).is_err_and(|text| text.ends_with("took no time")));
+    }
+}

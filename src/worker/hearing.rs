@@ -1,0 +1,222 @@
+//! What a worker says is taken in here, once it is seen to be what was asked for: a worker is another program.
+
+use super::expected::Expected;
+use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
+use super::result::WorkerRun;
+use crate::backend::{Failure, FailureKind};
+use crate::measure::Samples;
+use crate::metric;
+use crate::onnx::precision::calibration::Range;
+
+/// What was heard of a run, and what may be heard next.
+#[derive(Debug, Default)]
+pub(super) struct Hearing {
+    /// What the worker found out so far.
+    pub(super) run: WorkerRun,
+    /// The command under way.
+    asked: Option<Asked>,
+    /// Who speaks, once it has said so.
+    worker: Option<Worker>,
+    /// When the last sample so far began.
+    last_start: u64,
+}
+
+#[derive(Debug)]
+struct Asked {
+    name: CommandName,
+    expected: Expected,
+    /// Counted samples before it.
+    counted_before: usize,
+}
+
+#[derive(Debug)]
+struct Worker {
+    name: String,
+    capabilities: Vec<CommandName>,
+}
+
+fn protocol(text: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::Protocol, text)
+}
+
+impl Hearing {
+    /// Takes note of a command that is about to be sent.
+    ///
+    /// # Errors
+    ///
+    /// A command that the worker did not announce.
+    pub(super) fn expect(&mut self, command: &Command) -> Result<(), Failure> {
+        let name = command.name();
+        if CommandName::CAPABILITIES.contains(&name) {
+            let able = self.worker.as_ref().is_some_and(|worker| worker.capabilities.contains(&name));
+            if !able {
+                let who = self.worker.as_ref().map_or("the worker", |worker| worker.name.as_str());
+                return Err(protocol(format!("{who} does not understand `{}`, which it was to do", name.word())));
+            }
+        }
+        let counted_before = self.run.data.measured.len();
+        self.asked = Some(Asked { name, expected: Expected::of(command), counted_before });
+        Ok(())
+    }
+
+    /// Takes an answer in; true if it ends the command.
+    ///
+    /// # Errors
+    ///
+    /// The failure that it reports, or an answer that is not what was asked for.
+    pub(super) fn hear(&mut self, answer: Answer) -> Result<bool, Failure> {
+        if let Answer::Failed { failure } = answer {
+            return Err(failure);
+        }
+        let Some(asked) = &mut self.asked else { return Err(protocol("the worker spoke without being asked")) };
+        let ends = asked.expected.take(&answer).map_err(protocol)?;
+        let (name, counted_before) = (asked.name, asked.counted_before);
+        match &answer {
+            Answer::Hello { protocol: version, .. } if *version != PROTOCOL => {
+                return Err(protocol(format!("the worker speaks protocol {version}, perfrun speaks {PROTOCOL}")));
+            }
+            Answer::Hello { worker, capabilities, .. } => {
+                self.worker = Some(Worker { name: worker.clone(), capabilities: capabilities.clone() });
+            }
+            Answer::Samples { phase, columns } => self.check_samples(*phase, columns, name)?,
+            other => check_values(other).map_err(protocol)?,
+        }
+        self.run.keep(answer);
+        if ends {
+            self.asked = None;
+            if name == CommandName::Slice {
+                let data = &mut self.run.data;
+                data.slices.push((data.measured.len() - counted_before) as u32);
+            }
+        }
+        Ok(ends)
+    }
+
+    /// Time goes on from each sample to the next, whatever phase they are of.
+    fn check_samples(&mut self, phase: SamplePhase, columns: &Samples, name: CommandName) -> Result<(), Failure> {
+        columns
+            .check_after(self.run.data.samples_mut(phase), self.last_start)
+            .map_err(|problem| protocol(format!("`{}` gave samples that are none: {problem}", name.word())))?;
+        self.last_start = columns.start_ns.last().copied().unwrap_or(self.last_start);
+        Ok(())
+    }
+}
+
+/// Numbers must be numbers, and metrics those that perfrun knows.
+fn check_values(answer: &Answer) -> Result<(), String> {
+    match answer {
+        Answer::Metrics { values } => {
+            for (name, value) in values {
+                if metric::by_name(name).is_none() {
+                    return Err(format!("the worker gave a metric `{name}`, which perfrun does not know"));
+                }
+                if !value.is_finite() {
+                    return Err(format!("the worker gave {value} for `{name}`"));
+                }
+            }
+        }
+        Answer::Ranges { values } => {
+            for (name, Range { least, most }) in values {
+                let is_range = least.is_finite() && most.is_finite() && *least <= 0.0 && *most >= 0.0;
+                if !is_range {
+                    return Err(format!("the worker gave {least} to {most} for `{name}`, which is no range around 0"));
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::quantity::Nanos;
+
+    fn greeted(capabilities: &[CommandName]) -> Hearing {
+        let mut hearing = Hearing::default();
+        hearing.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
+        let (worker, capabilities) = ("w 1".to_owned(), capabilities.to_vec());
+        assert_eq!(hearing.hear(Answer::Hello { protocol: PROTOCOL, worker, capabilities }), Ok(true));
+        hearing
+    }
+
+    fn said(outcome: Result<bool, Failure>) -> String {
+        let failure = outcome.expect_err("not what was asked for");
+        assert_eq!(failure.kind, FailureKind::Protocol);
+        failure.message
+    }
+
+    fn samples(phase: SamplePhase, start_ns: &[u64]) -> Answer {
+        let (duration_ns, input) = (vec![1; start_ns.len()], vec![0; start_ns.len()]);
+        Answer::Samples {
+            phase,
+            columns: Samples { start_ns: start_ns.to_vec(), duration_ns, input, device_ns: vec![] },
+        }
+    }
+
+    const SLICE: Command = Command::Slice { time: Nanos(1), samples: 9, iterations: 1 };
+
+    #[test]
+    fn a_command_that_was_not_announced_is_not_sent() {
+        let mut hearing = greeted(&[CommandName::Prepare, CommandName::Warm]);
+        let refused = hearing.expect(&SLICE).expect_err("it cannot");
+        assert_eq!(refused.message, "w 1 does not understand `slice`, which it was to do");
+        assert_eq!(hearing.expect(&Command::Finish), Ok(()));
+        assert!(Hearing::default().expect(&SLICE).is_err(), "nobody has said hello");
+    }
+
+    #[test]
+    fn a_worker_speaks_when_it_is_asked() {
+        let mut hearing = greeted(&CommandName::CAPABILITIES);
+        assert_eq!(said(hearing.hear(Answer::done())), "the worker spoke without being asked");
+    }
+
+    #[test]
+    fn slices_are_counted_and_time_goes_on_from_one_to_the_next() {
+        let mut hearing = greeted(&CommandName::CAPABILITIES);
+        for part in [[1, 2], [5, 6]] {
+            hearing.expect(&SLICE).expect("announced");
+            assert_eq!(hearing.hear(samples(SamplePhase::Measure, &part)), Ok(false));
+            assert_eq!(hearing.hear(Answer::done()), Ok(true));
+        }
+        assert_eq!(hearing.run.data.slices, [2, 2]);
+        hearing.expect(&SLICE).expect("announced");
+        let text = said(hearing.hear(samples(SamplePhase::Measure, &[3])));
+        assert_eq!(text, "`slice` gave samples that are none: sample 0 starts at 3 ns, before the one before it");
+        assert_eq!(hearing.run.data.measured.len(), 4, "what is none is not kept");
+    }
+
+    #[test]
+    fn metrics_are_known_and_finite() {
+        let mut hearing = greeted(&CommandName::CAPABILITIES);
+        hearing.expect(&Command::Check).expect("announced");
+        let metrics = |name: &str, value| Answer::Metrics { values: BTreeMap::from([(name.to_owned(), value)]) };
+        assert_eq!(hearing.hear(metrics("load_ns", 1.0)), Ok(false));
+        assert!(said(hearing.hear(metrics("luck", 1.0))).contains("`luck`"));
+        assert!(said(hearing.hear(metrics("load_ns", f64::NAN))).contains("`load_ns`"));
+        assert_eq!(hearing.run.data.metrics, BTreeMap::from([("load_ns".to_owned(), 1.0)]));
+    }
+
+    #[test]
+    fn ranges_have_zero_in_them() {
+        let mut hearing = greeted(&CommandName::CAPABILITIES);
+        let calibration = crate::spec::model::Calibration::MinMax;
+        hearing.expect(&Command::ActivationRanges { calibration, data: None }).expect("announced");
+        let ranges = |least, most| Answer::Ranges { values: BTreeMap::from([("y".to_owned(), Range { least, most })]) };
+        for (least, most) in [(1.0, 2.0), (-2.0, -1.0), (f32::NEG_INFINITY, 0.0), (0.0, f32::NAN)] {
+            assert!(said(hearing.hear(ranges(least, most))).contains("for `y`"));
+        }
+        assert_eq!(hearing.hear(ranges(-1.0, 1.0)), Ok(false));
+    }
+
+    #[test]
+    fn another_version_is_told_apart() {
+        let mut hearing = Hearing::default();
+        hearing.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
+        let text = said(hearing.hear(Answer::Hello { protocol: 99, worker: String::new(), capabilities: Vec::new() }));
+        assert_eq!(text, format!("the worker speaks protocol 99, perfrun speaks {PROTOCOL}"));
+    }
+}

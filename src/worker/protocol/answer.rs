@@ -1,0 +1,120 @@
+//! What the worker answers.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::CommandName;
+use crate::backend::{Failure, Phase, Placement};
+use crate::measure::Samples;
+use crate::measure::stop::StopReason;
+use crate::measure::warm::WarmupStatus;
+use crate::onnx::precision::calibration::Range;
+
+/// Which samples these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SamplePhase {
+    /// Taken before the counted ones.
+    Warmup,
+    /// Counted.
+    Measure,
+}
+
+/// What the worker answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    /// Who speaks; ends `hello`.
+    Hello {
+        /// Version of the protocol.
+        protocol: u32,
+        /// Name and version of the worker.
+        worker: String,
+        /// Commands beyond `hello` and `finish` that it understands.
+        #[serde(deserialize_with = "known_commands")]
+        capabilities: Vec<CommandName>,
+    },
+    /// A step begins; for people who watch.
+    Phase {
+        /// Which.
+        name: Phase,
+    },
+    /// The cell is loaded and has run once; ends `prepare`.
+    Ready {
+        /// What the backend says about itself.
+        placement: Placement,
+        /// Shapes of the outputs by name, from all input sets; only those that are equal for all.
+        output_shapes: Option<BTreeMap<String, Vec<u64>>>,
+        /// Hash of the outputs for the first input set.
+        output_hash: String,
+        /// Outputs that hold NaN or infinity, by name.
+        non_finite: Vec<String>,
+    },
+    /// Raw samples of the step; those of one phase may come in several parts.
+    Samples {
+        /// Which samples.
+        phase: SamplePhase,
+        /// The columns.
+        columns: Samples,
+    },
+    /// Metrics by stored name.
+    Metrics {
+        /// Value by name.
+        values: BTreeMap<String, f64>,
+    },
+    /// Ranges of the model's float outputs by name.
+    Ranges {
+        /// Range by name.
+        values: BTreeMap<String, Range>,
+    },
+    /// The step failed; the worker ends.
+    Failed {
+        /// Kind and message.
+        failure: Failure,
+    },
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
+    Done {
+        /// How the warm-up ended.
+        #[serde(default)]
+        warmup: Option<WarmupStatus>,
+        /// Why sampling ended.
+        #[serde(default)]
+        stop: Option<StopReason>,
+        /// Hash of the outputs for the first input set after the last sample.
+        #[serde(default)]
+        output_hash: Option<String>,
+        /// Outputs that hold NaN or infinity after the last sample, by name.
+        #[serde(default)]
+        non_finite: Vec<String>,
+    },
+}
+
+impl Answer {
+    /// A `done` that says nothing more.
+    pub fn done() -> Self {
+        Answer::Done { warmup: None, stop: None, output_hash: None, non_finite: Vec::new() }
+    }
+
+    /// Its word in the protocol.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Answer::Hello { .. } => "hello",
+            Answer::Phase { .. } => "phase",
+            Answer::Ready { .. } => "ready",
+            Answer::Samples { .. } => "samples",
+            Answer::Metrics { .. } => "metrics",
+            Answer::Ranges { .. } => "ranges",
+            Answer::Failed { .. } => "failed",
+            Answer::Done { .. } => "done",
+        }
+    }
+}
+
+/// What this version does not know it never sends, so a worker may announce it.
+fn known_commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CommandName>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    let known = |word: &String| CommandName::CAPABILITIES.into_iter().find(|name| name.word() == word);
+    Ok(words.iter().filter_map(known).collect())
+}

@@ -1,0 +1,151 @@
+//! What the parent asks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::CellRequest;
+use crate::quantity::Nanos;
+use crate::spec::model::{Calibration, Stop, Warmup};
+use crate::worker::batches::Data;
+
+/// What the parent asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Command {
+    /// Who speaks.
+    Hello {
+        /// Version of the protocol.
+        protocol: u32,
+    },
+    /// Load a cell and run it once.
+    Prepare {
+        /// The cell.
+        cell: Box<CellRequest>,
+    },
+    /// Run until steady.
+    Warm {
+        /// The rule.
+        rule: Warmup,
+        /// At least this long, in nanoseconds.
+        at_least: Nanos,
+        /// Iterations of each sample.
+        iterations: u32,
+    },
+    /// Take the counted samples.
+    Measure {
+        /// The rule.
+        rule: Stop,
+        /// Iterations of each sample.
+        iterations: u32,
+    },
+    /// Take counted samples for a while; asked again and again while others take turns. Ends with `done`.
+    Slice {
+        /// Until this much time has passed, in nanoseconds, but at least one sample.
+        time: Nanos,
+        /// Never more samples.
+        samples: u32,
+        /// Iterations of each sample.
+        iterations: u32,
+    },
+    /// Report what all slices together used, and hash the outputs for the first input set again.
+    Check,
+    /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `outputs.json` with
+    /// their names and types.
+    Outputs {
+        /// The folder, which exists.
+        path: String,
+    },
+    /// Run every input set, or real data, and report the range of each float output.
+    ActivationRanges {
+        /// How observed values become a range.
+        calibration: Calibration,
+        /// What to run in place of the input sets.
+        #[serde(default)]
+        data: Option<Data>,
+    },
+    /// Run every item of a dataset and write the outputs as `outputs` does.
+    Evaluate {
+        /// The items.
+        data: Data,
+        /// Outputs with one entry for each item are stacked until a file has so many; 1: a file for each call.
+        items_in_file: u64,
+        /// The folder, which exists.
+        path: String,
+    },
+    /// End.
+    Finish,
+}
+
+/// A command by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandName {
+    /// `hello`
+    Hello,
+    /// `prepare`
+    Prepare,
+    /// `warm`
+    Warm,
+    /// `measure`
+    Measure,
+    /// `slice`
+    Slice,
+    /// `check`
+    Check,
+    /// `outputs`
+    Outputs,
+    /// `activation_ranges`
+    ActivationRanges,
+    /// `evaluate`
+    Evaluate,
+    /// `finish`
+    Finish,
+}
+
+impl CommandName {
+    /// What a worker may leave out, and therefore announces.
+    pub const CAPABILITIES: [CommandName; 8] = [
+        CommandName::Prepare,
+        CommandName::Warm,
+        CommandName::Measure,
+        CommandName::Slice,
+        CommandName::Check,
+        CommandName::Outputs,
+        CommandName::ActivationRanges,
+        CommandName::Evaluate,
+    ];
+
+    /// Its word in the protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            CommandName::Hello => "hello",
+            CommandName::Prepare => "prepare",
+            CommandName::Warm => "warm",
+            CommandName::Measure => "measure",
+            CommandName::Slice => "slice",
+            CommandName::Check => "check",
+            CommandName::Outputs => "outputs",
+            CommandName::ActivationRanges => "activation_ranges",
+            CommandName::Evaluate => "evaluate",
+            CommandName::Finish => "finish",
+        }
+    }
+}
+
+impl Command {
+    /// Which command it is.
+    pub fn name(&self) -> CommandName {
+        match self {
+            Command::Hello { .. } => CommandName::Hello,
+            Command::Prepare { .. } => CommandName::Prepare,
+            Command::Warm { .. } => CommandName::Warm,
+            Command::Measure { .. } => CommandName::Measure,
+            Command::Slice { .. } => CommandName::Slice,
+            Command::Check => CommandName::Check,
+            Command::Outputs { .. } => CommandName::Outputs,
+            Command::ActivationRanges { .. } => CommandName::ActivationRanges,
+            Command::Evaluate { .. } => CommandName::Evaluate,
+            Command::Finish => CommandName::Finish,
+        }
+    }
+}

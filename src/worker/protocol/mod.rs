@@ -1,0 +1,76 @@
+//! Protocol 2: commands and answers, one JSON object a line (schema: `schemas/worker.schema.json`).
+//!
+//! Unknown fields are ignored, unknown types are an error. Every command is answered by any number of messages and ends
+//! with `done`, `ready`, `hello` or `failed`; which belong to which command stands in [`super::expected`].
+
+mod answer;
+mod command;
+
+pub use answer::{Answer, SamplePhase};
+pub use command::{Command, CommandName};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version that both sides must speak.
+pub const PROTOCOL: u32 = 2;
+
+/// Both halves of the protocol, for the schema.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// From the parent.
+    Command(Command),
+    /// From the worker.
+    Answer(Answer),
+}
+
+/// The JSON Schema of both halves, as committed in `schemas/worker.schema.json`.
+pub fn schema_text() -> String {
+    let schema = schemars::schema_for!(Message);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_tagged_and_unknown_fields_are_ignored() {
+        let command = Command::Hello { protocol: 2 };
+        let text = serde_json::to_string(&command).expect("plain JSON");
+        assert_eq!(text, r#"{"type":"hello","protocol":2}"#);
+        let newer = r#"{"type":"hello","protocol":2,"colour":"green"}"#;
+        assert_eq!(serde_json::from_str::<Command>(newer).expect("a hello"), command);
+    }
+
+    #[test]
+    fn unknown_types_are_errors() {
+        assert!(serde_json::from_str::<Answer>(r#"{"type":"surprise"}"#).is_err());
+        assert!(serde_json::from_str::<Answer>(r#"{"type":"phase","name":"lunch"}"#).is_err());
+    }
+
+    #[test]
+    fn a_worker_may_understand_more_than_this_version_asks() {
+        let newer = r#"{"type":"hello","protocol":2,"worker":"w","capabilities":["warm","profile","finish"]}"#;
+        let hello = serde_json::from_str::<Answer>(newer).expect("a hello");
+        let capabilities = vec![CommandName::Warm];
+        assert_eq!(hello, Answer::Hello { protocol: 2, worker: "w".to_owned(), capabilities });
+    }
+
+    #[test]
+    fn names_are_the_words_of_the_protocol() {
+        for name in CommandName::CAPABILITIES.into_iter().chain([CommandName::Hello, CommandName::Finish]) {
+            assert_eq!(serde_json::to_value(name).expect("plain JSON"), name.word());
+        }
+        let tag = |answer: &Answer| serde_json::to_value(answer).expect("plain JSON")["type"].clone();
+        for answer in [Answer::done(), Answer::Metrics { values: BTreeMap::new() }] {
+            assert_eq!(tag(&answer), answer.word());
+        }
+        assert_eq!(serde_json::to_value(Command::Check).expect("plain JSON")["type"], Command::Check.name().word());
+    }
+}

@@ -1,0 +1,207 @@
+//! The protocol against programs that are no workers, or bad ones.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use perfrun::backend::{BackendRequest, CellRequest, Failure, FailureKind};
+use perfrun::quantity::Nanos;
+use perfrun::spec::model::{Calibration, Stop, Warmup};
+use perfrun::worker::protocol::Command;
+use perfrun::worker::{Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
+
+use crate::support::Workplace;
+
+const HELLO: &str = r#"{"type":"hello","protocol":2,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
+const READY: &str = r#"{"type":"ready","placement":{"runtime_version":null,"build":null,"nodes":{},"input_pool_bytes":0,"dynamic_outputs":false},"output_shapes":null,"output_hash":"0","non_finite":[]}"#;
+const WARM: &str = r#"{"type":"done","warmup":"fixed"}"#;
+const MEASURED: &str = r#"{"type":"done","stop":"samples","output_hash":"0"}"#;
+const DONE: &str = r#"{"type":"done"}"#;
+
+fn samples(phase: &str, columns: &str) -> String {
+    format!(r#"{{"type":"samples","phase":"{phase}","columns":{{{columns}}}}}"#)
+}
+
+/// Counted samples that begin at these times.
+fn counted(starts: &[u64]) -> String {
+    let input: Vec<u64> = starts.iter().map(|_| 0).collect();
+    samples("measure", &format!(r#""start_ns":{starts:?},"duration_ns":{starts:?},"input":{input:?}"#))
+}
+
+/// A worker that is a shell script.
+fn script(place: &Workplace, text: &str) -> Launch {
+    Launch {
+        executable: "worker".into(),
+        wrap: vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
+        env: Default::default(),
+        padding: 0,
+        log: place.path("log"),
+        timeout: Nanos::from_secs(60),
+    }
+}
+
+/// A worker that gives these lines as answers, one item for each command, whatever the commands are.
+fn parrot(place: &Workplace, answers: &[String]) -> Launch {
+    let mut text = String::new();
+    for (index, answer) in answers.iter().enumerate() {
+        place.write(&format!("answer-{index}"), &format!("{answer}\n"));
+        text.push_str(&format!("read -r line; cat '{}'\n", place.path(&format!("answer-{index}")).display()));
+    }
+    script(place, &text)
+}
+
+fn request() -> CellRequest {
+    let mock = r#"{"kind":"mock","script":{"median":1,"run_sd":0,"noise":0,"ar1":0,"warmup_excess":0,"warmup_time":0,"load":0},"scale":1,"fail":null,"seed":1}"#;
+    CellRequest {
+        cell: "c".to_owned(),
+        backend: serde_json::from_str::<BackendRequest>(mock).unwrap(),
+        tensors: Vec::new(),
+        input_sets: 1,
+        outputs: None,
+        slowdown: 0.0,
+        evict_bytes: None,
+        cpus: None,
+    }
+}
+
+/// One run, warm-up and three counted samples, with this worker.
+fn whole_run(launch: &Launch) -> WorkerRun {
+    let plan = RunPlan {
+        request: request(),
+        warmup: Warmup::Samples { count: 2 },
+        at_least: Nanos(0),
+        iterations: 1,
+        stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
+        outputs: None,
+    };
+    run(launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap()
+}
+
+#[track_caller]
+fn broken(failure: Option<Failure>, says: &str) {
+    let failure = failure.expect("a failure");
+    assert_eq!(failure.kind, FailureKind::Protocol, "{failure:?}");
+    assert!(failure.message.contains(says), "`{}` does not say `{says}`", failure.message);
+}
+
+/// The failure of a worker that answers hello, prepare, warm, measure and finish with these.
+fn answered(answers: &[&str]) -> WorkerRun {
+    let place = Workplace::new();
+    let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
+    whole_run(&parrot(&place, &answers))
+}
+
+#[test]
+fn a_program_that_keeps_to_the_protocol_is_a_worker() {
+    let (warmup, first, second) =
+        (samples("warmup", r#""start_ns":[1,2],"duration_ns":[1,1],"input":[0,0]"#), counted(&[3, 4]), counted(&[5]));
+    let (warm, measured) = (format!("{warmup}\n{WARM}"), format!("{first}\n{second}\n{MEASURED}"));
+    let run = answered(&[HELLO, READY, &warm, &measured, DONE]);
+    assert_eq!(run.failure, None);
+    assert_eq!((run.data.warmup.start_ns, run.data.measured.start_ns), (vec![1, 2], vec![3, 4, 5]));
+}
+
+#[test]
+fn an_end_belongs_to_its_command() {
+    for (answers, says) in [
+        (vec![READY], "`hello` was answered with `ready`"),
+        (vec![HELLO, DONE], "`prepare` was answered with `done`"),
+        (vec![HELLO, HELLO], "`prepare` was answered with `hello`"),
+        (vec![HELLO, READY, READY], "`warm` was answered with `ready`"),
+        (vec![HELLO, READY, DONE], "`warm` ended without how the warm-up ended"),
+        (vec![HELLO, READY, WARM, DONE], "`measure` ended without why sampling ended"),
+        (vec![HELLO, READY, WARM, WARM], "`measure` ended with how the warm-up ended"),
+        (vec![HELLO, READY, WARM, MEASURED], "`measure` ended without a counted sample"),
+    ] {
+        broken(answered(&answers).failure, says);
+    }
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_taken() {
+    let late = counted(&[1]);
+    let ranges = r#"{"type":"ranges","values":{}}"#;
+    let twice = format!("{READY}\n{READY}");
+    for (answers, says) in [
+        (vec![HELLO, &late], "`prepare` was answered with `samples of measure`"),
+        (vec![HELLO, READY, &late], "`warm` was answered with `samples of measure`"),
+        (vec![HELLO, READY, ranges], "`warm` was answered with `ranges`"),
+        (vec![HELLO, &twice, WARM], "`warm` was answered with `ready`"),
+        (vec![HELLO, READY, r#"{"type":"phase","name":"load"}"#], "`warm` was answered with `phase load`"),
+        (vec![r#"{"type":"phase","name":"tea"}"#], "which is not the protocol"),
+        (vec!["hello"], "the worker wrote `hello`, which is not the protocol"),
+    ] {
+        let run = answered(&answers);
+        assert!(run.data.measured.is_empty());
+        broken(run.failure, says);
+    }
+}
+
+#[test]
+fn columns_are_checked_when_they_arrive() {
+    let absurd = u64::MAX;
+    for (columns, says) in [
+        (r#""start_ns":[1],"duration_ns":[1,1],"input":[0,0]"#.to_owned(), "1 starts, 2 durations, 2 inputs"),
+        (r#""start_ns":[2,1],"duration_ns":[1,1],"input":[0,0]"#.to_owned(), "sample 1 starts at 1 ns"),
+        (r#""start_ns":[1],"duration_ns":[-1],"input":[0]"#.to_owned(), "which is not the protocol"),
+        (r#""start_ns":[1],"duration_ns":[0],"input":[0]"#.to_owned(), "took no time"),
+        (format!(r#""start_ns":[1],"duration_ns":[{absurd}],"input":[0]"#), "absurd time"),
+        (format!(r#""start_ns":[{absurd}],"duration_ns":[1],"input":[0]"#), "absurd time"),
+        (r#""start_ns":[1],"duration_ns":[1],"input":[0],"device_ns":[1,1]"#.to_owned(), "2 times of the device"),
+        (r#""start_ns":[1,2,3,4],"duration_ns":[1,1,1,1],"input":[0,0,0,0]"#.to_owned(), "more than 3 samples"),
+    ] {
+        let measured = format!("{}\n{MEASURED}", samples("measure", &columns));
+        let run = answered(&[HELLO, READY, WARM, &measured, DONE]);
+        assert!(run.data.measured.is_empty(), "{columns}");
+        broken(run.failure, says);
+    }
+}
+
+#[test]
+fn a_command_that_was_not_announced_is_never_sent() {
+    let none = HELLO.replace(r#""warm","#, "");
+    let run = answered(&[&none, READY, "it was sent"]);
+    broken(run.failure, "bad 1 does not understand `warm`");
+    let place = Workplace::new();
+    let interrupts = Interrupts::never().unwrap();
+    let launch = parrot(&place, &[HELLO, READY, "it was sent"].map(str::to_owned));
+    let mut conversation = Conversation::start(launch, &interrupts, 1);
+    let evaluate = Command::Evaluate {
+        data: perfrun::worker::Data { feeds: Vec::new(), items: 1 },
+        items_in_file: 1,
+        path: String::new(),
+    };
+    let outcome = conversation.prepare(request(), &mut || {}).and_then(|()| conversation.ask(&evaluate, &mut || {}));
+    broken(conversation.end(outcome, &mut || {}).unwrap().failure, "bad 1 does not understand `evaluate`");
+}
+
+#[test]
+fn a_range_that_is_none_is_not_taken() {
+    let place = Workplace::new();
+    let interrupts = Interrupts::never().unwrap();
+    let ranges = format!("{}\n{DONE}", r#"{"type":"ranges","values":{"y":{"least":1.0,"most":1e39}}}"#);
+    let mut conversation =
+        Conversation::start(parrot(&place, &[HELLO.to_owned(), READY.to_owned(), ranges]), &interrupts, 1);
+    let ask = Command::ActivationRanges { calibration: Calibration::MinMax, data: None };
+    let outcome = conversation.prepare(request(), &mut || {}).and_then(|()| conversation.ask(&ask, &mut || {}));
+    let run = conversation.end(outcome, &mut || {}).unwrap();
+    assert_eq!(run.ranges, None);
+    broken(run.failure, "for `y`");
+}
+
+#[test]
+fn a_line_without_end_is_given_up() {
+    let place = Workplace::new();
+    broken(whole_run(&script(&place, "yes | tr -d '\\n'")).failure, "the worker wrote a line of more than 16 MiB");
+}
+
+#[test]
+fn a_worker_gives_up_a_command_without_end() {
+    let place = Workplace::new();
+    let mut child = place.command(&["worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    // The worker may be gone before the last byte is written.
+    let _written = input.write_all(&vec![b'x'; (16 << 20) + 2]);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(r#""kind":"protocol""#) && said.contains("the parent wrote a line of more"), "{said}");
+}

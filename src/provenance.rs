@@ -97,7 +97,7 @@ pub const FIELDS: &[Field] = &[
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
     of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processors' worth of time that others used when the record began"),
     of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then"),
-    of("peaks", Context, |manifest| json!(manifest.peaks), "operations per second that the machine was seen to do, by threads"),
+    of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by threads"),
 ];
 
 /// Facts by name; what is unknown is absent.
@@ -277,7 +277,7 @@ fn files(manifest: &Manifest) -> Value {
             "problem": file.problem,
         })
     };
-    manifest.variant_files.iter().map(file).collect()
+    manifest.variant_files().iter().map(file).collect()
 }
 
 fn datasets(manifest: &Manifest) -> Value {
@@ -290,7 +290,7 @@ fn datasets(manifest: &Manifest) -> Value {
 }
 
 fn runtimes(manifest: &Manifest) -> Value {
-    let library = |(name, used): (Option<&str>, &RuntimeUsed)| {
+    let library = |(name, used): (Option<&str>, RuntimeUsed)| {
         json!({
             "name": name, "version": used.version, "build": used.build, "sha256": used.sha256,
         })

@@ -86,9 +86,9 @@ fn wishes(arguments: &RunArgs) -> Wishes<'_> {
 
 fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
     let record = Record::open(folder)?;
-    if record.manifest.complete {
+    if record.manifest.findings.complete {
         let message = format!("{} is complete", folder.display());
-        let cut = record.manifest.budget.filter(|budget| budget.runs < budget.wanted);
+        let cut = record.manifest.findings.budget.filter(|budget| budget.runs < budget.wanted);
         let help = match cut {
             Some(budget) => format!(
                 "its budget of {} ended it after {} of {} runs; measure again with a longer one, or render it with `perfrun report`",
@@ -190,7 +190,7 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
 fn outcome(record: &Record) -> ExitCode {
     let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
     // What was asked for and cannot be told is no success either.
-    let lacks_accuracy = record.manifest.accuracy.iter().any(|known| known.problem.is_some());
+    let lacks_accuracy = record.manifest.accuracy().iter().any(|known| known.problem.is_some());
     if failed || lacks_accuracy || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
 }
 

@@ -111,7 +111,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
 
 /// What the data of the models say first.
 fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
-    let first = manifest.accuracy.iter().flat_map(|known| &known.scores).next()?;
+    let first = manifest.accuracy().iter().flat_map(|known| &known.scores).next()?;
     Some(MetricReference::of(first.metric.metric()))
 }
 

@@ -36,12 +36,12 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         description: manifest.experiment.description.clone(),
         record: manifest.record.clone(),
         measured: Measured {
-            complete: manifest.complete,
+            complete: manifest.findings.complete,
             quick: manifest.quick,
             restrictions: manifest.restrictions.iter().map(|text| without_home(text)).collect(),
-            runs_wanted: manifest.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
-            sessions: manifest.sessions.iter().map(|session| session.started.clone()).collect(),
-            commands: manifest.sessions.iter().map(|session| without_home(&session.command)).collect(),
+            runs_wanted: manifest.findings.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
+            sessions: manifest.findings.sessions.iter().map(|session| session.started.clone()).collect(),
+            commands: manifest.findings.sessions.iter().map(|session| without_home(&session.command)).collect(),
         },
         provenance: Provenance::of(manifest),
         rules: Rules {

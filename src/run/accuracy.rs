@@ -19,7 +19,7 @@ use crate::fidelity::compare;
 use crate::plan::Cell;
 use crate::quantity::Nanos;
 use crate::spec::model::AccuracyMetric;
-use crate::store::{Arm, CellFidelity, Outcome, StoreError, VariantAccuracy};
+use crate::store::{Arm, CellFidelity, Outcome, Scored, StoreError, VariantAccuracy};
 use crate::worker::protocol::Command;
 use crate::worker::{Conversation, Interrupts, read_outputs};
 
@@ -41,7 +41,7 @@ pub(super) fn measure(
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Result<Ended, StoreError> {
-    let cells = if job.record.manifest.accuracy.is_empty() { measured_cells(job) } else { Vec::new() };
+    let cells = if job.record.manifest.findings.accuracy.is_none() { measured_cells(job) } else { Vec::new() };
     if cells.is_empty() {
         return forget(job).map(|()| Ended::Complete);
     }
@@ -56,15 +56,9 @@ pub(super) fn measure(
         }
         outcomes.push(outcome);
     }
-    let known = judge(job, &cells, &outcomes, &mut || events(&Event::Tick));
-    job.record.manifest.accuracy = known;
-    for found in fidelity_on_data(job, &cells, &outcomes) {
-        let all = &mut job.record.manifest.fidelity;
-        all.retain(|known| known.cell != found.cell);
-        all.push(found);
-    }
-    job.record.manifest.fidelity.sort_by_key(|known| known.cell);
-    job.record.manifest.write(&job.record.folder)?;
+    let accuracy = judge(job, &cells, &outcomes, &mut || events(&Event::Tick));
+    let fidelity = fidelity_on_data(job, &cells, &outcomes);
+    job.record.keep(Scored { accuracy, fidelity })?;
     events(&Event::Scored { manifest: &job.record.manifest, took: started.elapsed() });
     forget(job).map(|()| Ended::Complete)
 }

@@ -71,7 +71,7 @@ fn one_run(
     let Turn { arm, run, .. } = *turn;
     let manifest = &job.record.manifest;
     let measure = &manifest.experiment.measure;
-    let iterations = manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1);
+    let iterations = manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1);
     let plan = RunPlan {
         request: job.request(cell, arm, run),
         warmup: measure.warmup,

@@ -17,7 +17,7 @@ use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
 use crate::spec::model::{Backend, Precision};
-use crate::store::{StoreError, VariantFile, VariantOrigin};
+use crate::store::{Converted, StoreError, VariantFile, VariantOrigin};
 use crate::worker::Interrupts;
 
 /// Gives every variant its file.
@@ -47,8 +47,7 @@ pub(super) fn variant_files(
         job.variant_files.insert(key, usable.ok_or_else(|| described.problem.clone().unwrap_or_default()));
         files.push(described);
     }
-    job.record.manifest.variant_files = files;
-    job.record.manifest.write(&job.record.folder)?;
+    job.record.keep(Converted { variant_files: files })?;
     Ok(Ended::Complete)
 }
 
@@ -186,7 +185,7 @@ fn as_before(job: &Job, mut file: VariantFile) -> VariantFile {
     let same = |before: &&VariantFile| {
         (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
     };
-    let before = job.record.manifest.variant_files.iter().find(same).and_then(|before| before.sha256.clone());
+    let before = job.record.manifest.variant_files().iter().find(same).and_then(|before| before.sha256.clone());
     if let (Some(before), Some(now)) = (before, &file.sha256)
         && before != *now
     {

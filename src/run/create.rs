@@ -18,7 +18,7 @@ use crate::revision;
 use crate::runtime::Library;
 use crate::spec::Loaded;
 use crate::spec::model::{Backend, Design, Experiment};
-use crate::store::{DatasetFile, FORMAT, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
+use crate::store::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
 
 /// Everything that goes into a new record beside the plan.
 #[derive(Debug)]
@@ -116,24 +116,15 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         core_sets: prepared.core_sets,
         host,
         models: files,
-        variant_files: Vec::new(),
         datasets,
-        peaks: Vec::new(),
-        accuracy: Vec::new(),
-        fidelity: Vec::new(),
         runtime,
         runtimes,
-        iterations: Vec::new(),
         others_cpus,
         load: libraries.iter().flatten().next().and_then(|_| Kernel::here().load()),
-        sessions: vec![session(command)],
         quick,
-        budget: None,
-        complete: false,
+        findings: Findings::default(),
     };
-    manifest.write(&folder)?;
-    local.write(&folder)?;
-    let record = Record { folder, manifest, runs: Vec::new() };
+    let record = Record::create(folder, manifest, session(command), &local)?;
     let stamps = stamps(&local.models, &prepared.headers);
     let LocalPaths { models, own_files, spec_folder, .. } = local;
     let mut job = Job::new(record, prepared.shapes, paths(libraries), models, stamps, own_files, executable);
@@ -152,13 +143,17 @@ fn describe_datasets(datasets: &[Option<ModelData>], place: &Place) -> Result<Ve
 ///
 /// # Errors
 ///
-/// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
+/// When an earlier perfrun began the record, or machine, library or a model file is not the one that it began with, or it
+/// cannot be written.
 pub fn resume(
     mut record: Record,
     libraries: &[Option<Library>],
     command: String,
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
+    if record.manifest.format != FORMAT {
+        return Err(PrepareError::Earlier { record: record.folder, format: record.manifest.format });
+    }
     let mut experiment = record.manifest.experiment.clone();
     let local = LocalPaths::read(&record.folder)?;
     local.restore(&mut experiment);
@@ -171,8 +166,7 @@ pub fn resume(
     if prepared.core_sets != record.manifest.core_sets {
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
-    record.manifest.sessions.push(session(command));
-    record.manifest.write(&record.folder)?;
+    record.begin_session(session(command))?;
     let stamps = stamps(&models, &prepared.headers);
     let mut job = Job::new(record, prepared.shapes, paths(libraries), models, stamps, own_files, executable);
     job.take_data(prepared.datasets, spec_folder);

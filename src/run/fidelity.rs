@@ -11,7 +11,7 @@ use super::Job;
 use crate::fidelity::compare;
 use crate::plan::Cell;
 use crate::spec::model::{Axis, Precision};
-use crate::store::{Arm, CellFidelity, Manifest, Outcome, StoreError, StoredRun};
+use crate::store::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::worker::read_outputs;
 
 /// Who is compared with whom: for each cell the one that its outputs are compared with.
@@ -95,12 +95,12 @@ pub(super) fn compare_outputs(job: &mut Job) -> Result<(), StoreError> {
     if !folder.is_dir() {
         return Ok(());
     }
-    if job.record.manifest.fidelity.is_empty() {
+    if job.record.manifest.findings.outputs.is_none() {
         let manifest = &job.record.manifest;
         let references = References::of(manifest);
         let found = references.0.iter().enumerate().filter_map(|(index, reference)| one(job, index, (*reference)?));
-        job.record.manifest.fidelity = found.collect();
-        job.record.manifest.write(&job.record.folder)?;
+        let fidelity = found.collect();
+        job.record.keep(Compared { fidelity })?;
     }
     // They can be made again; the differences are kept.
     std::fs::remove_dir_all(&folder).map_err(|source| StoreError::Write { path: folder, source })

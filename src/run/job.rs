@@ -225,7 +225,7 @@ impl Job {
 
     /// Index of this invocation among the record's sessions.
     pub fn session(&self) -> u32 {
-        self.record.manifest.sessions.len().saturating_sub(1) as u32
+        self.record.manifest.findings.sessions.len().saturating_sub(1) as u32
     }
 
     fn variant(&self, cell: &Cell) -> &Variant {
@@ -263,7 +263,7 @@ impl Job {
         const STARTING: Duration = Duration::from_secs(5);
         let measure = &self.record.manifest.experiment.measure;
         let (Some(deadline), Some(pilot)) = (self.deadline, self.pilot(cell)) else { return measure.timeout };
-        let iterations = self.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1);
+        let iterations = self.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1);
         let expected = super::rehearsal::run_time(pilot, measure, iterations).to_duration();
         let left = deadline.saturating_duration_since(Instant::now());
         Nanos::from_duration(left + 3 * expected + STARTING).min(measure.timeout)

@@ -25,11 +25,11 @@ pub mod resident;
 mod rounds;
 pub mod schedule;
 
+pub use crate::store::Preview;
 pub use budget::Budget;
 pub use create::{Provenance, create, resume};
 pub use job::Job;
 pub use prepare::{Prepared, prepare};
-pub use require::Preview;
 
 use std::time::{Duration, Instant};
 
@@ -94,9 +94,10 @@ pub fn execute(
         plan: &job.record.manifest.plan,
         cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
         estimate: rehearsal::estimate(job),
-        budget: job.record.manifest.budget,
+        budget: budget.map(|(_, used)| used),
         total: schedule::runs(&job.record.manifest.plan, design),
     });
+    let budget = budget.map(|(budget, _)| budget);
     if !nothing_runs && measure_blocks(job, budget, before, started, interrupts, events)? == Ended::Interrupted {
         return Ok(Ended::Interrupted);
     }
@@ -124,7 +125,7 @@ fn measure_blocks(
             && done > 0
             && !budget.has_room(before + started.elapsed(), longest)
         {
-            cut(job, budget.used(done))?;
+            job.record.keep_to_budget(budget.used(done))?;
             break;
         }
         let block_started = Instant::now();
@@ -173,25 +174,27 @@ fn measured_so_far(job: &Job) -> Duration {
     Duration::from_nanos(job.record.runs.iter().map(took).sum())
 }
 
-/// Cuts the plan to what fits into the specification's budget, if it has one.
-fn keep_to_budget(job: &mut Job, spent: Duration) -> Result<Option<Budget>, StoreError> {
+/// Cuts the plan to what fits into the specification's budget, if it has one; with what is expected to fit.
+fn keep_to_budget(job: &mut Job, spent: Duration) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
     let manifest = &job.record.manifest;
     let Some(limit) = manifest.experiment.budget else { return Ok(None) };
     let budget = Budget::new(limit, manifest.experiment.runs, job.spread);
     job.deadline = Some(Instant::now() + limit.to_duration().saturating_sub(spent));
     let estimate = rehearsal::estimate(job);
     let manifest = &job.record.manifest;
-    if job.record.runs.iter().any(|run| run.arm != Arm::Pilot) {
+    let used = if job.record.runs.iter().any(|run| run.arm != Arm::Pilot) {
         // The estimate is of what is left; a resumed record keeps the number that it began with until the time is over.
         let done = whole_blocks(job);
         let left = manifest.plan.runs.saturating_sub(done);
         let fits = Budget::new(limit, left, None).fit(spent, estimate, false).runs.min(left);
-        job.record.manifest.budget = Some(budget.used(done + fits));
+        budget.used(done + fits)
     } else {
         let is_final = manifest.experiment.measure.design == Design::Sequential;
-        cut(job, budget.fit(spent, estimate, is_final))?;
-    }
-    Ok(Some(budget))
+        let used = budget.fit(spent, estimate, is_final);
+        job.record.keep_to_budget(used)?;
+        used
+    };
+    Ok(Some((budget, used)))
 }
 
 /// Blocks in which every cell that can be run has its outcome.
@@ -202,13 +205,6 @@ fn whole_blocks(job: &Job) -> u32 {
     };
     let is_whole = |block: &u32| plan.runnable().all(|(_, cell)| job.is_given_up(cell) || has(cell, *block));
     (0..plan.runs).take_while(is_whole).count() as u32
-}
-
-/// Plans fewer runs, as the record says from then on.
-fn cut(job: &mut Job, used: BudgetUsed) -> Result<(), StoreError> {
-    job.record.manifest.plan.runs = used.runs;
-    job.record.manifest.budget = Some(used);
-    job.record.manifest.write(&job.record.folder)
 }
 
 /// How it ends if the specification requires more of this machine than a short control says; a control that cannot be

@@ -15,7 +15,7 @@ use crate::plan::Cell;
 use crate::quantity::{Nanos, Ratio};
 use crate::spec::model::{Backend, Values, Warmup};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
-use crate::store::{Arm, Outcome, Peak, StoreError};
+use crate::store::{Arm, Outcome, Peak, Peaks, StoreError};
 use crate::worker::{Interrupts, RunPlan};
 
 /// Rows and columns of both matrices: large enough that the product is bound by arithmetic, and some tens of
@@ -44,7 +44,7 @@ pub(super) fn measure(
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Result<(), StoreError> {
     let is_real = job.record.manifest.experiment.backend == Backend::Onnxruntime;
-    if !is_real || job.record.manifest.quick || !job.record.manifest.peaks.is_empty() {
+    if !is_real || job.record.manifest.quick || job.record.manifest.findings.peak.is_some() {
         return Ok(());
     }
     let path = job.record.folder.join("peak.onnx");
@@ -59,8 +59,7 @@ pub(super) fn measure(
     }
     // It can be made again.
     let _gone = std::fs::remove_file(&path);
-    job.record.manifest.peaks = peaks;
-    job.record.manifest.write(&job.record.folder)
+    job.record.keep(Peaks { peaks })
 }
 
 /// One cell on the CPU for each number of threads, whose settings are used; those whose costs are not known need no peak.

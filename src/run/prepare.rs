@@ -54,6 +54,17 @@ pub enum PrepareError {
         /// What has changed.
         what: String,
     },
+    /// A record of an earlier format, to which nothing is added: its runs would be of two versions of perfrun.
+    #[error("cannot resume {record}: it was begun by an earlier perfrun, in format {format}")]
+    #[diagnostic(help(
+        "`perfrun report` renders it as far as it came; to measure, start a new record without --resume"
+    ))]
+    Earlier {
+        /// The record's folder.
+        record: PathBuf,
+        /// Its format.
+        format: u32,
+    },
     /// Two arms at the same time.
     #[error(transparent)]
     #[diagnostic(transparent)]

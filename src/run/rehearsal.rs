@@ -17,7 +17,7 @@ use crate::quantity::{Nanos, Ratio};
 use crate::spec::model::{Backend, Cache, Design, Measure, Stop, Warmup};
 use crate::stats::autocorrelation::autocorrelation_time;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
-use crate::store::{Arm, Outcome, StoreError, StoredRun};
+use crate::store::{Arm, LibrarySaid, Outcome, Rehearsed, StoreError, StoredRun};
 use crate::worker::{Interrupts, RunPlan, WorkerRun};
 
 /// A pilot runs for a fifth of a second at most, or three times if that takes longer: enough to see the speed.
@@ -74,10 +74,9 @@ pub fn rehearse(
         job.add(run);
     }
     // A resumed record keeps the iterations of its first session: another number would be another estimator.
-    if job.record.manifest.iterations.is_empty() {
-        job.record.manifest.iterations = iterations_by_group(job);
-        note_runtimes(job);
-        job.record.manifest.write(&job.record.folder)?;
+    if job.record.manifest.findings.rehearsal.is_none() {
+        let (iterations, libraries) = (iterations_by_group(job), libraries(job));
+        job.record.keep(Rehearsed { iterations, libraries })?;
     }
     Ok(Ended::Complete)
 }
@@ -116,22 +115,18 @@ fn iteration_ns(pilot: &StoredRun) -> Option<u64> {
     median(&last).map(|nanos| nanos as u64)
 }
 
-/// The version of each library from its own mouth.
-fn note_runtimes(job: &mut Job) {
-    let manifest = &mut job.record.manifest;
-    let runtime_of: HashMap<CellId, u32> = manifest.plan.cells.iter().map(|cell| (cell.id, cell.runtime)).collect();
+/// What each library said of itself, in the first run with it.
+fn libraries(job: &Job) -> Vec<LibrarySaid> {
+    let cells = &job.record.manifest.plan.cells;
+    let runtime_of: HashMap<CellId, u32> = cells.iter().map(|cell| (cell.id, cell.runtime)).collect();
     let mut noted = HashSet::new();
-    for run in &job.record.runs {
-        let (Some(runtime), Some(placement)) = (runtime_of.get(&run.cell), run.data.placement.clone()) else {
-            continue;
-        };
-        if noted.insert(*runtime)
-            && let Some(used) = manifest.library_mut(*runtime)
-        {
-            used.version = placement.runtime_version.or(used.version.take());
-            used.build = placement.build;
-        }
-    }
+    let said = |run: &StoredRun| {
+        let runtime = *runtime_of.get(&run.cell)?;
+        let placement = run.data.placement.clone()?;
+        let said = LibrarySaid { runtime, version: placement.runtime_version, build: placement.build };
+        noted.insert(runtime).then_some(said)
+    };
+    job.record.runs.iter().filter_map(said).collect()
 }
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or where a script
@@ -150,7 +145,7 @@ pub fn estimate(job: &Job) -> Option<Duration> {
         let doubles = manifest.plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
         let doubles = if in_duet { 2 * doubles } else { doubles };
         let left = (u64::from(manifest.plan.runs) * (1 + doubles)).saturating_sub(done);
-        let iterations = manifest.iterations.get(cell.group as usize).copied().unwrap_or(1);
+        let iterations = manifest.iterations().get(cell.group as usize).copied().unwrap_or(1);
         total.0 =
             total.0.saturating_add(run_time(pilot, &manifest.experiment.measure, iterations).0.saturating_mul(left));
         any = true;

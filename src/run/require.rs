@@ -6,7 +6,7 @@ use crate::quantity::Nanos;
 use crate::spec::model::Grade;
 use crate::stats::moments::standard_deviation;
 use crate::stats::planning::minimum_detectable_effect;
-use crate::store::{Arm, StoredRun};
+use crate::store::{Arm, Preview, StoredRun};
 use crate::worker::{Interrupts, RunPlan};
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
@@ -14,15 +14,6 @@ const PAIRS: u32 = 6;
 
 /// Runs of the control.
 pub const RUNS: u32 = 2 * PAIRS;
-
-/// What a short control said about this machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preview {
-    /// The grade.
-    pub grade: Grade,
-    /// The relative effect that ten blocks would find with 80 % power.
-    pub in_ten_blocks: f64,
-}
 
 /// Runs one cell a few times against itself, by the specification's own rules; nothing of it is stored. `None` if no
 /// cell can be run, runs fail, or the user stopped it.
@@ -56,7 +47,7 @@ fn latency(run: &StoredRun) -> Option<f64> {
 fn run_once(job: &Job, index: usize, run: u32, interrupts: &Interrupts, tick: &mut dyn FnMut()) -> Option<StoredRun> {
     let cell = job.record.manifest.plan.cells[index];
     let measure = &job.record.manifest.experiment.measure;
-    let iterations = job.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1);
+    let iterations = job.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1);
     // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
     let number = u32::MAX - run;
     let plan = RunPlan {

@@ -135,7 +135,7 @@ fn run_company(
 
 impl<'a> Company<'a> {
     fn iterations(&self, cell: &Cell) -> u32 {
-        self.job.record.manifest.iterations.get(cell.group as usize).copied().unwrap_or(1).max(1)
+        self.job.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
     }
 
     /// Starts the worker of a turn and prepares it. In turns it also warms up before the next one starts; at the same

@@ -5,15 +5,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, StoreError, read_versioned, write_whole};
-use crate::accuracy::Score;
-use crate::fidelity::Fidelity;
+use super::findings::Findings;
+use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
 use crate::host::Host;
 use crate::kernel::Load;
-use crate::models::Recipe;
-use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::plan::{Cell, Plan};
-use crate::quantity::Nanos;
 use crate::revision::Revision;
 use crate::spec::model::{Experiment, Variant};
 
@@ -32,7 +28,7 @@ pub struct Manifest {
     pub experiment: Experiment,
     /// What narrows this record to less than the specification in its file: `--runs 3`, `--only ...`.
     pub restrictions: Vec<String>,
-    /// Every cell, its group, and why it is skipped.
+    /// Every cell, its group, and why it is skipped. Its number of runs is what the budget left of it.
     pub plan: Plan,
     /// Definition of each cell, in plan order.
     pub definitions: Vec<String>,
@@ -42,21 +38,9 @@ pub struct Manifest {
     pub host: Host,
     /// The model files, in the order of the models axis; `None` with the mock backend.
     pub models: Vec<Option<ModelFile>>,
-    /// The files of variants that are not run with the model's own; written when the rehearsal begins.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub variant_files: Vec<VariantFile>,
     /// The data of each model, in the order of the models axis; empty where no model has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Option<DatasetFile>>,
-    /// What the machine can do at most, by threads; absent where the costs of models are not known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub peaks: Vec<Peak>,
-    /// How right variants are on the data; written when the rehearsal ends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub accuracy: Vec<VariantAccuracy>,
-    /// How like the reference's the outputs of cells are; written when the rehearsal ends.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fidelity: Vec<CellFidelity>,
     /// The runtime library, where the specification names none; `None` with the mock backend.
     pub runtime: Option<RuntimeUsed>,
     /// The library of each entry of the specification's `runtimes`; `None` for one that no cell needs.
@@ -70,36 +54,17 @@ pub struct Manifest {
     /// The two sets of processors on which the arms of a duet run; they swap them in every block.
     #[serde(default)]
     pub core_sets: Option<[Vec<u32>; 2]>,
-    /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
-    pub iterations: Vec<u32>,
     /// Processors' worth of time that other processes used just before the record began.
     pub others_cpus: f64,
     /// What the kernel said of the machine's load then; absent with the mock backend.
     #[serde(default)]
     pub load: Option<Load>,
-    /// Every invocation that added to this record.
-    pub sessions: Vec<Session>,
     /// A quick look: short runs, a wide margin, never a side of anything (DESIGN 4).
     #[serde(default)]
     pub quick: bool,
-    /// What the budget left of what was asked for; `None` without one.
-    #[serde(default)]
-    pub budget: Option<BudgetUsed>,
-    /// All runs have an outcome and the Parquet files are written.
-    pub complete: bool,
-}
-
-/// A budget, and what it left of the runs that were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BudgetUsed {
-    /// The whole record's limit.
-    pub limit: Nanos,
-    /// Runs of each cell that were asked for.
-    pub wanted: u32,
-    /// Runs of each cell that fit.
-    pub runs: u32,
-    /// The relative effect that so many blocks find with 80 % power, where this machine's noise is known.
-    pub sees: Option<f64>,
+    /// What was found since; it stands in files of its own.
+    #[serde(skip)]
+    pub findings: Findings,
 }
 
 /// The specification's file.
@@ -144,15 +109,6 @@ pub struct InferenceCost {
     pub bytes_moved: Option<u64>,
 }
 
-/// What the machine was seen to do at most: a product of two float32 matrices of 1024 rows and columns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Peak {
-    /// Threads inside an operator.
-    pub threads: u32,
-    /// Floating-point operations per second, two for each multiply-accumulate, of the fastest product.
-    pub operations_per_s: f64,
-}
-
 /// The data of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatasetFile {
@@ -164,85 +120,13 @@ pub struct DatasetFile {
     pub items: u64,
 }
 
-/// How right a variant of a model is on its data, on one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VariantAccuracy {
-    /// Index of the cell that was run; it speaks for all cells that differ from it in their input alone.
-    pub cell: u32,
-    /// Index of the cell whose variant it is compared with; `None` for the reference itself.
-    pub reference: Option<u32>,
-    /// Items that were run.
-    pub items: u64,
-    /// Items in each call.
-    pub batch: u64,
-    /// What was computed from outputs and labels.
-    pub scores: Vec<Score>,
-    /// What the specification's own command printed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub own_scores: BTreeMap<String, f64>,
-    /// Why there is nothing, or not everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-}
-
-/// How like the reference's the outputs of a cell are.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CellFidelity {
-    /// Index of the cell.
-    pub cell: u32,
-    /// Index of the cell that it was compared with.
-    pub reference: u32,
-    /// What was found.
-    pub fidelity: Fidelity,
-}
-
-/// The file that a variant of a model is run with, where it is not the model's own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VariantFile {
-    /// Index on the models axis.
-    pub model: u32,
-    /// Index on the variants axis.
-    pub variant: u32,
-    /// The kind of device that it is for.
-    pub provider: ProviderClass,
-    /// Where it comes from.
-    pub origin: VariantOrigin,
-    /// SHA-256 of the file and its external data as hex; `None`: there is none.
-    pub sha256: Option<String>,
-    /// Size of both, in bytes.
-    pub bytes: Option<u64>,
-    /// Why there is none.
-    pub problem: Option<String>,
-}
-
-/// Where a variant's file comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VariantOrigin {
-    /// perfrun converted the model.
-    Converted {
-        /// What was done.
-        recipe: Recipe,
-        /// Version of the converter.
-        converter: u32,
-        /// How long it took when it was made, in milliseconds.
-        took_ms: Option<u64>,
-        /// What was converted, what was left and why.
-        report: Option<ConversionReport>,
-    },
-    /// The specification names a file.
-    Own {
-        /// Path relative to the root.
-        path: String,
-    },
-}
-
 /// The runtime library that the workers opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeUsed {
-    /// Its version, from its own mouth where a worker ran, else from its file name.
+    /// Its version: in the manifest from its file name, else from its own mouth.
     pub version: Option<String>,
-    /// Its build description.
+    /// Its build description, from its own mouth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Where it was found, in words: `the cache`, `--runtime` ...
     pub origin: String,
@@ -267,59 +151,42 @@ impl Manifest {
     /// The file's name in a record's folder.
     pub const FILE: &'static str = "manifest.json";
 
-    /// Reads the manifest of a record.
+    /// Reads the manifest of a record, and what was found since.
     ///
     /// # Errors
     ///
-    /// When there is none, or it is newer or damaged.
+    /// When there is none, or one of the files is newer or damaged.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(Self::FILE);
         if !path.is_file() {
             return Err(StoreError::NotARecord { path: folder.to_owned() });
         }
-        let manifest: Manifest = read_versioned(&path)?;
+        let text = std::fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let mut manifest: Manifest = parse_versioned(&path, &text)?;
+        if manifest.format == format1::FORMAT {
+            manifest.findings = format1::findings(&path, &text)?;
+        } else {
+            manifest.findings = Findings::read(folder)?;
+            manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
+        }
         manifest.check(&path)?;
         Ok(manifest)
     }
 
-    /// Writes the manifest of a record.
+    /// Writes the manifest of a record: once, since nothing in it ever changes.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// When the file cannot be written, or is there already.
     pub fn write(&self, folder: &Path) -> Result<(), StoreError> {
         debug_assert_eq!(self.format, FORMAT, "only the current format is written");
-        let text = serde_json::to_vec_pretty(self).expect("a manifest has string keys only");
-        write_whole(&folder.join(Self::FILE), &text)
-    }
-
-    /// The file of a cell's variant, if it is not the model's own.
-    pub fn variant_file(&self, cell: &Cell) -> Option<&VariantFile> {
-        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device as usize)?.provider);
-        let is_it =
-            |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model, cell.variant, provider);
-        self.variant_files.iter().find(is_it)
-    }
-
-    /// How right a cell's variant is, if it was run with data.
-    pub fn accuracy_of(&self, cell: &Cell) -> Option<&VariantAccuracy> {
-        let is_like = |measured: &Cell| measured.differs_in_input_alone(cell);
-        self.accuracy.iter().find(|known| self.plan.cells.get(known.cell as usize).is_some_and(is_like))
-    }
-
-    /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
-    pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, &RuntimeUsed)> {
-        let named = self.plan.runtimes.iter().zip(&self.runtimes);
-        let named = named.filter_map(|(name, used)| Some((Some(name.as_str()), used.as_ref()?)));
-        self.runtime.iter().map(|used| (None, used)).chain(named)
-    }
-
-    /// The library by its index on the runtimes axis, to be changed; the one where there is no such axis.
-    pub fn library_mut(&mut self, runtime: u32) -> Option<&mut RuntimeUsed> {
-        match self.plan.runtimes.is_empty() {
-            true => self.runtime.as_mut(),
-            false => self.runtimes.get_mut(runtime as usize)?.as_mut(),
+        let path = folder.join(Self::FILE);
+        if path.exists() {
+            let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(StoreError::Write { path, source });
         }
+        let text = serde_json::to_vec_pretty(self).expect("a manifest has string keys only");
+        write_whole(&path, &text)
     }
 
     /// What one inference of a cell's model costs, as stored.
@@ -331,12 +198,6 @@ impl Manifest {
     pub fn threads_of(&self, cell: &Cell) -> u32 {
         let variant = self.experiment.variants.get(cell.variant as usize);
         variant.and_then(|variant| variant.threads.intra).unwrap_or(self.default_threads)
-    }
-
-    /// What the machine can do with the threads of a cell, in operations per second.
-    pub fn peak_of(&self, cell: &Cell) -> Option<f64> {
-        let threads = self.threads_of(cell);
-        self.peaks.iter().find(|peak| peak.threads == threads).map(|peak| peak.operations_per_s)
     }
 
     /// The session entries of a variant: its own, and what the design asks for beside them.
@@ -367,13 +228,13 @@ impl Manifest {
             && plan.variants.len() == self.experiment.variants.len()
             && plan.devices.len() == self.experiment.devices.len()
             && plan.runtimes.len() == self.experiment.runtimes.len();
-        let accuracy_fits = self.accuracy.iter().all(|known| fits(known.cell, plan.cells.len()));
+        let accuracy_fits = self.accuracy().iter().all(|known| fits(known.cell, plan.cells.len()));
         if cells_fit
             && groups_fit
             && accuracy_fits
             && axes_fit
             && self.definitions.len() == plan.cells.len()
-            && !self.sessions.is_empty()
+            && !self.findings.sessions.is_empty()
         {
             return Ok(());
         }

@@ -1,9 +1,13 @@
 //! A record on disk: what one execution of an experiment left (DESIGN 6).
 //!
-//! While it runs, a record is a manifest and a journal of one file a run; when all runs are done, four Parquet files
-//! take the journal's place. [`Record::open`] reads either. Every file appears whole, by renaming.
+//! While it runs, a record is a manifest, which never changes, a file for the findings of each pass, and a journal of
+//! one file a run; when all runs are done, four Parquet files take the journal's place. [`Record::open`] reads either.
+//! Every file appears whole, by renaming.
 
 pub mod columns;
+pub mod findings;
+mod format1;
+pub mod found;
 pub mod journal;
 pub mod local;
 pub mod manifest;
@@ -14,18 +18,20 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub use journal::{Arm, Outcome, StoredRun};
-pub use local::LocalPaths;
-pub use manifest::{
-    BudgetUsed, CellFidelity, DatasetFile, InferenceCost, Manifest, ModelFile, Peak, RuntimeUsed, Session, SpecSource,
+pub use findings::{Finding, Findings};
+pub use found::{
+    BudgetUsed, CellFidelity, Compared, Converted, LibrarySaid, Peak, Peaks, Preview, Rehearsed, Scored,
     VariantAccuracy, VariantFile, VariantOrigin,
 };
+pub use journal::{Arm, Outcome, StoredRun};
+pub use local::LocalPaths;
+pub use manifest::{DatasetFile, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 pub use place::Place;
 
 use crate::table::FileError;
 
 /// Version of everything that a record holds.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Why a record cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +97,53 @@ impl Record {
     /// When the folder holds none, a newer one, or a damaged one.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?;
-        let runs = if manifest.complete { columns::read(folder)? } else { journal::read_all(folder)? };
+        let runs = if manifest.findings.complete { columns::read(folder)? } else { journal::read_all(folder)? };
         Ok(Record { folder: folder.to_owned(), manifest, runs })
+    }
+
+    /// Begins a record in its folder. The manifest, which makes it one, comes last, when nothing is missing any more.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn create(
+        folder: PathBuf,
+        mut manifest: Manifest,
+        session: Session,
+        local: &LocalPaths,
+    ) -> Result<Self, StoreError> {
+        manifest.findings.begin_session(&folder, session)?;
+        local.write(&folder)?;
+        manifest.write(&folder)?;
+        Ok(Record { folder, manifest, runs: Vec::new() })
+    }
+
+    /// Adds an invocation to the record.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn begin_session(&mut self, session: Session) -> Result<(), StoreError> {
+        self.manifest.findings.begin_session(&self.folder, session)
+    }
+
+    /// Keeps what a pass found.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep<F: Finding>(&mut self, found: F) -> Result<(), StoreError> {
+        self.manifest.findings.keep(&self.folder, found)
+    }
+
+    /// Plans the runs that the budget leaves.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep_to_budget(&mut self, budget: BudgetUsed) -> Result<(), StoreError> {
+        self.manifest.plan.runs = budget.runs;
+        self.manifest.findings.keep_budget(&self.folder, budget)
     }
 
     /// Replaces the journal by Parquet files and marks the record as complete.
@@ -104,8 +155,7 @@ impl Record {
     /// When a file cannot be written; the journal is then still there.
     pub fn complete(&mut self) -> Result<(), StoreError> {
         columns::write(self)?;
-        self.manifest.complete = true;
-        self.manifest.write(&self.folder)?;
+        self.manifest.findings.complete(&self.folder)?;
         journal::remove(&self.folder)
     }
 }

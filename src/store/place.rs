@@ -103,7 +103,10 @@ impl Place {
         let mut folders: Vec<PathBuf> =
             fs::read_dir(self.records(experiment)).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         folders.sort();
-        folders.into_iter().rev().find(|folder| Manifest::read(folder).is_ok_and(|manifest| !manifest.complete))
+        folders
+            .into_iter()
+            .rev()
+            .find(|folder| Manifest::read(folder).is_ok_and(|manifest| !manifest.findings.complete))
     }
 }
 

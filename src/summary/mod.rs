@@ -169,7 +169,7 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) 
         (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
     let mut summaries = summarize_arms(threads, manifest, by_cell, &arms).into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
-    for known in &manifest.fidelity {
+    for known in manifest.fidelity() {
         if let Some(cell) = cells.get_mut(known.cell as usize) {
             cell.fidelity = Some(known.fidelity.clone());
         }

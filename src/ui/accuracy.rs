@@ -13,7 +13,7 @@ use crate::store::{Manifest, VariantAccuracy};
 pub(super) fn lines(manifest: &Manifest, took: Duration) -> Vec<String> {
     let plan = &manifest.plan;
     let of = |model: usize| -> Vec<&VariantAccuracy> {
-        manifest.accuracy.iter().filter(|known| plan.cells[known.cell as usize].model as usize == model).collect()
+        manifest.accuracy().iter().filter(|known| plan.cells[known.cell as usize].model as usize == model).collect()
     };
     let mut lines: Vec<String> = (0..plan.models.len()).flat_map(|model| about(manifest, model, &of(model))).collect();
     if let Some(last) = lines.last_mut() {

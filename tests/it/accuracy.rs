@@ -64,7 +64,7 @@ fn scored(more: &str) -> Workplace {
 }
 
 fn known(place: &Workplace) -> Vec<VariantAccuracy> {
-    place.record("x").manifest.accuracy
+    place.record("x").manifest.accuracy().to_vec()
 }
 
 #[test]
@@ -278,11 +278,11 @@ fn real_models_are_scored_and_calibrated_with_real_items() {
     ));
     place.run(&["x.yaml"]).expect_code(0);
     let manifest = place.record("x").manifest;
-    let top1: Vec<f64> = manifest.accuracy.iter().map(|known| known.scores[0].estimate.value).collect();
+    let top1: Vec<f64> = manifest.accuracy().iter().map(|known| known.scores[0].estimate.value).collect();
     // 536 of 540, as the model's own script says.
     assert!((top1[0] - 536.0 / 540.0).abs() < 1e-12, "{top1:?}");
     assert!(top1[1] > 0.98 && top1[2] > 0.97, "{top1:?}");
-    assert!(manifest.fidelity.iter().all(|known| known.fidelity.items_of_data == Some(540)));
+    assert!(manifest.fidelity().iter().all(|known| known.fidelity.items_of_data == Some(540)));
     let text = place.read("reports/x/report.md");
     assert!(text.contains("the first 128 items of"), "calibrated with real items: {text}");
 }

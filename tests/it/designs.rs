@@ -9,7 +9,7 @@ use perfrun::compare::judge;
 use perfrun::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use perfrun::run::{Provenance, create, prepare};
 use perfrun::stats::{Verdict, paired_slice_ratio};
-use perfrun::store::{Arm, Outcome, Place, Record, StoredRun};
+use perfrun::store::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
 use perfrun::summary::summarize;
 use rustix::process::Signal;
 
@@ -245,8 +245,8 @@ fn slices_read_the_same_from_the_journal_and_from_parquet() {
     let copy = tempfile::tempdir().unwrap();
     std::fs::create_dir(copy.path().join("journal")).unwrap();
     let mut manifest = parquet.manifest.clone();
-    manifest.complete = false;
-    manifest.write(copy.path()).unwrap();
+    let session = std::mem::take(&mut manifest.findings).sessions.remove(0);
+    Record::create(copy.path().to_owned(), manifest, session, &LocalPaths::default()).unwrap();
     for run in &parquet.runs {
         run.write(copy.path()).unwrap();
     }

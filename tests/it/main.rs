@@ -17,6 +17,7 @@ mod designs;
 mod docs;
 mod onnxruntime;
 mod pipeline;
+mod records;
 mod report;
 mod results;
 mod runtimes;

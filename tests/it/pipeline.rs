@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use perfrun::backend::FailureKind;
 use perfrun::compare::{Comparison, judge};
 use perfrun::stats::paired::Verdict;
-use perfrun::store::{Arm, Outcome, Record};
+use perfrun::store::{Arm, LocalPaths, Outcome, Record};
 use perfrun::summary::summarize;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -205,7 +205,7 @@ pub fn signal(child: &Child, signal: Signal) {
 pub fn assert_one_outcome_each(record: &Record) {
     let keys: BTreeSet<_> = record.runs.iter().map(|run| (run.cell, run.arm, run.run)).collect();
     assert_eq!(keys.len(), record.runs.len());
-    if record.manifest.complete {
+    if record.manifest.findings.complete {
         let main = record.runs.iter().filter(|run| run.arm == Arm::Main).count();
         assert_eq!(main, record.manifest.plan.cells.len() * record.manifest.plan.runs as usize);
     }
@@ -219,7 +219,7 @@ fn killing_the_parent_leaves_a_readable_record_and_no_orphan_and_resuming_finish
     child.wait().unwrap();
     assert_all_gone(&place.path("pids"));
     let record = place.record("x");
-    assert!(!record.manifest.complete);
+    assert!(!record.manifest.findings.complete);
     assert!(record.runs.iter().filter(|run| run.arm == Arm::Main).count() >= 6);
     assert_one_outcome_each(&record);
 
@@ -229,8 +229,8 @@ fn killing_the_parent_leaves_a_readable_record_and_no_orphan_and_resuming_finish
     std::fs::write(&manifest, text.replace("\"hang\"", "\"error\"")).unwrap();
     place.run(&["run", "--resume", place.record_folder("x").to_str().unwrap()]).expect_code(3);
     let record = place.record("x");
-    assert!(record.manifest.complete);
-    assert_eq!(record.manifest.sessions.len(), 2);
+    assert!(record.manifest.findings.complete);
+    assert_eq!(record.manifest.findings.sessions.len(), 2);
     assert_one_outcome_each(&record);
 }
 
@@ -273,7 +273,7 @@ fn a_hang_does_not_outlast_the_budget() {
         "{:?}",
         hung[0].failure
     );
-    let budget = record.manifest.budget.unwrap();
+    let budget = record.manifest.findings.budget.unwrap();
     assert!(budget.runs < budget.wanted, "what came after the hang has no room: {budget:?}");
 }
 
@@ -285,8 +285,8 @@ fn a_record_reads_the_same_from_its_journal_and_from_parquet() {
     let copy = tempfile::tempdir().unwrap();
     std::fs::create_dir(copy.path().join("journal")).unwrap();
     let mut manifest = parquet.manifest.clone();
-    manifest.complete = false;
-    manifest.write(copy.path()).unwrap();
+    let session = std::mem::take(&mut manifest.findings).sessions.remove(0);
+    Record::create(copy.path().to_owned(), manifest, session, &LocalPaths::default()).unwrap();
     for run in &parquet.runs {
         run.write(copy.path()).unwrap();
     }

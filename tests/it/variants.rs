@@ -137,16 +137,16 @@ variants:
         failed.iter().all(|message| message.contains("nothing in the model can be converted")),
         "{failed:?}\n{text}"
     );
-    assert_eq!(manifest.variant_files.len(), 2 * 6);
+    assert_eq!(manifest.variant_files().len(), 2 * 6);
     let source = |index: usize| manifest.models[index].as_ref().map(|file| file.sha256.clone());
-    for file in manifest.variant_files.iter().filter(|file| file.problem.is_none()) {
+    for file in manifest.variant_files().iter().filter(|file| file.problem.is_none()) {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
         assert!(report.weights.converted > 0, "{file:?}");
         assert_ne!(file.sha256, source(file.model as usize));
     }
     let measured = record.runs.iter().filter(|run| run.outcome == Outcome::Completed).count();
     assert!(measured >= 2 * 11, "{measured} runs\n{text}");
-    for compared in &manifest.fidelity {
+    for compared in manifest.fidelity() {
         assert!(
             compared.fidelity.cosine > 0.95,
             "{:?} {:?}",
@@ -179,9 +179,9 @@ fn a_file_of_ones_own_stands_for_a_variant_and_a_damaged_one_fails_its_cells_alo
     let place = Workplace::with_spec(&spec(&cnn));
     place.run(&["x.yaml"]).expect_code(0);
     let manifest = place.record("x").manifest;
-    assert!(matches!(&manifest.variant_files[0].origin, VariantOrigin::Own { path } if path == "digits-cnn.onnx"));
+    assert!(matches!(&manifest.variant_files()[0].origin, VariantOrigin::Own { path } if path == "digits-cnn.onnx"));
     // Another network gives other answers.
-    assert!(!manifest.fidelity[0].fidelity.passes());
+    assert!(!manifest.fidelity()[0].fidelity.passes());
 
     let place = Workplace::new();
     std::fs::write(place.path("cut.onnx"), &std::fs::read(&mlp).unwrap()[..1000]).unwrap();
@@ -335,12 +335,12 @@ fn functions_of_a_model_are_converted_inside() {
     let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let manifest = place.record("x").manifest;
-    for file in &manifest.variant_files {
+    for file in manifest.variant_files() {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
         assert_eq!((report.weights.converted, report.weights.kept), (128 * 128, 0), "{file:?}");
         assert!(report.notes.iter().any(|note| note.contains("in place of 2 calls")), "{:?}", report.notes);
     }
     // Four bits for each weight, in two layers, are what costs most.
-    assert_eq!(manifest.fidelity.len(), 3);
-    assert!(manifest.fidelity.iter().all(|compared| compared.fidelity.cosine > 0.95), "{:?}", manifest.fidelity);
+    assert_eq!(manifest.fidelity().len(), 3);
+    assert!(manifest.fidelity().iter().all(|compared| compared.fidelity.cosine > 0.95), "{:?}", manifest.fidelity());
 }

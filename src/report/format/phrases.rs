@@ -31,7 +31,7 @@ fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
 /// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` with the mock
 /// backend.
 pub fn runtimes(manifest: &Manifest) -> Option<String> {
-    let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, used)).collect();
+    let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, &used)).collect();
     let runtime = || "ONNX Runtime".to_owned();
     match manifest.experiment.backend {
         Backend::Mock(_) => None,

@@ -66,7 +66,8 @@ pub enum TemplateError {
 }
 
 /// Files and folders of a record besides its tables.
-const RECORD_FILES: [&str; 4] = ["manifest.json", "local.json", "journal", "logs"];
+const RECORD_FILES: [&str; 8] =
+    ["manifest.json", "sessions.json", "budget.json", "complete.json", "passes", "local.json", "journal", "logs"];
 
 /// Endings that a template's name has and its result's has not.
 const ENDINGS: [&str; 3] = [".j2", ".jinja2", ".jinja"];

@@ -13,7 +13,7 @@ use crate::store::VariantAccuracy;
 
 /// One row for each variant of a model that was run over data; `None` where none was.
 pub(super) fn accuracy(input: &Input<'_>) -> Option<Table> {
-    let known = &input.manifest.accuracy;
+    let known = &input.manifest.accuracy();
     let says =
         |known: &VariantAccuracy| !known.scores.is_empty() || !known.own_scores.is_empty() || known.problem.is_some();
     known.iter().find(|known| says(known))?;
@@ -161,7 +161,7 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
         );
     }
     let plan = &manifest.plan;
-    let problems = manifest.accuracy.iter().filter_map(|known| {
+    let problems = manifest.accuracy().iter().filter_map(|known| {
         let problem = without_home(known.problem.as_ref()?);
         Some(format!("Not known, or not all, of {}: {problem}", name(plan, known)))
     });

@@ -14,7 +14,7 @@ pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
         .iter()
         .zip(&input.summary.cells)
         .find_map(|(cell, summary)| Some((cell, summary.estimate(&metric::LATENCY)?)))
-        .filter(|_| manifest.complete)?;
+        .filter(|_| manifest.findings.complete)?;
     let coordinates = plan.coordinates(cell);
     let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
     let runtime = (!plan.runtimes.is_empty()).then_some(("runtime", coordinates.runtime));

@@ -22,7 +22,7 @@ const RARE: u32 = 5;
 pub(super) fn headline(input: &Input<'_>) -> Headline {
     let plan = &input.manifest.plan;
     let estimates = input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY));
-    let has_also = has_accuracy(input) || !input.manifest.variant_files.is_empty();
+    let has_also = has_accuracy(input) || !input.manifest.variant_files().is_empty();
     let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates), has_also };
     let compared = plan.baseline.as_ref().map(|_| plan.entries());
     let pivot = compared.filter(|entries| entries.len() <= MOST_COLUMNS);
@@ -151,7 +151,7 @@ impl Numbers<'_> {
 }
 
 fn has_accuracy(input: &Input<'_>) -> bool {
-    input.manifest.accuracy.iter().any(|known| !known.scores.is_empty())
+    input.manifest.accuracy().iter().any(|known| !known.scores.is_empty())
 }
 
 /// Accuracy, size of the model file and peak memory of a cell, as far as they are known.
@@ -196,7 +196,7 @@ fn warnings_beside(input: &Input<'_>, summary: &CellSummary) -> usize {
 fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let (completed, planned) = (summary.runs.completed, input.manifest.plan.runs);
     // Before the record is complete runs are missing everywhere, and a notice says so.
-    let lacks_runs = input.manifest.complete && completed < planned;
+    let lacks_runs = input.manifest.findings.complete && completed < planned;
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
     let grave = warnings_beside(input, summary);
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));

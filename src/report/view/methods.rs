@@ -21,7 +21,7 @@ fn design(input: &Input<'_>) -> String {
         several => format!("Each of {several} cells"),
     };
     let processes = count(u64::from(plan.runs), "time");
-    let was = if manifest.complete { "was" } else { "was to be" };
+    let was = if manifest.findings.complete { "was" } else { "was to be" };
     let fails = |cell: &CellSummary| cell.runs.failed + cell.runs.not_run > 0;
     let exceptions = match input.summary.cells.iter().any(fails) {
         true => " (but for runs that failed or were not started, which the notices name)",
@@ -53,8 +53,8 @@ fn design(input: &Input<'_>) -> String {
             entries.join(", ")
         );
     }
-    if manifest.sessions.len() > 1 {
-        text += &format!(" The blocks were measured in {} sessions.", manifest.sessions.len());
+    if manifest.findings.sessions.len() > 1 {
+        text += &format!(" The blocks were measured in {} sessions.", manifest.findings.sessions.len());
     }
     text += " Before the first block every cell was loaded and run briefly once; those runs are in no statistic.";
     text
@@ -223,8 +223,8 @@ fn controls(manifest: &Manifest) -> String {
 }
 
 fn versions(manifest: &Manifest) -> String {
-    let library = |(name, used): (Option<&str>, &RuntimeUsed)| {
-        let library = format::library(manifest, name, used);
+    let library = |(name, used): (Option<&str>, RuntimeUsed)| {
+        let library = format::library(manifest, name, &used);
         format!("{library} (SHA-256 {})", used.sha256.get(..16).unwrap_or(&used.sha256))
     };
     let libraries: Vec<String> = manifest.libraries().map(library).collect();

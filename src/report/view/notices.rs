@@ -33,13 +33,13 @@ pub(in crate::report) fn notices(input: &Input<'_>) -> Notices {
 fn partial(input: &Input<'_>) -> Vec<String> {
     let manifest = input.manifest;
     let mut sentences = Vec::new();
-    if !manifest.complete {
+    if !manifest.findings.complete {
         let runnable = manifest.plan.runnable().count() as u64;
         let planned = runnable * u64::from(manifest.plan.runs);
         let done: u64 = input.summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum();
         sentences.push(format!("The record is not complete: {done} of {planned} runs have an outcome. `perfrun run --resume` goes on from there."));
     }
-    if let Some(budget) = manifest.budget.filter(|budget| budget.runs < budget.wanted) {
+    if let Some(budget) = manifest.findings.budget.filter(|budget| budget.runs < budget.wanted) {
         // The grade, where there is one, says it for this record itself.
         let sees = budget.sees.filter(|_| input.judged.sight.here.is_none()).map_or(String::new(), |effect| {
             format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
@@ -247,7 +247,7 @@ fn remarks(input: &Input<'_>) -> Vec<String> {
 fn conversion_remarks(input: &Input<'_>) -> Vec<String> {
     let manifest = input.manifest;
     let mut remarks: Vec<String> = Vec::new();
-    for file in &manifest.variant_files {
+    for file in manifest.variant_files() {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { continue };
         let variant = manifest.plan.variants.get(file.variant as usize).map_or("", String::as_str);
         let notes = report.notes.iter().map(|note| format!("{variant}: {note}."));

@@ -83,7 +83,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
 
 /// What was made of the models for variants; `None` where every variant is run with the model as stored.
 pub(super) fn variant_files(manifest: &Manifest) -> Option<Table> {
-    manifest.variant_files.first()?;
+    manifest.variant_files().first()?;
     let titles = [
         ("model", false),
         ("variant", false),
@@ -95,8 +95,8 @@ pub(super) fn variant_files(manifest: &Manifest) -> Option<Table> {
         ("SHA-256", false),
     ];
     let column = |(title, is_numeric): (&str, bool)| TableColumn { title: title.to_owned(), meaning: None, is_numeric };
-    let rows = manifest.variant_files.iter().map(|file| row(manifest, file)).collect();
-    let notes = manifest.variant_files.iter().flat_map(|file| file_notes(manifest, file)).collect();
+    let rows = manifest.variant_files().iter().map(|file| row(manifest, file)).collect();
+    let notes = manifest.variant_files().iter().flat_map(|file| file_notes(manifest, file)).collect();
     Some(Table { columns: titles.into_iter().map(column).collect(), rows, notes })
 }
 

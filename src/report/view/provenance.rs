@@ -16,7 +16,7 @@ const SHORT_HASH: usize = 12;
 pub(super) fn facts(input: &Input<'_>) -> Vec<Fact> {
     let manifest = input.manifest;
     let plan = &manifest.plan;
-    let day = manifest.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
+    let day = manifest.findings.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
     let completed = input.summary.cells.iter().map(|cell| cell.runs.completed).max().unwrap_or(0);
     let processes = match (completed, plan.runs) {
         (_, 1) => "1 process".to_owned(),
@@ -140,7 +140,7 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
         ),
         Fact::new("machine id (hash)", host.machine.clone()),
     ];
-    facts.extend(manifest.peaks.iter().map(peak));
+    facts.extend(manifest.peaks().iter().map(peak));
     facts
 }
 
@@ -158,7 +158,7 @@ fn runtime(input: &Input<'_>) -> Vec<Fact> {
     for (name, used) in manifest.libraries() {
         // Of several, each fact says of which.
         let of = name.map(|name| format!(" of {name}")).unwrap_or_default();
-        let version = name.map_or_else(|| used.version.clone(), |_| Some(format::library(manifest, name, used)));
+        let version = name.map_or_else(|| used.version.clone(), |_| Some(format::library(manifest, name, &used)));
         facts.push(Fact::new("ONNX Runtime", version.unwrap_or_else(|| "unknown".to_owned())));
         facts.extend(used.build.as_ref().map(|build| Fact::new(format!("build{of}"), without_home(build))));
         let found = if name.is_some() { format!("library{of} found in") } else { "found in".to_owned() };
@@ -219,8 +219,9 @@ fn origin(manifest: &Manifest) -> Vec<Fact> {
         None => facts.push(Fact::new("commit", "none")),
     }
     facts.push(Fact::new("seed", manifest.plan.seed.to_string()));
-    for (index, session) in manifest.sessions.iter().enumerate() {
-        let name = if manifest.sessions.len() == 1 { "session".to_owned() } else { format!("session {}", index + 1) };
+    for (index, session) in manifest.findings.sessions.iter().enumerate() {
+        let name =
+            if manifest.findings.sessions.len() == 1 { "session".to_owned() } else { format!("session {}", index + 1) };
         let boot = session.boot.as_ref().map(|boot| format!(", boot {boot}")).unwrap_or_default();
         facts.push(Fact::new(&name, format!("{}{boot}: {}", session.started, without_home(&session.command))));
     }

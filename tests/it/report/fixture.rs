@@ -21,7 +21,9 @@ use perfrun::spec::model::{
 use perfrun::stats::SampleShape;
 use perfrun::stats::quantile::median;
 use perfrun::stats::random::{Xoshiro256PlusPlus, key_seed};
-use perfrun::store::{Arm, FORMAT, Manifest, ModelFile, Outcome, RuntimeUsed, Session, SpecSource, StoredRun};
+use perfrun::store::{
+    Arm, FORMAT, Findings, Manifest, ModelFile, Outcome, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
+};
 use perfrun::summary::{Summary, summarize};
 
 /// A record in memory, with what is derived from it.
@@ -131,7 +133,7 @@ impl Fixture {
         let mut fixture =
             Fixture::new("quick", &axes, |path| usual(if path.contains("tuned") { 39.9e3 } else { 77.0e3 }, 400));
         fixture.runs.retain(|run| run.run < 3);
-        fixture.manifest.complete = false;
+        fixture.manifest.findings.complete = false;
         fixture.manifest.restrictions = vec!["--only variant=fp32|tuned".to_owned()];
         fixture.summarized()
     }
@@ -418,11 +420,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         }),
         host: host(),
         models: plan.models.iter().map(model).collect(),
-        variant_files: Vec::new(),
         datasets: Vec::new(),
-        peaks: Vec::new(),
-        accuracy: Vec::new(),
-        fidelity: Vec::new(),
         runtime: Some(RuntimeUsed {
             version: Some("1.31.1".to_owned()),
             build: Some("ORT Build Info: git-branch=rel-1.31.1, build type=Release".to_owned()),
@@ -433,20 +431,26 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         default_threads: 4,
         imposed_session: Default::default(),
         core_sets: None,
-        iterations: vec![1; plan.groups.len()],
         others_cpus: 0.0,
         load: None,
+        quick: false,
+        findings: findings(&experiment, &plan),
+        experiment,
+        plan,
+    }
+}
+
+fn findings(experiment: &Experiment, plan: &Plan) -> Findings {
+    Findings {
+        rehearsal: Some(Rehearsed { iterations: vec![1; plan.groups.len()], libraries: Vec::new() }),
         sessions: vec![Session {
             started: "2026-11-20T10:11:12Z".to_owned(),
             boot: Some("5ad0c0de".to_owned()),
             command: format!("perfrun experiments/{}.yaml", experiment.name),
             perfrun: "0.1.0".to_owned(),
         }],
-        quick: false,
-        budget: None,
         complete: true,
-        experiment,
-        plan,
+        ..Findings::default()
     }
 }
 

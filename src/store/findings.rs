@@ -1,0 +1,146 @@
+//! What stands in a record beside its manifest and its runs: each pass's findings in a file of their own, and what the
+//! runner decided on the way.
+//!
+//! Every file appears whole, by renaming, when there is something to say; one that is not there says that its pass is
+//! not over. The manifest is never touched.
+
+use std::fs;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::found::{Compared, Converted, Peaks, Preview, Rehearsed, Scored};
+use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
+
+/// The folder of what passes found.
+pub const PASSES: &str = "passes";
+const SESSIONS: &str = "sessions.json";
+const BUDGET: &str = "budget.json";
+const COMPLETE: &str = "complete.json";
+
+/// The findings of one pass.
+pub trait Finding: Serialize + DeserializeOwned + PartialEq {
+    /// The name of the pass and, with `.json`, of the file.
+    const PASS: &'static str;
+
+    /// Where they are in memory.
+    fn place(findings: &mut Findings) -> &mut Option<Self>;
+}
+
+/// Declares [`Findings`], and which pass a field is of: its name is that of the field.
+macro_rules! findings {
+    ($($(#[$meaning:meta])* $pass:ident: $kind:ty,)*) => {
+        /// What was found since a record began. `None` where a pass is not over, or had nothing to do.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Findings {
+            $($(#[$meaning])* pub $pass: Option<$kind>,)*
+            /// Every invocation that added to this record.
+            pub sessions: Vec<Session>,
+            /// What the budget left of what was asked for; `None` without one.
+            pub budget: Option<BudgetUsed>,
+            /// All runs have an outcome and the Parquet files are written.
+            pub complete: bool,
+        }
+
+        $(impl Finding for $kind {
+            const PASS: &'static str = stringify!($pass);
+
+            fn place(findings: &mut Findings) -> &mut Option<Self> {
+                &mut findings.$pass
+            }
+        })*
+
+        impl Findings {
+            fn read_passes(&mut self, folder: &Path) -> Result<(), StoreError> {
+                $(self.$pass = read_if_there(&folder.join(concat!(stringify!($pass), ".json")))?;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+findings! {
+    /// The files of variants that are not run with the model's own.
+    convert: Converted,
+    /// What the pilots said about all runs.
+    rehearsal: Rehearsed,
+    /// How like the reference's the outputs of cells are.
+    outputs: Compared,
+    /// What the machine can do at most.
+    peak: Peaks,
+    /// How right variants are on the data.
+    accuracy: Scored,
+    /// How quiet the machine was when a requirement let the record through.
+    requirements: Preview,
+}
+
+impl Findings {
+    /// Reads what there is in a record's folder.
+    pub(super) fn read(record: &Path) -> Result<Self, StoreError> {
+        let Sessions { sessions } = read_versioned(&record.join(SESSIONS))?;
+        let budget = read_if_there(&record.join(BUDGET))?;
+        let complete: Option<Marker> = read_if_there(&record.join(COMPLETE))?;
+        let mut findings = Findings { sessions, budget, complete: complete.is_some(), ..Findings::default() };
+        findings.read_passes(&record.join(PASSES))?;
+        Ok(findings)
+    }
+
+    /// Keeps what a pass found.
+    pub(super) fn keep<F: Finding>(&mut self, record: &Path, found: F) -> Result<(), StoreError> {
+        let place = F::place(self);
+        if place.as_ref() != Some(&found) {
+            let folder = record.join(PASSES);
+            fs::create_dir_all(&folder).map_err(|source| StoreError::Write { path: folder.clone(), source })?;
+            write(&folder.join(format!("{}.json", F::PASS)), &found)?;
+            *place = Some(found);
+        }
+        Ok(())
+    }
+
+    /// Adds an invocation.
+    pub(super) fn begin_session(&mut self, record: &Path, session: Session) -> Result<(), StoreError> {
+        self.sessions.push(session);
+        write(&record.join(SESSIONS), &Sessions { sessions: self.sessions.clone() })
+    }
+
+    /// Keeps what the budget left.
+    pub(super) fn keep_budget(&mut self, record: &Path, budget: BudgetUsed) -> Result<(), StoreError> {
+        self.budget = Some(budget);
+        write(&record.join(BUDGET), &budget)
+    }
+
+    /// Says that the Parquet files are written.
+    pub(super) fn complete(&mut self, record: &Path) -> Result<(), StoreError> {
+        write(&record.join(COMPLETE), &Marker {})?;
+        self.complete = true;
+        Ok(())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sessions {
+    sessions: Vec<Session>,
+}
+
+/// A file that says something by being there.
+#[derive(Serialize, Deserialize)]
+struct Marker {}
+
+/// Content with the version of the record.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    format: u32,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), StoreError> {
+    let text =
+        serde_json::to_vec_pretty(&Versioned { format: FORMAT, content }).expect("findings have string keys only");
+    write_whole(path, &text)
+}
+
+fn read_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+    if path.is_file() { read_versioned(path).map(Some) } else { Ok(None) }
+}

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::{ReportArgs, RunArgs};
-use crate::compare::{GoalCheck, GoalOutcome, Judged, judge};
+use crate::compare::{GoalCheck, GoalOutcome, judge};
 use crate::error::{Error, ExitCode};
 use crate::host;
 use crate::provenance::{self, Facts};
-use crate::report::{self, Format, Input, UserTemplate, WarningView, format};
+use crate::report::{self, Format, Input, UserTemplate};
 use crate::results;
 use crate::spec::Loaded;
 use crate::store::{Manifest, Place, Record, StoreError, write_whole};
-use crate::summary::{Summary, summarize};
-use crate::ui::{Ui, table};
+use crate::summary::summarize;
+use crate::ui::{Ui, conclusion};
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if let Some(file) = results_alone(&arguments.record) {
@@ -185,10 +185,7 @@ pub(super) fn write(
         write_whole(&folder.join(name), text.as_bytes())?;
         written.push(folder.join(name));
     }
-    let text = conclusion(manifest, &summary.shown(), &judged, ui)
-        + &ui.labelled_lines("partial", composed.partial())
-        + &warnings(composed.warnings(), ui)
-        + &ui.labelled_text("wrote", &shown(folder, &written));
+    let text = conclusion::render(composed.conclusion(), ui) + &ui.labelled_text("wrote", &shown(folder, &written));
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     let is_strict = manifest.experiment.goals_strict;
     let falls = |goal: &GoalCheck| match goal.outcome {
@@ -197,42 +194,6 @@ pub(super) fn write(
         GoalOutcome::Undecided => is_strict,
     };
     Ok(Written { files: written, misses_goals: judged.goals.iter().any(falls) })
-}
-
-/// The table, the answer, and whether it can be believed.
-fn conclusion(manifest: &Manifest, summary: &Summary, judged: &Judged, ui: &Ui) -> String {
-    let mut text = String::from("\n");
-    text.push_str(&table::render(&manifest.plan, summary, &judged.comparisons, ui.width()));
-    text.push_str("\n\n");
-    text.push_str(&ui.labelled_lines("goals", report::goals(&manifest.plan, judged)));
-    text.push_str(&ui.labelled_lines("answer", report::answer(&manifest.plan, summary, judged)));
-    let bounds = judged.choice.iter().flat_map(|choice| report::within(&manifest.plan, choice));
-    text.push_str(&ui.labelled_lines("within", bounds));
-    text.push_str(&ui.labelled_text("trust", &trust(manifest, judged)));
-    text
-}
-
-/// More kinds of warning than these are counted.
-const MOST_WARNINGS: usize = 3;
-
-/// What casts doubt, the gravest first.
-fn warnings(warnings: &[WarningView], ui: &Ui) -> String {
-    let sentence = |warning: &WarningView| {
-        format!("{} ({}; {})", warning.meaning.trim_end_matches('.'), warning.code, warning.place)
-    };
-    let mut lines: Vec<String> = warnings.iter().take(MOST_WARNINGS).map(sentence).collect();
-    if let more @ 1.. = warnings.len().saturating_sub(MOST_WARNINGS) {
-        lines.push(format!("{} more in the report", format::count(more as u64, "kind")));
-    }
-    ui.labelled_lines("warnings", lines)
-}
-
-/// The controls and the grade as one fragment: labels begin with small letters, and end without a period.
-fn trust(manifest: &Manifest, judged: &Judged) -> String {
-    let text = report::Trust::of(manifest, judged).sentences.join(" ");
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_lowercase().collect::<String>()).unwrap_or_default();
-    format!("{first}{}", letters.as_str().trim_end_matches('.'))
 }
 
 /// The folder as the user would type it, then the files in it: `reports/x/report.md  report.html  results.json`.

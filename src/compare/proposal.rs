@@ -64,6 +64,15 @@ pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Vec<Pr
     cells.filter_map(|(path, runs)| proposal(path, &runs, bounds.clone(), relative)).collect()
 }
 
+/// The number of runs that serves every cell, with the expected seconds of all of them; `None` where no number is enough
+/// for one of the cells.
+pub fn for_every_cell(proposals: &[Proposal]) -> Option<(usize, f64)> {
+    let wanted: Vec<usize> = proposals.iter().map(|proposal| proposal.runs).collect::<Option<_>>()?;
+    let runs = wanted.into_iter().max()?;
+    let seconds = |proposal: &Proposal| Some(proposal.seconds? / proposal.runs? as f64 * runs as f64);
+    Some((runs, proposals.iter().filter_map(seconds).sum()))
+}
+
 fn proposal(
     cell: String,
     runs: &[&StoredRun],
@@ -145,6 +154,22 @@ mod tests {
         }
         let data = RunData { measured, ..RunData::default() };
         StoredRun { data, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
+    }
+
+    #[test]
+    fn the_cell_that_needs_the_most_runs_decides_for_all() {
+        let proposal = |runs: Option<usize>| Proposal {
+            cell: String::new(),
+            runs_now: 5,
+            samples_now: 100,
+            precision_now: None,
+            samples: 100,
+            runs,
+            seconds: runs.map(|runs| runs as f64 * 2.0),
+        };
+        assert_eq!(for_every_cell(&[proposal(Some(5)), proposal(Some(20))]), Some((20, 80.0)));
+        assert_eq!(for_every_cell(&[proposal(Some(5)), proposal(None)]), None);
+        assert_eq!(for_every_cell(&[]), None);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 use std::cell::OnceCell;
 
 use super::formats::{Format, Source};
-use super::{Input, Rendered, ReportError, TemplateError, UserTemplate, WarningView, plots, template, view};
+use super::view::Conclusion;
+use super::{Input, Rendered, ReportError, TemplateError, UserTemplate, plots, template, view};
 use crate::results::{self, Results};
 use crate::summary::Summary;
 
@@ -13,7 +14,7 @@ use crate::summary::Summary;
 pub struct Composed<'a> {
     input: Input<'a>,
     shown: Summary,
-    notices: view::Notices,
+    conclusion: Conclusion,
     results: Results,
     pages: OnceCell<Pages>,
 }
@@ -37,20 +38,15 @@ pub fn compose<'a>(input: &Input<'a>) -> Result<Composed<'a>, ReportError> {
     }
     // Values that are not to be used are in `results.json` with their codes, and shown nowhere.
     let shown = input.summary.shown();
-    let notices = view::notices(&Input { summary: &shown, ..*input });
+    let conclusion = Conclusion::new(&Input { summary: &shown, ..*input });
     let results = results::results(input.manifest, input.summary, input.judged);
-    Ok(Composed { input: *input, shown, notices, results, pages: OnceCell::new() })
+    Ok(Composed { input: *input, shown, conclusion, results, pages: OnceCell::new() })
 }
 
 impl Composed<'_> {
-    /// Why this is not the whole experiment: sentences.
-    pub fn partial(&self) -> &[String] {
-        &self.notices.partial
-    }
-
-    /// What casts doubt on the record, the gravest first.
-    pub fn warnings(&self) -> &[WarningView] {
-        &self.notices.warnings
+    /// What the record comes down to.
+    pub fn conclusion(&self) -> &Conclusion {
+        &self.conclusion
     }
 
     /// The files of these formats, and of those that are always made.
@@ -85,7 +81,7 @@ impl Composed<'_> {
         self.pages.get_or_init(|| {
             let shown = Input { summary: &self.shown, ..self.input };
             let plots = plots::draw(&shown);
-            Pages { report: view::Report::new(&shown, self.notices.clone(), &plots), plots }
+            Pages { report: view::Report::new(&shown, self.conclusion.clone(), &plots), plots }
         })
     }
 }

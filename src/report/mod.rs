@@ -1,10 +1,11 @@
-//! Record, summary and comparisons -> a report: one view model, two templates, plots, and the formats of `results`.
+//! Record, summary and comparisons -> a report: one view in words and numbers, figures, and the formats of files.
 //!
 //! Pure up to [`write`]: the same record gives the same bytes, whatever the time, the locale or the number of threads.
-//! [`format`] and [`answer`] are shared with the terminal. Deliberately absent: statistics, which are in `summary` and
-//! `compare`, and where a report lies, which the command decides.
+//! The terminal shows parts of the same [`view`]. Deliberately absent: statistics, which are in `summary` and `compare`,
+//! and where a report lies, which the command decides.
 
-pub mod answer;
+mod absence;
+mod answer;
 pub mod calibration;
 mod compose;
 pub mod format;
@@ -12,16 +13,14 @@ mod formats;
 pub mod plots;
 
 mod template;
-pub mod trust;
+mod trust;
 pub mod view;
 mod write;
 
-pub use answer::{Sentence, answer, goals, within};
 pub use compose::{Composed, compose, of_results};
 pub use formats::Format;
 pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use trust::Trust;
-pub use view::WarningView;
 pub use write::write;
 
 use std::path::PathBuf;
@@ -135,7 +134,7 @@ fn place_of(plan: &Plan, cells: impl Iterator<Item = usize>) -> String {
 
 /// What a cell is called beside those of its model, whatever their inputs: `fp16`, with device and runtime where cells
 /// that run differ in them.
-pub fn name_without_input(plan: &Plan, cell: &Cell) -> String {
+fn name_without_input(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
     let is_named = |axis: &&Axis| match axis {
         Axis::Models | Axis::Inputs => false,
@@ -146,7 +145,7 @@ pub fn name_without_input(plan: &Plan, cell: &Cell) -> String {
 }
 
 /// What stands beside a number.
-pub fn short_name(metric: AccuracyMetric) -> &'static str {
+fn short_name(metric: AccuracyMetric) -> &'static str {
     match metric {
         AccuracyMetric::Top1 => "top-1",
         AccuracyMetric::Top5 => "top-5",

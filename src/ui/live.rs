@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::accuracy;
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::compare::{Terms, judge};
@@ -14,6 +13,7 @@ use crate::event::Event;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::report::format::{self, count, percent};
+use crate::report::view::{Overview, accuracy_lines};
 use crate::spec::model::Backend;
 use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::summary::{LEAST_RUNS, summarize_without_tails};
@@ -61,9 +61,11 @@ impl<'a> Live<'a> {
             }
             Event::Scored { manifest, took } => {
                 self.finish();
-                for line in accuracy::lines(manifest, *took) {
-                    self.ui.labelled("accuracy", &line);
+                let mut lines = accuracy_lines(&manifest.plan, manifest.accuracy());
+                if let Some(last) = lines.last_mut() {
+                    last.push_str(&format!("; {}", duration(*took)));
                 }
+                lines.iter().for_each(|line| self.ui.labelled("accuracy", line));
             }
             Event::CheckingGrade { required, runs } => {
                 let letter = required.letter();
@@ -184,7 +186,7 @@ impl<'a> Live<'a> {
             1 => " + 1 control".to_owned(),
             several => format!(" + {several} controls"),
         };
-        let cells = if good == 1 { "1 cell".to_owned() } else { format!("{good} cells") };
+        let cells = count(good as u64, "cell");
         self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", count(u64::from(plan.runs), "run")));
         if let Some(budget) = budget {
             self.ui.labelled("budget", &budget_words(&budget));
@@ -201,7 +203,8 @@ impl<'a> Live<'a> {
         if self.ui.is_terminal() {
             let summary = summarize_without_tails(manifest, runs);
             let judged = judge(manifest, &summary);
-            let table = table::render(&manifest.plan, &summary.shown(), &judged.comparisons, self.ui.width());
+            let overview = Overview::new(&manifest.plan, &summary.shown(), &judged.comparisons);
+            let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));
                 bar.set_prefix(format!("block {done} of {total}"));
@@ -275,7 +278,7 @@ fn machine(manifest: &Manifest) -> String {
     let host = &manifest.host;
     let mut parts = vec![host.cpu.clone().unwrap_or_else(|| "unknown processor".to_owned())];
     if let Some(cores) = host.allowed_cores {
-        parts[0].push_str(&format!(", {cores} {}", if cores == 1 { "core" } else { "cores" }));
+        parts[0].push_str(&format!(", {}", count(u64::from(cores), "core")));
     }
     if let Some(runtime) = format::runtimes(manifest) {
         parts.push(format!("{runtime}, {}", format::threads(manifest)));

@@ -1,7 +1,7 @@
 //! The only place that prints. Data goes to standard output, progress and log to standard error.
 
-mod accuracy;
 pub mod calibration;
+pub mod conclusion;
 pub mod doctor;
 pub mod explain;
 pub mod live;

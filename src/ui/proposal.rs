@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::duration;
-use crate::compare::proposal::{Needed, Proposal};
+use crate::compare::proposal::{Needed, Proposal, for_every_cell};
 use crate::report::format::percent;
 
 /// A table of the cells, then of the comparisons.
@@ -28,9 +28,7 @@ pub fn describe(proposals: &[Proposal], needed: &[Needed], relative: f64) -> Str
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    let most = proposals.iter().filter_map(|proposal| proposal.runs).max();
-    if let (Some(runs), true) = (most, proposals.iter().all(|proposal| proposal.runs.is_some())) {
-        let seconds: f64 = proposals.iter().filter_map(|p| Some(p.seconds? / p.runs? as f64 * runs as f64)).sum();
+    if let Some((runs, seconds)) = for_every_cell(proposals) {
         let time = duration(Duration::from_secs_f64(seconds));
         text.push_str(&format!("\n`runs: {runs}` serves every cell, in about {time}\n"));
     }

@@ -5,7 +5,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::{goals, within};
+pub(in crate::report) use bounds::{goals, within};
 
 use super::evidence::speaks_of_baseline;
 use super::{Sentence, nothing_is_claimed, ties, words};

@@ -4,6 +4,7 @@ use crate::accuracy::Score;
 use crate::compare::{Comparison, Judged, Tie, Withheld};
 use crate::fidelity::Fidelity;
 use crate::plan::{Cell, Plan};
+use crate::report::absence::Absence;
 use crate::report::{comparison_of, has_several};
 use crate::spec::model::Axis;
 use crate::stats::paired::Verdict;
@@ -21,7 +22,7 @@ pub(super) struct Subject<'a> {
     /// The candidates, in plan order.
     pub entries: Vec<Entry<'a>>,
     /// Where the baseline has no completed run, with the reason.
-    pub baseline_missing: Vec<(String, Missing)>,
+    pub baseline_missing: Vec<(String, Absence<'a>)>,
     /// What breaks ties of the whole record.
     ties: &'a [Tie],
 }
@@ -87,24 +88,13 @@ pub(super) struct Entry<'a> {
     /// Why runs of it failed, where it is not judged for that.
     pub failure: Option<&'static str>,
     /// Where it has no completed run, with the reason.
-    pub missing: Vec<(String, Missing)>,
+    pub missing: Vec<(String, Absence<'a>)>,
     /// Where its outputs are not the reference's, with the reason.
     pub differs: Vec<(String, &'a Fidelity)>,
     /// How right it is on real data, and how that differs from the baseline's.
     pub accuracy: Option<&'a Score>,
     /// The outputs that keep their limits and are farthest from the reference's, by their cosine.
     pub agrees: Option<&'a Fidelity>,
-}
-
-/// Why a cell has no completed run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
-    /// Its runs failed, for this kind of reason.
-    Failed(&'static str),
-    /// The plan skips it.
-    Skipped,
-    /// It has not been run yet.
-    NotRun,
 }
 
 /// The subjects of a plan, in order of their first cell.
@@ -134,7 +124,7 @@ impl<'a> Subject<'a> {
     fn add(&mut self, plan: &'a Plan, index: usize, summary: &'a CellSummary, comparisons: &'a [Comparison]) {
         let cell = &plan.cells[index];
         let place = place(plan, cell);
-        let missing = why_missing(cell, summary);
+        let missing = missing(cell, summary);
         if plan.is_baseline(cell) {
             self.baseline_missing.extend(missing.map(|missing| (place, missing)));
             return;
@@ -232,23 +222,9 @@ impl<'a> Subject<'a> {
     }
 }
 
-impl Missing {
-    /// `failed (operator)`, for a sentence.
-    pub(super) fn words(self) -> String {
-        match self {
-            Missing::Failed(kind) => format!("failed ({})", kind.replace('_', " ")),
-            Missing::Skipped => "was skipped".to_owned(),
-            Missing::NotRun => "has no completed run".to_owned(),
-        }
-    }
-}
-
-fn why_missing(cell: &Cell, summary: &CellSummary) -> Option<Missing> {
-    if summary.runs.completed > 0 {
-        return None;
-    }
-    let failure = summary.failures.first().map(|failure| Missing::Failed(failure.failure.kind.name()));
-    Some(if cell.skip.is_some() { Missing::Skipped } else { failure.unwrap_or(Missing::NotRun) })
+/// Why a cell has no completed run.
+fn missing<'a>(cell: &Cell, summary: &'a CellSummary) -> Option<Absence<'a>> {
+    (summary.runs.completed == 0).then(|| Absence::of(cell, summary))
 }
 
 fn label(plan: &Plan, cell: &Cell) -> String {

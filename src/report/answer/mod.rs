@@ -27,7 +27,7 @@ use crate::summary::{LEAST_RUNS, Summary};
 use super::capitalized;
 use super::format::{self, Column};
 pub(super) use choice::unfit_words;
-pub use choice::{goals, within};
+pub(super) use choice::{goals, within};
 use evidence::{Entry, Subject, subjects};
 pub(in crate::report) use words::hint_words;
 
@@ -54,7 +54,7 @@ impl fmt::Display for Sentence {
 
 /// What the comparisons say, one sentence a subject, in plan order; where the specification asks what to choose, what
 /// answers that; nothing where a control failed for the whole record.
-pub fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> {
+pub(super) fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sentence> {
     let comparisons = judged.comparisons.as_slice();
     if !summary.cells.iter().any(|cell| cell.runs.completed > 0) {
         let has_reason = plan.cells.iter().any(|cell| cell.skip.is_some())

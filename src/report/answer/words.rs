@@ -1,9 +1,10 @@
 //! The evidence of a subject in words.
 
-use super::evidence::{Entry, Missing, Places, Subject};
+use super::evidence::{Entry, Places, Subject};
 use crate::accuracy::Score;
 use crate::compare::Comparison;
 use crate::fidelity::Fidelity;
+use crate::report::absence::Absence;
 use crate::report::format::{self, judged_ratio, percent, ratio, verdict_word};
 use crate::stats::paired::{Hint, Verdict};
 use crate::summary::LEAST_RUNS;
@@ -213,9 +214,10 @@ fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
 
 /// Where a candidate has no completed run, and why; what the plan skips is a notice.
 fn absent(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
-    let missing: Vec<&(String, Missing)> = entry.missing.iter().filter(|(_, why)| *why != Missing::Skipped).collect();
+    let missing: Vec<&(String, Absence<'_>)> =
+        entry.missing.iter().filter(|(_, why)| *why != Absence::Skipped).collect();
     let (_, first) = missing.first()?;
-    let words = first.words();
+    let words = first.in_sentence();
     if entry.judged.is_empty() {
         return Some(format!("{} {words}", entry.name));
     }
@@ -225,8 +227,8 @@ fn absent(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
 
 /// Where nothing is compared, because the baseline has no completed run.
 fn without_baseline(subject: &Subject<'_>, baseline: &str) -> Option<String> {
-    let (_, first) = subject.baseline_missing.first().filter(|(_, missing)| *missing != Missing::Skipped)?;
+    let (_, first) = subject.baseline_missing.first().filter(|(_, missing)| *missing != Absence::Skipped)?;
     let names: Vec<&str> = subject.baseline_missing.iter().map(|(place, _)| place.as_str()).collect();
     let at = at(subject.places, &names);
-    Some(format!("{baseline} {}{at}, so nothing is compared there", first.words()))
+    Some(format!("{baseline} {}{at}, so nothing is compared there", first.in_sentence()))
 }

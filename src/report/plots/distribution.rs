@@ -9,8 +9,8 @@ use super::simplify::simplified;
 use crate::metric;
 use crate::plan::Plan;
 use crate::report::Input;
+use crate::report::absence::Absence;
 use crate::report::format::{self, Scale};
-use crate::report::view::why_absent;
 use crate::stats::density::density;
 use crate::stats::quantile::{quantile_sorted, representatives_sorted, sorted};
 use crate::store::{Arm, Outcome, StoredRun};
@@ -123,7 +123,7 @@ fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
         .unwrap_or_default();
     medians.sort_by(f64::total_cmp);
     let is_baseline = plan.is_baseline(&plan.cells[cell]);
-    let absent = summary.latency.is_none().then(|| why_absent(&plan.cells[cell], summary));
+    let absent = summary.latency.is_none().then(|| Absence::of(&plan.cells[cell], summary).in_table());
     Row {
         name: row_label(plan, cell),
         summary,

@@ -169,11 +169,46 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
     notes
 }
 
+/// One line for each model: `digits-mlp: fp32 98.1 %, int8 97.8 % (top-1 accuracy of 540 items)`, then what else is to be
+/// said of its variants.
+pub fn lines(plan: &Plan, known: &[VariantAccuracy]) -> Vec<String> {
+    let of = |model: usize| -> Vec<&VariantAccuracy> {
+        known.iter().filter(|known| plan.cells[known.cell as usize].model as usize == model).collect()
+    };
+    (0..plan.models.len()).flat_map(|model| lines_of(plan, &plan.models[model], &of(model))).collect()
+}
+
+fn lines_of(plan: &Plan, model: &str, known: &[&VariantAccuracy]) -> Vec<String> {
+    let variant = |known: &VariantAccuracy| name_without_input(plan, &plan.cells[known.cell as usize]);
+    let first = |known: &&VariantAccuracy| Some((variant(known), known.scores.first()?.clone()));
+    let first: Vec<(String, Score)> = known.iter().filter_map(first).collect();
+    let mut lines = Vec::new();
+    if let Some((_, Score { metric, estimate, .. })) = first.first() {
+        let each: Vec<String> = first.iter().map(|(name, score)| format!("{name} {}", value_of(score))).collect();
+        let (title, items) = (metric.metric().title, count(estimate.n as u64, "item"));
+        lines.push(format!("{model}: {} ({title} of {items})", each.join(", ")));
+    }
+    for known in known {
+        let own: Vec<String> = known.own_scores.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        if !own.is_empty() {
+            lines.push(format!("{}: {}", name(plan, known), own.join(", ")));
+        }
+        if let Some(problem) = &known.problem {
+            lines.push(format!("{}: not known: {problem}", name(plan, known)));
+        }
+    }
+    lines
+}
+
+/// `98.1 %`
+pub(super) fn value_of(score: &Score) -> String {
+    format::score(score.metric.metric(), score.estimate.value, score.estimate.n)
+}
+
 /// `98.1 % top-1`: the first score of a cell's variant, in a word.
 pub(super) fn in_a_word(input: &Input<'_>, cell: &Cell) -> Option<String> {
     let score = input.manifest.accuracy_of(cell)?.scores.first()?;
-    let value = format::score(score.metric.metric(), score.estimate.value, score.estimate.n);
-    Some(format!("{value} {}", short_name(score.metric)))
+    Some(format!("{} {}", value_of(score), short_name(score.metric)))
 }
 
 #[cfg(test)]

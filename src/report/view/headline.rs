@@ -6,6 +6,7 @@ use crate::compare::Comparison;
 use crate::fidelity::OUTPUTS_DIFFER;
 use crate::metric;
 use crate::plan::{Cell, Group, Plan};
+use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of, has_several};
 use crate::spec::model::{Axis, Cache, Design};
@@ -132,7 +133,7 @@ impl Numbers<'_> {
         // A skipped cell has no row of details to point to.
         let path = plan.cells[index].skip.is_none().then(|| plan.path(&plan.cells[index]));
         let Some(estimate) = summary.estimate(&metric::LATENCY) else {
-            let text = why_absent(&plan.cells[index], summary);
+            let text = Absence::of(&plan.cells[index], summary).in_table();
             return HeadlineCell { text, versus: None, also: None, is_best: false, tone: "absent", path, note: None };
         };
         let comparison = self.comparison(index);
@@ -203,16 +204,6 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let differ = summary.outputs_differ().then(|| OUTPUTS_DIFFER.to_owned());
     let parts: Vec<String> = differ.into_iter().chain(runs).chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// Why a cell has no number, in a word or two.
-pub(in crate::report) fn why_absent(cell: &Cell, summary: &CellSummary) -> String {
-    match summary.failures.first() {
-        _ if cell.skip.is_some() => "skipped".to_owned(),
-        _ if summary.runs.completed > 0 => format!("withheld: {}", summary.why_invalid().unwrap_or("no value")),
-        Some(failure) => format!("failed ({})", failure.failure.kind.name().replace('_', " ")),
-        None => "not run".to_owned(),
-    }
 }
 
 /// The axes whose names tell one row from another: model and input always, the others where cells that run differ.

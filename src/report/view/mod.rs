@@ -7,11 +7,13 @@ mod accuracy;
 mod cells;
 mod check;
 mod comparisons;
+mod conclusion;
 mod environment;
 mod headline;
 mod methods;
 mod notices;
 mod outputs;
+mod overview;
 mod pivots;
 mod provenance;
 mod samples;
@@ -23,11 +25,12 @@ use crate::printable::printable;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use accuracy::lines as accuracy_lines;
 pub use cells::{CellView, ComparisonView, NumberView, Status};
-pub(super) use headline::why_absent;
-pub(super) use notices::notices;
+pub use conclusion::Conclusion;
+pub use overview::{Overview, OverviewColumn};
 
-use super::answer::{Sentence, answer, goals, within};
+use super::answer::Sentence;
 use super::plots::Plots;
 use super::{Input, Trust};
 use crate::privacy::without_home;
@@ -371,18 +374,19 @@ pub struct SpecView {
 }
 
 impl Report {
-    /// The view of a record.
-    pub fn new(input: &Input<'_>, notices: Notices, plots: &Plots) -> Self {
+    /// The view of a record, which begins with its conclusion.
+    pub fn new(input: &Input<'_>, conclusion: Conclusion, plots: &Plots) -> Self {
         let manifest = input.manifest;
+        let Conclusion { goals, answer, within, trust, notices, .. } = conclusion;
         Report {
             experiment: manifest.experiment.name.clone(),
             description: manifest.experiment.description.as_deref().map(printable),
-            answer: answer(&manifest.plan, input.summary, input.judged),
-            goals: goals(&manifest.plan, input.judged),
-            within: input.judged.choice.iter().flat_map(|choice| within(&manifest.plan, choice)).collect(),
-            provenance: provenance::facts(input),
+            answer,
+            goals,
+            within,
+            provenance: provenance::facts(input, &trust),
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
-            trust: Trust::of(manifest, input.judged),
+            trust,
             notices,
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),

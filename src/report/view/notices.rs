@@ -13,7 +13,7 @@ use crate::summary::{FailureCount, RecordCode, record_codes};
 const MOST_NAMED: usize = 6;
 
 /// All notices of a record.
-pub(in crate::report) fn notices(input: &Input<'_>) -> Notices {
+pub(super) fn notices(input: &Input<'_>) -> Notices {
     let (notes, warnings): (Vec<_>, Vec<_>) = warnings(input).into_iter().partition(|warning| warning.is_info);
     let invalid = Severity::Invalid.name();
     Notices {

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::headline::why_absent;
 use super::{PivotView, Table, TableCell, TableColumn, TableRow};
 use crate::metric::MetricReference;
 use crate::plan::{Cell, Plan};
+use crate::report::absence::Absence;
 use crate::report::format::{self, Column, Scale};
 use crate::report::{Input, capitalized, comparison_of};
 use crate::spec::model::{Axis, TableSpec};
@@ -100,7 +100,7 @@ impl<'a> Pivot<'a> {
         let plan = &self.input.manifest.plan;
         let (planned, summary) = (&plan.cells[index], &self.input.summary.cells[index]);
         if summary.runs.completed == 0 || summary.why_invalid().is_some() {
-            return absent(why_absent(planned, summary));
+            return absent(Absence::of(planned, summary).in_table());
         }
         if metric.is_speedup() {
             return self.speedup(index, planned).unwrap_or_else(|| absent("not compared".to_owned()));

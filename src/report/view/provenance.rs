@@ -13,7 +13,7 @@ use crate::store::{Manifest, ModelFile, Peak};
 const SHORT_HASH: usize = 12;
 
 /// Measured, on, with, judged: the four things to know about any number.
-pub(super) fn facts(input: &Input<'_>) -> Vec<Fact> {
+pub(super) fn facts(input: &Input<'_>, trust: &Trust) -> Vec<Fact> {
     let manifest = input.manifest;
     let plan = &manifest.plan;
     let day = manifest.findings.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
@@ -29,7 +29,7 @@ pub(super) fn facts(input: &Input<'_>) -> Vec<Fact> {
     let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
     let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));
     let on = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
-    let judged = judged(input);
+    let judged = judged(input, trust);
     vec![
         Fact::new("measured", measured),
         Fact::new("on", on.into_iter().flatten().collect::<Vec<_>>().join(", ")),
@@ -39,9 +39,8 @@ pub(super) fn facts(input: &Input<'_>) -> Vec<Fact> {
 }
 
 /// Against what, by which margin, how much can be seen, and whether identical arms were found alike.
-fn judged(input: &Input<'_>) -> String {
+fn judged(input: &Input<'_>, trust: &Trust) -> String {
     let manifest = input.manifest;
-    let trust = Trust::of(manifest, input.judged);
     let against = match &manifest.plan.baseline {
         Some(baseline) => {
             let margin = Terms::of(manifest).margin_of(MetricReference::LATENCY);
@@ -50,7 +49,7 @@ fn judged(input: &Input<'_>) -> String {
         None => "not compared: one variant, one model, one device".to_owned(),
     };
     let quick = manifest.quick.then(|| "quick look".to_owned());
-    let parts = [Some(against), quick, trust.grade, Some(trust.control)];
+    let parts = [Some(against), quick, trust.grade.clone(), Some(trust.control.clone())];
     parts.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 

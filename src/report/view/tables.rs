@@ -5,6 +5,7 @@ use crate::code::Severity;
 use crate::metric::{self, Metric, MetricReference, Statistic};
 use crate::plan::Cell;
 use crate::report::Input;
+use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::stats::interval::Estimate;
 use crate::summary::CellSummary;
@@ -122,7 +123,7 @@ fn name_of(cell: &Cell, summary: &CellSummary, path: &str) -> String {
     if (summary.runs.completed > 0 && summary.why_invalid().is_none()) || cell.skip.is_some() {
         return path.to_owned();
     }
-    format!("{path}, {}", super::headline::why_absent(cell, summary))
+    format!("{path}, {}", Absence::of(cell, summary).in_table())
 }
 
 /// A column of estimates; `None` where no cell has one.

@@ -12,12 +12,12 @@ use crate::spec::model::{Axis, Bound, Selector};
 const MOST_NAMED: usize = 4;
 
 /// One sentence for each bound: `p95 <= 20 ms at batch 1: 5 of 6 cells; not resnet50/b1/fp16 (29.4 ms ± 0.3)`.
-pub fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
+pub(in crate::report) fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
     choice.bounds.iter().map(|check| sentence(plan, check)).collect()
 }
 
 /// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`.
-pub fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
+pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
     let words = |goal: &GoalCheck| {
         let outcome = match goal.outcome {
             GoalOutcome::Met => "met",

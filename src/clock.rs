@@ -1,11 +1,13 @@
 //! The clock, and how good it is (MEASUREMENT 1.1, 1.2).
 
+use std::cell::Cell;
 use std::hint::black_box;
+use std::rc::Rc;
 use std::time::Instant;
 
 use crate::stats;
 
-/// What tells the time of samples. The mock backend brings one that its script moves.
+/// What tells the time of samples. Which one is for the backend to say.
 pub trait Clock {
     /// Nanoseconds since an arbitrary origin; never decreasing.
     fn now(&self) -> u64;
@@ -74,6 +76,60 @@ impl HostClock {
             }
         }
         0
+    }
+}
+
+/// A clock that only the script moves.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptedClock(Rc<Cell<u64>>);
+
+impl ScriptedClock {
+    /// Lets time pass, in nanoseconds.
+    pub(crate) fn advance(&self, nanos: u64) {
+        self.0.set(self.0.get().saturating_add(nanos));
+    }
+}
+
+impl Clock for ScriptedClock {
+    fn now(&self) -> u64 {
+        self.0.get()
+    }
+
+    fn calibrate(&self) -> ClockQuality {
+        ClockQuality { overhead_ns: 20, resolution_ns: 1 }
+    }
+}
+
+/// The clock of a run, whichever its backend has. One match a reading costs less than the clock's own step.
+#[derive(Clone, Debug)]
+pub enum AnyClock {
+    /// The host's.
+    Host(HostClock),
+    /// A script's.
+    Scripted(ScriptedClock),
+}
+
+impl AnyClock {
+    /// Whether a script moves it, so that nothing of the machine shows in it.
+    pub fn is_scripted(&self) -> bool {
+        matches!(self, AnyClock::Scripted(_))
+    }
+}
+
+impl Clock for AnyClock {
+    #[inline]
+    fn now(&self) -> u64 {
+        match self {
+            AnyClock::Host(clock) => clock.now(),
+            AnyClock::Scripted(clock) => clock.now(),
+        }
+    }
+
+    fn calibrate(&self) -> ClockQuality {
+        match self {
+            AnyClock::Host(clock) => clock.calibrate(),
+            AnyClock::Scripted(clock) => clock.calibrate(),
+        }
     }
 }
 

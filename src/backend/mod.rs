@@ -1,101 +1,61 @@
 //! What executes a model: ONNX Runtime, or a script.
 //!
-//! A backend runs inside a worker process. Everything between two clock readings happens in [`Backend::iterate`];
-//! all other methods are outside the timed region and may allocate.
+//! A backend is a folder. Inside a worker process it is a [`Backend`]: everything between two clock readings happens in
+//! [`Backend::iterate`], and all other methods are outside the timed region and may allocate. What the parent asks about
+//! it is its [`Kind`]. This file is the only one that tells backends apart.
 
+mod execution;
 pub mod failure;
 pub mod inputs;
+mod kind;
 pub mod mock;
 pub mod onnxruntime;
-pub mod request;
-pub mod slowed;
+mod request;
+mod slowed;
 
+pub use execution::{Backend, Phase, Placement};
 pub use failure::{Failure, FailureKind};
-pub use request::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+pub use kind::{CellFacts, Kind};
+pub use mock::MockRequest;
+pub use onnxruntime::OnnxruntimeRequest;
+pub use request::{CellRequest, TensorRequest};
 
-use crate::array::Array;
-use crate::probe::Usage;
+use std::path::Path;
 
-/// One model, loaded once and run many times.
-pub trait Backend {
-    /// Loads the model; its duration is `load_ns`.
-    ///
-    /// # Errors
-    ///
-    /// The runtime's own message, classified.
-    fn load(&mut self) -> Result<(), Failure>;
+use crate::clock::ScriptedClock;
+use crate::spec::model;
 
-    /// Binds inputs and outputs after loading, outside every timed region.
-    ///
-    /// # Errors
-    ///
-    /// Names, types or shapes that do not fit the model.
-    fn bind(&mut self) -> Result<(), Failure>;
+/// What executes the model.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BackendRequest {
+    /// ONNX Runtime.
+    Onnxruntime(OnnxruntimeRequest),
+    /// A script.
+    Mock(MockRequest),
+}
 
-    /// How many input sets there are.
-    fn input_sets(&self) -> usize;
-
-    /// Makes the input set with this index the one that [`Backend::iterate`] uses.
-    fn select(&mut self, input_set: usize);
-
-    /// Says which phase of the run begins; outside the timed region. Only a script has a use for it.
-    fn begin(&mut self, _phase: Phase) {}
-
-    /// Runs the selected input `times` times: the timed region. No allocation, log or lock of ours.
-    ///
-    /// # Errors
-    ///
-    /// The runtime's own message, classified.
-    fn iterate(&mut self, times: u32) -> Result<(), Failure>;
-
-    /// Puts these values, one array for each input with its type and shape, in place of the first input set.
-    ///
-    /// # Errors
-    ///
-    /// Arrays that are not what the inputs are.
-    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure>;
-
-    /// The outputs for the selected input, copied out.
-    ///
-    /// # Errors
-    ///
-    /// Outputs that are no tensors, and what the runtime reports.
-    fn outputs(&mut self) -> Result<Vec<Array>, Failure>;
-
-    /// What executes the model and where each node went.
-    fn placement(&self) -> Placement;
-
-    /// Memory and processor time of this process so far.
-    fn usage(&self) -> Usage {
-        crate::probe::usage()
+/// What is known about the backend of an experiment.
+pub fn of(backend: &model::Backend) -> &dyn Kind {
+    match backend {
+        model::Backend::Onnxruntime => &onnxruntime::OnnxruntimeKind,
+        model::Backend::Mock(script) => script,
     }
 }
 
-/// A stretch of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The model is loaded and run once.
-    Load,
-    /// It is run until it is steady.
-    Warm,
-    /// Counted samples are taken.
-    Measure,
-}
+impl BackendRequest {
+    /// A model file on the CPU, executed by what reads any model, with its number of threads and no other setting.
+    pub fn on_cpu(library: &Path, model: &Path, threads: u32) -> Self {
+        BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(library, model, threads))
+    }
 
-/// What the backend says about itself after loading.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-pub struct Placement {
-    /// Version of the runtime, as it reports it.
-    pub runtime_version: Option<String>,
-    /// Build description of the runtime.
-    pub build: Option<String>,
-    /// Nodes by execution provider after graph optimisation, as read back from the runtime.
-    pub nodes: std::collections::BTreeMap<String, u64>,
-    /// Bytes of all input sets together.
-    pub input_pool_bytes: u64,
-    /// The runtime allocates outputs inside the timed region, because their shapes were not known beforehand.
-    pub dynamic_outputs: bool,
+    /// What is known about the backend that is asked for.
+    pub fn kind(&self) -> &dyn Kind {
+        match self {
+            BackendRequest::Onnxruntime(_) => &onnxruntime::OnnxruntimeKind,
+            BackendRequest::Mock(request) => &request.script,
+        }
+    }
 }
 
 /// The backend that a request asks for.
@@ -103,13 +63,12 @@ pub struct Placement {
 /// # Errors
 ///
 /// When its library cannot be opened or its inputs cannot be made.
-pub fn open(request: &CellRequest, clock: &mock::ScriptedClock) -> Result<Box<dyn Backend>, Failure> {
+pub fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
     let backend: Box<dyn Backend> = match &request.backend {
         BackendRequest::Onnxruntime(settings) => Box::new(onnxruntime::OnnxRuntime::new(request, settings)?),
-        // A script is slowed down by its factor: its clock is not the host's.
-        BackendRequest::Mock(settings) => {
-            return Ok(Box::new(mock::MockBackend::new(settings.clone(), clock.clone())));
-        }
+        BackendRequest::Mock(settings) => Box::new(mock::MockBackend::new(settings.clone(), ScriptedClock::default())),
     };
-    Ok(if request.slowdown > 0.0 { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend })
+    // A script is slowed down by its factor: its clock is not the host's.
+    let spins = request.slowdown > 0.0 && !backend.clock().is_scripted();
+    Ok(if spins { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend })
 }

@@ -5,11 +5,11 @@
 
 use super::{Backend, Failure, Phase, Placement};
 use crate::array::Array;
-use crate::clock::{Clock, HostClock};
+use crate::clock::{AnyClock, Clock, HostClock};
 use crate::probe::Usage;
 
 /// A backend whose every call takes `1 + share` times as long.
-pub struct Slowed {
+pub(super) struct Slowed {
     inner: Box<dyn Backend>,
     clock: HostClock,
     share: f64,
@@ -17,7 +17,7 @@ pub struct Slowed {
 
 impl Slowed {
     /// Slows `inner` down by `share`, such as 0.05.
-    pub fn new(inner: Box<dyn Backend>, share: f64) -> Self {
+    pub(super) fn new(inner: Box<dyn Backend>, share: f64) -> Self {
         Slowed { inner, clock: HostClock::start(), share }
     }
 }
@@ -35,6 +35,10 @@ impl Backend for Slowed {
 
     fn bind(&mut self) -> Result<(), Failure> {
         self.inner.bind()
+    }
+
+    fn clock(&self) -> AnyClock {
+        self.inner.clock()
     }
 
     fn input_sets(&self) -> usize {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::quiet::Company;
+use crate::backend;
 use crate::error::Error;
 use crate::host;
 use crate::plan::Plan;
@@ -14,7 +15,7 @@ use crate::quantity::Nanos;
 use crate::run::Provenance;
 use crate::runtime::{self, Library};
 use crate::spec::Loaded;
-use crate::spec::model::{Backend, Experiment};
+use crate::spec::model::Experiment;
 use crate::store::Place;
 use crate::ui::Ui;
 use crate::worker::Interrupts;
@@ -60,7 +61,7 @@ impl Admission {
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Option<Self>, Error> {
-        let real = experiment.backend == Backend::Onnxruntime;
+        let real = backend::of(&experiment.backend).takes_machine_time();
         let libraries = libraries(experiment, plan, wishes.runtime, ui)?;
         let lock = if real { lock(&experiment.name, wishes.no_wait, interrupts, ui)? } else { None };
         if interrupts.count() > 0 {
@@ -107,7 +108,7 @@ fn libraries(
     named: Option<&Path>,
     ui: &Ui,
 ) -> Result<Vec<Option<Library>>, Error> {
-    if experiment.backend != Backend::Onnxruntime {
+    if backend::of(&experiment.backend).library().is_none() {
         return Ok(Vec::new());
     }
     let cache = runtime::cache_folder();

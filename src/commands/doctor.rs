@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::print;
+use crate::backend::onnxruntime::why_not;
 use crate::cli::DoctorArgs;
 use crate::error::{Error, ExitCode};
 use crate::host::{self, Host, Neighbour};
 use crate::kernel::Kernel;
 use crate::probe::check::{Check, Others, checks};
-use crate::run::prepare::why_not;
 use crate::runtime;
 use crate::spec::model::Device;
 use crate::ui::{Ui, doctor};

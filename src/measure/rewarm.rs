@@ -38,8 +38,9 @@ pub fn rewarm<B: Backend + ?Sized, C: Clock + ?Sized>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::mock::{MockBackend, ScriptedClock};
-    use crate::backend::request::MockRequest;
+    use crate::backend::MockRequest;
+    use crate::backend::mock::MockBackend;
+    use crate::clock::ScriptedClock;
     use crate::quantity::{Nanos, Ratio};
     use crate::spec::model::Mock;
 

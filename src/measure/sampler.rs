@@ -87,8 +87,9 @@ impl<'a, B: Backend + ?Sized, C: Clock + ?Sized> Sampler<'a, B, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::mock::{MockBackend, ScriptedClock};
-    use crate::backend::request::MockRequest;
+    use crate::backend::MockRequest;
+    use crate::backend::mock::MockBackend;
+    use crate::clock::ScriptedClock;
     use crate::quantity::{Nanos, Ratio};
     use crate::spec::model::Mock;
 

@@ -11,12 +11,12 @@ use super::accuracy::items_folder;
 use super::dataset::ModelData;
 use super::job::VariantKey;
 use crate::backend::inputs::sets_within_limit;
-use crate::backend::{BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+use crate::backend::{BackendRequest, CellRequest, TensorRequest};
 use crate::event::Event;
 use crate::models::{Ranges, Recipe, random_items};
 use crate::plan::Cell;
 use crate::quantity::Nanos;
-use crate::spec::model::{Calibration, Execution, GraphOptimization};
+use crate::spec::model::Calibration;
 use crate::store::DatasetFile;
 use crate::worker::{self, Conversation, Data, Interrupts, Launch, Tick};
 
@@ -78,18 +78,8 @@ impl Observation {
     fn request(&self, path: &Path) -> CellRequest {
         CellRequest {
             cell: "calibration".to_owned(),
-            backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
-                library: self.library.clone(),
-                model: path.to_owned(),
-                provider: "cpu".to_owned(),
-                provider_options: BTreeMap::new(),
-                intra_threads: self.threads,
-                inter_threads: 1,
-                execution: Execution::Sequential,
-                // What is observed must be there: fusions would take it away, but for those around outputs.
-                graph_optimization: GraphOptimization::All,
-                session: BTreeMap::new(),
-            }),
+            // What is observed must be there: fusions would take it away, but for those around outputs.
+            backend: BackendRequest::on_cpu(&self.library, path, self.threads),
             tensors: self.tensors.clone(),
             input_sets: self.sets,
             // Known to be none that could be allocated beforehand, so that nothing is run to find out.

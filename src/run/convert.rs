@@ -16,7 +16,7 @@ use crate::models::{self, Recipe};
 use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
-use crate::spec::model::{Backend, Precision};
+use crate::spec::model::Precision;
 use crate::store::{Converted, StoreError, VariantFile, VariantOrigin};
 use crate::worker::Interrupts;
 
@@ -54,7 +54,7 @@ pub(super) fn variant_files(
 /// The variants of models that are run with a file of their own.
 fn wanted(job: &Job) -> BTreeSet<VariantKey> {
     let manifest = &job.record.manifest;
-    if manifest.experiment.backend != Backend::Onnxruntime {
+    if !manifest.experiment.backend.reads_models() {
         return BTreeSet::new();
     }
     let needs_file = |cell: &&Cell| {

@@ -8,6 +8,7 @@ use super::dataset::{self, ModelData};
 use super::job::Stamp;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, model_files, session};
+use crate::backend;
 use crate::digest;
 use crate::host::{self, Host};
 use crate::kernel::Kernel;
@@ -17,7 +18,7 @@ use crate::provenance;
 use crate::revision;
 use crate::runtime::Library;
 use crate::spec::Loaded;
-use crate::spec::model::{Backend, Design, Experiment};
+use crate::spec::model::{Design, Experiment};
 use crate::store::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
 
 /// Everything that goes into a new record beside the plan.
@@ -180,12 +181,10 @@ fn paths(libraries: &[Option<Library>]) -> Vec<Option<PathBuf>> {
 /// What a resumed record must find as it was.
 const CORES: &str = "the number of usable cores";
 
-/// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is
-/// next; where several stay resident, they stop at once (MEASUREMENT 1.9).
+/// What the backend asks for where workers of several cells stay alive together.
 fn imposed_session(experiment: &Experiment) -> BTreeMap<String, String> {
     let keeps_several = matches!(experiment.measure.design, Design::Slices | Design::Duet);
-    let entry = ("session.force_spinning_stop".to_owned(), "1".to_owned());
-    BTreeMap::from_iter((keeps_several && experiment.backend == Backend::Onnxruntime).then_some(entry))
+    if keeps_several { backend::of(&experiment.backend).session_of_residents() } else { BTreeMap::new() }
 }
 
 /// How the model files look now, right after they were hashed.

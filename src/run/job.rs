@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::dataset::ModelData;
-use crate::backend::request::MockRequest;
-use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
+use crate::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
 use crate::quantity::Nanos;
-use crate::spec::model::{Backend, Cache, Execution, GraphOptimization, InputPoint, Variant};
+use crate::spec::model::{Cache, InputPoint, Variant};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
 use crate::store::{Arm, Outcome, Record, StoredRun};
 use crate::worker::Launch;
@@ -272,27 +271,9 @@ impl Job {
     /// What the worker of a run is asked to prepare.
     pub fn request(&self, cell: &Cell, arm: Arm, run: u32) -> CellRequest {
         let manifest = &self.record.manifest;
-        let backend = match &manifest.experiment.backend {
-            Backend::Onnxruntime => BackendRequest::Onnxruntime(self.onnxruntime(cell)),
-            Backend::Mock(script) => {
-                let variant = self.variant(cell);
-                let key = format!("mock/{}/{}/{run}", cell.id, arm.name());
-                BackendRequest::Mock(MockRequest {
-                    script: script.clone(),
-                    scale: variant.mock.scale.map_or(1.0, |scale| scale.0) * (1.0 + variant.slowdown.0),
-                    differ: variant.mock.differ.map_or(0.0, |differ| differ.0),
-                    // The rehearsal plays only failures that every run has, as a real model would.
-                    fail: variant.mock.fail.clone().filter(|fail| match arm {
-                        Arm::Pilot => fail.runs.is_empty(),
-                        Arm::Main | Arm::Aa | Arm::AaTwin => fail.runs.is_empty() || fail.runs.contains(&run),
-                    }),
-                    seed: key_seed(manifest.plan.seed, &key),
-                })
-            }
-        };
         CellRequest {
             cell: manifest.plan.path(cell),
-            backend,
+            backend: self.backend_request(cell, arm, run, self.model_file(cell)),
             tensors: self.tensors(cell),
             input_sets: manifest.experiment.measure.inputs,
             outputs: self.pilot(cell).and_then(|pilot| pilot.data.output_shapes.clone()),
@@ -324,22 +305,22 @@ impl Job {
         (manifest.experiment.measure.cache == Cache::Cold).then(|| cache.saturating_mul(2))
     }
 
-    fn onnxruntime(&self, cell: &Cell) -> OnnxruntimeRequest {
+    /// What the backend's part of the worker is told, with this model file.
+    pub(super) fn backend_request(&self, cell: &Cell, arm: Arm, run: u32, model: Option<&Path>) -> BackendRequest {
+        let manifest = &self.record.manifest;
         let variant = self.variant(cell);
-        let provider = &self.record.manifest.experiment.devices[cell.device as usize].provider;
-        let inter_threads = variant.threads.inter.unwrap_or(1);
-        let by_threads = if inter_threads > 1 { Execution::Parallel } else { Execution::Sequential };
-        OnnxruntimeRequest {
-            library: self.libraries.get(cell.runtime as usize).cloned().flatten().unwrap_or_default(),
-            model: self.model_file(cell).unwrap_or(Path::new("")).to_owned(),
-            provider: provider.clone(),
-            provider_options: variant.provider.get(provider).cloned().unwrap_or_default(),
-            intra_threads: self.record.manifest.threads_of(cell),
-            inter_threads,
-            execution: variant.execution.unwrap_or(by_threads),
-            graph_optimization: variant.graph_optimization.unwrap_or(GraphOptimization::All),
-            session: self.record.manifest.session_of(variant),
-        }
+        let facts = CellFacts {
+            variant,
+            device: &manifest.experiment.devices[cell.device as usize],
+            library: self.libraries.get(cell.runtime as usize).and_then(Option::as_deref),
+            model,
+            threads: manifest.threads_of(cell),
+            session: manifest.session_of(variant),
+            run: (arm != Arm::Pilot).then_some(run),
+            seed: manifest.plan.seed,
+            key: format!("{}/{}/{run}", cell.id, arm.name()),
+        };
+        backend::of(&manifest.experiment.backend).request(&facts)
     }
 
     /// Inputs are seeded by model and input alone, so that all variants and devices see the same data.

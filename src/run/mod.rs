@@ -34,13 +34,14 @@ pub use prepare::{Prepared, prepare};
 use std::time::{Duration, Instant};
 
 use self::resident::Pace;
+use crate::backend;
 use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::metric::{self, Metric};
 use crate::plan::Cell;
 use crate::probe;
 use crate::runtime;
-use crate::spec::model::{Backend, Design};
+use crate::spec::model::Design;
 use crate::store::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::worker::Interrupts;
 
@@ -163,7 +164,7 @@ fn cool_down(job: &Job, block: u32, interrupts: &Interrupts, events: &mut dyn Fn
 
 /// About how long the runs took that are there already; scripted ones took no time.
 fn measured_so_far(job: &Job) -> Duration {
-    if matches!(job.record.manifest.experiment.backend, Backend::Mock(_)) {
+    if !backend::of(&job.record.manifest.experiment.backend).takes_machine_time() {
         return Duration::ZERO;
     }
     let took = |run: &StoredRun| {

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Job;
-use crate::backend::{BackendRequest, CellRequest, TensorRequest};
+use crate::backend::{CellRequest, TensorRequest};
 use crate::event::Event;
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::{self, Dimension, ElementType};
 use crate::plan::Cell;
 use crate::quantity::{Nanos, Ratio};
-use crate::spec::model::{Backend, Values, Warmup};
+use crate::spec::model::{Values, Warmup};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
 use crate::store::{Arm, Outcome, Peak, Peaks, StoreError};
 use crate::worker::{Interrupts, RunPlan};
@@ -43,7 +43,7 @@ pub(super) fn measure(
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Result<(), StoreError> {
-    let is_real = job.record.manifest.experiment.backend == Backend::Onnxruntime;
+    let is_real = job.record.manifest.experiment.backend.reads_models();
     if !is_real || job.record.manifest.quick || job.record.manifest.findings.peak.is_some() {
         return Ok(());
     }
@@ -85,11 +85,6 @@ fn run(
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),
 ) -> Option<f64> {
-    let CellRequest { backend: BackendRequest::Onnxruntime(mut settings), .. } = job.request(cell, Arm::Pilot, 0)
-    else {
-        return None;
-    };
-    settings.model = path.to_owned();
     let tensor = TensorRequest {
         name: "a".to_owned(),
         element: ElementType::Float32,
@@ -99,7 +94,7 @@ fn run(
     };
     let request = CellRequest {
         cell: "peak".to_owned(),
-        backend: BackendRequest::Onnxruntime(settings),
+        backend: job.backend_request(cell, Arm::Pilot, 0, Some(path)),
         tensors: vec![tensor],
         input_sets: 1,
         outputs: Some(BTreeMap::from([("c".to_owned(), vec![SIZE, SIZE])])),

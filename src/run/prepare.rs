@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::dataset::{self, DatasetProblem, ModelData};
 use super::duet::{self, DuetError};
+use crate::backend;
 use crate::host::cores::split_allowed_cores;
 use crate::onnx::{self, ModelHeader, OnnxError, ShapeProblem};
-use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip, SkipKind};
-use crate::spec::model::{Backend, Design, Device, Experiment};
+use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip};
+use crate::spec::model::{Design, Experiment};
 use crate::store::StoreError;
 
 /// Why an experiment cannot be carried out on this host.
@@ -129,13 +130,11 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let headers: Vec<Option<ModelHeader>> = experiment
         .models
         .iter()
-        .map(|model| model.path.as_deref().filter(|_| experiment.backend == Backend::Onnxruntime))
+        .map(|model| model.path.as_deref().filter(|_| experiment.backend.reads_models()))
         .map(|path| path.and_then(|path| onnx::read_header(path).ok()))
         .collect();
-    let devices: Vec<Option<Skip>> = match experiment.backend {
-        Backend::Onnxruntime => experiment.devices.iter().map(why_not).collect(),
-        Backend::Mock(_) => vec![None; experiment.devices.len()],
-    };
+    let backend = backend::of(&experiment.backend);
+    let devices: Vec<Option<Skip>> = experiment.devices.iter().map(|device| backend.why_not(device)).collect();
     let signatures = headers.iter().map(|header| header.as_ref().map(|header| header.signature.clone())).collect();
     let facts = Facts { signatures, devices };
     let shapes = plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)?;
@@ -152,16 +151,10 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.
 fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetError> {
     let split = split_allowed_cores().map_err(DuetError::Cores);
-    if experiment.backend != Backend::Onnxruntime {
+    if !backend::of(&experiment.backend).takes_machine_time() {
         return Ok(split.ok());
     }
     let sets = split?;
     duet::check_threads(experiment, sets[0].len())?;
     Ok(Some(sets))
-}
-
-/// Why a device cannot be measured on, if so. No other machine would help, so there is no remedy.
-pub fn why_not(device: &Device) -> Option<Skip> {
-    let reason = || format!("{}: this version of perfrun measures on the CPU only", device.label());
-    (device.provider != "cpu").then(|| Skip { kind: SkipKind::Device, reason: reason(), remedy: None })
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use super::finish::{Slot, store_run};
 use super::{Ended, Job, fidelity};
+use crate::backend;
 use crate::clock::ClockQuality;
 use crate::event::Event;
 use crate::measure::batching::iterations_per_sample;
 use crate::metric;
 use crate::plan::CellId;
 use crate::quantity::{Nanos, Ratio};
-use crate::spec::model::{Backend, Cache, Design, Measure, Stop, Warmup};
+use crate::spec::model::{Cache, Design, Measure, Stop, Warmup};
 use crate::stats::autocorrelation::autocorrelation_time;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 use crate::store::{Arm, LibrarySaid, Outcome, Rehearsed, StoreError, StoredRun};
@@ -133,7 +134,7 @@ fn libraries(job: &Job) -> Vec<LibrarySaid> {
 /// tells the time.
 pub fn estimate(job: &Job) -> Option<Duration> {
     let manifest = &job.record.manifest;
-    if manifest.experiment.backend != Backend::Onnxruntime {
+    if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return None;
     }
     let in_duet = manifest.experiment.measure.design == Design::Duet;

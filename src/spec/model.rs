@@ -2,6 +2,7 @@
 //!
 //! These types are stored in a record's manifest, so they are part of format 1.
 
+mod backend;
 mod dataset;
 mod fidelity;
 mod judge;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use backend::Backend;
 pub use dataset::{AccuracyMetric, Dataset};
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
@@ -333,14 +335,4 @@ impl std::fmt::Display for Selector {
         let keys: Vec<String> = self.0.iter().map(|(key, names)| format!("{key}={}", names.join("|"))).collect();
         f.write_str(&keys.join(","))
     }
-}
-
-/// What executes the models.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Backend {
-    /// ONNX Runtime.
-    Onnxruntime,
-    /// A script in place of models: latencies on a clock of its own.
-    Mock(Mock),
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use crate::backend;
 use crate::plan::Cell;
 use crate::probe::check::{Others, State, checks};
-use crate::spec::model::Backend;
 use crate::store::Manifest;
 
 /// A code that a record carries as a whole.
@@ -19,7 +19,7 @@ pub struct RecordCode {
 /// The codes of a record as a whole: who used the machine when it began, and how the machine is set up. None where a
 /// script told the time.
 pub fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
-    if manifest.experiment.backend != Backend::Onnxruntime {
+    if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return Vec::new();
     }
     let others = Others { cpus: manifest.others_cpus, names: Vec::new(), load: manifest.load };
@@ -30,6 +30,6 @@ pub fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
 /// Whether the cell has more threads than the quota of the control group grants processors (MEASUREMENT 8.1).
 pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
     let threads = manifest.threads_of(cell);
-    let is_real = manifest.experiment.backend == Backend::Onnxruntime;
+    let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();
     is_real && manifest.host.cpu_quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
 }

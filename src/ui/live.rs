@@ -8,13 +8,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
+use crate::backend;
 use crate::compare::{Terms, judge};
 use crate::event::Event;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::report::format::{self, count, percent};
 use crate::report::view::{Overview, accuracy_lines};
-use crate::spec::model::Backend;
 use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::summary::{LEAST_RUNS, summarize_without_tails};
 
@@ -228,7 +228,7 @@ impl<'a> Live<'a> {
     fn time_left(&mut self, manifest: &Manifest, left: u32) -> Option<Duration> {
         let (began, ended) = self.blocks.as_mut()?;
         *ended += 1;
-        let is_real = manifest.experiment.backend == Backend::Onnxruntime;
+        let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();
         (left > 0 && is_real).then(|| began.elapsed() / *ended * left)
     }
 
@@ -283,7 +283,7 @@ fn machine(manifest: &Manifest) -> String {
     if let Some(runtime) = format::runtimes(manifest) {
         parts.push(format!("{runtime}, {}", format::threads(manifest)));
     } else {
-        parts.push("mock backend: scripted latencies, nothing is measured".to_owned());
+        parts.push(backend::of(&manifest.experiment.backend).title().to_owned());
     }
     if let Some(revision) = &manifest.revision {
         parts.push(revision.to_string());

@@ -217,8 +217,7 @@ fn hello(protocol: u32) -> Result<Answer, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BackendRequest;
-    use crate::backend::request::MockRequest;
+    use crate::backend::{BackendRequest, MockRequest};
     use crate::measure::stop::StopReason;
     use crate::quantity::{Nanos, Ratio};
     use crate::spec::model::{Mock, Stop, Warmup};

@@ -12,7 +12,7 @@ use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::{Command, PROTOCOL};
 use super::result::WorkerRun;
-use crate::backend::{BackendRequest, CellRequest, Failure, FailureKind};
+use crate::backend::{CellRequest, Failure, FailureKind};
 use crate::kernel::Kernel;
 use crate::metric;
 use crate::printable::printable;
@@ -50,7 +50,7 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
-        self.is_real = matches!(request.backend, BackendRequest::Onnxruntime(_));
+        self.is_real = request.backend.kind().takes_machine_time();
         self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
         if let Ok(dialogue) = &self.dialogue {
             let spawn = dialogue.started.elapsed().as_nanos() as f64;

@@ -1,8 +1,6 @@
 //! The cell that a worker has loaded: its backend, its clock, and what the steps so far amount to.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use super::activation_ranges::activation_ranges;
@@ -11,9 +9,8 @@ use super::batches::Data;
 use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
-use crate::backend::mock::ScriptedClock;
-use crate::backend::{self, Backend, BackendRequest, CellRequest, Failure, FailureKind, Phase, TensorRequest};
-use crate::clock::{Clock, ClockQuality, HostClock};
+use crate::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
+use crate::clock::{AnyClock, Clock, ClockQuality};
 use crate::kernel::Kernel;
 use crate::measure::Samples;
 use crate::measure::cold::Eviction;
@@ -27,29 +24,6 @@ use crate::onnx::precision::calibration::Range;
 use crate::probe::{OwnState, OwnTally, Usage};
 use crate::quantity::Nanos;
 use crate::spec::model::{Calibration, Stop, Warmup};
-
-/// The clock that belongs to a backend. One match a reading costs less than the clock's own step.
-enum AnyClock {
-    Host(HostClock),
-    Scripted(ScriptedClock),
-}
-
-impl Clock for AnyClock {
-    #[inline]
-    fn now(&self) -> u64 {
-        match self {
-            AnyClock::Host(clock) => clock.now(),
-            AnyClock::Scripted(clock) => clock.now(),
-        }
-    }
-
-    fn calibrate(&self) -> ClockQuality {
-        match self {
-            AnyClock::Host(clock) => clock.calibrate(),
-            AnyClock::Scripted(clock) => clock.calibrate(),
-        }
-    }
-}
 
 /// A loaded cell.
 pub(super) struct Loaded {
@@ -101,16 +75,9 @@ impl Loaded {
         if let Some(cpus) = &request.cpus {
             bind_to(cpus)?;
         }
-        let scripted = ScriptedClock::default();
-        let clock = match &request.backend {
-            BackendRequest::Onnxruntime(settings) => {
-                warm_page_cache(&settings.model)?;
-                AnyClock::Host(HostClock::start())
-            }
-            BackendRequest::Mock(_) => AnyClock::Scripted(scripted.clone()),
-        };
+        let mut backend = backend::open(request)?;
+        let clock = backend.clock();
         let quality = clock.calibrate();
-        let mut backend = backend::open(request, &scripted)?;
         let before_load = clock.now();
         backend.load()?;
         let loaded = clock.now();
@@ -180,7 +147,7 @@ impl Loaded {
 
     /// Makes up for the pause before this step. A script has no caches, and with cold ones every sample pauses.
     fn rewarm(&mut self, iterations: u32) -> Result<Samples, Failure> {
-        if matches!(self.clock, AnyClock::Scripted(_)) || self.cold.is_some() {
+        if self.clock.is_scripted() || self.cold.is_some() {
             return Ok(Samples::default());
         }
         let sample_ns = self.sample_ns;
@@ -202,7 +169,7 @@ impl Loaded {
 
     /// This process before samples are taken; `None` with a script, which has no surroundings.
     fn look(&self) -> Option<OwnState> {
-        matches!(self.clock, AnyClock::Host(_)).then(|| OwnState::before(&Kernel::here()))
+        (!self.clock.is_scripted()).then(|| OwnState::before(&Kernel::here()))
     }
 
     fn look_back(&mut self, before: Option<OwnState>) {
@@ -285,10 +252,4 @@ impl Cold {
         };
         Ok(Cold { evict, peak_resident_bytes: usage.peak_resident_bytes })
     }
-}
-
-/// Reads the model file once, so that `load_ns` never includes the disk.
-fn warm_page_cache(model: &Path) -> Result<(), Failure> {
-    let copied = File::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
-    copied.map(|_| ()).map_err(|error| Failure::new(FailureKind::Model, format!("{}: {error}", model.display())))
 }

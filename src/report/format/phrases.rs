@@ -1,8 +1,9 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
 use super::{fixed, scale, significant_decimals};
+use crate::backend;
 use crate::metric::{Direction, Metric, MetricReference, Unit};
-use crate::spec::model::{Backend, Package};
+use crate::spec::model::Package;
 use crate::stats::paired::Verdict;
 use crate::store::{Manifest, RuntimeUsed};
 
@@ -28,16 +29,12 @@ fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
     pair[usize::from(!better)]
 }
 
-/// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` with the mock
-/// backend.
+/// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` where no
+/// library did.
 pub fn runtimes(manifest: &Manifest) -> Option<String> {
-    let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, &used)).collect();
-    let runtime = || "ONNX Runtime".to_owned();
-    match manifest.experiment.backend {
-        Backend::Mock(_) => None,
-        Backend::Onnxruntime if libraries.is_empty() => Some(runtime()),
-        Backend::Onnxruntime => Some(format!("{} {}", runtime(), list(&libraries))),
-    }
+    let libraries: Vec<String> = manifest.libraries().map(|(name, &used)| library(manifest, name, &used)).collect();
+    let name = backend::of(&manifest.experiment.backend).library()?;
+    Some(if libraries.is_empty() { name.to_owned() } else { format!("{name} {}", list(&libraries)) })
 }
 
 /// A library by its name in the specification, with what the name does not tell; by its version where it has no name.

@@ -1,10 +1,11 @@
 //! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
 
+use crate::backend;
 use crate::compare::Terms;
 use crate::metric::{self, MetricReference};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
-use crate::spec::model::{Backend, Cache, Design, Stop, StopStatistic, Values, Warmup};
+use crate::spec::model::{Cache, Design, Stop, StopStatistic, Values, Warmup};
 use crate::store::{Manifest, RuntimeUsed};
 use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
 
@@ -89,10 +90,10 @@ fn arrangement(manifest: &Manifest) -> String {
 fn run(input: &Input<'_>) -> String {
     let measure = &input.manifest.experiment.measure;
     let mut sentences = vec![
-        first_steps(&input.manifest.experiment.backend).to_owned() + &warmup(&measure.warmup),
+        backend::of(&input.manifest.experiment.backend).first_steps().to_owned() + &warmup(&measure.warmup),
         stop(&measure.stop),
     ];
-    if !matches!(input.manifest.experiment.backend, Backend::Mock(_)) {
+    if input.manifest.experiment.backend.reads_models() {
         let alone = input.manifest.plan.runtimes.is_empty();
         let everywhere = if alone { "variants and devices" } else { "variants, devices and runtimes" };
         sentences.push(format!(
@@ -108,18 +109,6 @@ fn run(input: &Input<'_>) -> String {
     }
     sentences.push(clock(input));
     sentences.join(" ")
-}
-
-/// How a run begins.
-fn first_steps(backend: &Backend) -> &'static str {
-    match backend {
-        Backend::Mock(_) => {
-            "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up"
-        }
-        Backend::Onnxruntime => {
-            "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up"
-        }
-    }
 }
 
 /// What filled the inputs, in the order of the specification.

@@ -1,12 +1,13 @@
 //! Where the numbers come from: machine, runtime, files, commit, commands. Nothing here names a user or a host.
 
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
+use crate::backend;
 use crate::compare::Terms;
 use crate::metric::MetricReference;
 use crate::privacy::without_home;
 use crate::report::format::{self, count};
 use crate::report::{Input, Trust};
-use crate::spec::model::{Backend, Cache, Design};
+use crate::spec::model::{Cache, Design};
 use crate::store::{Manifest, ModelFile, Peak};
 
 /// Digits of a hash that a reader compares; the whole one is in `results.json`.
@@ -165,9 +166,10 @@ fn runtime(input: &Input<'_>) -> Vec<Fact> {
         facts.push(Fact::new(format!("SHA-256 of the library{of}"), used.sha256.clone()));
     }
     if manifest.libraries().next().is_none() {
-        facts.push(match manifest.experiment.backend {
-            Backend::Mock(_) => Fact::new("backend", "mock: latencies from a script, no model was run"),
-            Backend::Onnxruntime => Fact::new("ONNX Runtime", "unknown"),
+        let backend = backend::of(&manifest.experiment.backend);
+        facts.push(match backend.library() {
+            Some(name) => Fact::new(name, "unknown"),
+            None => Fact::new("backend", backend.description()),
         });
     }
     facts.push(Fact::new("threads", threads_by_variant(manifest)));

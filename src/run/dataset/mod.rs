@@ -18,7 +18,7 @@ use crate::array::{Array, ArrayProblem, save_npy};
 use crate::backend::TensorRequest;
 use crate::digest;
 use crate::onnx::{ElementType, ModelHeader};
-use crate::spec::model::{AccuracyMetric, Backend, Dataset, Experiment, Values};
+use crate::spec::model::{AccuracyMetric, Dataset, Experiment, Values};
 use crate::store::{DatasetFile, Place, StoreError};
 use crate::table::FileError;
 use crate::worker::{Data, Feed};
@@ -154,11 +154,11 @@ pub(super) fn fit_all(
     experiment: &Experiment,
     headers: &[Option<ModelHeader>],
 ) -> Result<Vec<Option<ModelData>>, PrepareError> {
-    let is_mock = experiment.backend != Backend::Onnxruntime;
+    let has_names_only = !experiment.backend.reads_models();
     let one = |(index, header): (usize, &Option<ModelHeader>)| {
         let dataset = experiment.dataset_of(index as u32);
         // What cannot be read fails when it is loaded, with the runtime's own words.
-        let Some(dataset) = dataset.filter(|_| header.is_some() || is_mock) else { return Ok(None) };
+        let Some(dataset) = dataset.filter(|_| header.is_some() || has_names_only) else { return Ok(None) };
         let data = fit(dataset, header.as_ref()).map_err(|problem| PrepareError::Dataset {
             model: experiment.models[index].name.clone(),
             file: dataset.file.clone(),

@@ -128,7 +128,7 @@ pub(super) fn open_ratio(text: &RatioText, place: &Place, check: &mut Check<'_>)
 /// Reads `backend`.
 pub(super) fn backend(form: &BackendForm, check: &mut Check<'_>) -> Backend {
     match form {
-        BackendForm::Onnxruntime => Backend::Onnxruntime,
+        BackendForm::Plain(backend) => backend.clone(),
         BackendForm::Mock(form) => Backend::Mock(mock(form, &Place::top("backend").key("mock"), check)),
     }
 }

@@ -30,7 +30,7 @@ use std::path::Path;
 
 use super::check::Check;
 use super::document::Place;
-use super::form::{BackendForm, ExperimentForm};
+use super::form::ExperimentForm;
 use super::model::Experiment;
 use super::name::is_name;
 use super::wording::bad_name;
@@ -66,8 +66,9 @@ impl<T> Axis<T> {
 /// The backend, as far as other keys depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackendKind {
-    Onnxruntime,
-    Mock,
+    ReadsModels,
+    /// Models, variants and runtimes are names.
+    Scripted,
     /// The spec does not say it in a way that can be read.
     Unknown,
 }
@@ -76,8 +77,8 @@ enum BackendKind {
 pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, check: &mut Check<'_>) -> Experiment {
     let kind = match &form.backend {
         _ if check.is_damaged(&Place::top("backend")) => BackendKind::Unknown,
-        BackendForm::Onnxruntime => BackendKind::Onnxruntime,
-        BackendForm::Mock(_) => BackendKind::Mock,
+        form if form.reads_models() => BackendKind::ReadsModels,
+        _ => BackendKind::Scripted,
     };
     let name = form.name.as_ref().map_or(default_name, |name| &name.0).to_owned();
     if form.name.is_none() && !is_name(&name) && !check.is_damaged(&Place::top("name")) {

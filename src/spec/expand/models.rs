@@ -37,7 +37,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
         }
         let before = check.problems.len();
         match entry {
-            ModelEntry::Path(text) if backend != BackendKind::Onnxruntime && is_mock_name(folder, text) => {
+            ModelEntry::Path(text) if backend != BackendKind::ReadsModels && is_mock_name(folder, text) => {
                 let model = Model::new(text.clone(), None);
                 found.push(Found { place, written: text.clone(), is_one_of_many: false, model });
             }
@@ -155,7 +155,7 @@ fn from_form(
     let mut found = match (&form.path, &form.name) {
         _ if let Some(found) = from_source(form, place, check) => found.into_iter().collect(),
         (Some(path), _) => from_path(path, place, &place.key("path"), folder, check),
-        (None, Some(name)) if backend != BackendKind::Onnxruntime => {
+        (None, Some(name)) if backend != BackendKind::ReadsModels => {
             let model = Model::new(name.0.clone(), None);
             vec![Found { place: place.clone(), written: name.0.clone(), is_one_of_many: false, model }]
         }

@@ -43,7 +43,7 @@ pub(super) fn expand(
 /// A bare word is a version; the mock backend has none, so that there it is a name.
 fn from_word(text: &str, place: &Place, backend: BackendKind, check: &mut Check<'_>) -> Option<Runtime> {
     let looks_like_number = text.parse::<f64>().is_ok();
-    if backend != BackendKind::Onnxruntime && !looks_like_number {
+    if backend != BackendKind::ReadsModels && !looks_like_number {
         if !is_name(text) {
             check.problems.push(bad_name(check.at(place, ""), &place.name(), text));
             return None;
@@ -123,7 +123,7 @@ fn from_form(
         });
     }
     match own {
-        Some(name) if backend != BackendKind::Onnxruntime && package.is_none() => {
+        Some(name) if backend != BackendKind::ReadsModels && package.is_none() => {
             Some(Runtime { name, ..Runtime::default() })
         }
         _ => {

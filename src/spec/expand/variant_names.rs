@@ -25,7 +25,7 @@ pub(super) fn check_precision(
     check: &mut Check<'_>,
 ) {
     let Some(named) = form.name.as_ref().and_then(|name| Precision::of_name(&name.0)) else { return };
-    if form.precision.is_some() || backend != BackendKind::Onnxruntime || !models.is_complete {
+    if form.precision.is_some() || backend != BackendKind::ReadsModels || !models.is_complete {
         return;
     }
     let has_file = |variant: &Variant| models.values.iter().all(|model| model.files.contains_key(&variant.name));

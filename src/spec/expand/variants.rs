@@ -83,7 +83,7 @@ fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<
         return None;
     }
     let precision = Precision::of_name(word);
-    if precision.is_some() || backend != BackendKind::Onnxruntime {
+    if precision.is_some() || backend != BackendKind::ReadsModels {
         if is_name(word) {
             let precision = precision.unwrap_or_default();
             return Some(Variant { name: word.to_owned(), precision, ..Variant::default() });
@@ -104,7 +104,7 @@ fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<
 }
 
 fn check_mock(form: &VariantForm, place: &Place, backend: BackendKind, check: &mut Check<'_>) {
-    if form.mock.is_some() && backend == BackendKind::Onnxruntime {
+    if form.mock.is_some() && backend == BackendKind::ReadsModels {
         let problem = check.at_key(&place.key("mock"), "`mock` does nothing with the backend `onnxruntime`");
         check.problems.push(problem.with_hint("write `backend: mock`, or leave the key out"));
     }

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::spec::model::{MockFailureKind, MockStep};
+use crate::spec::model::{Backend, MockFailureKind, MockStep};
 
 use super::scalar::{DurationText, RatioText};
 
@@ -15,10 +15,24 @@ use super::scalar::{DurationText, RatioText};
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::spec) enum BackendForm {
-    /// ONNX Runtime.
-    Onnxruntime,
     /// A script in place of models.
     Mock(MockForm),
+    /// A backend without settings, by its name.
+    #[serde(untagged)]
+    Plain(Backend),
+}
+
+/// Every backend by its name.
+const NAMES: [&str; 2] = ["onnxruntime", "mock"];
+
+impl BackendForm {
+    /// Whether `models` are files.
+    pub(in crate::spec) fn reads_models(&self) -> bool {
+        match self {
+            BackendForm::Mock(_) => false,
+            BackendForm::Plain(backend) => backend.reads_models(),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for BackendForm {
@@ -30,9 +44,11 @@ impl<'de> Deserialize<'de> for BackendForm {
         }
 
         match Value::deserialize(deserializer)? {
-            Value::String(name) if name == "onnxruntime" => Ok(BackendForm::Onnxruntime),
             Value::String(name) if name == "mock" => Ok(BackendForm::Mock(MockForm::default())),
-            Value::String(name) => Err(D::Error::unknown_variant(&name, &["onnxruntime", "mock"])),
+            Value::String(name) => match Backend::deserialize(Value::String(name.clone())) {
+                Ok(backend) => Ok(BackendForm::Plain(backend)),
+                Err(_) => Err(D::Error::unknown_variant(&name, &NAMES)),
+            },
             long => {
                 let long: Long = serde_json::from_value(long).map_err(D::Error::custom)?;
                 Ok(BackendForm::Mock(long.mock))
@@ -52,7 +68,7 @@ impl JsonSchema for BackendForm {
         json_schema!({
             "description": "`onnxruntime`, or `mock`: a script in place of models, to try a spec or a report.",
             "anyOf": [
-                { "type": "string", "enum": ["onnxruntime", "mock"] },
+                { "type": "string", "enum": NAMES },
                 {
                     "description": "The mock backend with a script of its own.",
                     "type": "object",

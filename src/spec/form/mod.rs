@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::spec::model::Axis;
+use crate::spec::model::{Axis, Backend};
 
 pub(super) use axes::{
     ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm, ThreadsEntry,
@@ -124,7 +124,7 @@ impl Default for ExperimentForm {
             fidelity: Ordered::default(),
             dataset: None,
             tables: Vec::new(),
-            backend: BackendForm::Onnxruntime,
+            backend: BackendForm::Plain(Backend::Onnxruntime),
         }
     }
 }

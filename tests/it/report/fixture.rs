@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use perfrun::backend::onnxruntime::why_not;
 use perfrun::backend::{Failure, FailureKind, Placement};
 use perfrun::compare::{Judged, judge};
 use perfrun::host::Host;
@@ -13,7 +14,6 @@ use perfrun::plan::{self, Plan};
 use perfrun::report::{Format, Input, compose};
 use perfrun::results::Results;
 use perfrun::revision::Revision;
-use perfrun::run::prepare::why_not;
 use perfrun::spec::model::{
     Aa, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads, Values,
     Variant,

@@ -4,38 +4,18 @@
 //! pipeline stands on. The durations follow y = median · scale · run effect · (1 + warm-up excess) · noise, where the
 //! run effect and the AR(1) noise are lognormal.
 
-use std::cell::Cell;
-use std::rc::Rc;
+mod kind;
+mod request;
 
-use super::request::MockRequest;
+pub use request::MockRequest;
+
 use super::{Backend, Failure, FailureKind, Phase, Placement};
 use crate::array::Array;
-use crate::clock::{Clock, ClockQuality};
+use crate::clock::{AnyClock, Clock, ScriptedClock};
 use crate::onnx::ElementType;
 use crate::probe::Usage;
 use crate::spec::model::{MockFailureKind, MockStep};
 use crate::stats::random::{Xoshiro256PlusPlus, stream_seed};
-
-/// A clock that only the script moves.
-#[derive(Clone, Debug, Default)]
-pub struct ScriptedClock(Rc<Cell<u64>>);
-
-impl ScriptedClock {
-    /// Lets time pass, in nanoseconds.
-    pub(crate) fn advance(&self, nanos: u64) {
-        self.0.set(self.0.get().saturating_add(nanos));
-    }
-}
-
-impl Clock for ScriptedClock {
-    fn now(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn calibrate(&self) -> ClockQuality {
-        ClockQuality { overhead_ns: 20, resolution_ns: 1 }
-    }
-}
 
 /// The scripted backend.
 #[derive(Debug)]
@@ -105,6 +85,10 @@ fn verb(step: MockStep) -> &'static str {
 }
 
 impl Backend for MockBackend {
+    fn clock(&self) -> AnyClock {
+        AnyClock::Scripted(self.clock.clone())
+    }
+
     fn load(&mut self) -> Result<(), Failure> {
         self.play(MockStep::Load)?;
         self.clock.advance(self.request.script.load.0);

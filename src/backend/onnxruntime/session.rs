@@ -1,27 +1,26 @@
-//! ONNX Runtime, through `ort`: the only file that names it.
-//!
-//! `ort` builds environment, session, tensors and bindings; the timed call is the C API's `RunWithBinding`, because the
-//! safe wrapper fetches the outputs of every call (seen to cost 19 % of a one-node model). Providers are registered by
-//! name, the CPU's too, and fail loudly; where each node went is read back.
-#![expect(unsafe_code, reason = "the timed call, raw tensor memory and the placement query are the C API's")]
+//! The session: loaded, bound, and called between two clock readings.
+#![expect(unsafe_code, reason = "the timed call is the C API's")]
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char};
+use std::fs::File;
+use std::io;
 use std::path::Path;
-use std::ptr;
 
 use ort::AsPointer;
-use ort::ep;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{IoBinding, RunOptions, Session};
-use ort::value::{DynTensor, TensorElementType, ValueType};
+use ort::value::{DynTensor, ValueType};
 
-use super::failure::classify;
-use super::inputs::{fill, sets_within_limit, tensor_bytes};
-use super::{Backend, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, TensorRequest};
+use super::OnnxruntimeRequest;
+use super::failures::{provider_failure, run_failure, strip, take_status};
+use super::placement::{library_version, nodes_by_provider};
+use super::provider::cpu;
+use super::tensors::{copy_in, copy_out, input_value};
 use crate::array::Array;
-use crate::onnx::ElementType;
+use crate::backend::failure::classify;
+use crate::backend::inputs::{sets_within_limit, tensor_bytes};
+use crate::backend::{Backend, CellRequest, Failure, FailureKind, Placement, TensorRequest};
 use crate::spec::model::{Execution, GraphOptimization};
 
 /// One session with its bound inputs and outputs.
@@ -49,6 +48,7 @@ impl OnnxRuntime {
     ///
     /// A library that cannot be opened, inputs that cannot be made.
     pub fn new(request: &CellRequest, settings: &OnnxruntimeRequest) -> Result<Self, Failure> {
+        warm_page_cache(&settings.model)?;
         let library = ort::init_from(&settings.library)
             .map_err(|error| Failure::new(FailureKind::Provider, error.to_string()))?;
         let environment = library.with_name("perfrun").with_telemetry(false).build().map_err(provider_failure)?;
@@ -255,23 +255,6 @@ impl Backend for OnnxRuntime {
     }
 }
 
-/// The provider for processors. What it does not know is an error here too: an option that does nothing is never passed
-/// over. Its memory arena is on unless an option says otherwise, as for everybody who uses ONNX Runtime; `ort` turns it
-/// off where it registers the provider by name.
-fn cpu(options: &BTreeMap<String, String>) -> Result<ep::CPU, Failure> {
-    let mut provider = ep::CPU::default().with_arena_allocator(true);
-    for (name, value) in options {
-        provider = match name.as_str() {
-            "use_arena" => provider.with_arena_allocator(value == "1"),
-            other => {
-                let text = format!("the provider `cpu` has no option `{other}`");
-                return Err(Failure::new(FailureKind::Provider, text));
-            }
-        };
-    }
-    Ok(provider)
-}
-
 /// Binds outputs whose shapes are not known: every call allocates them.
 fn leave_outputs_to_runtime<'a>(binding: &mut IoBinding, names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
     let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
@@ -282,171 +265,8 @@ fn leave_outputs_to_runtime<'a>(binding: &mut IoBinding, names: impl Iterator<It
     Ok(())
 }
 
-/// The version that a library reports for itself; `ort` asks it too, but keeps the answer.
-fn library_version(path: &Path) -> Option<String> {
-    // SAFETY: the library was opened before, so its initialisers have run; opening it again only counts.
-    let library = unsafe { libloading::Library::new(path) }.ok()?;
-    // SAFETY: every ONNX Runtime library exports this symbol with this signature.
-    let base = unsafe {
-        let get: libloading::Symbol<'_, unsafe extern "C" fn() -> *const ort::sys::OrtApiBase> =
-            library.get(b"OrtGetApiBase\0").ok()?;
-        get()
-    };
-    if base.is_null() {
-        return None;
-    }
-    // SAFETY: the base is a static of the library, and its version a NUL-terminated static text.
-    let version = unsafe { CStr::from_ptr(((*base).GetVersionString)()) };
-    version.to_str().ok().map(str::to_owned)
-}
-
-/// One input tensor with its data.
-fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: usize) -> Result<DynTensor, Failure> {
-    let element = runtime_element(&tensor.element).ok_or_else(|| {
-        let text = format!("input `{}` has type {}, which cannot be generated", tensor.name, tensor.element);
-        Failure::new(FailureKind::Shape, text)
-    })?;
-    let shape: Vec<i64> = tensor.shape.iter().map(|length| *length as i64).collect();
-    let length = tensor_bytes(tensor)? as usize;
-    let mut value = DynTensor::new(allocator, element, shape).map_err(|error| run_failure(&error))?;
-    let data: *mut u8 = value.data_ptr_mut().cast();
-    if length > 0 {
-        // SAFETY: the tensor was just allocated on the CPU with exactly this element type and shape, is initialised to
-        // zeros, and nobody else has it.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(data, length) };
-        fill(tensor, set, bytes);
-    }
-    Ok(value)
-}
-
-/// Overwrites a tensor of `length` bytes.
-fn copy_in(value: &mut DynTensor, bytes: &[u8], length: usize) -> Result<(), Failure> {
-    if bytes.len() != length {
-        let text = format!("{} bytes do not fill a tensor of {length}", bytes.len());
-        return Err(Failure::new(FailureKind::Internal, text));
-    }
-    if length > 0 {
-        // SAFETY: the tensor lives on the CPU, has `length` bytes by its type and shape, holds no texts, and no call that
-        // reads it is under way while it is borrowed here.
-        unsafe { std::slice::from_raw_parts_mut(value.data_ptr_mut().cast::<u8>(), length) }.copy_from_slice(bytes);
-    }
-    Ok(())
-}
-
-fn copy_out(name: &str, value: &DynTensor) -> Result<Array, Failure> {
-    let element = element_of(*value.data_type());
-    let shape: Vec<u64> = value.shape().iter().map(|length| (*length).max(0) as u64).collect();
-    let size = element.size_bytes().ok_or_else(|| {
-        Failure::new(FailureKind::Output, format!("output `{name}` has type {element}, which cannot be compared"))
-    })?;
-    let length = shape.iter().product::<u64>().saturating_mul(size) as usize;
-    let bytes = if length == 0 {
-        Vec::new()
-    } else {
-        // SAFETY: the tensor lives on the CPU, and its shape and element type are those that the runtime reports for it.
-        unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), length) }.to_vec()
-    };
-    Ok(Array { name: name.to_owned(), element, shape, bytes })
-}
-
-/// Nodes of the optimised graph by the provider that took them; empty where the runtime does not say.
-fn nodes_by_provider(session: &Session) -> BTreeMap<String, u64> {
-    let api = ort::api();
-    let mut subgraphs: *const *const ort::sys::OrtEpAssignedSubgraph = ptr::null();
-    let mut count = 0_usize;
-    let mut nodes = BTreeMap::new();
-    // SAFETY: the session lives; the call fills the two out-parameters or returns a status, which is checked.
-    let status = unsafe { (api.Session_GetEpGraphAssignmentInfo)(session.ptr().cast(), &mut subgraphs, &mut count) };
-    if !status.0.is_null() {
-        let _reason = take_status(status);
-        return nodes;
-    }
-    for index in 0..count {
-        let mut name: *const c_char = ptr::null();
-        let mut assigned: *const *const ort::sys::OrtEpAssignedNode = ptr::null();
-        let mut length = 0_usize;
-        // SAFETY: the runtime returned `count` subgraphs, which live as long as the session; both calls only fill
-        // out-parameters.
-        let statuses = unsafe {
-            let subgraph = *subgraphs.add(index);
-            [
-                (api.EpAssignedSubgraph_GetEpName)(subgraph, &mut name),
-                (api.EpAssignedSubgraph_GetNodes)(subgraph, &mut assigned, &mut length),
-            ]
-        };
-        let mut failed = false;
-        for status in statuses {
-            if !status.0.is_null() {
-                let _reason = take_status(status);
-                failed = true;
-            }
-        }
-        if failed || name.is_null() {
-            continue;
-        }
-        // SAFETY: a name that is not null is a NUL-terminated string owned by the session.
-        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
-        *nodes.entry(name).or_insert(0) += length as u64;
-    }
-    nodes
-}
-
-/// Turns a status into a failure and releases it.
-fn take_status(status: ort::sys::OrtStatusPtr) -> Failure {
-    let api = ort::api();
-    // SAFETY: the status is not null and is released exactly once, here; its message lives until then.
-    let message = unsafe {
-        let text = CStr::from_ptr((api.GetErrorMessage)(status.0)).to_string_lossy().into_owned();
-        (api.ReleaseStatus)(status.0);
-        text
-    };
-    Failure::new(classify(&message, FailureKind::Operator), message)
-}
-
-/// A builder error without the builder in it.
-fn strip(error: ort::Error<ort::session::builder::SessionBuilder>) -> ort::Error {
-    ort::Error::new(error.message())
-}
-
-fn provider_failure(error: ort::Error) -> Failure {
-    let message = error.to_string();
-    Failure::new(classify(&message, FailureKind::Provider), message)
-}
-
-fn run_failure(error: &ort::Error) -> Failure {
-    let message = error.to_string();
-    Failure::new(classify(&message, FailureKind::Operator), message)
-}
-
-/// The pairs of our element types and the runtime's.
-const ELEMENTS: &[(ElementType, TensorElementType)] = &[
-    (ElementType::Float32, TensorElementType::Float32),
-    (ElementType::Float64, TensorElementType::Float64),
-    (ElementType::Float16, TensorElementType::Float16),
-    (ElementType::Bfloat16, TensorElementType::Bfloat16),
-    (ElementType::Int8, TensorElementType::Int8),
-    (ElementType::Int16, TensorElementType::Int16),
-    (ElementType::Int32, TensorElementType::Int32),
-    (ElementType::Int64, TensorElementType::Int64),
-    (ElementType::Uint8, TensorElementType::Uint8),
-    (ElementType::Uint16, TensorElementType::Uint16),
-    (ElementType::Uint32, TensorElementType::Uint32),
-    (ElementType::Uint64, TensorElementType::Uint64),
-    (ElementType::Bool, TensorElementType::Bool),
-    (ElementType::String, TensorElementType::String),
-];
-
-fn runtime_element(element: &ElementType) -> Option<TensorElementType> {
-    ELEMENTS
-        .iter()
-        .find(|(ours, _)| ours == element)
-        .map(|(_, theirs)| *theirs)
-        .filter(|t| *t != TensorElementType::String)
-}
-
-fn element_of(element: TensorElementType) -> ElementType {
-    ELEMENTS
-        .iter()
-        .find(|(_, theirs)| *theirs == element)
-        .map_or_else(|| ElementType::Other(format!("{element:?}").to_lowercase()), |(ours, _)| ours.clone())
+/// Reads the model file once, so that `load_ns` never includes the disk.
+fn warm_page_cache(model: &Path) -> Result<(), Failure> {
+    let copied = File::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
+    copied.map(|_| ()).map_err(|error| Failure::new(FailureKind::Model, format!("{}: {error}", model.display())))
 }

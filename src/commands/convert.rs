@@ -9,14 +9,15 @@ use crate::backend::TensorRequest;
 use crate::cli::{ConvertArgs, Size};
 use crate::digest;
 use crate::error::{Error, ExitCode};
+use crate::event::Event;
 use crate::fidelity::ACCURACY_NOT_MEASURED;
 use crate::host;
 use crate::models::{self, Made, Problem, Ranges, Recipe, random_items};
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
 use crate::report::format::bytes;
-use crate::run::calibrate::Observation;
 use crate::run::dataset::{self, DatasetProblem};
+use crate::run::{Observation, Session};
 use crate::runtime;
 use crate::spec::model::{Dataset, Measure, Values};
 use crate::stats::random::key_seed;
@@ -45,8 +46,10 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         Recipe::Int8Static { .. } => Some(observation(&header, arguments, scratch.path(), ui)?),
         _ => None,
     };
+    let mut nobody = |_: &Event<'_>| {};
+    let mut session = Session::new(&interrupts, &mut nobody);
     let mut observe = |path: &Path| match &observation {
-        Some(observation) => observation.ranges(path, arguments.calibration.into(), &interrupts, &mut || {}),
+        Some(observation) => observation.ranges(path, arguments.calibration.into(), &mut session),
         None => Ok(Ranges::new()),
     };
     let made = models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe)

@@ -1,34 +1,27 @@
 //! One block: for every group, one run of each arm, the arms adjacent in time.
 
+use super::Job;
 use super::finish::{Slot, store_run};
 use super::schedule::{self, Turn};
-use super::{Ended, Job};
+use super::session::{Halt, Session};
 use crate::event::Event;
 use crate::plan::Cell;
 use crate::quantity::Nanos;
 use crate::store::{Arm, Outcome, StoreError, StoredRun};
-use crate::worker::{Interrupts, RunPlan, WorkerRun};
+use crate::worker::RunPlan;
 
 /// Carries out the runs of `block` that have no outcome yet, in order.
 ///
 /// # Errors
 ///
-/// When the record cannot be written.
-pub fn carry_out(
-    job: &mut Job,
-    block: &[Turn],
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<Ended, StoreError> {
+/// When the user stops it, or the record cannot be written.
+pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), Halt> {
     for (position, turn) in block.iter().enumerate() {
         let cell = job.record.manifest.plan.cells[turn.cell];
         if cell.skip.is_some() || job.is_done(&cell, turn.arm, turn.run) {
             continue;
         }
-        if interrupts.count() > 0 {
-            events(&Event::Interrupted);
-            return Ok(Ended::Interrupted);
-        }
+        session.go_on()?;
         let run = if job.is_given_up(&cell) {
             let outcome = Outcome::NotRun;
             StoredRun {
@@ -36,42 +29,32 @@ pub fn carry_out(
                 ..StoredRun::not_started(cell.id, turn.arm, turn.run, job.session(), outcome)
             }
         } else {
-            match one_run(job, &cell, turn, position as u32, interrupts, events) {
-                Some(run) => run,
-                None => return Ok(Ended::Interrupted),
-            }
+            one_run(job, &cell, turn, position as u32, session)?
         };
-        finish(job, run, events)?;
+        finish(job, run, session)?;
     }
-    Ok(Ended::Complete)
+    Ok(())
 }
 
 /// Puts a run that has its outcome into the journal and the record, and says so.
-pub(super) fn finish(job: &mut Job, run: StoredRun, events: &mut dyn FnMut(&Event<'_>)) -> Result<(), StoreError> {
+pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -> Result<(), StoreError> {
     run.write(&job.record.folder)?;
     job.add(run);
     let manifest = &job.record.manifest;
     let total = schedule::runs(&manifest.plan, manifest.experiment.measure.design);
     let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count();
     if let Some(run) = job.record.runs.last() {
-        events(&Event::RunEnded { run, done, total });
+        session.tell(&Event::RunEnded { run, done, total });
     }
     Ok(())
 }
 
-/// One run of an arm; `None` if the user stopped it.
-fn one_run(
-    job: &Job,
-    cell: &Cell,
-    turn: &Turn,
-    position: u32,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Option<StoredRun> {
+/// One run of an arm.
+fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Session<'_>) -> Result<StoredRun, Halt> {
     let Turn { arm, run, .. } = *turn;
     let manifest = &job.record.manifest;
     let measure = &manifest.experiment.measure;
-    let iterations = manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1);
+    let iterations = job.iterations(cell);
     let plan = RunPlan {
         request: job.request(cell, arm, run),
         warmup: measure.warmup,
@@ -80,21 +63,9 @@ fn one_run(
         stop: Some(measure.stop),
         outputs: None,
     };
-    let launch = job.launch(cell, arm, run);
-    let mut told = false;
-    let mut listen = || {
-        events(&Event::Tick);
-        if !told && interrupts.count() > 0 {
-            told = true;
-            events(&Event::Interrupted);
-        }
-    };
-    let worker = match job.unusable_model(cell) {
-        Some(failure) => WorkerRun::failed(failure),
-        None => crate::worker::run(&launch, &plan, interrupts, &mut listen).ok()?,
-    };
+    let worker = session.run_cell(job, cell, (arm, run), &plan)?;
     let slot = Slot { cell: cell.id, arm, run, position, session: job.session(), iterations, cache: measure.cache };
-    Some(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
+    Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 
 /// The longest warm-up that an arm of the cell's group took in block 0: later blocks warm up at least as long, so that

@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use super::dataset::ModelData;
 use crate::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
-use crate::quantity::Nanos;
 use crate::spec::model::{Cache, InputPoint, Variant};
-use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
+use crate::stats::random::key_seed;
 use crate::store::{Arm, Outcome, Record, StoredRun};
-use crate::worker::Launch;
 
 /// A record in the making.
 #[derive(Debug)]
@@ -42,8 +40,6 @@ pub struct Job {
     pub executable: PathBuf,
     /// Standard deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
     pub spread: Option<f64>,
-    /// When the budget ends, if there is one.
-    pub deadline: Option<Instant>,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -145,7 +141,6 @@ impl Job {
             spec_folder: PathBuf::new(),
             executable,
             spread: None,
-            deadline: None,
             index,
         }
     }
@@ -235,37 +230,19 @@ impl Job {
         &self.record.manifest.plan.inputs[cell.input as usize]
     }
 
-    /// How the worker of a run is started.
-    pub fn launch(&self, cell: &Cell, arm: Arm, run: u32) -> Launch {
-        let manifest = &self.record.manifest;
-        let variant = self.variant(cell);
-        let stem = StoredRun::stem(cell.id, arm, run);
-        // A double must not share the layout of its cell, or it would be less than another process.
-        let key = match arm {
-            Arm::Aa | Arm::AaTwin => format!("env/{}/{}/{run}", cell.id, arm.name()),
-            Arm::Pilot | Arm::Main => format!("env/{}/{run}", cell.id),
-        };
-        let seed = key_seed(manifest.plan.seed, &key);
-        Launch {
-            executable: self.executable.clone(),
-            wrap: variant.wrap.clone(),
-            env: variant.env.clone(),
-            padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
-            log: self.record.folder.join("logs").join(format!("{stem}.log")),
-            timeout: self.patience(cell),
-        }
+    /// Iterations of each sample of a cell.
+    pub fn iterations(&self, cell: &Cell) -> u32 {
+        self.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
     }
 
-    /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it and
-    /// than its cell's rehearsal foretells, so that a hang does not outlast the budget for long.
-    fn patience(&self, cell: &Cell) -> Nanos {
-        const STARTING: Duration = Duration::from_secs(5);
-        let measure = &self.record.manifest.experiment.measure;
-        let (Some(deadline), Some(pilot)) = (self.deadline, self.pilot(cell)) else { return measure.timeout };
-        let iterations = self.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1);
-        let expected = super::rehearsal::run_time(pilot, measure, iterations).to_duration();
-        let left = deadline.saturating_duration_since(Instant::now());
-        Nanos::from_duration(left + 3 * expected + STARTING).min(measure.timeout)
+    /// Whether no cell can be run.
+    pub fn has_nothing_to_run(&self) -> bool {
+        self.record.manifest.plan.runnable().all(|(_, cell)| self.is_given_up(cell))
+    }
+
+    /// Whether a run of a block has its outcome.
+    pub fn has_begun(&self) -> bool {
+        self.record.runs.iter().any(|run| run.arm != Arm::Pilot)
     }
 
     /// What the worker of a run is asked to prepare.

@@ -24,7 +24,10 @@ pub trait Finding: Serialize + DeserializeOwned + PartialEq {
     /// The name of the pass and, with `.json`, of the file.
     const PASS: &'static str;
 
-    /// Where they are in memory.
+    /// What a record has of them.
+    fn of(findings: &Findings) -> Option<&Self>;
+
+    /// Where they are put.
     fn place(findings: &mut Findings) -> &mut Option<Self>;
 }
 
@@ -45,6 +48,10 @@ macro_rules! findings {
 
         $(impl Finding for $kind {
             const PASS: &'static str = stringify!($pass);
+
+            fn of(findings: &Findings) -> Option<&Self> {
+                findings.$pass.as_ref()
+            }
 
             fn place(findings: &mut Findings) -> &mut Option<Self> {
                 &mut findings.$pass

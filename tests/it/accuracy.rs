@@ -56,7 +56,7 @@ dataset: { file: d.npz, labels: labels, metrics: [top1] }
 fidelity: { wrong: { cosine: -1, close: 0%, top1: 0% } }
 ";
 
-fn scored(more: &str) -> Workplace {
+pub fn scored(more: &str) -> Workplace {
     let place = Workplace::with_spec(&format!("{SCORED}{more}"));
     let (scores, labels) = scores_and_labels();
     write_npz(&place, "d.npz", &[scores, labels]);

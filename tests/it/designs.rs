@@ -19,6 +19,12 @@ use crate::support::Workplace;
 /// A record that is created and not begun.
 fn begin(text: &str) -> (Workplace, PathBuf) {
     let place = Workplace::with_spec(text);
+    let folder = begin_in(&place);
+    (place, folder)
+}
+
+/// As [`begin`], of the specification that is there.
+pub fn begin_in(place: &Workplace) -> PathBuf {
     let path = place.path("x.yaml");
     let spec = perfrun::spec::load(&path, &[]).unwrap();
     let provenance = Provenance {
@@ -34,7 +40,7 @@ fn begin(text: &str) -> (Workplace, PathBuf) {
         executable: PathBuf::new(),
     };
     let job = create(prepare(&spec.experiment).unwrap(), &Place::of(&path).unwrap(), provenance).unwrap();
-    (place, job.record.folder)
+    job.record.folder
 }
 
 /// A record of this specification, whole.

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use perfrun::store::{Findings, Record};
+use perfrun::store::{Arm, Findings, Record};
 
+use crate::accuracy::scored;
+use crate::designs::begin_in;
 use crate::support::Workplace;
 
 /// Begun by a perfrun that wrote everything into the manifest, and killed in its third block.
@@ -71,4 +73,66 @@ fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
     let sessions = record.manifest.findings.sessions.clone();
     let left = Findings { sessions, complete: true, ..Findings::default() };
     assert_eq!(Record::open(&folder).unwrap().manifest.findings, left);
+}
+
+/// A record that has begun, with what the passes of another one found; `change` is done to the text of each file.
+fn resumed(place: &Workplace, change: impl Fn(&str, String) -> Option<String>) -> (Record, String) {
+    place.run(&["x.yaml"]).expect_code(0);
+    let whole = place.record_folder("x");
+    let found: Vec<(String, String)> = std::fs::read_dir(whole.join("passes"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
+        .collect();
+    std::fs::remove_dir_all(whole).unwrap();
+    let folder = begin_in(place);
+    std::fs::create_dir(folder.join("passes")).unwrap();
+    for (name, text) in found {
+        if let Some(text) = change(&name, text) {
+            std::fs::write(folder.join("passes").join(format!("{name}.json")), text).unwrap();
+        }
+    }
+    let said = place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0).stderr;
+    (Record::open(&folder).unwrap(), said)
+}
+
+#[test]
+fn a_rehearsal_that_is_over_is_not_repeated() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    let change = |_: &str, text: String| Some(text.replace("1\n  ]", "3\n  ]"));
+    let (record, _) = resumed(&place, change);
+    assert_eq!(record.manifest.iterations(), [3]);
+    assert!(record.runs.iter().all(|run| run.arm != Arm::Pilot && run.iterations == 3));
+}
+
+#[test]
+fn outputs_that_were_compared_are_not_compared_again() {
+    let spec = "backend: mock\nmodels: [m]\nvariants: [a, { name: b, mock: { differ: 0.1% } }]\nruns: 2\n";
+    let place = Workplace::with_spec(spec);
+    let (record, _) = resumed(&place, |name, text| {
+        (name == "outputs").then(|| text.replace("\"input_sets\": ", "\"input_sets\": 70"))
+    });
+    assert!(record.manifest.fidelity().iter().all(|known| known.fidelity.input_sets >= 700), "{record:?}");
+    assert!(record.runs.iter().any(|run| run.arm == Arm::Pilot) && !record.folder.join("outputs").exists());
+}
+
+#[test]
+fn data_that_were_run_over_are_not_run_over_again() {
+    let (record, said) = resumed(&scored("runs: 2\n"), |name, text| {
+        (name == "accuracy").then(|| text.replace("\"items\": 200", "\"items\": 199"))
+    });
+    assert!(!said.contains("\naccuracy "), "{said}");
+    assert_eq!(record.manifest.accuracy().iter().map(|known| known.items).collect::<Vec<_>>(), [199; 3]);
+}
+
+#[test]
+fn a_machine_that_was_good_enough_is_not_asked_again() {
+    let spec = "backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\nrequire: { grade: C }\n";
+    let place = Workplace::with_spec(spec);
+    let (record, said) = resumed(&place, |name, text| (name == "requirements").then_some(text));
+    assert!(!said.contains("\nrequire "), "{said}");
+    assert!(record.manifest.findings.requirements.is_some());
+    std::fs::remove_dir_all(&record.folder).unwrap();
+    let said = place.run(&["x.yaml"]).expect_code(0).stderr;
+    assert!(said.contains("\nrequire "), "asked where it was not yet: {said}");
 }

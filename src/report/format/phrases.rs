@@ -32,7 +32,7 @@ fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
 /// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` where no
 /// library did.
 pub fn runtimes(manifest: &Manifest) -> Option<String> {
-    let libraries: Vec<String> = manifest.libraries().map(|(name, &used)| library(manifest, name, &used)).collect();
+    let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, &used)).collect();
     let name = backend::of(&manifest.experiment.backend).library()?;
     Some(if libraries.is_empty() { name.to_owned() } else { format!("{name} {}", list(&libraries)) })
 }

@@ -6,17 +6,17 @@
 use super::finish::{Slot, store_run};
 use super::rounds::{Progress, Rounds, SliceBounds};
 use super::schedule::Turn;
-use super::{Ended, Job, blocks};
+use super::session::{Halt, Session};
+use super::{Job, blocks};
 use crate::backend::Failure;
-use crate::event::Event;
 use crate::plan::Cell;
 use crate::quantity::Nanos;
-use crate::store::{Arm, Outcome, StoreError, StoredRun};
-use crate::worker::{self, Conversation, Interrupts, StoppedAtOnce, WorkerRun, protocol::Command};
+use crate::store::{Arm, Outcome, StoredRun};
+use crate::worker::{self, Conversation, WorkerRun, protocol::Command};
 
 /// When the arms of a company run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub(super) enum Pace {
     /// One after the other, so that one is active at any moment. An arm that fails drops out.
     InTurn,
     /// All at the same time. Without one of them the others would measure something else, so they end with it.
@@ -30,14 +30,8 @@ type Placed = (u32, Turn);
 ///
 /// # Errors
 ///
-/// When the record cannot be written.
-pub fn carry_out(
-    job: &mut Job,
-    block: &[Turn],
-    pace: Pace,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<Ended, StoreError> {
+/// When the user stops it, or the record cannot be written.
+pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut Session<'_>) -> Result<(), Halt> {
     let placed: Vec<Placed> = (0..).zip(block.iter().copied()).collect();
     let cells = job.record.manifest.plan.cells.clone();
     let company = |turn: &Turn| (cells[turn.cell].group, pace == Pace::AtOnce && turn.arm != Arm::Main);
@@ -48,21 +42,17 @@ pub fn carry_out(
         if open.is_empty() {
             continue;
         }
-        if interrupts.count() > 0 {
-            events(&Event::Interrupted);
-            return Ok(Ended::Interrupted);
-        }
+        session.go_on()?;
         let (start, leave) = choose(job, pace, &done, open);
         for (position, turn) in leave {
             let run = not_run(job, position, turn);
-            blocks::finish(job, run, events)?;
+            blocks::finish(job, run, session)?;
         }
-        let Ok(runs) = run_company(job, &start, pace, interrupts, events) else { return Ok(Ended::Interrupted) };
-        for run in runs {
-            blocks::finish(job, run, events)?;
+        for run in run_company(job, &start, pace, session)? {
+            blocks::finish(job, run, session)?;
         }
     }
-    Ok(Ended::Complete)
+    Ok(())
 }
 
 /// Which of the turns without an outcome are started, and which are left: those of cells that are given up, and all of
@@ -104,49 +94,29 @@ struct Company<'a> {
 }
 
 /// Runs a company and returns its runs by place.
-fn run_company(
-    job: &Job,
-    turns: &[Placed],
-    pace: Pace,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<Vec<StoredRun>, StoppedAtOnce> {
-    let mut told = false;
-    let mut tick = || {
-        events(&Event::Tick);
-        if !told && interrupts.count() > 0 {
-            told = true;
-            events(&Event::Interrupted);
-        }
-    };
+fn run_company(job: &Job, turns: &[Placed], pace: Pace, session: &mut Session<'_>) -> Result<Vec<StoredRun>, Halt> {
     let mut company = Company { job, pace, members: Vec::new(), ended: Vec::new() };
     for (position, turn) in turns {
-        company.join(*position, *turn, interrupts, &mut tick)?;
+        company.join(*position, *turn, session)?;
     }
     if pace == Pace::AtOnce {
         let commands = company.members.iter().map(|member| company.warm(member)).collect();
-        company.step(commands, &mut tick)?;
+        company.step(commands, session)?;
     }
-    company.sample(&mut tick)?;
-    company.end(&mut tick)?;
+    company.sample(session)?;
+    company.end(session)?;
     company.ended.sort_by_key(|run| run.position);
     Ok(company.ended)
 }
 
 impl<'a> Company<'a> {
     fn iterations(&self, cell: &Cell) -> u32 {
-        self.job.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
+        self.job.iterations(cell)
     }
 
     /// Starts the worker of a turn and prepares it. In turns it also warms up before the next one starts; at the same
     /// time they warm up together, because that is the state in which they are measured.
-    fn join(
-        &mut self,
-        position: u32,
-        turn: Turn,
-        interrupts: &'a Interrupts,
-        tick: worker::Tick<'_>,
-    ) -> Result<(), StoppedAtOnce> {
+    fn join<'s: 'a>(&mut self, position: u32, turn: Turn, session: &mut Session<'s>) -> Result<(), Halt> {
         if self.pace == Pace::AtOnce && !self.ended.is_empty() {
             self.ended.push(not_run(self.job, position, turn));
             return Ok(());
@@ -160,16 +130,17 @@ impl<'a> Company<'a> {
             self.break_up();
             return Ok(());
         }
-        let conversation = Conversation::start(job.launch(&cell, turn.arm, turn.run), interrupts, 2);
+        let conversation = session.converse(session.launch(job, &cell, turn.arm, turn.run));
         let progress = Progress::new(job.record.manifest.experiment.measure.stop);
         let mut member = Member { position, turn, cell, conversation, progress, failure: None };
-        let mut outcome = member.conversation.prepare(job.request(&cell, turn.arm, turn.run), tick);
+        let mut outcome =
+            member.conversation.prepare(job.request(&cell, turn.arm, turn.run), &mut || session.tick_in_run());
         if self.pace == Pace::InTurn && outcome.is_ok() {
-            outcome = member.conversation.ask(&self.warm(&member), tick);
+            outcome = member.conversation.ask(&self.warm(&member), &mut || session.tick_in_run());
         }
         member.note(outcome)?;
         self.members.push(member);
-        self.dismiss(tick)
+        self.dismiss(session)
     }
 
     fn warm(&self, member: &Member<'_>) -> Command {
@@ -182,7 +153,7 @@ impl<'a> Company<'a> {
     }
 
     /// Round after round until the stopping rule is met.
-    fn sample(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+    fn sample(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
         let measure = &self.job.record.manifest.experiment.measure;
         let slowest =
             self.members.iter().filter_map(|member| member.conversation.heard().data.warmup.duration_ns.last());
@@ -199,7 +170,7 @@ impl<'a> Company<'a> {
                 Command::Slice { time, samples, iterations }
             };
             let commands = self.members.iter().map(command).collect();
-            self.step(commands, tick)?;
+            self.step(commands, session)?;
             if rounds.is_reverse() {
                 self.members.reverse();
             }
@@ -214,36 +185,36 @@ impl<'a> Company<'a> {
     }
 
     /// Has every member do what it is told, at the company's pace, and parts with those that fail.
-    fn step(&mut self, commands: Vec<Command>, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+    fn step(&mut self, commands: Vec<Command>, session: &mut Session<'_>) -> Result<(), Halt> {
         match self.pace {
             Pace::InTurn => {
                 for (member, command) in self.members.iter_mut().zip(&commands) {
-                    let outcome = member.conversation.ask(command, tick);
+                    let outcome = member.conversation.ask(command, &mut || session.tick_in_run());
                     member.note(outcome)?;
                 }
             }
             Pace::AtOnce => {
                 for (member, command) in self.members.iter_mut().zip(&commands) {
-                    let outcome = member.conversation.tell(command, tick);
+                    let outcome = member.conversation.tell(command, &mut || session.tick_in_run());
                     member.note(outcome)?;
                 }
                 for member in self.members.iter_mut().filter(|member| member.failure.is_none()) {
-                    let outcome = member.conversation.listen(tick);
+                    let outcome = member.conversation.listen(&mut || session.tick_in_run());
                     member.note(outcome)?;
                 }
             }
         }
-        self.dismiss(tick)
+        self.dismiss(session)
     }
 
     /// Ends the runs of members that failed.
-    fn dismiss(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+    fn dismiss(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
         let (failed, members): (Vec<Member<'a>>, Vec<Member<'a>>) =
             std::mem::take(&mut self.members).into_iter().partition(|member| member.failure.is_some());
         self.members = members;
         let any = !failed.is_empty();
         for member in failed {
-            self.part(member, tick)?;
+            self.part(member, session)?;
         }
         if any {
             self.break_up();
@@ -261,21 +232,21 @@ impl<'a> Company<'a> {
     }
 
     /// Looks at every member's outputs once more and ends its run.
-    fn end(&mut self, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+    fn end(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
         for mut member in std::mem::take(&mut self.members) {
-            let outcome = member.conversation.ask(&Command::Check, tick);
+            let outcome = member.conversation.ask(&Command::Check, &mut || session.tick_in_run());
             member.note(outcome)?;
-            self.part(member, tick)?;
+            self.part(member, session)?;
         }
         Ok(())
     }
 
     /// Ends one run and keeps what came of it.
-    fn part(&mut self, member: Member<'a>, tick: worker::Tick<'_>) -> Result<(), StoppedAtOnce> {
+    fn part(&mut self, member: Member<'a>, session: &mut Session<'_>) -> Result<(), Halt> {
         let slot = self.slot(member.position, member.turn, &member.cell);
         let outcome = member.failure.map_or(Ok(()), |failure| Err(failure.into()));
         let reason = member.progress.reason();
-        let mut worker = member.conversation.end(outcome, tick)?;
+        let mut worker = member.conversation.end(outcome, &mut || session.tick_in_run())?;
         worker.data.stop_reason = worker.failure.is_none().then_some(reason);
         self.ended.push(self.store(slot, &member.cell, worker));
         Ok(())
@@ -301,10 +272,10 @@ impl<'a> Company<'a> {
 
 impl Member<'_> {
     /// Remembers a failure; being stopped is for the caller.
-    fn note(&mut self, outcome: Result<(), worker::Ended>) -> Result<(), StoppedAtOnce> {
+    fn note(&mut self, outcome: Result<(), worker::Ended>) -> Result<(), Halt> {
         match outcome {
             Ok(()) => Ok(()),
-            Err(worker::Ended::Stopped) => Err(StoppedAtOnce),
+            Err(worker::Ended::Stopped) => Err(Halt::Interrupted),
             Err(worker::Ended::Failed(failure)) => {
                 self.failure = Some(failure);
                 Ok(())

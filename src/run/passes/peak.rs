@@ -4,19 +4,20 @@
 //! A peak by data sheet would be another number: clocks move, and no library reaches it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::Job;
+use super::Pass;
 use crate::backend::{CellRequest, TensorRequest};
-use crate::event::Event;
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::{self, Dimension, ElementType};
 use crate::plan::Cell;
 use crate::quantity::{Nanos, Ratio};
+use crate::run::Job;
+use crate::run::session::{self, Halt, Session};
 use crate::spec::model::{Values, Warmup};
 use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
-use crate::store::{Arm, Outcome, Peak, Peaks, StoreError};
-use crate::worker::{Interrupts, RunPlan};
+use crate::store::{self, Arm, Outcome, Peaks};
+use crate::worker::RunPlan;
 
 /// Rows and columns of both matrices: large enough that the product is bound by arithmetic, and some tens of
 /// milliseconds long on a few cores.
@@ -33,33 +34,37 @@ const LENGTH: Warmup = Warmup::Adaptive {
     tolerance: Ratio(0.05),
 };
 
-/// Measures the peak for every number of threads that cells with known costs have, unless an earlier session has.
-///
-/// # Errors
-///
-/// When the record cannot be written. A peak that cannot be measured is not known.
-pub(super) fn measure(
-    job: &mut Job,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<(), StoreError> {
-    let is_real = job.record.manifest.experiment.backend.reads_models();
-    if !is_real || job.record.manifest.quick || job.record.manifest.findings.peak.is_some() {
-        return Ok(());
+/// The model, while it is needed.
+const MODEL: &str = "peak.onnx";
+
+/// Measures the peak for every number of threads that cells with known costs have. A peak that cannot be measured is not
+/// known.
+pub(super) struct Peak;
+
+impl Pass for Peak {
+    type Found = Peaks;
+
+    const SCRATCH: &'static [&'static str] = &[MODEL];
+
+    fn is_wanted(job: &Job) -> bool {
+        let is_real = job.record.manifest.experiment.backend.reads_models();
+        is_real && !job.record.manifest.quick && !cells_by_threads(job).is_empty()
     }
-    let path = job.record.folder.join("peak.onnx");
-    let mut peaks = Vec::new();
-    for (threads, cell) in cells_by_threads(job) {
-        if interrupts.count() > 0 || (!path.is_file() && onnx::save(product(), &path).is_err()) {
-            break;
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Peaks, Halt> {
+        let path = job.record.folder.join(MODEL);
+        let mut peaks = Vec::new();
+        for (threads, cell) in cells_by_threads(job) {
+            session.go_on()?;
+            if !path.is_file() && onnx::save(product(), &path).is_err() {
+                break;
+            }
+            if let Some(operations_per_s) = run(job, &cell, &path, session)? {
+                peaks.push(store::Peak { threads, operations_per_s });
+            }
         }
-        if let Some(operations_per_s) = run(job, &cell, &path, interrupts, events) {
-            peaks.push(Peak { threads, operations_per_s });
-        }
+        Ok(Peaks { peaks })
     }
-    // It can be made again.
-    let _gone = std::fs::remove_file(&path);
-    job.record.keep(Peaks { peaks })
 }
 
 /// One cell on the CPU for each number of threads, whose settings are used; those whose costs are not known need no peak.
@@ -77,14 +82,8 @@ fn cells_by_threads(job: &Job) -> BTreeMap<u32, Cell> {
     cells
 }
 
-/// Operations per second of the best sample.
-fn run(
-    job: &Job,
-    cell: &Cell,
-    path: &Path,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Option<f64> {
+/// Operations per second of the best sample; `None` where there is none.
+fn run(job: &Job, cell: &Cell, path: &Path, session: &mut Session<'_>) -> Result<Option<f64>, Halt> {
     let tensor = TensorRequest {
         name: "a".to_owned(),
         element: ElementType::Float32,
@@ -103,15 +102,11 @@ fn run(
         cpus: None,
     };
     let plan = RunPlan { request, warmup: LENGTH, at_least: Nanos(0), iterations: 1, stop: None, outputs: None };
-    let mut launch = job.launch(cell, Arm::Pilot, 0);
-    launch.log = log(job);
-    let run = crate::worker::run(&launch, &plan, interrupts, &mut || events(&Event::Tick)).ok()?;
-    let best = run.data.warmup.duration_ns.iter().copied().min().filter(|_| run.failure.is_none())?;
-    (best > 0).then(|| OPERATIONS * 1e9 / best as f64)
-}
-
-fn log(job: &Job) -> PathBuf {
-    job.record.folder.join("logs").join("peak.log")
+    let mut launch = session.launch(job, cell, Arm::Pilot, 0);
+    launch.log = session::log(job, "peak");
+    let run = session.run(&launch, &plan)?;
+    let best = run.data.warmup.duration_ns.iter().copied().min().filter(|_| run.failure.is_none());
+    Ok(best.filter(|best| *best > 0).map(|best| OPERATIONS * 1e9 / best as f64))
 }
 
 /// `c = a w`, with the weights in the file, so that the runtime may pack them as it packs those of any model.

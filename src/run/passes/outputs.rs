@@ -7,9 +7,11 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::Job;
+use super::Pass;
 use crate::fidelity::compare;
 use crate::plan::Cell;
+use crate::run::Job;
+use crate::run::session::{Halt, Session};
 use crate::spec::model::{Axis, Precision};
 use crate::store::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::worker::read_outputs;
@@ -84,26 +86,22 @@ fn reference_variant(manifest: &Manifest, cell: &Cell) -> u32 {
 }
 
 /// Compares the outputs of every cell whose rehearsal completed with those of its reference, and forgets the outputs.
-///
-/// A record that is taken up again keeps what was found when it began.
-///
-/// # Errors
-///
-/// When the record cannot be written.
-pub(super) fn compare_outputs(job: &mut Job) -> Result<(), StoreError> {
-    let folder = job.record.folder.join(OUTPUTS);
-    if !folder.is_dir() {
-        return Ok(());
+pub(super) struct Outputs;
+
+impl Pass for Outputs {
+    type Found = Compared;
+
+    const SCRATCH: &'static [&'static str] = &[OUTPUTS];
+
+    fn is_wanted(job: &Job) -> bool {
+        job.record.folder.join(OUTPUTS).is_dir()
     }
-    if job.record.manifest.findings.outputs.is_none() {
-        let manifest = &job.record.manifest;
-        let references = References::of(manifest);
+
+    fn carry_out(job: &mut Job, _: &mut Session<'_>) -> Result<Compared, Halt> {
+        let references = References::of(&job.record.manifest);
         let found = references.0.iter().enumerate().filter_map(|(index, reference)| one(job, index, (*reference)?));
-        let fidelity = found.collect();
-        job.record.keep(Compared { fidelity })?;
+        Ok(Compared { fidelity: found.collect() })
     }
-    // They can be made again; the differences are kept.
-    std::fs::remove_dir_all(&folder).map_err(|source| StoreError::Write { path: folder, source })
 }
 
 fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {

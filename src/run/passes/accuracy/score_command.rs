@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::Job;
-use super::dataset::ModelData;
 use crate::array::{Array, save_npy};
 use crate::plan::Cell;
 use crate::printable::printable;
+use crate::run::Job;
+use crate::run::dataset::ModelData;
 use crate::worker::read_outputs;
 
 /// What the command finds as `outputs.json`.

@@ -3,52 +3,58 @@
 //! Conversions come from the cache or are made now; a file of the user's own is hashed. What cannot be had is no error:
 //! the cells that need it fail in the rehearsal, each with the reason.
 
+mod activation_ranges;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::job::{Stamp, VariantKey, VariantModel};
-use super::provenance::model_files;
-use super::{Ended, Job};
+pub use self::activation_ranges::Observation;
+use super::Pass;
 use crate::digest;
 use crate::event::Event;
 use crate::models::{self, Recipe};
 use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
+use crate::run::Job;
+use crate::run::job::{Stamp, VariantKey, VariantModel};
+use crate::run::provenance::model_files;
+use crate::run::session::{Halt, Session};
+use crate::runtime;
 use crate::spec::model::Precision;
-use crate::store::{Converted, StoreError, VariantFile, VariantOrigin};
-use crate::worker::Interrupts;
+use crate::store::{Converted, VariantFile, VariantOrigin};
 
 /// Gives every variant its file.
 ///
-/// # Errors
-///
-/// When the record cannot be written.
-pub(super) fn variant_files(
-    job: &mut Job,
-    cache: &Path,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<Ended, StoreError> {
-    let wanted = wanted(job);
-    if wanted.is_empty() {
-        return Ok(Ended::Complete);
+/// A later session looks for the files again, since where they are is nobody else's business, and finds the same bytes.
+pub(super) struct Convert;
+
+impl Pass for Convert {
+    type Found = Converted;
+
+    fn is_wanted(job: &Job) -> bool {
+        !wanted(job).is_empty()
     }
-    let mut files = Vec::with_capacity(wanted.len());
-    for key in wanted {
-        if interrupts.count() > 0 {
-            events(&Event::Interrupted);
-            return Ok(Ended::Interrupted);
+
+    fn is_there(job: &Job) -> bool {
+        wanted(job).iter().all(|key| job.variant_files.contains_key(key))
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Converted, Halt> {
+        let wanted = wanted(job);
+        let mut variant_files = Vec::with_capacity(wanted.len());
+        for key in wanted {
+            let (described, found) = one(job, key, session);
+            // A conversion that was cut short says nothing about its model.
+            session.go_on()?;
+            let described = as_before(job, described);
+            let usable = found.filter(|_| described.problem.is_none());
+            job.variant_files.insert(key, usable.ok_or_else(|| described.problem.clone().unwrap_or_default()));
+            variant_files.push(described);
         }
-        let (described, found) = one(job, key, cache, interrupts, events);
-        let described = as_before(job, described);
-        let usable = found.filter(|_| described.problem.is_none());
-        job.variant_files.insert(key, usable.ok_or_else(|| described.problem.clone().unwrap_or_default()));
-        files.push(described);
+        Ok(Converted { variant_files })
     }
-    job.record.keep(Converted { variant_files: files })?;
-    Ok(Ended::Complete)
 }
 
 /// The variants of models that are run with a file of their own.
@@ -66,13 +72,7 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
 }
 
 /// The file of one variant, and what the record says about it.
-fn one(
-    job: &Job,
-    key: VariantKey,
-    cache: &Path,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> (VariantFile, Option<VariantModel>) {
+fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<VariantModel>) {
     let experiment = &job.record.manifest.experiment;
     let (model, variant) = (&experiment.models[key.model as usize], &experiment.variants[key.variant as usize]);
     match model.file_for(variant) {
@@ -83,12 +83,12 @@ fn one(
                 Err(problem) => return (without_file(key, None, problem), None),
             };
             let (name, precision) = (model.name.as_str(), variant.precision);
-            events(&Event::Converting { model: name, precision });
+            session.tell(&Event::Converting { model: name, precision });
             let started = Instant::now();
-            let made = convert(job, key, &recipe, cache, interrupts, events);
+            let made = convert(job, key, &recipe, session);
             if let Ok(made) = &made {
                 let (was_cached, took) = (made.was_cached, started.elapsed());
-                events(&Event::Converted { model: name, precision, was_cached, took });
+                session.tell(&Event::Converted { model: name, precision, was_cached, took });
             }
             described(key, recipe, made)
         }
@@ -100,23 +100,17 @@ fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
     let path = job.models.get(key.model as usize).cloned().flatten().unwrap_or_default();
     let header = onnx::read_header(&path).map_err(|error| error.kind.to_string())?;
     let variant = &job.record.manifest.experiment.variants[key.variant as usize];
-    let data = super::calibrate::data_name(job, key);
+    let data = activation_ranges::data_name(job, key);
     Recipe::of(variant.precision, &variant.convert, &header, key.provider, &data)
         .ok_or_else(|| "it is run as it is stored".to_owned())
 }
 
-fn convert(
-    job: &Job,
-    key: VariantKey,
-    recipe: &Recipe,
-    cache: &Path,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<models::Made, String> {
+fn convert(job: &Job, key: VariantKey, recipe: &Recipe, session: &mut Session<'_>) -> Result<models::Made, String> {
     let path = job.models.get(key.model as usize).cloned().flatten().unwrap_or_default();
     let source = job.record.manifest.models.get(key.model as usize).cloned().flatten().map(|file| file.sha256);
-    let mut observe = |model: &Path| super::calibrate::observe(job, key, recipe, model, interrupts, events);
-    models::convert(&path, &source.unwrap_or_default(), recipe, cache, &mut observe)
+    let mut observe = |model: &Path| activation_ranges::observe(job, key, recipe, model, session);
+    let cache = runtime::cache_folder();
+    models::convert(&path, &source.unwrap_or_default(), recipe, &cache, &mut observe)
         .map_err(|problem| problem.to_string())
 }
 

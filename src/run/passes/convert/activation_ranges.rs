@@ -6,19 +6,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::Job;
-use super::accuracy::items_folder;
-use super::dataset::ModelData;
-use super::job::VariantKey;
 use crate::backend::inputs::sets_within_limit;
 use crate::backend::{BackendRequest, CellRequest, TensorRequest};
-use crate::event::Event;
 use crate::models::{Ranges, Recipe, random_items};
 use crate::plan::Cell;
 use crate::quantity::Nanos;
+use crate::run::Job;
+use crate::run::dataset::ModelData;
+use crate::run::job::VariantKey;
+use crate::run::passes::accuracy::items_folder;
+use crate::run::session::{self, Session};
 use crate::spec::model::Calibration;
 use crate::store::DatasetFile;
-use crate::worker::{self, Conversation, Data, Interrupts, Launch, Tick};
+use crate::worker::Data;
+use crate::worker::protocol::Command;
 
 /// What a calibration runs.
 #[derive(Clone, Debug)]
@@ -47,27 +48,11 @@ impl Observation {
     /// # Errors
     ///
     /// Why there are none, in words.
-    pub fn ranges(
-        &self,
-        path: &Path,
-        calibration: Calibration,
-        interrupts: &Interrupts,
-        tick: Tick<'_>,
-    ) -> Result<Ranges, String> {
-        let launch = Launch {
-            executable: self.executable.clone(),
-            wrap: Vec::new(),
-            env: BTreeMap::new(),
-            padding: 0,
-            log: self.log.clone(),
-            timeout: self.timeout,
-        };
-        let mut conversation = Conversation::start(launch, interrupts, 1);
-        let outcome = conversation.prepare(self.request(path), tick).and_then(|()| {
-            conversation
-                .ask(&worker::protocol::Command::ActivationRanges { calibration, data: self.data.clone() }, tick)
-        });
-        let run = conversation.end(outcome, tick).map_err(|_| "it was interrupted".to_owned())?;
+    pub fn ranges(&self, path: &Path, calibration: Calibration, session: &mut Session<'_>) -> Result<Ranges, String> {
+        let launch = Session::launch_for_file(&self.executable, &self.log, self.timeout);
+        let command = Command::ActivationRanges { calibration, data: self.data.clone() };
+        let asked = session.ask(launch, self.request(path), &command);
+        let run = asked.map_err(|_| "it was interrupted".to_owned())?;
         match (run.failure, run.ranges) {
             (Some(failure), _) => Err(failure.message),
             (None, Some(ranges)) => Ok(ranges),
@@ -110,12 +95,11 @@ pub(super) fn observe(
     key: VariantKey,
     recipe: &Recipe,
     path: &Path,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
+    session: &mut Session<'_>,
 ) -> Result<Ranges, String> {
     let cell = first_cell(job, key).ok_or_else(|| "no cell needs it".to_owned())?;
     let Recipe::Int8Static { calibration, .. } = recipe else { return Ok(Ranges::new()) };
-    observation(job, cell)?.ranges(path, *calibration, interrupts, &mut || events(&Event::Tick))
+    observation(job, cell)?.ranges(path, *calibration, session)
 }
 
 /// The first cell of a variant: its input is what is observed.
@@ -157,7 +141,7 @@ fn random_inputs(job: &Job, cell: &Cell) -> Observation {
         tensors,
         sets,
         data: None,
-        log: job.record.folder.join("logs").join("calibration.log"),
+        log: session::log(job, "calibration"),
         timeout: manifest.experiment.measure.timeout,
     }
 }

@@ -4,13 +4,14 @@
 //! One cell stands for all that differ from it in their input alone: items are the same whatever batch they come in. It
 //! is the first of them.
 
+mod score_command;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::Duration;
 
-use super::dataset::ModelData;
-use super::fidelity::References;
-use super::{Ended, Job, own_score};
+use super::Pass;
+use super::outputs::References;
 use crate::accuracy::{AccuracyProblem, Marks, Score, change, score};
 use crate::array::Array;
 use crate::backend::CellRequest;
@@ -18,10 +19,13 @@ use crate::event::Event;
 use crate::fidelity::compare;
 use crate::plan::Cell;
 use crate::quantity::Nanos;
+use crate::run::Job;
+use crate::run::dataset::ModelData;
+use crate::run::session::{self, Halt, Session};
 use crate::spec::model::AccuracyMetric;
-use crate::store::{Arm, CellFidelity, Outcome, Scored, StoreError, VariantAccuracy};
+use crate::store::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
 use crate::worker::protocol::Command;
-use crate::worker::{Conversation, Interrupts, read_outputs};
+use crate::worker::read_outputs;
 
 /// The folder of outputs in a record, and that of the items.
 const OUTPUTS: &str = "dataset-outputs";
@@ -31,46 +35,36 @@ const ITEMS: &str = "dataset";
 /// alike.
 const ITEMS_IN_FILE: u64 = 1024;
 
-/// Runs every variant over the data of its model, unless an earlier session has.
-///
-/// # Errors
-///
-/// When the record cannot be written. What goes wrong with a variant is told beside it.
-pub(super) fn measure(
-    job: &mut Job,
-    interrupts: &Interrupts,
-    events: &mut dyn FnMut(&Event<'_>),
-) -> Result<Ended, StoreError> {
-    let cells = if job.record.manifest.findings.accuracy.is_none() { measured_cells(job) } else { Vec::new() };
-    if cells.is_empty() {
-        return forget(job).map(|()| Ended::Complete);
-    }
-    let started = Instant::now();
-    let mut outcomes = Vec::with_capacity(cells.len());
-    for (done, index) in cells.iter().enumerate() {
-        events(&Event::Scoring { done, total: cells.len() });
-        let outcome = run(job, *index, interrupts, events);
-        if interrupts.count() > 0 {
-            events(&Event::Interrupted);
-            return Ok(Ended::Interrupted);
-        }
-        outcomes.push(outcome);
-    }
-    let accuracy = judge(job, &cells, &outcomes, &mut || events(&Event::Tick));
-    let fidelity = fidelity_on_data(job, &cells, &outcomes);
-    job.record.keep(Scored { accuracy, fidelity })?;
-    events(&Event::Scored { manifest: &job.record.manifest, took: started.elapsed() });
-    forget(job).map(|()| Ended::Complete)
-}
+/// Runs every variant over the data of its model. What goes wrong with a variant is told beside it.
+pub(super) struct Accuracy;
 
-/// What was written for workers and by them can be made again.
-fn forget(job: &Job) -> Result<(), StoreError> {
-    for folder in [OUTPUTS, ITEMS].map(|name| job.record.folder.join(name)) {
-        if folder.is_dir() {
-            std::fs::remove_dir_all(&folder).map_err(|source| StoreError::Write { path: folder, source })?;
+impl Pass for Accuracy {
+    type Found = Scored;
+
+    const SCRATCH: &'static [&'static str] = &[OUTPUTS, ITEMS];
+
+    fn is_wanted(job: &Job) -> bool {
+        !measured_cells(job).is_empty()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Scored, Halt> {
+        let cells = measured_cells(job);
+        let mut outcomes = Vec::with_capacity(cells.len());
+        for (done, index) in cells.iter().enumerate() {
+            session.tell(&Event::Scoring { done, total: cells.len() });
+            let outcome = run(job, *index, session);
+            session.go_on()?;
+            outcomes.push(outcome);
+        }
+        let accuracy = judge(job, &cells, &outcomes, &mut || session.tick());
+        Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &cells, &outcomes) })
+    }
+
+    fn tell(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
+        if let Some(took) = took {
+            session.tell(&Event::Scored { manifest: &job.record.manifest, took });
         }
     }
-    Ok(())
 }
 
 /// The first cell of each variant of a model with data on each device, if its rehearsal completed.
@@ -106,7 +100,7 @@ fn batch(job: &Job, cell: &Cell, data: &ModelData) -> u64 {
 }
 
 /// Has a worker write the outputs for all items; why there are none, in words.
-fn run(job: &Job, index: usize, interrupts: &Interrupts, events: &mut dyn FnMut(&Event<'_>)) -> Result<(), String> {
+fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String> {
     let cell = job.record.manifest.plan.cells[index];
     let Some(data) = data_of(job, &cell) else { return Ok(()) };
     if let Some(failure) = job.unusable_model(&cell) {
@@ -126,20 +120,14 @@ fn run(job: &Job, index: usize, interrupts: &Interrupts, events: &mut dyn FnMut(
         cpus: None,
         ..job.request(&cell, Arm::Pilot, 0)
     };
-    let mut launch = job.launch(&cell, Arm::Pilot, 0);
+    let mut launch = session.launch(job, &cell, Arm::Pilot, 0);
     launch.timeout = patience(job, &cell, items.items.div_ceil(batch));
-    launch.log = job.record.folder.join("logs").join(format!("{}-dataset.log", cell.id));
-    let mut conversation = Conversation::start(launch, interrupts, 1);
-    let tick = &mut || events(&Event::Tick);
+    launch.log = session::log(job, &format!("{}-dataset", cell.id));
     // A command of the user's own has to know which outputs belong to which call.
     let items_in_file = if data.dataset.score.is_empty() { ITEMS_IN_FILE } else { 1 };
     let path = folder.to_string_lossy().into_owned();
-    let outcome = conversation
-        .prepare(request, tick)
-        .and_then(|()| conversation.ask(&Command::Evaluate { data: items, items_in_file, path }, tick));
-    match conversation.end(outcome, tick).map(|run| run.failure) {
-        Ok(None) => Ok(()),
-        Ok(Some(failure)) => Err(failure.message),
+    match session.ask(launch, request, &Command::Evaluate { data: items, items_in_file, path }) {
+        Ok(run) => run.failure.map_or(Ok(()), |failure| Err(failure.message)),
         Err(_) => Err("it was interrupted".to_owned()),
     }
 }
@@ -178,7 +166,7 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
         if outcomes[position].is_ok()
             && let Some(data) = data.filter(|data| !data.dataset.score.is_empty())
         {
-            match own_score::run(job, cell, data, &outputs_folder(job, *index), tick) {
+            match score_command::run(job, cell, data, &outputs_folder(job, *index), tick) {
                 Ok(own) => known.own_scores = own,
                 Err(problem) => {
                     let both = known.problem.take().into_iter().chain([problem]);

@@ -1,0 +1,81 @@
+//! What is done before the first block, one pass after the other. Each leaves its findings in a file of the record, and is
+//! not carried out again where they are there.
+//!
+//! A pass is a file here, a line in [`PASSES`], and its findings in `store::findings`.
+
+mod accuracy;
+mod convert;
+mod outputs;
+mod peak;
+mod rehearsal;
+mod requirements;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+pub use self::convert::Observation;
+use super::Job;
+use super::session::{Halt, Session};
+use crate::store::{Finding, StoreError};
+
+/// One thing that is found out before the first block.
+trait Pass {
+    /// What it finds; the name of the pass goes with it.
+    type Found: Finding;
+
+    /// Files and folders of the record that are needed on the way and can be made again.
+    const SCRATCH: &'static [&'static str] = &[];
+
+    /// Whether the experiment has something for it to do.
+    fn is_wanted(job: &Job) -> bool;
+
+    /// Whether it is over, in this session or in an earlier one.
+    fn is_there(job: &Job) -> bool {
+        Self::Found::of(&job.record.manifest.findings).is_some()
+    }
+
+    /// Finds it out. What cannot be found out of one cell is told beside the rest; what a user stopped is no finding.
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Self::Found, Halt>;
+
+    /// Says what is known, whoever found it; `took` is how long it took now.
+    fn tell(_job: &Job, _session: &mut Session<'_>, _took: Option<Duration>) {}
+}
+
+/// A pass, started.
+type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), Halt>;
+
+/// All passes, in order.
+pub(super) const PASSES: [Step; 6] = [
+    step::<convert::Convert>,
+    step::<rehearsal::Rehearsal>,
+    step::<outputs::Outputs>,
+    step::<peak::Peak>,
+    step::<accuracy::Accuracy>,
+    step::<requirements::Requirements>,
+];
+
+/// Carries out a pass that is wanted and not over, keeps what it found, and says so.
+fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
+    let mut took = None;
+    if P::is_wanted(job) && !P::is_there(job) {
+        session.go_on()?;
+        let started = Instant::now();
+        let found = P::carry_out(job, session)?;
+        job.record.keep(found)?;
+        took = Some(started.elapsed());
+    }
+    forget(job, P::SCRATCH)?;
+    P::tell(job, session, took);
+    Ok(())
+}
+
+/// Removes what was needed on the way.
+fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
+    for path in names.iter().map(|name| job.record.folder.join(name)) {
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { Ok(()) };
+        removed.map_err(|source| StoreError::Write { path: path.clone(), source })?;
+        // A file is small, and in nobody's way.
+        let _gone = fs::remove_file(&path);
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Before the first block: every cell loads and runs a few times in a process of its own.
+//!
+//! Finds what fails, whether output shapes are constant, how many iterations make a sample, and how long all will take.
+//! Stored, never in statistics.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Pass;
+use super::outputs::{self, References};
+use crate::clock::ClockQuality;
+use crate::event::Event;
+use crate::measure::batching::iterations_per_sample;
+use crate::metric;
+use crate::plan::{Cell, CellId};
+use crate::quantity::{Nanos, Ratio};
+use crate::run::Job;
+use crate::run::finish::{Slot, store_run};
+use crate::run::forecast::iteration_ns;
+use crate::run::session::{Halt, Session};
+use crate::spec::model::{Cache, Warmup};
+use crate::store::{Arm, LibrarySaid, Rehearsed, StoredRun};
+use crate::worker::RunPlan;
+
+/// A pilot runs for a fifth of a second at most, or three times if that takes longer: enough to see the speed.
+const PILOT: Warmup = Warmup::Adaptive {
+    min_time: Nanos::from_millis(50),
+    max_time: Nanos::from_millis(200),
+    min_samples: 12,
+    tolerance: Ratio(0.05),
+};
+
+/// Runs every cell that has no pilot yet and decides the iterations of each group.
+pub(super) struct Rehearsal;
+
+impl Pass for Rehearsal {
+    type Found = Rehearsed;
+
+    fn is_wanted(_: &Job) -> bool {
+        true
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, Halt> {
+        let cells: Vec<usize> = job.record.manifest.plan.runnable().map(|(index, _)| index).collect();
+        let total = cells.len();
+        let references = References::of(&job.record.manifest);
+        for (position, index) in cells.into_iter().enumerate() {
+            session.go_on()?;
+            let cell = job.record.manifest.plan.cells[index];
+            if job.is_done(&cell, Arm::Pilot, 0) {
+                continue;
+            }
+            let outputs = outputs::outputs_folder(job, &references, index)?;
+            let run = pilot(job, &cell, position as u32, outputs, session)?;
+            run.write(&job.record.folder)?;
+            session.tell(&Event::Rehearsed { done: position + 1, total, run: &run });
+            job.add(run);
+        }
+        Ok(Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job) })
+    }
+
+    fn tell(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
+        let took = session.elapsed();
+        session.tell(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took });
+    }
+}
+
+/// The pilot of a cell, which leaves its outputs in a folder if somebody looks at them.
+fn pilot(
+    job: &Job,
+    cell: &Cell,
+    position: u32,
+    outputs: Option<PathBuf>,
+    session: &mut Session<'_>,
+) -> Result<StoredRun, Halt> {
+    let plan = RunPlan {
+        request: job.request(cell, Arm::Pilot, 0),
+        warmup: PILOT,
+        at_least: Nanos(0),
+        iterations: 1,
+        stop: None,
+        outputs,
+    };
+    let worker = session.run_cell(job, cell, (Arm::Pilot, 0), &plan)?;
+    let cache = job.record.manifest.experiment.measure.cache;
+    let slot = Slot { cell: cell.id, arm: Arm::Pilot, run: 0, position, session: job.session(), iterations: 1, cache };
+    Ok(store_run(slot, worker, None, job.batch_size(cell)))
+}
+
+/// The largest number of iterations that any arm of a group needs (DESIGN 11); 0 where no cell of it ran. Only the
+/// first iteration of a sample finds cold caches, so there is one where that is asked for.
+fn iterations_by_group(job: &Job) -> Vec<u32> {
+    let plan = &job.record.manifest.plan;
+    let most = if job.record.manifest.experiment.measure.cache == Cache::Cold { 1 } else { u32::MAX };
+    let needed = |cell: &u32| {
+        let pilot = job.pilot(&plan.cells[*cell as usize])?;
+        let clock = ClockQuality {
+            overhead_ns: *pilot.data.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
+            resolution_ns: *pilot.data.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64,
+        };
+        Some(iterations_per_sample(iteration_ns(pilot)?, clock))
+    };
+    plan.groups.iter().map(|group| group.cells.iter().filter_map(needed).max().unwrap_or(0).min(most)).collect()
+}
+
+/// What each library said of itself, in the first run with it.
+fn libraries(job: &Job) -> Vec<LibrarySaid> {
+    let cells = &job.record.manifest.plan.cells;
+    let runtime_of: HashMap<CellId, u32> = cells.iter().map(|cell| (cell.id, cell.runtime)).collect();
+    let mut noted = HashSet::new();
+    let said = |run: &StoredRun| {
+        let runtime = *runtime_of.get(&run.cell)?;
+        let placement = run.data.placement.clone()?;
+        let said = LibrarySaid { runtime, version: placement.runtime_version, build: placement.build };
+        noted.insert(runtime).then_some(said)
+    };
+    job.record.runs.iter().filter_map(said).collect()
+}

@@ -1,0 +1,95 @@
+//! Conditions of a specification that are checked before anything is measured (`require`).
+
+use super::Pass;
+use crate::event::Event;
+use crate::metric::LATENCY;
+use crate::quantity::Nanos;
+use crate::run::Job;
+use crate::run::finish::{Slot, store_run};
+use crate::run::session::{Halt, Session};
+use crate::spec::model::Grade;
+use crate::stats::moments::standard_deviation;
+use crate::stats::planning::minimum_detectable_effect;
+use crate::store::{Arm, Preview, StoredRun};
+use crate::worker::RunPlan;
+
+/// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
+const PAIRS: u32 = 6;
+
+/// Runs of the control.
+const RUNS: u32 = 2 * PAIRS;
+
+/// Ends an execution before anything is measured, if the specification asks for a better machine than this one is now.
+pub(super) struct Requirements;
+
+impl Pass for Requirements {
+    type Found = Preview;
+
+    fn is_wanted(job: &Job) -> bool {
+        // A record that has blocks was let through when it began.
+        let asks = job.record.manifest.experiment.require.grade.is_some();
+        asks && !job.has_begun() && !job.has_nothing_to_run()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Preview, Halt> {
+        let Some(required) = job.record.manifest.experiment.require.grade else { return Err(Halt::Refused(None)) };
+        session.tell(&Event::CheckingGrade { required, runs: RUNS });
+        let preview = preview(job, session)?;
+        // A control that cannot be run meets no requirement.
+        preview.filter(|preview| preview.grade <= required).ok_or(Halt::Refused(preview))
+    }
+}
+
+/// Runs one cell a few times against itself, by the specification's own rules; no run of it is stored. `None` if no cell
+/// can be run, or runs fail.
+fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, Halt> {
+    let plan = &job.record.manifest.plan;
+    let is_good = |index: &usize| !job.is_given_up(&plan.cells[*index]);
+    let control = plan.controls.iter().map(|index| *index as usize).find(is_good);
+    let Some(index) = control.or_else(|| plan.runnable().map(|(index, _)| index).find(is_good)) else {
+        return Ok(None);
+    };
+    let mut ratios = Vec::new();
+    let mut noisy_runs = 0;
+    for pair in 0..PAIRS {
+        session.go_on()?;
+        let first = run_once(job, index, 2 * pair, session)?;
+        let second = run_once(job, index, 2 * pair + 1, session)?;
+        session.go_on()?;
+        let (Some(first), Some(second)) = (first, second) else { return Ok(None) };
+        let (Some(before), Some(after)) = (latency(&first), latency(&second)) else { return Ok(None) };
+        noisy_runs += u32::from(first.is_noisy()) + u32::from(second.is_noisy());
+        // Each order comes as often as the other.
+        let sign = if pair % 2 == 0 { 1.0 } else { -1.0 };
+        ratios.push(sign * (after.ln() - before.ln()));
+    }
+    let spread = standard_deviation(&ratios);
+    let in_ten_blocks = spread.and_then(|spread| minimum_detectable_effect(spread, Grade::BLOCKS));
+    let preview = |in_ten_blocks| Preview { grade: Grade::of(in_ten_blocks, noisy_runs), in_ten_blocks };
+    Ok(in_ten_blocks.map(preview))
+}
+
+fn latency(run: &StoredRun) -> Option<f64> {
+    run.data.metrics.get(LATENCY.name).copied().filter(|value| *value > 0.0)
+}
+
+/// One run of the cell that is not stored; `None` if it fails.
+fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Result<Option<StoredRun>, Halt> {
+    let cell = job.record.manifest.plan.cells[index];
+    let measure = &job.record.manifest.experiment.measure;
+    let iterations = job.iterations(&cell);
+    // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
+    let (arm, run) = (Arm::Aa, u32::MAX - run);
+    let plan = RunPlan {
+        request: job.request(&cell, arm, run),
+        warmup: measure.warmup,
+        at_least: Nanos(0),
+        iterations,
+        stop: Some(measure.stop),
+        outputs: None,
+    };
+    let worker = session.run_cell(job, &cell, (arm, run), &plan)?;
+    let slot = Slot { cell: cell.id, arm, run, position: 0, session: 0, iterations, cache: measure.cache };
+    let run = store_run(slot, worker, Some(measure.stop), None);
+    Ok(run.failure.is_none().then_some(run))
+}

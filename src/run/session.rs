@@ -1,0 +1,200 @@
+//! What every pass and every block works through: the user's interrupts, who listens, how a worker is launched, and how
+//! long it may take.
+//!
+//! One of them lives as long as one invocation of [`super::execute`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Job, forecast};
+use crate::backend::CellRequest;
+use crate::event::Event;
+use crate::kernel::Kernel;
+use crate::plan::Cell;
+use crate::probe::cooldown;
+use crate::quantity::Nanos;
+use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
+use crate::store::{Arm, Preview, StoreError, StoredRun};
+use crate::worker::protocol::Command;
+use crate::worker::{self, Conversation, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
+
+/// Why work ends before its end.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// The user stopped it.
+    Interrupted,
+    /// The specification requires a better machine than a short control saw, or `None` where that could not be run.
+    Refused(Option<Preview>),
+    /// The record cannot be written.
+    Store(StoreError),
+}
+
+impl From<StoppedAtOnce> for Halt {
+    fn from(_: StoppedAtOnce) -> Self {
+        Halt::Interrupted
+    }
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        Halt::Store(error)
+    }
+}
+
+/// One invocation at work.
+pub struct Session<'a> {
+    interrupts: &'a Interrupts,
+    events: &'a mut dyn FnMut(&Event<'_>),
+    started: Instant,
+    /// When the budget ends, if there is one.
+    deadline: Option<Instant>,
+}
+
+impl<'a> Session<'a> {
+    /// A session that begins now.
+    pub fn new(interrupts: &'a Interrupts, events: &'a mut dyn FnMut(&Event<'_>)) -> Self {
+        Session { interrupts, events, started: Instant::now(), deadline: None }
+    }
+
+    /// Tells whoever listens.
+    pub(super) fn tell(&mut self, event: &Event<'_>) {
+        (self.events)(event);
+    }
+
+    /// About a second passed.
+    pub(super) fn tick(&mut self) {
+        self.tell(&Event::Tick);
+    }
+
+    /// As [`Session::tick`], while a run is in flight that the first interrupt does not end.
+    pub(super) fn tick_in_run(&mut self) {
+        self.tick();
+        self.tell_interrupt();
+    }
+
+    fn tell_interrupt(&mut self) {
+        if self.interrupts.count() > 0 {
+            self.tell(&Event::Interrupted);
+        }
+    }
+
+    /// Between two steps: whether there is another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Interrupted`] if the user wants none.
+    pub(super) fn go_on(&mut self) -> Result<(), Halt> {
+        self.tell_interrupt();
+        if self.interrupts.count() > 0 { Err(Halt::Interrupted) } else { Ok(()) }
+    }
+
+    /// Waits until the processor is no longer throttled, as long as the user and `patience` let it.
+    pub(super) fn cool_down(&mut self, patience: Duration) {
+        cooldown::wait(&Kernel::here(), patience, &mut || {
+            self.tick();
+            self.interrupts.count() == 0
+        });
+    }
+
+    /// How long it has worked.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// From now on runs end not much later than this.
+    pub(super) fn end_by(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
+    }
+
+    /// How the worker of a run is started.
+    pub(super) fn launch(&self, job: &Job, cell: &Cell, arm: Arm, run: u32) -> Launch {
+        let manifest = &job.record.manifest;
+        let variant = &manifest.experiment.variants[cell.variant as usize];
+        let stem = StoredRun::stem(cell.id, arm, run);
+        // A double must not share the layout of its cell, or it would be less than another process.
+        let key = match arm {
+            Arm::Aa | Arm::AaTwin => format!("env/{}/{}/{run}", cell.id, arm.name()),
+            Arm::Pilot | Arm::Main => format!("env/{}/{run}", cell.id),
+        };
+        let seed = key_seed(manifest.plan.seed, &key);
+        Launch {
+            executable: job.executable.clone(),
+            wrap: variant.wrap.clone(),
+            env: variant.env.clone(),
+            padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
+            log: log(job, &stem),
+            timeout: self.patience(job, cell),
+        }
+    }
+
+    /// How the worker of a file is started that is no cell's: with nothing that a variant could ask for.
+    pub(super) fn launch_for_file(executable: &Path, log: &Path, timeout: Nanos) -> Launch {
+        let (executable, log) = (executable.to_owned(), log.to_owned());
+        Launch { executable, wrap: Vec::new(), env: BTreeMap::new(), padding: 0, log, timeout }
+    }
+
+    /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it and
+    /// than its cell's rehearsal foretells, so that a hang does not outlast the budget for long.
+    fn patience(&self, job: &Job, cell: &Cell) -> Nanos {
+        const STARTING: Duration = Duration::from_secs(5);
+        let measure = &job.record.manifest.experiment.measure;
+        let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
+        let expected = forecast::run_time(pilot, measure, job.iterations(cell)).to_duration();
+        let left = deadline.saturating_duration_since(Instant::now());
+        Nanos::from_duration(left + 3 * expected + STARTING).min(measure.timeout)
+    }
+
+    /// One run of a cell in a process of its own; it fails without one where the cell has no usable file.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Interrupted`] if the user does not want to wait for its end.
+    pub(super) fn run_cell(
+        &mut self,
+        job: &Job,
+        cell: &Cell,
+        (arm, run): (Arm, u32),
+        plan: &RunPlan,
+    ) -> Result<WorkerRun, Halt> {
+        match job.unusable_model(cell) {
+            Some(failure) => Ok(WorkerRun::failed(failure)),
+            None => self.run(&self.launch(job, cell, arm, run), plan),
+        }
+    }
+
+    /// One run in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Interrupted`] if the user does not want to wait for its end.
+    pub(super) fn run(&mut self, launch: &Launch, plan: &RunPlan) -> Result<WorkerRun, Halt> {
+        let interrupts = self.interrupts;
+        // A run without counted samples ends with the first interrupt, and there is nothing to tell.
+        let outlives = plan.stop.is_some();
+        let mut tick = || if outlives { self.tick_in_run() } else { self.tick() };
+        Ok(worker::run(launch, plan, interrupts, &mut tick)?)
+    }
+
+    /// Has a worker prepare a cell and do one thing, which the first interrupt ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Halt::Interrupted`] if the user stopped it.
+    pub(super) fn ask(&mut self, launch: Launch, request: CellRequest, command: &Command) -> Result<WorkerRun, Halt> {
+        let mut conversation = Conversation::start(launch, self.interrupts, 1);
+        let tick = &mut || self.tick();
+        let outcome = conversation.prepare(request, tick).and_then(|()| conversation.ask(command, tick));
+        Ok(conversation.end(outcome, tick)?)
+    }
+
+    /// Starts a worker that stays alive beside others, as one of a run that the first interrupt does not end.
+    pub(super) fn converse(&self, launch: Launch) -> Conversation<'a> {
+        Conversation::start(launch, self.interrupts, 2)
+    }
+}
+
+/// Where the standard error of a worker goes.
+pub(super) fn log(job: &Job, stem: &str) -> PathBuf {
+    job.record.folder.join("logs").join(format!("{stem}.log"))
+}

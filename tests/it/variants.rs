@@ -166,6 +166,35 @@ fn cache(place: &Workplace) -> std::path::PathBuf {
 }
 
 #[test]
+fn a_file_that_was_replaced_is_not_gone_on_with_however_often() {
+    if library().is_err() {
+        return;
+    }
+    let mlp = model("digits-mlp.onnx");
+    let spec = format!(
+        "models: [{{ path: '{mlp}', files: {{ mine: own.onnx }} }}]\ninputs: {{ batch: 1 }}\nvariants: [fp32, {{ name: mine }}]\n{SHORT}"
+    );
+    let place = Workplace::with_spec(&spec);
+    std::fs::copy(&mlp, place.path("own.onnx")).unwrap();
+    place.run(&["x.yaml"]).expect_code(0);
+    std::fs::copy(model("digits-cnn.onnx"), place.path("own.onnx")).unwrap();
+    let folder = place.record_folder("x");
+    for _ in 0..2 {
+        // As if it had been interrupted before its rehearsal.
+        std::fs::remove_file(folder.join("complete.json")).unwrap();
+        std::fs::remove_file(folder.join("passes/rehearsal.json")).unwrap();
+        std::fs::create_dir(folder.join("journal")).unwrap();
+        place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(3);
+        let record = place.record("x");
+        let failures: Vec<_> = record.runs.iter().filter_map(|run| run.failure.as_ref()).collect();
+        assert!(!failures.is_empty());
+        for failure in failures {
+            assert!(failure.message.ends_with("is not the one that the record began with"), "{}", failure.message);
+        }
+    }
+}
+
+#[test]
 fn a_file_of_ones_own_stands_for_a_variant_and_a_damaged_one_fails_its_cells_alone() {
     if library().is_err() {
         return;

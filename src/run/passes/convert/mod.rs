@@ -174,16 +174,18 @@ fn of_origin(key: VariantKey, origin: VariantOrigin) -> VariantFile {
     VariantFile { model, variant, provider, origin, sha256: None, bytes: None, problem: None }
 }
 
-/// A resumed record must go on with the same bytes.
-fn as_before(job: &Job, mut file: VariantFile) -> VariantFile {
+/// A resumed record must go on with the same bytes. Where they are others now, what it began with stays known, so that a
+/// further session finds the difference again.
+fn as_before(job: &Job, file: VariantFile) -> VariantFile {
     let same = |before: &&VariantFile| {
         (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
     };
-    let before = job.record.manifest.variant_files().iter().find(same).and_then(|before| before.sha256.clone());
-    if let (Some(before), Some(now)) = (before, &file.sha256)
-        && before != *now
-    {
-        file.problem = Some("its file is not the one that the record began with".to_owned());
+    let before = job.record.manifest.variant_files().iter().find(same);
+    match before.filter(|before| before.sha256.is_some() && file.sha256.is_some() && before.sha256 != file.sha256) {
+        Some(before) => {
+            let problem = Some("its file is not the one that the record began with".to_owned());
+            VariantFile { problem, ..before.clone() }
+        }
+        None => file,
     }
-    file
 }

@@ -7,7 +7,7 @@ mod key;
 
 use serde::Serialize;
 
-use crate::code::{self, CODES, Code};
+use crate::code::{self, Code, CodeText};
 use crate::metric::{Direction, ENVIRONMENT, Kind, METRICS, Metric, MetricReference, SPEEDUP, Statistic};
 use crate::spec::nearest;
 
@@ -18,7 +18,7 @@ pub use key::{Choice, Key, keys};
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Explanation {
     /// A code of a run, a cell or a record.
-    Code(Code),
+    Code(&'static CodeText),
     /// A key of the specification.
     Key(Key),
     /// Something that is measured.
@@ -71,7 +71,7 @@ pub struct UnknownWord {
 pub fn topics() -> Topics {
     let stems = |metrics: &'static [Metric]| metrics.iter().map(Metric::stem);
     Topics {
-        codes: CODES.iter().map(|code| code.code).collect(),
+        codes: Code::ALL.iter().map(|code| code.name()).collect(),
         keys: keys().into_iter().map(|key| key.path).collect(),
         metrics: stems(METRICS).chain([SPEEDUP.stem()]).collect(),
         environment: stems(ENVIRONMENT).collect(),
@@ -85,7 +85,7 @@ pub fn topics() -> Topics {
 /// When nothing has this name; the nearest words are named.
 pub fn explain(word: &str) -> Result<Explanation, UnknownWord> {
     if let Some(code) = code::by_name(&word.to_uppercase()) {
-        return Ok(Explanation::Code(*code));
+        return Ok(Explanation::Code(code.text()));
     }
     let keys = keys();
     if let Some(key) = keys.iter().find(|key| key.path == word) {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn codes_keys_and_metrics_are_told_apart() {
-        assert!(matches!(explain("w_steal"), Ok(Explanation::Code(code)) if code.code == "W_STEAL"));
+        assert!(matches!(explain("w_steal"), Ok(Explanation::Code(code)) if code.code == Code::Steal));
         assert_eq!(key("measure.warmup.min_time").default.as_deref(), Some("300ms"));
         assert_eq!(key("tolerance").path, "measure.warmup.tolerance");
         let Ok(Explanation::Metric(metric)) = explain("latency.p95") else { panic!() };
@@ -182,8 +182,8 @@ mod tests {
     fn remedies_name_keys_that_there_are() {
         let keys: Vec<String> = topics().keys;
         let mut named = 0;
-        for code in CODES {
-            let quoted = [code.meaning, code.effect, code.remedy]
+        for code in Code::ALL.iter().map(|code| code.text()) {
+            let quoted = [&code.meaning, &code.effect, &code.remedy]
                 .into_iter()
                 .flat_map(|text| text.split('`').skip(1).step_by(2));
             for word in

@@ -13,8 +13,6 @@ pub mod privacy;
 
 pub mod metric;
 
-pub mod code;
-
 pub mod kernel;
 
 pub mod host;
@@ -24,6 +22,8 @@ pub mod revision;
 pub mod digest;
 
 pub mod stats;
+
+pub mod code;
 
 pub mod series;
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::pair::{Comparison, Terms, Withheld, paired, speedup, speedup_interval};
+use crate::code::{BIASED, Code};
 use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::spec::model::{Aa, Grade};
@@ -31,6 +32,15 @@ impl Control {
     /// Two identical arms were found different: the measurement itself is at fault (`E_AA_FAILED`).
     pub fn has_failed(&self) -> bool {
         matches!(self.paired.verdict, Verdict::Better | Verdict::Worse)
+    }
+
+    /// What casts doubt on the measurement.
+    pub fn code(&self) -> Option<Code> {
+        match (self.has_failed(), self.is_biased) {
+            (true, _) => Some(Code::AaFailed),
+            (false, true) => Some(Code::AaBias),
+            (false, false) => None,
+        }
     }
 
     /// How far the two arms were apart, as a relative difference.
@@ -66,7 +76,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Con
             cell,
             ratio: speedup(paired.theta),
             interval: paired.interval.map(speedup_interval),
-            is_biased: excludes_one && paired.theta.abs() > paired.margin.ln_1p() / 2.0,
+            is_biased: excludes_one && paired.theta.abs() > BIASED * paired.margin.ln_1p(),
             paired,
         })
     };
@@ -117,5 +127,25 @@ pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest
         in_ten_blocks,
         here: minimum_detectable_effect(deviation, blocks),
         noisy_runs,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::code::Carrier;
+    use crate::stats::paired::compare_paired;
+
+    #[test]
+    fn controls_raise_the_codes_that_the_table_gives_them() {
+        let control = |apart: f64, is_biased| {
+            let logs = [0.001, -0.001, 0.0, 0.002, -0.002].map(|noise| apart + noise);
+            let paired = compare_paired(&logs, 0.02, 0.95).unwrap();
+            Control { cell: 0, ratio: speedup(paired.theta), interval: None, paired, is_biased }
+        };
+        let found = [control(0.1, true), control(0.0, true)].map(|control| control.code());
+        assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), Carrier::Control.codes().collect::<Vec<_>>());
+        assert_eq!(control(0.0, false).code(), None);
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::Sight;
 use super::details::Details;
+use crate::code::Code;
 use crate::metric::{Direction, MetricReference};
 use crate::spec::model::{Design, Grade, Margin};
 use crate::stats::duet::paired_slice_ratio;
@@ -253,16 +254,14 @@ pub(super) fn speedup_interval(interval: Interval) -> Interval {
 /// What of a cell forbids verdicts about it.
 pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     let runs = cell.runs;
-    let with = |code: &str| cell.warnings.get(code).copied().unwrap_or(0);
-    let codes = cell.all_codes();
     let lost = runs.failed + runs.not_run;
-    if codes.contains_key("W_OUTPUT_NONFINITE") {
+    if cell.carries(Code::OutputNonFinite) {
         Some(Withheld::NotFinite)
-    } else if codes.contains_key("W_COLD_UNRESOLVED") {
+    } else if cell.carries(Code::ColdUnresolved) {
         Some(Withheld::NotResolved)
     } else if lost * 5 > lost + runs.completed {
         Some(Withheld::ManyFailures)
-    } else if with("W_NO_STEADY_STATE") * 2 > runs.completed {
+    } else if cell.is_mostly_unsteady() {
         Some(Withheld::NotSteady)
     } else {
         None

@@ -4,7 +4,7 @@ use crate::clock::ClockQuality;
 
 /// A sample takes at least this many times what reading the clock costs, which keeps the error below 0.1 % (PyTorch
 /// Timer's bound; divan stops at a hundred).
-const LEAST_CLOCK_COSTS: u64 = 1000;
+pub(crate) const LEAST_CLOCK_COSTS: u64 = 1000;
 
 /// Beyond this an iteration would be shorter than a clock's cost by a factor that no model has.
 const MOST_ITERATIONS: u32 = 1 << 20;

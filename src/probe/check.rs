@@ -5,11 +5,9 @@
 
 use serde::Serialize;
 
+use crate::code::{BUSY_MACHINE, Code};
 use crate::host::{Host, Neighbour};
 use crate::kernel::Load;
-
-/// From this share of the processors on, the work of others is told.
-const LOAD: f64 = 0.1;
 
 /// What the kernel reads the time from where that is cheap (MEASUREMENT 1.1).
 const CHEAP_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
@@ -41,7 +39,7 @@ pub struct Check {
     /// Whether that is good.
     pub state: State,
     /// The code that a record carries where it is not.
-    pub code: Option<&'static str>,
+    pub code: Option<Code>,
     /// The command that changes it, for root. perfrun runs none.
     pub with_root: Option<&'static str>,
     /// What anybody can do.
@@ -74,7 +72,7 @@ impl Others {
     /// can run at this moment.
     pub fn why_not_quiet(&self, host: &Host) -> Option<String> {
         let cpus = host.logical_cpus.map_or(1.0, f64::from);
-        let limit = LOAD * cpus;
+        let limit = BUSY_MACHINE * cpus;
         if self.cpus > limit {
             let names = self.names.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             let who = if names.is_empty() { "other processes".to_owned() } else { names };
@@ -110,7 +108,7 @@ fn load(host: &Host, others: &Others) -> Check {
         place: "/proc/<process>/stat, /proc/loadavg",
         state: if busy.is_some() { State::Off } else { State::Ok },
         found: Some(busy.unwrap_or_else(|| "nobody else uses the processors".to_owned())),
-        code: Some("W_LOAD"),
+        code: Some(Code::Load),
         with_root: None,
         without_root: Some(
             "stop it, or let `perfrun run --wait 5m` wait for quiet; else another machine, or more runs",
@@ -125,7 +123,7 @@ fn governor(host: &Host) -> Check {
         place: "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
         state: state(governor.as_ref(), |governor| governor == "performance"),
         found: governor,
-        code: Some("W_GOVERNOR"),
+        code: Some(Code::Governor),
         with_root: Some("cpupower frequency-set -g performance"),
         without_root: Some(
             "more runs: clocks that follow the load scatter runs, and blocks spread that over all cells",
@@ -157,7 +155,7 @@ fn clock_source(host: &Host) -> Check {
         place: "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         state: state(host.clock_source.as_ref(), |source| CHEAP_CLOCKS.contains(&source.as_str())),
         found: host.clock_source.clone(),
-        code: Some("W_CLOCK_SLOW"),
+        code: Some(Code::ClockSlow),
         with_root: Some(
             "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource    (where it is available)",
         ),
@@ -240,7 +238,7 @@ fn layout(host: &Host) -> Check {
         place: "/proc/sys/kernel/randomize_va_space",
         state: state(host.aslr.as_ref(), |aslr| *aslr > 0),
         found: host.aslr.map(words),
-        code: Some("W_ASLR_OFF"),
+        code: Some(Code::AslrOff),
         with_root: Some("sysctl kernel.randomize_va_space=2"),
         without_root: None,
     }
@@ -303,8 +301,10 @@ mod tests {
             assert_eq!(check.state, State::Off, "{}", check.what);
             assert!(check.with_root.is_some() || check.without_root.is_some(), "{}", check.what);
         }
-        let codes: Vec<&str> = checks.iter().filter_map(|check| check.code).collect();
-        assert_eq!(codes, ["W_LOAD", "W_GOVERNOR", "W_CLOCK_SLOW", "W_ASLR_OFF"]);
+        let mut codes: Vec<Code> = checks.iter().filter_map(|check| check.code).collect();
+        assert_eq!(codes, [Code::Load, Code::Governor, Code::ClockSlow, Code::AslrOff]);
+        codes.sort_by_key(|code| crate::code::rank(code.name()));
+        assert_eq!(codes, crate::code::Carrier::Record.codes().collect::<Vec<_>>(), "those of the table");
         assert_eq!(of(&checks, "other load").found.as_deref(), Some("rustc used 1.5 of 4 processors"));
     }
 

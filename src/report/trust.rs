@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::format::{self, count, judged_ratio, percent};
+use crate::code::{BIASED, Code, part};
 use crate::compare::pair::QUICK_MARGIN;
 use crate::compare::{Control, Judged, Sight};
 use crate::plan::Plan;
@@ -129,13 +130,15 @@ fn one(plan: &Plan, control: &Control) -> String {
     let shown = judged_ratio(control.ratio, control.interval, control.paired.margin);
     let apart = percent(control.difference());
     let margin = percent(control.paired.margin);
+    let code = control.code().map_or("", Code::name);
     match state_of(control) {
         ControlState::Passed => "Control: two identical arms, equivalent.".to_owned(),
         ControlState::Failed => format!(
-            "Control failed (E_AA_FAILED): two identical arms of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
+            "Control failed ({code}): two identical arms of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
         ),
         ControlState::Biased => format!(
-            "Control biased (W_AA_BIAS): two identical arms of {cell} differed by {apart} ({shown}), more than half of the margin; chance alone does that in 2 to 5 of 100 records."
+            "Control biased ({code}): two identical arms of {cell} differed by {apart} ({shown}), more than {} of the margin; chance alone does that in 2 to 5 of 100 records.",
+            part(BIASED)
         ),
         ControlState::TooFewBlocks => format!(
             "Control: {} of two identical arms, too few for a verdict, which takes {LEAST_RUNS}.",

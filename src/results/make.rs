@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
 use super::{FORMAT, Measured, RecordCode, Results, Rules, verdicts};
-use crate::code::{self, Severity};
 use crate::compare::Judged;
 use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::plan;
@@ -264,8 +263,10 @@ fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
 
 fn codes_of_record(manifest: &Manifest) -> BTreeMap<String, RecordCode> {
     let found = record_codes(manifest).into_iter().map(|code| {
-        let severity = code::by_name(code.code).map_or(Severity::Warn, |known| known.severity);
-        (code.code.to_owned(), RecordCode { severity: word(&severity), found: without_home(&code.found) })
+        (
+            String::from(code.code),
+            RecordCode { severity: word(&code.code.severity()), found: without_home(&code.found) },
+        )
     });
     found.collect()
 }

@@ -5,6 +5,7 @@ use super::judged::{
     Tradeoff,
 };
 use super::make::{columns, rounded, word};
+use crate::code::Code;
 use crate::compare::choose::Standing;
 use crate::compare::{self, Comparison, Judged, control};
 use crate::plan::Plan;
@@ -92,10 +93,10 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
         let (low, high) = ends(control.interval);
         let double = summary.doubles.iter().find(|double| double.cell == control.cell);
         let runs = |arm: Option<&CellSummary>| arm.map(|arm| columns(arm, &[])).unwrap_or_default();
-        let outcome = match (control.has_failed(), control.is_biased) {
-            (true, _) => "failed",
-            (false, true) => "biased",
-            (false, false) => "passed",
+        let outcome = match control.code() {
+            Some(Code::AaFailed) => "failed",
+            Some(_) => "biased",
+            None => "passed",
         };
         Control {
             cell: id(plan, control.cell),

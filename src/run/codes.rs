@@ -1,84 +1,107 @@
-//! Which codes a run carries: from the worker's own words, from its samples, and from what it met on the machine
-//! (MEASUREMENT 5, 8.1 and 14).
+//! Which codes a run carries: from the worker's own words, from its samples, and from what it met on the machine.
 //!
 //! Input: the run as it will be stored. Output: codes. Nothing is dropped because of one.
 
+use crate::clock::ClockQuality;
+use crate::code::{Code, LIMITS, SLOW_CLOCK_NS};
+use crate::measure::batching::iterations_per_sample;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use crate::metric::{self, Metric};
-use crate::spec::model::Stop;
+use crate::spec::model::{Cache, Stop};
+use crate::stats::SampleShape;
+use crate::stats::quantile::median;
+use crate::stats::steady::LateWarmup;
 use crate::store::{Arm, StoredRun};
 
-/// Reading the clock above this makes short samples doubtful (MEASUREMENT 1.2).
-const SLOW_CLOCK_NS: f64 = 200.0;
+/// A run whose metrics and shape are there, and by what it was measured.
+pub(super) struct Seen<'a> {
+    /// The run.
+    pub(super) run: &'a StoredRun,
+    /// What of its samples was warm-up still.
+    pub(super) late: LateWarmup,
+    /// The rule that it followed.
+    pub(super) stop: Option<Stop>,
+    /// What the caches held when a sample began.
+    pub(super) cache: Cache,
+}
 
-/// The codes of a run whose metrics and shape are there; `stop` is the rule that it followed.
-pub(super) fn of_run(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
-    let mut codes = of_worker(run, stop);
-    codes.extend(of_samples(run));
-    if run.arm != Arm::Pilot {
-        codes.extend(of_surroundings(run));
-    }
+/// A code, and whether a run calls for it.
+type Rule = (Code, fn(&Seen<'_>) -> bool);
+
+/// What the worker says and what the samples show.
+const OF_MEASUREMENT: [Rule; 13] = [
+    (Code::NoSteadyState, |seen| seen.late.no_steady_state),
+    (Code::LateWarmup, |seen| seen.late.truncate > 0),
+    (Code::ClockSlow, |seen| seen.metric(metric::CLOCK_OVERHEAD).is_some_and(|ns| ns > SLOW_CLOCK_NS)),
+    (Code::WarmupTrend, |seen| seen.is_counted() && seen.run.data.warmup_status == Some(WarmupStatus::Trend)),
+    (Code::PrecisionNotReached, |seen| seen.misses_its_precision()),
+    (Code::OutputNonFinite, |seen| !seen.run.data.non_finite.is_empty()),
+    (Code::NondeterministicOutput, |seen| seen.changes_its_outputs()),
+    (Code::Drift, |seen| seen.look(SampleShape::has_drift)),
+    (Code::FirstSampleSlow, |seen| seen.look(SampleShape::is_first_sample_slow)),
+    (Code::Noisy, |seen| seen.look(SampleShape::is_noisy)),
+    (Code::Outliers, |seen| seen.look(SampleShape::has_outliers)),
+    (Code::Multimodal, |seen| seen.look(|shape| shape.is_multimodal)),
+    (Code::Skewed, |seen| seen.look(SampleShape::is_skewed)),
+];
+
+/// What cold caches forbid; it comes last.
+const OF_CACHE: Rule = (Code::ColdUnresolved, |seen| seen.cache == Cache::Cold && seen.is_too_short());
+
+/// The codes that a run calls for.
+pub(super) fn of_run(seen: &Seen<'_>) -> Vec<Code> {
+    let holds = |(code, rule): &Rule| rule(seen).then_some(*code);
+    let mut codes: Vec<Code> = OF_MEASUREMENT.iter().filter_map(holds).collect();
+    codes.extend(of_surroundings(seen));
+    codes.extend(holds(&OF_CACHE));
     codes
 }
 
-fn of_worker(run: &StoredRun, stop: Option<Stop>) -> Vec<&'static str> {
-    let overhead = run.data.metrics.get(metric::CLOCK_OVERHEAD.name).copied().unwrap_or(0.0);
-    let differs = |after: &String| run.data.output_hash.as_ref().is_some_and(|before| before != after);
-    fired([
-        (overhead > SLOW_CLOCK_NS, "W_CLOCK_SLOW"),
-        (run.data.warmup_status == Some(WarmupStatus::Trend) && run.arm != Arm::Pilot, "W_WARMUP_TREND"),
-        (
-            matches!(run.data.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
-                && matches!(stop, Some(Stop::Precision { .. })),
-            "W_PRECISION_NOT_REACHED",
-        ),
-        (!run.data.non_finite.is_empty(), "W_OUTPUT_NONFINITE"),
-        (run.data.output_hash_after.as_ref().is_some_and(differs), "W_NONDETERMINISTIC_OUTPUT"),
-    ])
-}
-
-fn of_samples(run: &StoredRun) -> Vec<&'static str> {
-    let Some(shape) = &run.shape else { return Vec::new() };
-    fired([
-        (shape.has_drift(), "W_DRIFT"),
-        (shape.is_first_sample_slow(), "W_FIRST_SAMPLE_SLOW"),
-        (shape.is_noisy(), "W_NOISY"),
-        (shape.has_outliers(), "W_OUTLIERS"),
-        (shape.is_multimodal, "W_MULTIMODAL"),
-        (shape.is_skewed(), "W_SKEWED"),
-    ])
-}
-
-/// A metric of the surroundings, the value above which it is told, and the code that tells it (MEASUREMENT 8.1).
-///
-/// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
-pub const LIMITS: [(Metric, f64, &str); 11] = [
-    (metric::STEAL, 0.005, "W_STEAL"),
-    (metric::THROTTLE_EVENTS, 0.0, "W_CPU_THROTTLED"),
-    (metric::CLOCK_CHANGE, 0.05, "W_FREQ_DRIFT"),
-    (metric::QUOTA_STOPS, 0.0, "W_CGROUP_THROTTLED"),
-    (metric::SWAPPED_PAGES, 0.0, "W_SWAP"),
-    (metric::MEMORY_LIMIT_EVENTS, 0.0, "W_SWAP"),
-    (metric::MAJOR_FAULTS, 0.0, "W_SWAP"),
-    (metric::PRESSURE_CPU, 0.02, "W_PRESSURE"),
-    (metric::PREEMPTIONS, 10.0, "W_PREEMPTED"),
-    (metric::SHARED_CORES, 0.0, "W_SMT_SHARED"),
-    (metric::MEMORY_NODES, 1.0, "W_NUMA_SPAN"),
-];
-
-fn of_surroundings(run: &StoredRun) -> Vec<&'static str> {
-    let is_above = |(metric, limit, _): &&(Metric, f64, &str)| {
-        run.data.metrics.get(metric.name).is_some_and(|value| value > limit)
-    };
-    let mut codes: Vec<&'static str> = LIMITS.iter().filter(is_above).map(|(_, _, code)| *code).collect();
+/// What the run met on the machine. A rehearsal tells nothing of it.
+fn of_surroundings(seen: &Seen<'_>) -> Vec<Code> {
+    let is_above = |metric, limit| seen.is_counted() && seen.metric(metric).is_some_and(|value| value > limit);
+    let above = LIMITS.into_iter().filter(|(metric, limit, _)| is_above(*metric, *limit));
+    let mut codes: Vec<Code> = above.map(|(_, _, code)| code).collect();
     codes.dedup();
     codes
 }
 
-/// The codes whose condition holds.
-fn fired<const N: usize>(conditions: [(bool, &'static str); N]) -> Vec<&'static str> {
-    conditions.into_iter().filter_map(|(holds, code)| holds.then_some(code)).collect()
+impl Seen<'_> {
+    fn is_counted(&self) -> bool {
+        self.run.arm != Arm::Pilot
+    }
+
+    fn metric(&self, metric: Metric) -> Option<f64> {
+        self.run.data.metrics.get(metric.name).copied()
+    }
+
+    fn look(&self, rule: fn(&SampleShape) -> bool) -> bool {
+        self.run.shape.as_ref().is_some_and(rule)
+    }
+
+    fn misses_its_precision(&self) -> bool {
+        matches!(self.run.data.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
+            && matches!(self.stop, Some(Stop::Precision { .. }))
+    }
+
+    fn changes_its_outputs(&self) -> bool {
+        let hashes = self.run.data.output_hash.as_ref().zip(self.run.data.output_hash_after.as_ref());
+        hashes.is_some_and(|(before, after)| before != after)
+    }
+
+    /// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.
+    fn is_too_short(&self) -> bool {
+        let value = |metric| self.metric(metric).map(|value| value as u64);
+        let (Some(overhead_ns), Some(resolution_ns)) = (value(metric::CLOCK_OVERHEAD), value(metric::CLOCK_RESOLUTION))
+        else {
+            return false;
+        };
+        let warmup = &self.run.data.warmup.duration_ns;
+        let last: Vec<f64> = warmup.iter().rev().take(5).map(|duration| *duration as f64).collect();
+        let typical = median(&last);
+        typical.is_some_and(|ns| iterations_per_sample(ns as u64, ClockQuality { overhead_ns, resolution_ns }) > 1)
+    }
 }
 
 #[cfg(test)]
@@ -93,14 +116,18 @@ mod tests {
         run
     }
 
-    fn codes(metrics: &[(Metric, f64)]) -> Vec<&'static str> {
-        of_run(&run(Arm::Main, metrics), None)
+    fn codes(metrics: &[(Metric, f64)]) -> Vec<Code> {
+        seen(&run(Arm::Main, metrics), None)
+    }
+
+    fn seen(run: &StoredRun, stop: Option<Stop>) -> Vec<Code> {
+        of_run(&Seen { run, late: LateWarmup::default(), stop, cache: Cache::Warm })
     }
 
     #[test]
     fn every_limit_is_exceeded_above_and_not_at_it() {
         for (metric, limit, code) in LIMITS {
-            assert_eq!(codes(&[(metric, limit)]), [""; 0], "{}", metric.name);
+            assert_eq!(codes(&[(metric, limit)]), [], "{}", metric.name);
             assert_eq!(codes(&[(metric, limit + 0.001)]), [code], "{}", metric.name);
         }
     }
@@ -119,19 +146,19 @@ mod tests {
         let codes = |reason| {
             let mut run = run(Arm::Main, &[]);
             run.data.stop_reason = Some(reason);
-            of_run(&run, Some(rule))
+            seen(&run, Some(rule))
         };
-        assert_eq!(codes(StopReason::Precision), [""; 0]);
-        assert_eq!(codes(StopReason::TimeLimit), ["W_PRECISION_NOT_REACHED"]);
-        assert_eq!(codes(StopReason::Samples), ["W_PRECISION_NOT_REACHED"]);
+        assert_eq!(codes(StopReason::Precision), []);
+        assert_eq!(codes(StopReason::TimeLimit), [Code::PrecisionNotReached]);
+        assert_eq!(codes(StopReason::Samples), [Code::PrecisionNotReached]);
     }
 
     #[test]
     fn one_code_is_told_once_and_pilots_tell_nothing_of_the_machine() {
         let short = [(metric::SWAPPED_PAGES, 3.0), (metric::MEMORY_LIMIT_EVENTS, 1.0), (metric::MAJOR_FAULTS, 1.0)];
-        assert_eq!(codes(&short), ["W_SWAP"]);
-        assert_eq!(of_run(&run(Arm::Pilot, &short), None), [""; 0]);
-        assert_eq!(codes(&[]), [""; 0]);
+        assert_eq!(codes(&short), [Code::Swap]);
+        assert_eq!(seen(&run(Arm::Pilot, &short), None), []);
+        assert_eq!(codes(&[]), []);
     }
 
     #[test]
@@ -150,6 +177,15 @@ mod tests {
         samples.insert(0, 900.0);
         let mut run = run(Arm::Main, &[]);
         run.shape = crate::stats::SampleShape::of(&samples, 1);
-        assert_eq!(of_run(&run, None), ["W_FIRST_SAMPLE_SLOW", "W_SKEWED"]);
+        assert_eq!(seen(&run, None), [Code::FirstSampleSlow, Code::Skewed]);
+    }
+
+    #[test]
+    fn runs_raise_the_codes_that_the_table_gives_them() {
+        let rules = OF_MEASUREMENT.iter().chain([&OF_CACHE]).map(|(code, _)| *code);
+        let mut raised: Vec<Code> = rules.chain(LIMITS.iter().map(|(_, _, code)| *code)).collect();
+        raised.sort_by_key(|code| crate::code::rank(code.name()));
+        raised.dedup();
+        assert_eq!(raised, crate::code::Carrier::Run.codes().collect::<Vec<_>>());
     }
 }

@@ -3,12 +3,11 @@
 //! The codes are set in [`super::codes`].
 
 use super::codes;
-use crate::clock::ClockQuality;
-use crate::measure::batching::iterations_per_sample;
 use crate::measure::warm::WarmupStatus;
 use crate::metric;
 use crate::plan::CellId;
 use crate::spec::model::{Cache, Stop};
+use crate::stats::steady::LateWarmup;
 use crate::stats::stopping::precision_reached;
 use crate::stats::{self, SampleShape};
 use crate::store::{Arm, Outcome, StoredRun};
@@ -45,29 +44,23 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
         position: slot.position,
         ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
     };
-    mark_late_warmup(&mut run);
+    let late = mark_late_warmup(&mut run);
     derive_metrics(&mut run, batch_size, slot.cache);
     let durations: Vec<f64> = run.durations().collect();
     run.shape = SampleShape::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));
     run.data.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
-    run.warnings.extend(codes::of_run(&run, stop).into_iter().map(str::to_owned));
-    if slot.cache == Cache::Cold && is_too_short(&run) {
-        run.warnings.push("W_COLD_UNRESOLVED".to_owned());
-    }
+    let codes = codes::of_run(&codes::Seen { run: &run, late, stop, cache: slot.cache });
+    run.warnings.extend(codes.into_iter().map(String::from));
     run
 }
 
 /// Marks counted samples that were warm-up still; they stay stored and leave the statistics (MEASUREMENT 2.4).
-fn mark_late_warmup(run: &mut StoredRun) {
+fn mark_late_warmup(run: &mut StoredRun) -> LateWarmup {
     let durations: Vec<f64> = run.data.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
     let late = stats::steady::late_warmup(&durations);
-    if late.no_steady_state {
-        run.warnings.push("W_NO_STEADY_STATE".to_owned());
-    } else if late.truncate > 0 {
-        run.late_warmup = late.truncate as u32;
-        run.warnings.push("W_LATE_WARMUP".to_owned());
-    }
+    run.late_warmup = late.truncate as u32;
+    late
 }
 
 fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
@@ -108,18 +101,6 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
 fn precision(durations: &[f64], stop: Stop) -> Option<f64> {
     let Stop::Precision { statistic, relative, confidence, .. } = stop else { return None };
     precision_reached(durations, statistic.location(), relative.0, confidence.0).relative_half_width
-}
-
-/// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.
-fn is_too_short(run: &StoredRun) -> bool {
-    let value = |metric: metric::Metric| run.data.metrics.get(metric.name).map(|value| *value as u64);
-    let (Some(overhead_ns), Some(resolution_ns)) = (value(metric::CLOCK_OVERHEAD), value(metric::CLOCK_RESOLUTION))
-    else {
-        return false;
-    };
-    let last: Vec<f64> = run.data.warmup.duration_ns.iter().rev().take(5).map(|duration| *duration as f64).collect();
-    let typical = stats::quantile::median(&last);
-    typical.is_some_and(|ns| iterations_per_sample(ns as u64, ClockQuality { overhead_ns, resolution_ns }) > 1)
 }
 
 #[cfg(test)]

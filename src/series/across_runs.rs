@@ -11,10 +11,11 @@ use serde::Serialize;
 use super::Terms;
 use super::one_process::{Order, WANTED_PRECISION};
 use super::resample::over_runs;
-use super::symptoms::{FAR_APART, codes};
+use super::symptoms::{codes, codes_of_runs};
+use crate::code::Code;
 use crate::stats::autocorrelation::supports_quantile;
 use crate::stats::bootstrap::RunStatistic;
-use crate::stats::planning::{MINIMUM_RUNS, Variances};
+use crate::stats::planning::Variances;
 use crate::stats::quantile::sorted;
 use crate::stats::shape::SampleShape;
 use crate::stats::{
@@ -111,7 +112,7 @@ pub struct RunStatistics {
     /// What the order of its values says.
     pub order: Order,
     /// Codes of what deserves doubt.
-    pub warnings: Vec<&'static str>,
+    pub warnings: Vec<Code>,
 }
 
 /// A quantile of one run.
@@ -205,17 +206,12 @@ fn plan(levels: &TwoLevel, autocorrelation_time: f64, terms: &Terms) -> Plan {
 
 impl AcrossRuns {
     /// Codes of what deserves doubt, with the number of runs in which it was seen.
-    pub(super) fn warnings(&self) -> BTreeMap<&'static str, usize> {
+    pub(super) fn warnings(&self) -> BTreeMap<Code, usize> {
         let mut warnings = BTreeMap::new();
         for code in self.per_run.iter().flat_map(|run| &run.warnings) {
             *warnings.entry(*code).or_insert(0) += 1;
         }
-        if self.count < MINIMUM_RUNS {
-            warnings.insert("W_FEW_RUNS", self.count);
-        }
-        if self.groups.is_some() || self.median_ratio.is_some_and(|ratio| ratio > FAR_APART) {
-            warnings.insert("W_BIMODAL_RUNS", self.count);
-        }
+        warnings.extend(codes_of_runs(self).into_iter().map(|code| (code, self.count)));
         warnings
     }
 }

@@ -12,6 +12,7 @@ use super::one_process::{Order, Precision};
 use super::quantiles::{PROBABILITIES, Quantile};
 use super::symptoms::codes;
 use super::{Series, Terms};
+use crate::code::Code;
 use crate::stats::bootstrap::REPRESENTATIVES;
 use crate::stats::moments::{
     bimodality_coefficient, coefficient_of_variation, excess_kurtosis, geometric_mean, harmonic_mean, skewness,
@@ -51,7 +52,7 @@ pub struct Description {
     /// What the runs say; `None` without.
     pub runs: Option<AcrossRuns>,
     /// Codes of what deserves doubt, with the number of runs in which it was seen; 1 without runs.
-    pub warnings: BTreeMap<&'static str, usize>,
+    pub warnings: BTreeMap<Code, usize>,
 }
 
 /// Moments of a sample.

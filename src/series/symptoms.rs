@@ -1,36 +1,68 @@
-//! What deserves doubt about a sample, in the codes of reports (MEASUREMENT 5 and 14).
+//! What deserves doubt about numbers, in the codes of reports.
 //!
-//! Input: what is known of one sample in its order. Output: codes, by the same rules as those of a measured run.
-//! Deliberately absent: what they mean in words, and any exclusion.
+//! Input: what is known of one sample in its order, or of several runs together. Output: codes, by the same rules as
+//! those of a measured run and of its cell. Deliberately absent: what they mean in words, and any exclusion.
 
+use super::across_runs::AcrossRuns;
 use super::one_process::Order;
+use crate::code::{Code, RUNS_APART};
+use crate::stats::planning::MINIMUM_RUNS;
 use crate::stats::shape::SampleShape;
 
-/// Run medians further apart than this ratio suggest that processes differ.
-pub(super) const FAR_APART: f64 = 1.1;
+/// The values of one process.
+struct Values<'a> {
+    shape: Option<&'a SampleShape>,
+    order: &'a Order,
+}
+
+impl Values<'_> {
+    fn look(&self, rule: fn(&SampleShape) -> bool) -> bool {
+        self.shape.is_some_and(rule)
+    }
+}
+
+/// A code, and whether the values of one process call for it.
+type RuleOfValues = (Code, fn(&Values<'_>) -> bool);
+
+/// What the values of one process call for.
+const OF_VALUES: [RuleOfValues; 8] = [
+    (Code::NoSteadyState, |values| values.order.late_warmup.no_steady_state),
+    (Code::LateWarmup, |values| values.order.late_warmup.truncate > 0),
+    (Code::Drift, |values| values.order.drift.is_some_and(|drift| drift.flagged)),
+    (Code::FirstSampleSlow, |values| values.look(SampleShape::is_first_sample_slow)),
+    (Code::Noisy, |values| values.look(SampleShape::is_noisy)),
+    (Code::Multimodal, |values| values.look(|shape| shape.is_multimodal)),
+    (Code::Skewed, |values| values.look(SampleShape::is_skewed)),
+    (Code::Outliers, |values| values.look(SampleShape::has_outliers)),
+];
+
+/// A code, and whether several runs together call for it.
+type RuleOfRuns = (Code, fn(&AcrossRuns) -> bool);
+
+/// What several runs together call for.
+const OF_RUNS: [RuleOfRuns; 2] = [
+    (Code::FewRuns, |runs| runs.count < MINIMUM_RUNS),
+    (Code::BimodalRuns, |runs| runs.groups.is_some() || runs.median_ratio.is_some_and(|ratio| ratio > RUNS_APART)),
+];
 
 /// The codes that the values of one process call for.
-pub(super) fn codes(shape: Option<&SampleShape>, order: &Order) -> Vec<&'static str> {
-    let is = |rule: fn(&SampleShape) -> bool| shape.is_some_and(rule);
-    let symptoms = [
-        ("W_NO_STEADY_STATE", order.late_warmup.no_steady_state),
-        ("W_LATE_WARMUP", order.late_warmup.truncate > 0),
-        ("W_DRIFT", order.drift.is_some_and(|drift| drift.flagged)),
-        ("W_FIRST_SAMPLE_SLOW", is(SampleShape::is_first_sample_slow)),
-        ("W_NOISY", is(SampleShape::is_noisy)),
-        ("W_MULTIMODAL", is(|shape| shape.is_multimodal)),
-        ("W_SKEWED", is(SampleShape::is_skewed)),
-        ("W_OUTLIERS", is(SampleShape::has_outliers)),
-    ];
-    symptoms.into_iter().filter(|(_, is_seen)| *is_seen).map(|(code, _)| code).collect()
+pub(super) fn codes(shape: Option<&SampleShape>, order: &Order) -> Vec<Code> {
+    let values = Values { shape, order };
+    OF_VALUES.iter().filter(|(_, holds)| holds(&values)).map(|(code, _)| *code).collect()
+}
+
+/// The codes that runs call for together.
+pub(super) fn codes_of_runs(runs: &AcrossRuns) -> Vec<Code> {
+    OF_RUNS.iter().filter(|(_, holds)| holds(runs)).map(|(code, _)| *code).collect()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::code::Carrier;
 
-    fn codes_of(values: &[f64]) -> Vec<&'static str> {
+    fn codes_of(values: &[f64]) -> Vec<Code> {
         codes(SampleShape::of(values, 1).as_ref(), &Order::of(values))
     }
 
@@ -42,11 +74,19 @@ mod tests {
             let values: Vec<f64> = calm.iter().enumerate().map(|(index, value)| value + change(index)).collect();
             codes_of(&values)
         };
-        assert_eq!(with(&|index| if index == 0 { 5.0 } else { 0.0 }), ["W_FIRST_SAMPLE_SLOW", "W_SKEWED"]);
-        assert!(with(&|index| if index < 20 { 5.0 } else { 0.0 }).contains(&"W_LATE_WARMUP"));
-        assert!(with(&|index| 0.01 * index as f64).contains(&"W_DRIFT"));
-        assert!(with(&|index| (index % 2) as f64).contains(&"W_MULTIMODAL"));
-        assert!(with(&|index| if index % 50 == 49 { 1.0 } else { 0.0 }).contains(&"W_OUTLIERS"));
-        assert!(with(&|index| 3.0 * (index % 7) as f64).contains(&"W_NOISY"));
+        assert_eq!(with(&|index| if index == 0 { 5.0 } else { 0.0 }), [Code::FirstSampleSlow, Code::Skewed]);
+        assert!(with(&|index| if index < 20 { 5.0 } else { 0.0 }).contains(&Code::LateWarmup));
+        assert!(with(&|index| 0.01 * index as f64).contains(&Code::Drift));
+        assert!(with(&|index| (index % 2) as f64).contains(&Code::Multimodal));
+        assert!(with(&|index| if index % 50 == 49 { 1.0 } else { 0.0 }).contains(&Code::Outliers));
+        assert!(with(&|index| 3.0 * (index % 7) as f64).contains(&Code::Noisy));
+    }
+
+    #[test]
+    fn numbers_raise_the_codes_that_the_table_gives_them() {
+        let raised = OF_VALUES.iter().map(|(code, _)| *code).chain(OF_RUNS.iter().map(|(code, _)| *code));
+        let mut raised: Vec<Code> = raised.collect();
+        raised.sort_by_key(|code| crate::code::rank(code.name()));
+        assert_eq!(raised, Carrier::Stat.codes().collect::<Vec<_>>());
     }
 }

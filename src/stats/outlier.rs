@@ -5,11 +5,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quantile::{median, median_absolute_deviation, quantile_sorted, sorted};
+use super::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation, quantile_sorted, sorted};
 
 /// Deviations, in median absolute deviations, beyond which the first sample is slow: ten robust standard deviations,
 /// as in hyperfine.
 pub const FIRST_SAMPLE_SLOW: f64 = 14.826;
+
+/// [`FIRST_SAMPLE_SLOW`] in robust standard deviations, to the next whole number.
+pub fn slow_deviations() -> usize {
+    (FIRST_SAMPLE_SLOW / NORMAL_CONSISTENCY).round() as usize
+}
+
+/// Interquartile ranges from a quartile to its outer fence.
+pub const OUTER_FENCE: f64 = 3.0;
 
 /// A sample by Tukey's fences.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,10 +67,10 @@ pub fn tukey_classes(values: &[f64]) -> Option<TukeyClasses> {
         return None;
     }
     let fences = [
-        first_quartile - 3.0 * range,
+        first_quartile - OUTER_FENCE * range,
         first_quartile - 1.5 * range,
         third_quartile + 1.5 * range,
-        third_quartile + 3.0 * range,
+        third_quartile + OUTER_FENCE * range,
     ];
     let below = |fence: f64| ordered.partition_point(|&value| value < fence);
     let above = |fence: f64| ordered.len() - ordered.partition_point(|&value| value <= fence);

@@ -13,13 +13,13 @@ use super::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation, rep
 use super::steady::{Drift, drift};
 
 /// A share of severe outliers above this is told.
-const MANY_OUTLIERS: f64 = 0.01;
+pub const MANY_OUTLIERS: f64 = 0.01;
 
 /// A skewness beyond this is told.
-const SKEWED: f64 = 2.0;
+pub const SKEWED: f64 = 2.0;
 
 /// A robust coefficient of variation above this is told.
-const NOISY: f64 = 0.10;
+pub const NOISY: f64 = 0.10;
 
 /// A longer run is represented by this many order statistics when its density is estimated (DESIGN 11).
 const MOST_IN_DENSITY: usize = 2000;

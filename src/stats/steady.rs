@@ -20,13 +20,13 @@ const MINIMUM_GROUPS: usize = 5;
 const MINIMUM_SAMPLES: usize = 100;
 
 /// A late warm-up that moves the mean by less than this is not worth a mark.
-const WORTHWHILE_SHIFT: f64 = 0.01;
+pub const WORTHWHILE_SHIFT: f64 = 0.01;
 
 /// Fewer samples than this have no halves whose spread means anything.
 const MINIMUM_DRIFT_SAMPLES: usize = 20;
 
 /// A drift below this fraction is not flagged, however clearly it is seen.
-const DRIFT_FLOOR: f64 = 0.01;
+pub const DRIFT_FLOOR: f64 = 0.01;
 
 /// A difference of more standard errors than this is a drift.
 const DRIFT_ERRORS: f64 = 3.0;

@@ -171,8 +171,7 @@ impl StoredRun {
 
     /// Whether other guests of the hypervisor took so much time that the run says little (MEASUREMENT 8.1).
     pub fn is_noisy(&self) -> bool {
-        const NOISY: f64 = 0.02;
-        self.data.metrics.get(metric::STEAL.name).is_some_and(|share| *share > NOISY)
+        self.data.metrics.get(metric::STEAL.name).is_some_and(|share| *share > crate::code::NOISY_STEAL)
     }
 
     /// Whether a processor slowed down for heat or power during the run, so that the next block had better wait.

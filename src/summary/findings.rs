@@ -8,18 +8,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{CellSummary, LEAST_RUNS};
-use crate::code::{self, Severity};
+use crate::code::{self, Code, NARROW, RUNS_APART, Severity};
 use crate::metric;
 use crate::stats::quantile::median;
 use crate::stats::shape::OutlierCounts;
 use crate::stats::{Course, RunGroups, run_groups};
 use crate::store::{Arm, StoredRun};
-
-/// Largest over smallest run median from which runs are told to differ (MEASUREMENT 5).
-const FAR_APART: f64 = 1.10;
-
-/// An interval over runs within this makes the precision within a run unimportant (relative half width).
-const NARROW: f64 = 0.01;
 
 /// What is odd about a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,6 +76,39 @@ pub struct CellShape {
     pub faster_runs: u32,
 }
 
+/// What the codes of a cell as a whole are raised by.
+struct Seen {
+    completed: usize,
+    exceeds_quota: bool,
+    /// The smallest and the largest median of a run; `None` for a single one.
+    ends: Option<(f64, f64)>,
+    groups: Option<RunGroups>,
+}
+
+impl Seen {
+    fn of(medians: &[f64], completed: usize, exceeds_quota: bool) -> Self {
+        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let ends = (medians.len() > 1).then_some((least, most));
+        Seen { completed, exceeds_quota, ends, groups: run_groups(medians) }
+    }
+}
+
+/// A code of a cell as a whole, and whether its runs call for it.
+type Rule = (Code, fn(&Seen) -> bool);
+
+/// What the runs of a cell call for together.
+const RULES: [Rule; 3] = [
+    (Code::FewRuns, |seen| (1..LEAST_RUNS).contains(&seen.completed)),
+    (Code::Quota, |seen| seen.exceeds_quota && seen.completed > 0),
+    (Code::BimodalRuns, |seen| {
+        seen.groups.is_some() || seen.ends.is_some_and(|(least, most)| most > RUNS_APART * least)
+    }),
+];
+
+/// What the rehearsal alone may see: it looks at the outputs of every input set.
+const OF_REHEARSAL: Code = Code::OutputNonFinite;
+
 impl Findings {
     /// Of the completed runs of a cell, which may have more threads than the quota grants.
     pub(super) fn of(
@@ -91,22 +118,10 @@ impl Findings {
     ) -> Findings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
-        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let groups = run_groups(&medians);
-        let mut codes = Vec::new();
-        if (1..LEAST_RUNS).contains(&completed.len()) {
-            codes.push("W_FEW_RUNS");
-        }
-        if exceeds_quota && !completed.is_empty() {
-            codes.push("W_QUOTA");
-        }
-        if groups.is_some() || (medians.len() > 1 && most > FAR_APART * least) {
-            codes.push("W_BIMODAL_RUNS");
-        }
+        let seen = Seen::of(&medians, completed.len(), exceeds_quota);
         Findings {
-            codes: codes.into_iter().map(str::to_owned).collect(),
-            run_groups: groups,
+            codes: RULES.iter().filter(|(_, holds)| holds(&seen)).map(|(code, _)| String::from(*code)).collect(),
+            run_groups: seen.groups,
             shape: CellShape::of(completed),
             noisy_runs: completed.iter().filter(|run| run.is_noisy()).count() as u32,
             environment: environment.clone(),
@@ -115,16 +130,15 @@ impl Findings {
 }
 
 impl Findings {
-    /// With what only the rehearsal sees: it alone looks at the outputs of every input set.
+    /// With what only the rehearsal sees.
     pub(super) fn with_rehearsal(mut self, runs: &[&StoredRun]) -> Findings {
-        const NON_FINITE: &str = "W_OUTPUT_NONFINITE";
-        let is_seen = |run: &&StoredRun| run.warnings.iter().any(|code| code == NON_FINITE);
+        let is_seen = |run: &&StoredRun| run.warnings.iter().any(|code| *code == OF_REHEARSAL);
         let (in_pilot, in_runs) = (
             runs.iter().filter(|run| run.arm == Arm::Pilot).any(&is_seen),
             runs.iter().filter(|run| run.arm != Arm::Pilot).any(is_seen),
         );
         if in_pilot && !in_runs {
-            self.codes.push(NON_FINITE.to_owned());
+            self.codes.push(OF_REHEARSAL.into());
         }
         self
     }
@@ -166,24 +180,31 @@ impl CellSummary {
     /// A precision that was not reached within runs is information where the interval over runs is narrow, and a few
     /// runs without a steady state are a warning only.
     pub fn severity(&self, name: &str) -> Severity {
-        let severity = code::by_name(name).map_or(Severity::Warn, |code| code.severity);
-        match name {
-            "W_PRECISION_NOT_REACHED" if self.is_narrow() => Severity::Info,
-            "W_NO_STEADY_STATE" if self.warnings.get(name).copied().unwrap_or(0) * 2 <= self.runs.completed => {
-                Severity::Warn
-            }
-            _ => severity,
+        match code::by_name(name) {
+            Some(Code::PrecisionNotReached) if self.is_narrow() => Severity::Info,
+            Some(Code::NoSteadyState) if !self.is_mostly_unsteady() => Severity::Warn,
+            _ => code::severity(name),
         }
+    }
+
+    /// Whether the cell as a whole or one of its runs carries a code.
+    pub fn carries(&self, code: Code) -> bool {
+        self.warnings.contains_key(code.name()) || self.findings.codes.iter().any(|own| *own == code)
+    }
+
+    /// Whether more than half of the runs never became steady.
+    pub fn is_mostly_unsteady(&self) -> bool {
+        self.warnings.get(Code::NoSteadyState.name()).copied().unwrap_or(0) * 2 > self.runs.completed
     }
 
     /// Why the values are not to be used, if a code says so (MEASUREMENT 14).
     pub fn why_invalid(&self) -> Option<&str> {
         let codes = self.all_codes();
         let code = codes.keys().copied().find(|code| self.severity(code) == Severity::Invalid)?;
-        Some(match code {
-            "W_OUTPUT_NONFINITE" => "outputs with NaN or infinity",
-            "W_COLD_UNRESOLVED" => "too short to time one by one",
-            other => other,
+        Some(match code::by_name(code) {
+            Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
+            Some(Code::ColdUnresolved) => "too short to time one by one",
+            _ => code,
         })
     }
 
@@ -301,5 +322,12 @@ mod tests {
     fn codes_of_runs_and_of_the_cell_stand_together() {
         let summary = summary(&[("W_DRIFT", 3)], 0.02);
         assert_eq!(summary.all_codes(), BTreeMap::from([("W_BIMODAL_RUNS", None), ("W_DRIFT", Some(3))]));
+    }
+
+    #[test]
+    fn cells_raise_the_codes_that_the_table_gives_them() {
+        let mut raised: Vec<Code> = RULES.iter().map(|(code, _)| *code).chain([OF_REHEARSAL]).collect();
+        raised.sort_by_key(|code| code::rank(code.name()));
+        assert_eq!(raised, code::Carrier::Cell.codes().collect::<Vec<_>>());
     }
 }

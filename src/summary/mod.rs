@@ -33,7 +33,7 @@ use crate::store::{Arm, Manifest, Outcome, StoredRun};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Fewest runs whose interval is shown: below, it says more about luck than about the cell (MEASUREMENT 4.1).
-pub const LEAST_RUNS: usize = 5;
+pub const LEAST_RUNS: usize = crate::stats::planning::MINIMUM_RUNS;
 
 /// What all cells of a record say, in plan order.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::backend;
+use crate::code::Code;
 use crate::plan::Cell;
 use crate::probe::check::{Others, State, checks};
 use crate::store::Manifest;
@@ -11,7 +12,7 @@ use crate::store::Manifest;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordCode {
     /// The code.
-    pub code: &'static str,
+    pub code: Code,
     /// What was found, in words.
     pub found: String,
 }

@@ -1,8 +1,7 @@
 //! Explanations as text.
 
 use super::Ui;
-use crate::code::CODES;
-use crate::code::Severity;
+use crate::code::{Code, Severity};
 use crate::explain::{Explanation, Key, MetricText, Topics};
 
 /// What a word means: its name first, then labelled lines.
@@ -10,7 +9,7 @@ pub fn describe(ui: &Ui, explanation: &Explanation) -> String {
     match explanation {
         Explanation::Code(code) => {
             let mut text = format!("{} ({})\n", code.code, code.severity.name());
-            let lines = [("seen", code.meaning), ("effect", code.effect), ("to do", code.remedy)];
+            let lines = [("seen", &code.meaning), ("effect", &code.effect), ("to do", &code.remedy)];
             lines.iter().for_each(|(label, line)| text.push_str(&ui.labelled_text(label, line)));
             text
         }
@@ -71,7 +70,7 @@ pub fn list(ui: &Ui, topics: &Topics) -> String {
         text.push_str(&ui.labelled_text("", &words.join("  ")));
     };
     for severity in Severity::ALL {
-        let of_severity = CODES.iter().filter(|code| code.severity == severity).map(|code| code.code);
+        let of_severity = Code::ALL.iter().filter(|code| code.severity() == severity).map(|code| code.name());
         say(&format!("codes: {}", severity.name()), &of_severity.collect::<Vec<_>>());
     }
     say("metrics", &topics.metrics);

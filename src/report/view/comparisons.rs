@@ -247,11 +247,7 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
     let percentage = |value: f64| TableCell::number(percent(value), value);
     let row = |control: &Control| {
         let word = format::verdict_word(&MetricReference::LATENCY, control.paired.verdict);
-        let code = match (control.has_failed(), control.is_biased) {
-            (true, _) => " (E_AA_FAILED)",
-            (false, true) => " (W_AA_BIAS)",
-            (false, false) => "",
-        };
+        let code = control.code().map_or_else(String::new, |code| format!(" ({code})"));
         let cells = vec![
             TableCell::text(path(plan, control.cell)),
             TableCell::number(

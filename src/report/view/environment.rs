@@ -1,18 +1,18 @@
 //! What the runs met on the machine: only what was worth a code, so that a quiet record has nothing here.
 
 use super::{Fact, FactGroup};
+use crate::code::{Code, LIMITS};
 use crate::metric::{Metric, Unit};
 use crate::report::Input;
 use crate::report::format;
-use crate::run::codes::LIMITS;
 use crate::summary::Spread;
 
 /// The metrics of the environment that are behind a code of this record; `None` where there is none.
 pub(super) fn environment(input: &Input<'_>) -> Option<FactGroup> {
-    let fired = |code: &str| input.summary.cells.iter().any(|cell| cell.warnings.contains_key(code));
+    let fired = |code: Code| input.summary.cells.iter().any(|cell| cell.warnings.contains_key(code.name()));
     let facts: Vec<Fact> = LIMITS
         .iter()
-        .filter(|(_, _, code)| fired(code))
+        .filter(|(_, _, code)| fired(*code))
         .filter_map(|(metric, limit, _)| fact(input, metric, *limit))
         .collect();
     (!facts.is_empty()).then(|| FactGroup { title: "During the runs".to_owned(), facts })

@@ -1,7 +1,7 @@
 //! The headline table: compared entries side by side, one row for everything else that differs.
 
 use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
-use crate::code::Severity;
+use crate::code::{Code, Severity};
 use crate::compare::Comparison;
 use crate::fidelity::OUTPUTS_DIFFER;
 use crate::metric;
@@ -183,7 +183,7 @@ fn tone(comparison: Option<&Comparison>) -> &'static str {
 /// Whether a code tells this row from others: one that a single run carries, or every row, says nothing about it.
 fn sets_apart(input: &Input<'_>, summary: &CellSummary, (code, runs): (&str, Option<u32>)) -> bool {
     // The number of runs says as much as the code for too few of them.
-    let is_said = code == "W_FEW_RUNS";
+    let is_said = *code == Code::FewRuns;
     let is_rare = runs.is_some_and(|runs| runs * RARE < summary.runs.completed);
     summary.severity(code) >= Severity::Warn && !is_said && !is_rare && !super::notices::is_everywhere(input, code)
 }

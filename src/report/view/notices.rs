@@ -1,7 +1,7 @@
 //! What a reader has to know before the numbers: what is missing, what failed, what to doubt.
 
 use super::{FailureView, Notices, SkipView, WarningView};
-use crate::code::{self, Severity};
+use crate::code::{self, Code, Severity};
 use crate::plan::Skip;
 use crate::privacy::without_home;
 use crate::report::Input;
@@ -178,8 +178,7 @@ enum Seat {
 
 impl<'a> Seen<'a> {
     fn on_machine(code: RecordCode) -> Self {
-        let severity = code::by_name(code.code).map_or(Severity::Warn, |code| code.severity);
-        Seen { code: code.code, severity, place: Seat::Machine(code.found) }
+        Seen { code: code.code.name(), severity: code.code.severity(), place: Seat::Machine(code.found) }
     }
 
     fn in_cells(input: &Input<'_>, code: &'a str) -> Self {
@@ -191,15 +190,15 @@ impl<'a> Seen<'a> {
     }
 
     fn view(&self, input: &Input<'_>) -> WarningView {
-        let text = code::by_name(self.code);
-        let or_nothing = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let text = code::by_name(self.code).map(Code::text);
+        let or_nothing = |text: Option<&String>| text.cloned().unwrap_or_default();
         WarningView {
             code: self.code.to_owned(),
             severity: if text.is_some() { self.severity.name() } else { "unknown" }.to_owned(),
             is_info: self.severity == Severity::Info,
-            meaning: text.map_or("This version of perfrun does not know the code.", |text| text.meaning).to_owned(),
-            effect: or_nothing(text.map(|text| text.effect)),
-            remedy: or_nothing(text.map(|text| text.remedy)),
+            meaning: text.map_or("This version of perfrun does not know the code.", |text| &text.meaning).to_owned(),
+            effect: or_nothing(text.map(|text| &text.effect)),
+            remedy: or_nothing(text.map(|text| &text.remedy)),
             place: match &self.place {
                 Seat::Machine(found) => format!("the whole record: {found}"),
                 Seat::Cells(cells) => carriers(input, cells),

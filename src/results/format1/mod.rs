@@ -13,7 +13,7 @@ use file::{Comparison, Estimate, Manifest, OldCell, OldControl, OldFailure, OldM
 use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, Skipped, Status};
 use super::judged::{Compared, Control, Sight};
 use super::{FORMAT, Measured, Rules};
-use crate::code::{self, Severity};
+use crate::code;
 use crate::metric;
 use crate::provenance::Provenance;
 
@@ -163,7 +163,7 @@ fn failure(old: &OldFailure) -> FailureSeen {
 }
 
 fn code_seen(code: &str, runs: u32) -> (String, CodeSeen) {
-    let severity = code::by_name(code).map_or(Severity::Warn, |known| known.severity);
+    let severity = code::severity(code);
     (code.to_owned(), CodeSeen { severity: super::make::word(&severity), runs: Some(runs) })
 }
 

@@ -1,7 +1,7 @@
 //! One series in a table of estimates.
 
 use super::grid::{Alignment, Digits, Grid, hundredths, significant};
-use super::words::{needed_for, quantile_name, symptom};
+use super::words::{needed_for, quantile_name};
 use crate::printable::printable;
 use crate::report::format::{count, percent};
 use crate::series::{AcrossRuns, Description, Findings, Order, Precision, Quantile};
@@ -214,7 +214,7 @@ pub(super) fn notes(description: &Description, findings: &Findings) -> Vec<Strin
         let of_runs = description.runs.as_ref().filter(|all| all.count > 1 && *runs < all.count);
         let place = of_runs.map_or(String::new(), |all| format!(" ({runs} of {} runs)", all.count));
         let name = if findings.series.len() > 1 { format!("{}: ", description.source) } else { String::new() };
-        notes.push(format!("{name}{}{place} [{code}]", symptom(code)));
+        notes.extend(code.text().stat.as_ref().map(|seen| format!("{name}{seen}{place} [{code}]")));
     }
     notes
 }

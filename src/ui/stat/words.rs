@@ -59,25 +59,6 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
     }
 }
 
-/// A code of the description in a sentence.
-pub(super) fn symptom(code: &str) -> &'static str {
-    match code {
-        "W_NO_STEADY_STATE" => "the values still changed in their second half: there is no steady state",
-        "W_LATE_WARMUP" => {
-            "the first values differ from the rest and move the mean by more than 1 %; they are not left out"
-        }
-        "W_DRIFT" => "the median of the second half differs from that of the first by more than 1 %",
-        "W_FIRST_SAMPLE_SLOW" => "the first value lies more than ten robust standard deviations above the median",
-        "W_NOISY" => "the values spread by more than 10 % (robust)",
-        "W_MULTIMODAL" => "the distribution has several modes, so that no single number describes it",
-        "W_SKEWED" => "the distribution is skewed: rather the median than the mean",
-        "W_OUTLIERS" => "more than 1 % of the values are severe outliers",
-        "W_FEW_RUNS" => "fewer than five runs give no verdict",
-        "W_BIMODAL_RUNS" => "the runs disagree: their medians fall into groups, or lie more than 10 % apart",
-        _ => "`perfrun explain` says what this code means",
-    }
-}
-
 /// `p99`, `p99.9`, `median`.
 pub(super) fn quantile_name(probability: f64) -> String {
     if probability == 0.5 {

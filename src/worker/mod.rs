@@ -1,7 +1,9 @@
 //! One run in one fresh process: the protocol, the child that speaks it, and the parent that listens.
 //!
 //! The parent sleeps on the pipe while the child measures. A crash, a kill or a hang of the child is one failed run.
-//! Parent: [`run`] is one run from start to end, [`Conversation`] one of several at a time. Child: [`child::serve`].
+//! Neither side trusts the other: which answers belong to which command stands in one table, which both hold on to, and
+//! what a worker says is taken in only where it fits. Parent: [`run`] is one run from start to end, [`Conversation`] one
+//! of several at a time. Child: [`child::serve`].
 
 mod activation_ranges;
 mod affinity;

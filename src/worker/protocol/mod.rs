@@ -1,7 +1,7 @@
 //! Protocol 2: commands and answers, one JSON object a line (schema: `schemas/worker.schema.json`).
 //!
 //! Unknown fields are ignored, unknown types are an error. Every command is answered by any number of messages and ends
-//! with `done`, `ready`, `hello` or `failed`; which belong to which command stands in [`super::expected`].
+//! with `done`, `ready`, `hello` or `failed`; which belong to which command stands in `worker::expected`.
 
 mod answer;
 mod command;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Job;
-use super::dataset::{self, ModelData};
-use super::job::Stamp;
+use super::dataset;
+use super::model::{self, PreparedModel};
 use super::prepare::{PrepareError, Prepared, prepare};
-use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, model_files, session};
+use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, session};
 use crate::backend;
 use crate::digest;
 use crate::host::{self, Host};
 use crate::kernel::Kernel;
-use crate::onnx::ModelHeader;
 use crate::plan;
 use crate::provenance;
 use crate::revision;
@@ -67,22 +66,18 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     } = provenance;
     let experiment = &spec.experiment;
     let local = LocalPaths::of(experiment, spec_path);
-    let files = local
-        .models
-        .iter()
-        .zip(&prepared.headers)
-        .enumerate()
-        .map(|(index, (path, header))| match path {
-            Some(path) => describe_model(path, header.as_ref(), place, index as u32, &prepared).map(Some),
-            None => Ok(None),
-        })
-        .collect::<Result<Vec<_>, PrepareError>>()?;
-    let datasets = describe_datasets(&prepared.datasets, place)?;
+    let mut models = prepared.models;
+    let inputs = prepared.plan.inputs.len();
+    let files =
+        models.iter().map(|model| describe_model(model, place, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
+    models.iter_mut().for_each(PreparedModel::stamp);
+    let datasets = describe_datasets(&models, place)?;
     let mut runtimes = describe_libraries(libraries)?;
     let runtime = if experiment.runtimes.is_empty() { runtimes.pop().flatten() } else { None };
-    let mut read_files: Vec<PathBuf> = local.models.iter().flatten().cloned().collect();
-    read_files.extend(local.own_files.iter().flat_map(|files| files.values().cloned()));
-    read_files.extend(prepared.datasets.iter().flatten().flat_map(|data| dataset::files(&data.dataset)));
+    let mut read_files: Vec<PathBuf> = models.iter().filter_map(|model| model.path.clone()).collect();
+    read_files.extend(models.iter().flat_map(|model| model.own_files.values().cloned()));
+    read_files
+        .extend(models.iter().filter_map(|model| model.data.as_ref()).flat_map(|data| dataset::files(&data.dataset)));
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
@@ -126,52 +121,52 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         findings: Findings::default(),
     };
     let record = Record::create(folder, manifest, session(command), &local)?;
-    let stamps = stamps(&local.models, &prepared.headers);
-    let LocalPaths { models, own_files, spec_folder, .. } = local;
-    let mut job = Job::new(record, prepared.shapes, paths(libraries), models, stamps, own_files, executable);
-    job.take_data(prepared.datasets, spec_folder);
-    Ok(job)
+    Ok(Job::new(record, models, paths(libraries), local.spec_folder, executable))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
-fn describe_datasets(datasets: &[Option<ModelData>], place: &Place) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
-    let one = |data: &Option<ModelData>| data.as_ref().map(|data| dataset::describe(data, place)).transpose();
-    let described = datasets.iter().map(one).collect::<Result<Vec<_>, PrepareError>>()?;
+fn describe_datasets(models: &[PreparedModel], place: &Place) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
+    let one = |model: &PreparedModel| model.data.as_ref().map(|data| dataset::describe(data, place)).transpose();
+    let described = models.iter().map(one).collect::<Result<Vec<_>, PrepareError>>()?;
     Ok(if described.iter().any(Option::is_some) { described } else { Vec::new() })
+}
+
+/// Checks that a record can be gone on with, before anything is fetched or waited for.
+///
+/// # Errors
+///
+/// When an earlier perfrun began it: its runs would be of two versions.
+pub fn check_format(record: &Record) -> Result<(), PrepareError> {
+    let format = record.manifest.format;
+    if format == FORMAT { Ok(()) } else { Err(PrepareError::Earlier { record: record.folder.clone(), format }) }
 }
 
 /// Takes up an unfinished record in a new session.
 ///
 /// # Errors
 ///
-/// When an earlier perfrun began the record, or machine, library or a model file is not the one that it began with, or it
-/// cannot be written.
+/// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
 pub fn resume(
     mut record: Record,
     libraries: &[Option<Library>],
     command: String,
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
-    if record.manifest.format != FORMAT {
-        return Err(PrepareError::Earlier { record: record.folder, format: record.manifest.format });
-    }
     let mut experiment = record.manifest.experiment.clone();
     let local = LocalPaths::read(&record.folder)?;
     local.restore(&mut experiment);
-    let LocalPaths { models, own_files, spec_folder, .. } = local;
-    if let Some(what) = what_changed(&record.manifest, &models, libraries)? {
+    if let Some(what) = what_changed(&record.manifest, &experiment, libraries)? {
         return Err(PrepareError::Changed { record: record.folder, what });
     }
     let prepared = prepare(&experiment)?;
-    check_datasets(&record, &prepared.datasets)?;
+    let mut models = prepared.models;
+    check_datasets(&record, &models)?;
     if prepared.core_sets != record.manifest.core_sets {
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
     record.begin_session(session(command))?;
-    let stamps = stamps(&models, &prepared.headers);
-    let mut job = Job::new(record, prepared.shapes, paths(libraries), models, stamps, own_files, executable);
-    job.take_data(prepared.datasets, spec_folder);
-    Ok(job)
+    models.iter_mut().for_each(PreparedModel::stamp);
+    Ok(Job::new(record, models, paths(libraries), local.spec_folder, executable))
 }
 
 fn paths(libraries: &[Option<Library>]) -> Vec<Option<PathBuf>> {
@@ -187,16 +182,10 @@ fn imposed_session(experiment: &Experiment) -> BTreeMap<String, String> {
     if keeps_several { backend::of(&experiment.backend).session_of_residents() } else { BTreeMap::new() }
 }
 
-/// How the model files look now, right after they were hashed.
-fn stamps(models: &[Option<PathBuf>], headers: &[Option<ModelHeader>]) -> Vec<Option<Stamp>> {
-    let each = models.iter().zip(headers);
-    each.map(|(path, header)| Some(Stamp::of(model_files(path.as_ref()?, header.as_ref())))).collect()
-}
-
 /// A resumed record must go on with the same data.
-fn check_datasets(record: &Record, datasets: &[Option<ModelData>]) -> Result<(), PrepareError> {
-    for (data, known) in datasets.iter().zip(&record.manifest.datasets) {
-        if let (Some(data), Some(known)) = (data, known)
+fn check_datasets(record: &Record, models: &[PreparedModel]) -> Result<(), PrepareError> {
+    for (model, known) in models.iter().zip(&record.manifest.datasets) {
+        if let (Some(data), Some(known)) = (&model.data, known)
             && hash_files(&dataset::files(&data.dataset))? != known.sha256
         {
             return Err(PrepareError::Changed {
@@ -211,7 +200,7 @@ fn check_datasets(record: &Record, datasets: &[Option<ModelData>]) -> Result<(),
 /// The first thing of a record's frame or subject that is not as it was.
 fn what_changed(
     manifest: &Manifest,
-    models: &[Option<PathBuf>],
+    experiment: &Experiment,
     libraries: &[Option<Library>],
 ) -> Result<Option<String>, PrepareError> {
     let here = host::describe();
@@ -233,9 +222,9 @@ fn what_changed(
             return Ok(Some(format!("the ONNX Runtime library {}", library.path.display())));
         }
     }
-    for (path, file) in models.iter().zip(&manifest.models) {
-        if let (Some(path), Some(file)) = (path, file)
-            && hash_files(&model_files(path, crate::onnx::read_header(path).ok().as_ref()))? != file.sha256
+    for (model, file) in experiment.models.iter().zip(&manifest.models) {
+        if let (Some(path), Some(file)) = (&model.path, file)
+            && hash_files(&model::files(path, crate::onnx::read_header(path).ok().as_ref()))? != file.sha256
         {
             return Ok(Some(format!("the model {}", file.path)));
         }

@@ -1,11 +1,10 @@
 //! What an execution needs beside the record, and the requests made from it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::dataset::ModelData;
+use super::model::{PreparedModel, Stamp};
 use crate::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
@@ -19,21 +18,13 @@ use crate::store::{Arm, Outcome, Record, StoredRun};
 pub struct Job {
     /// The record; its runs are those that have an outcome.
     pub record: Record,
-    /// Resolved shapes by model and input index.
-    pub shapes: BTreeMap<(u32, u32), Resolved>,
+    /// The models, by index on their axis.
+    pub models: Vec<PreparedModel>,
     /// The runtime library by index on the runtimes axis, the one where there is no such axis; `None` for one that no
     /// cell needs, and nothing with the mock backend.
     pub libraries: Vec<Option<PathBuf>>,
-    /// Absolute model files by index on the models axis.
-    pub models: Vec<Option<PathBuf>>,
-    /// What the model files looked like when they were hashed, by index on the models axis.
-    pub stamps: Vec<Option<Stamp>>,
-    /// The user's own files for variants, absolute, by index on the models axis.
-    pub own_files: Vec<BTreeMap<String, PathBuf>>,
     /// The files of variants that are not run with the model's own, or why there is none; from the rehearsal on.
     pub variant_files: BTreeMap<VariantKey, Result<VariantModel, String>>,
-    /// The data of each model, by index on the models axis.
-    pub datasets: Vec<Option<ModelData>>,
     /// The folder of the specification.
     pub spec_folder: PathBuf,
     /// The perfrun executable.
@@ -89,66 +80,35 @@ pub struct VariantModel {
     pub inputs: Vec<TensorType>,
 }
 
-/// What changes when files are replaced or written: cheap enough to look at before every run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    files: Vec<PathBuf>,
-    /// Inode, size and time of each; `None` where there is none.
-    seen: Vec<Option<(u64, u64, Option<SystemTime>)>>,
-}
-
-impl Stamp {
-    /// Of a model file with its external data.
-    pub fn of(files: Vec<PathBuf>) -> Self {
-        let look = |file: &PathBuf| {
-            let metadata = file.metadata().ok()?;
-            Some((metadata.ino(), metadata.len(), metadata.modified().ok()))
-        };
-        let seen = files.iter().map(look).collect();
-        Stamp { files, seen }
-    }
-
-    /// Whether the files are still those.
-    pub fn is_current(&self) -> bool {
-        Stamp::of(self.files.clone()) == *self
-    }
-}
-
 impl Job {
     /// A job that goes on where the record's runs end.
     pub fn new(
         record: Record,
-        shapes: BTreeMap<(u32, u32), Resolved>,
+        models: Vec<PreparedModel>,
         libraries: Vec<Option<PathBuf>>,
-        models: Vec<Option<PathBuf>>,
-        stamps: Vec<Option<Stamp>>,
-        own_files: Vec<BTreeMap<String, PathBuf>>,
+        spec_folder: PathBuf,
         executable: PathBuf,
     ) -> Self {
         let mut index = Index::default();
         for (position, run) in record.runs.iter().enumerate() {
             index.add(position, run);
         }
-        Job {
-            record,
-            shapes,
-            libraries,
-            models,
-            stamps,
-            own_files,
-            variant_files: BTreeMap::new(),
-            datasets: Vec::new(),
-            spec_folder: PathBuf::new(),
-            executable,
-            spread: None,
-            index,
-        }
+        Job { record, models, libraries, variant_files: BTreeMap::new(), spec_folder, executable, spread: None, index }
     }
 
-    /// Takes the data of each model, and the folder of the specification.
-    pub fn take_data(&mut self, datasets: Vec<Option<ModelData>>, spec_folder: PathBuf) {
-        self.datasets = datasets;
-        self.spec_folder = spec_folder;
+    /// The model of a cell.
+    pub fn model(&self, cell: &Cell) -> Option<&PreparedModel> {
+        self.models.get(cell.model as usize)
+    }
+
+    /// The data of a cell's model.
+    pub fn data(&self, cell: &Cell) -> Option<&ModelData> {
+        self.model(cell)?.data.as_ref()
+    }
+
+    /// What a cell is fed, by the signature of its model.
+    fn resolved(&self, cell: &Cell) -> Option<&Resolved> {
+        self.model(cell)?.shapes.get(&cell.input)
     }
 
     /// Adds a run that has its outcome.
@@ -167,7 +127,7 @@ impl Job {
                 return failure(format!("model `{}` as `{}`: {problem}", coordinates.model, coordinates.variant));
             }
             Some(Ok(file)) => &file.stamp,
-            None => self.stamps.get(cell.model as usize)?.as_ref()?,
+            None => self.model(cell)?.stamp.as_ref()?,
         };
         if stamp.is_current() {
             return None;
@@ -185,7 +145,7 @@ impl Job {
     fn model_file(&self, cell: &Cell) -> Option<&Path> {
         match self.variant_files.get(&self.variant_key(cell)) {
             Some(file) => file.as_ref().ok().map(|file| file.path.as_path()),
-            None => self.models.get(cell.model as usize)?.as_deref(),
+            None => self.model(cell)?.path.as_deref(),
         }
     }
 
@@ -317,7 +277,7 @@ impl Job {
 
     /// The inputs of a cell as its model has them, before any conversion.
     pub(super) fn source_tensors(&self, cell: &Cell, sets: u32) -> Vec<TensorRequest> {
-        let Some(resolved) = self.shapes.get(&(cell.model, cell.input)) else { return Vec::new() };
+        let Some(resolved) = self.resolved(cell) else { return Vec::new() };
         let manifest = &self.record.manifest;
         let coordinates = manifest.plan.coordinates(cell);
         let seed = |tensor: &str, set: u32| {
@@ -339,7 +299,7 @@ impl Job {
 
     /// Items that one inference of a cell handles.
     pub fn batch_size(&self, cell: &Cell) -> Option<u64> {
-        match self.shapes.get(&(cell.model, cell.input)) {
+        match self.resolved(cell) {
             Some(resolved) => resolved.batch_size,
             None => self.input(cell).dimensions.get("batch").copied(),
         }

@@ -13,6 +13,7 @@ pub mod finish;
 mod forecast;
 mod interleaved;
 pub mod job;
+mod model;
 mod passes;
 pub mod prepare;
 mod provenance;
@@ -21,8 +22,9 @@ pub mod schedule;
 mod session;
 
 pub use budget::Budget;
-pub use create::{Provenance, create, resume};
+pub use create::{Provenance, check_format, create, resume};
 pub use job::Job;
+pub use model::PreparedModel;
 pub use passes::Observation;
 pub use prepare::{Prepared, prepare};
 pub use session::Session;

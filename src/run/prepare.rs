@@ -5,13 +5,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::dataset::{self, DatasetProblem, ModelData};
+use super::dataset::{self, DatasetProblem};
 use super::duet::{self, DuetError};
+use super::model::PreparedModel;
 use crate::backend;
 use crate::host::cores::split_allowed_cores;
-use crate::onnx::{self, ModelHeader, OnnxError, ShapeProblem};
-use crate::plan::{self, Facts, Plan, PlanError, Shapes, Skip};
-use crate::spec::model::{Design, Experiment};
+use crate::onnx::{self, OnnxError, ShapeProblem};
+use crate::plan::{self, Facts, Plan, PlanError, Skip};
+use crate::spec::model::{Design, Experiment, Model};
 use crate::store::StoreError;
 
 /// Why an experiment cannot be carried out on this host.
@@ -97,14 +98,10 @@ fn open_dimensions(problems: &[(String, ShapeProblem)]) -> String {
 pub struct Prepared {
     /// The matrix with its skips.
     pub plan: Plan,
-    /// Shapes by model and input index.
-    pub shapes: Shapes,
-    /// What the model files say about themselves; `None` where one cannot be read or there is none.
-    pub headers: Vec<Option<ModelHeader>>,
+    /// The models, by index on their axis.
+    pub models: Vec<PreparedModel>,
     /// Why a device cannot be used here, by index on the devices axis.
     pub devices: Vec<Option<Skip>>,
-    /// The data of each model, by index.
-    pub datasets: Vec<Option<ModelData>>,
     /// The two sets of processors of a duet.
     pub core_sets: Option<[Vec<u32>; 2]>,
 }
@@ -127,25 +124,33 @@ impl Prepared {
 /// A matrix that cannot be planned, or dimensions that the specification leaves open.
 pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let mut plan = plan::expand(experiment)?;
-    let headers: Vec<Option<ModelHeader>> = experiment
-        .models
-        .iter()
-        .map(|model| model.path.as_deref().filter(|_| experiment.backend.reads_models()))
-        .map(|path| path.and_then(|path| onnx::read_header(path).ok()))
-        .collect();
+    let mut models: Vec<PreparedModel> = experiment.models.iter().map(|model| open(experiment, model)).collect();
     let backend = backend::of(&experiment.backend);
     let devices: Vec<Option<Skip>> = experiment.devices.iter().map(|device| backend.why_not(device)).collect();
-    let signatures = headers.iter().map(|header| header.as_ref().map(|header| header.signature.clone())).collect();
+    let signature = |model: &PreparedModel| model.header.as_ref().map(|header| header.signature.clone());
+    let signatures = models.iter().map(signature).collect();
     let facts = Facts { signatures, devices };
-    let shapes = plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)?;
+    for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)? {
+        models[model as usize].shapes.insert(input, shapes);
+    }
     let mut core_sets = None;
     if experiment.measure.design == Design::Duet {
         duet::check_groups(&mut plan)?;
         core_sets = duet_cores(experiment)?;
     }
     plan::place_controls(&mut plan, experiment.compare.aa);
-    let datasets = dataset::fit_all(experiment, &headers)?;
-    Ok(Prepared { plan, shapes, headers, devices: facts.devices, datasets, core_sets })
+    for (index, model) in models.iter_mut().enumerate() {
+        model.data = dataset::of_model(experiment, index, model.header.as_ref())?;
+    }
+    Ok(Prepared { plan, models, devices: facts.devices, core_sets })
+}
+
+/// What can be known of a model before anything is planned.
+fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
+    let path = model.path.clone();
+    let readable = path.as_deref().filter(|_| experiment.backend.reads_models());
+    let header = readable.and_then(|path| onnx::read_header(path).ok());
+    PreparedModel { path, header, own_files: model.files.clone(), ..PreparedModel::default() }
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.

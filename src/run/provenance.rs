@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::prepare::{PrepareError, Prepared};
+use super::model::PreparedModel;
+use super::prepare::PrepareError;
 use crate::digest;
 use crate::onnx::{self, ModelHeader};
 use crate::runtime::Library;
@@ -22,48 +23,41 @@ pub(super) fn session(command: String) -> Session {
     }
 }
 
-/// What a record says about one model file.
+/// What a record says about one model file; nothing where there is none.
 pub(super) fn describe_model(
-    path: &Path,
-    header: Option<&ModelHeader>,
+    model: &PreparedModel,
     place: &Place,
-    index: u32,
-    prepared: &Prepared,
-) -> Result<ModelFile, PrepareError> {
+    inputs: usize,
+) -> Result<Option<ModelFile>, PrepareError> {
+    let (Some(path), Some(files)) = (model.path.as_deref(), model.files()) else { return Ok(None) };
     let unreadable = |source| PrepareError::Unreadable { path: path.to_owned(), source };
+    let header = model.header.as_ref();
     header.map_or(Ok(()), |header| header.check_files(path))?;
-    let batch_size = |input: usize| prepared.shapes.get(&(index, input as u32)).and_then(|shapes| shapes.batch_size);
-    Ok(ModelFile {
+    let batch_size = |input: u32| model.shapes.get(&input).and_then(|shapes| shapes.batch_size);
+    Ok(Some(ModelFile {
         path: place.relative(path),
-        sha256: hash_files(&model_files(path, header))?,
+        sha256: hash_files(&files)?,
         bytes: header
             .and_then(ModelHeader::total_bytes)
             .map_or_else(|| path.metadata().map(|file| file.len()), Ok)
             .map_err(unreadable)?,
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
-        batch_sizes: (0..prepared.plan.inputs.len()).map(batch_size).collect(),
-        costs: costs(path, index, prepared),
-    })
+        batch_sizes: (0..inputs as u32).map(batch_size).collect(),
+        costs: costs(path, model, inputs),
+    }))
 }
 
 /// What one inference costs at each input point; nothing where the model cannot be read as a whole, since the rehearsal
 /// says why.
-fn costs(path: &Path, index: u32, prepared: &Prepared) -> Vec<Option<InferenceCost>> {
-    let points = 0..prepared.plan.inputs.len() as u32;
-    let Ok(model) = onnx::load(path) else { return vec![None; points.len()] };
+fn costs(path: &Path, model: &PreparedModel, inputs: usize) -> Vec<Option<InferenceCost>> {
+    let Ok(graph) = onnx::load(path) else { return vec![None; inputs] };
     let cost = |input: u32| {
-        let shapes = prepared.shapes.get(&(index, input))?;
-        let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &shapes.tensors));
+        let shapes = model.shapes.get(&input)?;
+        let cost = onnx::cost::cost(&graph, &onnx::infer::infer(&graph, &shapes.tensors));
         Some(InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved })
     };
-    points.map(cost).collect()
-}
-
-/// A model file and its external data, sorted by name.
-pub(super) fn model_files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
-    let external = header.map(|header| header.external_files.as_slice()).unwrap_or_default();
-    std::iter::once(path.to_owned()).chain(external.iter().map(|file| file.path.clone())).collect()
+    (0..inputs as u32).map(cost).collect()
 }
 
 /// SHA-256 over files, one after the other.

@@ -6,19 +6,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
-use crate::spec::model::{Dataset, Experiment};
+use crate::spec::model::{Dataset, Experiment, Model};
 
 /// `local.json`; never committed, since it names folders of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalPaths {
-    /// Model files by index on the models axis.
-    pub models: Vec<Option<PathBuf>>,
-    /// The user's own files for variants, by index on the models axis.
-    #[serde(default)]
-    pub own_files: Vec<BTreeMap<String, PathBuf>>,
-    /// The data of each model, with absolute paths.
-    #[serde(default)]
-    pub datasets: Vec<Option<Dataset>>,
+    /// The models, by index on their axis.
+    pub models: Vec<LocalModel>,
     /// The folder of the specification, where its own commands are started.
     #[serde(default)]
     pub spec_folder: PathBuf,
@@ -27,17 +21,30 @@ pub struct LocalPaths {
     pub runtimes: Vec<Option<PathBuf>>,
 }
 
+/// Where what a model needs lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalModel {
+    /// Its file; `None` with the mock backend.
+    pub path: Option<PathBuf>,
+    /// The user's own files, by name of variant or precision.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Its data.
+    pub dataset: Option<Dataset>,
+}
+
 impl LocalPaths {
     const FILE: &'static str = "local.json";
 
     /// Those of an experiment as it was loaded from a file.
     pub fn of(experiment: &Experiment, spec_path: &Path) -> Self {
         let spec_path = std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned());
-        let models = 0..experiment.models.len() as u32;
+        let local = |(model, index): (&Model, u32)| LocalModel {
+            path: model.path.clone(),
+            files: model.files.clone(),
+            dataset: experiment.dataset_of(index).cloned(),
+        };
         LocalPaths {
-            models: experiment.models.iter().map(|model| model.path.clone()).collect(),
-            own_files: experiment.models.iter().map(|model| model.files.clone()).collect(),
-            datasets: models.map(|model| experiment.dataset_of(model).cloned()).collect(),
+            models: experiment.models.iter().zip(0..).map(local).collect(),
             spec_folder: spec_path.parent().unwrap_or(Path::new("/")).to_owned(),
             runtimes: experiment.runtimes.iter().map(|runtime| runtime.path.clone()).collect(),
         }
@@ -45,13 +52,12 @@ impl LocalPaths {
 
     /// Puts the paths where the experiment of a record has relative ones.
     pub fn restore(&self, experiment: &mut Experiment) {
-        for (model, path) in experiment.models.iter_mut().zip(&self.models) {
-            model.path.clone_from(path);
-        }
-        // By model, whoever names them.
+        // Data stand by model, whoever names them.
         experiment.dataset = None;
-        for (model, dataset) in experiment.models.iter_mut().zip(&self.datasets) {
-            model.dataset.clone_from(dataset);
+        for (model, local) in experiment.models.iter_mut().zip(&self.models) {
+            model.path.clone_from(&local.path);
+            model.files.clone_from(&local.files);
+            model.dataset.clone_from(&local.dataset);
         }
         for (runtime, path) in experiment.runtimes.iter_mut().zip(&self.runtimes) {
             runtime.path.clone_from(path);

@@ -24,7 +24,7 @@ pub use found::{
     VariantAccuracy, VariantFile, VariantOrigin,
 };
 pub use journal::{Arm, Outcome, StoredRun};
-pub use local::LocalPaths;
+pub use local::{LocalModel, LocalPaths};
 pub use manifest::{DatasetFile, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 pub use place::Place;
 

@@ -58,11 +58,9 @@ fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt:
 
 /// Which dimension `batch` means, for each model where it is not plain.
 fn batch_dimensions(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
-    let mut said = std::collections::BTreeSet::new();
-    for ((model, _), shapes) in &prepared.shapes {
-        let Some(choice) = &shapes.batch else { continue };
-        if said.insert(*model) {
-            writeln!(text, "{:<11}{}: {choice}", "batch", prepared.plan.models[*model as usize])?;
+    for (model, name) in prepared.models.iter().zip(&prepared.plan.models) {
+        if let Some(choice) = model.shapes.values().find_map(|shapes| shapes.batch.as_ref()) {
+            writeln!(text, "{:<11}{name}: {choice}", "batch")?;
         }
     }
     Ok(())

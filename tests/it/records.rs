@@ -40,7 +40,6 @@ fn a_record_of_format_1_is_read_from_its_manifest() {
 fn a_record_of_format_1_is_not_gone_on_with() {
     let place = Workplace::new();
     let folder = of_format_1(&place);
-    place.write("old/local.json", r#"{ "models": [null] }"#);
     let refused = place.run(&["run", "--resume", &folder]).expect_code(2);
     assert!(refused.stderr.contains("begun by an earlier perfrun, in format 1"), "{}", refused.stderr);
     assert!(refused.stderr.contains("perfrun report"), "{}", refused.stderr);

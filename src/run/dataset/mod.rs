@@ -145,28 +145,26 @@ pub fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData,
     Ok(ModelData { dataset: dataset.clone(), fitted })
 }
 
-/// The data of every model, by index.
+/// The data of a model by its index, if it has any.
 ///
 /// # Errors
 ///
 /// A dataset that cannot be read, or that does not fit a model whose header could be read.
-pub(super) fn fit_all(
+pub(super) fn of_model(
     experiment: &Experiment,
-    headers: &[Option<ModelHeader>],
-) -> Result<Vec<Option<ModelData>>, PrepareError> {
+    index: usize,
+    header: Option<&ModelHeader>,
+) -> Result<Option<ModelData>, PrepareError> {
     let has_names_only = !experiment.backend.reads_models();
-    let one = |(index, header): (usize, &Option<ModelHeader>)| {
-        let dataset = experiment.dataset_of(index as u32);
-        // What cannot be read fails when it is loaded, with the runtime's own words.
-        let Some(dataset) = dataset.filter(|_| header.is_some() || has_names_only) else { return Ok(None) };
-        let data = fit(dataset, header.as_ref()).map_err(|problem| PrepareError::Dataset {
-            model: experiment.models[index].name.clone(),
-            file: dataset.file.clone(),
-            problem: Box::new(problem),
-        })?;
-        Ok(Some(data))
-    };
-    headers.iter().enumerate().map(one).collect()
+    let dataset = experiment.dataset_of(index as u32);
+    // What cannot be read fails when it is loaded, with the runtime's own words.
+    let Some(dataset) = dataset.filter(|_| header.is_some() || has_names_only) else { return Ok(None) };
+    let data = fit(dataset, header).map_err(|problem| PrepareError::Dataset {
+        model: experiment.models[index].name.clone(),
+        file: dataset.file.clone(),
+        problem: Box::new(problem),
+    })?;
+    Ok(Some(data))
 }
 
 /// What a record says about the data of a model.

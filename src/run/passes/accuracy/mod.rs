@@ -74,15 +74,11 @@ fn measured_cells(job: &Job) -> Vec<usize> {
     for (index, cell) in plan.runnable() {
         let runs = job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
         let is_known = first.iter().any(|known| plan.cells[*known].differs_in_input_alone(cell));
-        if data_of(job, cell).is_some() && runs && !is_known {
+        if job.data(cell).is_some() && runs && !is_known {
             first.push(index);
         }
     }
     first
-}
-
-fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<&'a ModelData> {
-    job.datasets.get(cell.model as usize)?.as_ref()
 }
 
 /// The items of a model as files for workers.
@@ -102,7 +98,7 @@ fn batch(job: &Job, cell: &Cell, data: &ModelData) -> u64 {
 /// Has a worker write the outputs for all items; why there are none, in words.
 fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String> {
     let cell = job.record.manifest.plan.cells[index];
-    let Some(data) = data_of(job, &cell) else { return Ok(()) };
+    let Some(data) = job.data(&cell) else { return Ok(()) };
     if let Some(failure) = job.unusable_model(&cell) {
         return Err(failure.message);
     }
@@ -149,7 +145,7 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
         let cell = &job.record.manifest.plan.cells[*index];
         let reference = references.of_unit(job, cells, *index);
         let before = reference.and_then(|at| marks[at].as_ref().ok());
-        let data = data_of(job, cell);
+        let data = job.data(cell);
         let mut known = VariantAccuracy {
             cell: *index as u32,
             reference: reference.map(|at| cells[at] as u32),
@@ -183,7 +179,7 @@ type MarksByMetric = Vec<(AccuracyMetric, Marks)>;
 
 /// The marks of a variant by metric; none where there are no labels.
 fn marks(job: &Job, index: usize) -> Result<MarksByMetric, String> {
-    let Some(data) = data_of(job, &job.record.manifest.plan.cells[index]) else { return Ok(Vec::new()) };
+    let Some(data) = job.data(&job.record.manifest.plan.cells[index]) else { return Ok(Vec::new()) };
     let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
         return Ok(Vec::new());
     };
@@ -227,7 +223,7 @@ fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>])
         let read = |index: usize| read_outputs(&outputs_folder(job, index)).ok();
         let Some((expected, outputs)) = read(cells[reference]).zip(read(*index)) else { continue };
         let mut fidelity = compare(&expected, &outputs, &limits);
-        fidelity.items_of_data = data_of(job, cell).map(|data| data.fitted.items);
+        fidelity.items_of_data = job.data(cell).map(|data| data.fitted.items);
         let alike = manifest.plan.runnable().filter(|(_, other)| other.differs_in_input_alone(cell));
         found.extend(alike.filter_map(|(other, _)| {
             let reference = references.of_cell(other)? as u32;

@@ -84,8 +84,8 @@ pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
         let items = wanted_items(job, cell).min(data.fitted.items);
         return format!("the first {items} items of {} (SHA-256 {})", known.path, known.sha256);
     }
-    let (seed, observation) = (job.record.manifest.plan.seed, random_inputs(job, cell));
-    let items = u64::from(observation.sets) * job.batch_size(cell).unwrap_or(1);
+    let seed = job.record.manifest.plan.seed;
+    let items = u64::from(random_inputs(job, cell).1) * job.batch_size(cell).unwrap_or(1);
     random_items(items, seed, &format!("input {} of {}", coordinates.input, coordinates.model))
 }
 
@@ -110,7 +110,7 @@ fn first_cell(job: &Job, key: VariantKey) -> Option<&Cell> {
 /// The data of a cell's model, and what the record says about them.
 fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<(&'a ModelData, &'a DatasetFile)> {
     let known = job.record.manifest.datasets.get(cell.model as usize)?.as_ref()?;
-    Some((job.datasets.get(cell.model as usize)?.as_ref()?, known))
+    Some((job.data(cell)?, known))
 }
 
 /// How many items the specification wants observed.
@@ -119,7 +119,20 @@ fn wanted_items(job: &Job, cell: &Cell) -> u64 {
 }
 
 fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
-    let random = random_inputs(job, cell);
+    // What is observed is arithmetic, which every version does alike: the first will do for all of them.
+    let library = job.libraries.iter().flatten().next().ok_or("there is no ONNX Runtime library")?;
+    let manifest = &job.record.manifest;
+    let (tensors, sets) = random_inputs(job, cell);
+    let random = Observation {
+        executable: job.executable.clone(),
+        library: library.clone(),
+        threads: manifest.default_threads,
+        tensors,
+        sets,
+        data: None,
+        log: session::log(job, "calibration"),
+        timeout: manifest.experiment.measure.timeout,
+    };
     let Some((data, _)) = data_of(job, cell) else { return Ok(random) };
     let all = data.write(&items_folder(job, cell.model)).map_err(|problem| problem.to_string())?;
     let items = all.items.min(wanted_items(job, cell));
@@ -127,21 +140,12 @@ fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
     Ok(Observation { tensors, sets: 1, data: Some(Data { items, ..all }), ..random })
 }
 
-fn random_inputs(job: &Job, cell: &Cell) -> Observation {
-    let manifest = &job.record.manifest;
+/// The seeded inputs of a cell's model, and how many sets of them are observed.
+fn random_inputs(job: &Job, cell: &Cell) -> (Vec<TensorRequest>, u32) {
     let batch = job.batch_size(cell).unwrap_or(1).max(1);
-    let wanted = (wanted_items(job, cell).div_ceil(batch) as u32).min(manifest.experiment.measure.inputs).max(1);
+    let most = job.record.manifest.experiment.measure.inputs;
+    let wanted = (wanted_items(job, cell).div_ceil(batch) as u32).min(most).max(1);
     let tensors = job.source_tensors(cell, wanted);
     let sets = sets_within_limit(&tensors, wanted).map_or(1, |sets| sets as u32);
-    Observation {
-        executable: job.executable.clone(),
-        // What is observed is arithmetic, which every version does alike: the first will do for all of them.
-        library: job.libraries.iter().flatten().next().cloned().unwrap_or_default(),
-        threads: manifest.default_threads,
-        tensors,
-        sets,
-        data: None,
-        log: session::log(job, "calibration"),
-        timeout: manifest.experiment.measure.timeout,
-    }
+    (tensors, sets)
 }

@@ -18,8 +18,8 @@ use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
 use crate::run::Job;
-use crate::run::job::{Stamp, VariantKey, VariantModel};
-use crate::run::provenance::model_files;
+use crate::run::job::{VariantKey, VariantModel};
+use crate::run::model::{self, Stamp};
 use crate::run::session::{Halt, Session};
 use crate::runtime;
 use crate::spec::model::Precision;
@@ -97,21 +97,25 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
 
 /// What a variant asks for, of this model, on this kind of device.
 fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
-    let path = job.models.get(key.model as usize).cloned().flatten().unwrap_or_default();
-    let header = onnx::read_header(&path).map_err(|error| error.kind.to_string())?;
+    let header = onnx::read_header(source(job, key)?.0).map_err(|error| error.kind.to_string())?;
     let variant = &job.record.manifest.experiment.variants[key.variant as usize];
     let data = activation_ranges::data_name(job, key);
     Recipe::of(variant.precision, &variant.convert, &header, key.provider, &data)
         .ok_or_else(|| "it is run as it is stored".to_owned())
 }
 
+/// The file that is converted, and its hash.
+fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
+    let path = job.models.get(key.model as usize).and_then(|model| model.path.as_deref());
+    let known = job.record.manifest.models.get(key.model as usize).and_then(Option::as_ref);
+    path.zip(known.map(|file| file.sha256.as_str())).ok_or_else(|| "it has no file".to_owned())
+}
+
 fn convert(job: &Job, key: VariantKey, recipe: &Recipe, session: &mut Session<'_>) -> Result<models::Made, String> {
-    let path = job.models.get(key.model as usize).cloned().flatten().unwrap_or_default();
-    let source = job.record.manifest.models.get(key.model as usize).cloned().flatten().map(|file| file.sha256);
+    let (path, sha256) = source(job, key)?;
     let mut observe = |model: &Path| activation_ranges::observe(job, key, recipe, model, session);
     let cache = runtime::cache_folder();
-    models::convert(&path, &source.unwrap_or_default(), recipe, &cache, &mut observe)
-        .map_err(|problem| problem.to_string())
+    models::convert(path, sha256, recipe, &cache, &mut observe).map_err(|problem| problem.to_string())
 }
 
 fn described(
@@ -136,27 +140,29 @@ fn described(
 /// A file that the specification names; the manifest has its path relative to the root.
 fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<VariantModel>) {
     let variant = &job.record.manifest.experiment.variants[key.variant as usize];
-    let own = job.own_files.get(key.model as usize);
-    let path = own.and_then(|own| own.get(&variant.name).or_else(|| own.get(variant.precision.name())));
-    let absolute = path.cloned().unwrap_or_default();
     let origin = VariantOrigin::Own { path: relative.to_owned() };
-    let whole = onnx::read_header(&absolute).and_then(|header| header.check_files(&absolute).map(|()| header));
+    let own = job.models.get(key.model as usize).and_then(|model| model.own_file(variant));
+    let Some(absolute) = own else {
+        let problem = Some("where it lies on this machine is not known".to_owned());
+        return (VariantFile { problem, ..of_origin(key, origin) }, None);
+    };
+    let whole = onnx::read_header(absolute).and_then(|header| header.check_files(absolute).map(|()| header));
     let read = whole.map_err(|error| error.kind.to_string()).and_then(|header| {
-        let files = model_files(&absolute, Some(&header));
+        let files = model::files(absolute, Some(&header));
         let sha256 = digest::of_files(&files).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
         Ok((header, sha256))
     });
     match read {
         Ok((header, sha256)) => {
             let file = VariantFile { sha256: Some(sha256), bytes: header.total_bytes(), ..of_origin(key, origin) };
-            (file, Some(usable(absolute, &header)))
+            (file, Some(usable(absolute.to_owned(), &header)))
         }
         Err(problem) => (VariantFile { problem: Some(problem), ..of_origin(key, origin) }, None),
     }
 }
 
 fn usable(path: PathBuf, header: &ModelHeader) -> VariantModel {
-    let stamp = Stamp::of(model_files(&path, Some(header)));
+    let stamp = Stamp::of(model::files(&path, Some(header)));
     let Signature { inputs, .. } = header.signature.clone();
     VariantModel { path, stamp, inputs }
 }

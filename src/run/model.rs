@@ -1,0 +1,76 @@
+//! One model of an experiment: what its files say, and where what it needs lies on this machine.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::dataset::ModelData;
+use crate::onnx::{ModelHeader, Resolved};
+use crate::spec::model::Variant;
+
+/// A model, ready to be run.
+#[derive(Clone, Debug, Default)]
+pub struct PreparedModel {
+    /// Its file; `None` with the mock backend.
+    pub path: Option<PathBuf>,
+    /// What the file says about itself; `None` where it cannot be read or there is none.
+    pub header: Option<ModelHeader>,
+    /// What its files looked like when they were hashed; `None` before that, and where there are none.
+    pub stamp: Option<Stamp>,
+    /// The user's own files, by name of variant or precision.
+    pub own_files: BTreeMap<String, PathBuf>,
+    /// Its data, fitted to it.
+    pub data: Option<ModelData>,
+    /// Shapes of what it is fed, by index on the inputs axis; only those that it can be fed.
+    pub shapes: BTreeMap<u32, Resolved>,
+}
+
+impl PreparedModel {
+    /// The model file with its external data, sorted by name; nothing where there is none.
+    pub(super) fn files(&self) -> Option<Vec<PathBuf>> {
+        Some(files(self.path.as_deref()?, self.header.as_ref()))
+    }
+
+    /// Remembers what its files look like now, right after they were hashed.
+    pub(super) fn stamp(&mut self) {
+        self.stamp = self.files().map(Stamp::of);
+    }
+
+    /// The user's own file for a variant.
+    pub(super) fn own_file(&self, variant: &Variant) -> Option<&Path> {
+        let own = self.own_files.get(&variant.name).or_else(|| self.own_files.get(variant.precision.name()));
+        own.map(PathBuf::as_path)
+    }
+}
+
+/// A model file and its external data, sorted by name.
+pub(super) fn files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
+    let external = header.map(|header| header.external_files.as_slice()).unwrap_or_default();
+    std::iter::once(path.to_owned()).chain(external.iter().map(|file| file.path.clone())).collect()
+}
+
+/// What changes when files are replaced or written: cheap enough to look at before every run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    files: Vec<PathBuf>,
+    /// Inode, size and time of each; `None` where there is none.
+    seen: Vec<Option<(u64, u64, Option<SystemTime>)>>,
+}
+
+impl Stamp {
+    /// Of a model file with its external data.
+    pub fn of(files: Vec<PathBuf>) -> Self {
+        let look = |file: &PathBuf| {
+            let metadata = file.metadata().ok()?;
+            Some((metadata.ino(), metadata.len(), metadata.modified().ok()))
+        };
+        let seen = files.iter().map(look).collect();
+        Stamp { files, seen }
+    }
+
+    /// Whether the files are still those.
+    pub fn is_current(&self) -> bool {
+        Stamp::of(self.files.clone()) == *self
+    }
+}

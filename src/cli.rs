@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::error::exit_codes_help;
 use crate::quantity::{Nanos, Ratio};
 use crate::report::Format;
 
@@ -21,25 +22,26 @@ use crate::report::Format;
 /// randomised order, and writes a report next to it.
 #[derive(Debug, Parser)]
 #[command(name = "perfrun", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "\
-A first word that is no command is a specification: `perfrun x.yaml` is `perfrun run x.yaml`.
-
-Exit codes:
-  0  done
-  1  internal fault
-  2  something that you can mend: usage, specification, a missing file, an unwritable place, an absent device
-  3  some runs failed, or nothing could be measured
-  4  a goal was missed
-  130  interrupted; everything finished so far is kept
-
-Environment:
-  PERFRUN_CACHE    where runtimes are kept (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
-  ORT_DYLIB_PATH   the ONNX Runtime library to use
-  NO_COLOR         no colour")]
+#[command(after_help = after_help())]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+fn after_help() -> String {
+    format!(
+        "\
+A first word that is no command is a specification: `perfrun x.yaml` is `perfrun run x.yaml`.
+
+Exit codes:
+{}
+Environment:
+  PERFRUN_CACHE    where runtimes are kept (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
+  ORT_DYLIB_PATH   the ONNX Runtime library to use
+  NO_COLOR         no colour",
+        exit_codes_help()
+    )
 }
 
 /// The verbs.

@@ -2,6 +2,8 @@
 //!
 //! A failed run is none of these: it is an outcome in the record.
 
+mod exit;
+
 use std::io;
 use std::path::PathBuf;
 
@@ -17,6 +19,8 @@ use crate::series::{ContrastError, ReadError};
 use crate::spec::{SelectorError, SpecError};
 use crate::store::StoreError;
 use crate::worker::lock::LockError;
+
+pub use exit::{ExitCode, exit_codes_help, exit_codes_markdown};
 
 /// What a command ends with when it does not succeed.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -102,63 +106,12 @@ impl Error {
         Error::Io { what: PathBuf::from(path).display().to_string(), source }
     }
 
-    /// The exit code (DESIGN 4).
+    /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Internal(_) => ExitCode::Internal,
             Error::Report(error) if error.is_internal() => ExitCode::Internal,
             _ => ExitCode::Mendable,
         }
-    }
-}
-
-/// What perfrun ends with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum ExitCode {
-    /// Done.
-    Done = 0,
-    /// Internal fault.
-    Internal = 1,
-    /// What the user can mend.
-    Mendable = 2,
-    /// Some runs failed, or nothing could be measured.
-    RunsFailed = 3,
-    /// A gate fell: a goal was missed.
-    GateFell = 4,
-    /// Interrupted, with everything finished so far kept.
-    Interrupted = 130,
-}
-
-impl ExitCode {
-    /// The one that is told when several apply: the first of 130, 1, 2, 4, 3, 0.
-    pub fn worst(self, other: Self) -> Self {
-        const ORDER: [ExitCode; 6] = [
-            ExitCode::Interrupted,
-            ExitCode::Internal,
-            ExitCode::Mendable,
-            ExitCode::GateFell,
-            ExitCode::RunsFailed,
-            ExitCode::Done,
-        ];
-        ORDER.into_iter().find(|code| *code == self || *code == other).unwrap_or(self)
-    }
-}
-
-impl From<ExitCode> for std::process::ExitCode {
-    fn from(code: ExitCode) -> Self {
-        std::process::ExitCode::from(code as u8)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn interruption_beats_faults_and_faults_beat_failures() {
-        assert_eq!(ExitCode::RunsFailed.worst(ExitCode::Mendable), ExitCode::Mendable);
-        assert_eq!(ExitCode::Interrupted.worst(ExitCode::Internal), ExitCode::Interrupted);
-        assert_eq!(ExitCode::Done.worst(ExitCode::Done), ExitCode::Done);
     }
 }

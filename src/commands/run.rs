@@ -187,7 +187,7 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     })
 }
 
-/// 3 if some runs failed or nothing was measured.
+/// Whether everything that was asked for has been measured.
 fn outcome(record: &Record) -> ExitCode {
     let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
     // What was asked for and cannot be told is no success either.

@@ -34,6 +34,7 @@ fn the_reference_is_current() {
     check_generated("docs/reference/spec-full.yaml", &perfrun::spec::full_example());
     check_generated("docs/reference/results.md", &perfrun::results::reference_markdown());
     check_generated("docs/reference/codes.md", &perfrun::code::reference_markdown());
+    check_generated("docs/reference/exit-codes.md", &perfrun::error::exit_codes_markdown());
 }
 
 #[test]

@@ -231,10 +231,9 @@ fn summed_up(effect: Ratio, trials: &[Trial]) -> Effect {
     let usual = |rule: usize| Count::of(of.iter().map(|trial| trial.usual[rule]));
     let excludes = |trial: &&Trial| trial.paired.interval.map(|interval| !interval.contains(0.0));
     // A slower copy is found if it is called worse; identical code is called different either way.
-    let differs = |trial: &&Trial| match trial.paired.verdict {
-        Verdict::Worse => Some(true),
-        Verdict::Better => Some(effect.is_zero()),
-        Verdict::Equivalent | Verdict::Inconclusive => Some(false),
+    let differs = |trial: &&Trial| {
+        let verdict = trial.paired.verdict;
+        Some(verdict == Verdict::Worse || verdict.is_difference() && effect.is_zero())
     };
     Effect {
         effect,

@@ -31,7 +31,7 @@ pub struct Control {
 impl Control {
     /// Two identical arms were found different: the measurement itself is at fault (`E_AA_FAILED`).
     pub fn has_failed(&self) -> bool {
-        matches!(self.paired.verdict, Verdict::Better | Verdict::Worse)
+        self.paired.verdict.is_difference()
     }
 
     /// What casts doubt on the measurement.

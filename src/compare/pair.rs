@@ -213,12 +213,11 @@ fn judge_pair(
 impl Terms {
     /// What a quick look leaves open, and what cannot be seen here.
     fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
-        let is_beyond = matches!(paired.verdict, Verdict::Better | Verdict::Worse);
-        if self.is_quick && !is_beyond && paired.interval.is_some() {
+        if self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some() {
             return Some(Withheld::QuickLook);
         }
         let is_hidden = self.sight.is_some_and(|effect| paired.theta.abs() <= effect.ln_1p());
-        (is_hidden && paired.verdict != Verdict::Inconclusive).then_some(Withheld::BelowSight)
+        (is_hidden && !paired.verdict.is_open()).then_some(Withheld::BelowSight)
     }
 }
 

@@ -56,10 +56,9 @@ impl<'a> TieBreak<'a> {
     pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<MetricReference> {
         self.verdict(cell, other, self.asked).filter(is_tie)?;
         for metric in &self.metrics {
-            match self.verdict(cell, other, *metric).map(|comparison| comparison.verdict) {
-                Some(Verdict::Better) => return Some(*metric),
-                Some(Verdict::Worse) => return None,
-                Some(Verdict::Equivalent | Verdict::Inconclusive) | None => {}
+            let verdict = self.verdict(cell, other, *metric).map(|comparison| comparison.verdict);
+            if let Some(verdict) = verdict.filter(|verdict| verdict.is_difference()) {
+                return (verdict == Verdict::Better).then_some(*metric);
             }
         }
         None
@@ -72,8 +71,7 @@ impl<'a> TieBreak<'a> {
 
 /// A comparison that could have told two cells apart, and did not.
 fn is_tie(comparison: &Comparison) -> bool {
-    let is_apart = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
-    comparison.interval.is_some() && comparison.withheld.is_none() && !is_apart
+    comparison.interval.is_some() && comparison.withheld.is_none() && !comparison.verdict.is_difference()
 }
 
 /// The ties of latency within each group that something breaks, among the cells that are not slower than their baseline.

@@ -13,7 +13,7 @@ use crate::compare::pair::QUICK_MARGIN;
 use crate::compare::{Control, Judged, Sight};
 use crate::plan::Plan;
 use crate::spec::model::{Aa, Design};
-use crate::stats::paired::Verdict;
+use crate::stats::Claim;
 use crate::store::Manifest;
 use crate::summary::LEAST_RUNS;
 
@@ -64,12 +64,12 @@ fn grade_words(sight: &Sight) -> Option<String> {
 }
 
 fn state_of(control: &Control) -> ControlState {
-    match control.paired.verdict {
+    match control.paired.verdict.claim() {
         _ if control.interval.is_none() => ControlState::TooFewBlocks,
-        Verdict::Better | Verdict::Worse => ControlState::Failed,
+        Claim::Difference => ControlState::Failed,
         _ if control.is_biased => ControlState::Biased,
-        Verdict::Equivalent => ControlState::Passed,
-        Verdict::Inconclusive => ControlState::Inconclusive,
+        Claim::Sameness => ControlState::Passed,
+        Claim::Nothing => ControlState::Inconclusive,
     }
 }
 

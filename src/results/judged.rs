@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::stats::Verdict;
+
 /// A cell against another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
@@ -28,7 +30,8 @@ pub struct Compared {
     pub blocks: u64,
     /// The margin of the verdict, as a relative difference.
     pub margin: f64,
-    /// `better`, `worse`, `equivalent`, `inconclusive`.
+    /// The stored word of the verdict.
+    #[schemars(description = format!("{}.", Verdict::listed()))]
     pub verdict: String,
     /// Why: `beyond_margin`, `within_margin`, `size_not_established`, `not_enough_data`, `too_few_blocks`, or what
     /// forbids a verdict: `control_failed`, `quick_look` ...

@@ -9,8 +9,9 @@ use crate::code::Code;
 use crate::compare::choose::Standing;
 use crate::compare::{self, Comparison, Judged, control};
 use crate::plan::Plan;
+use crate::stats::Claim;
 use crate::stats::interval::Interval;
-use crate::stats::paired::{Hint, Verdict};
+use crate::stats::paired::Hint;
 use crate::summary::{CONFIDENCE, CellSummary, Summary};
 
 fn id(plan: &Plan, cell: usize) -> String {
@@ -61,12 +62,12 @@ fn compared(plan: &Plan, row: &Comparison) -> Compared {
 
 /// Why the verdict is what it is.
 fn reason(row: &Comparison) -> String {
-    match (row.withheld, row.verdict, &row.hint) {
+    match (row.withheld, row.verdict.claim(), &row.hint) {
         (Some(withheld), ..) => word(&withheld),
-        (None, Verdict::Better | Verdict::Worse, _) => "beyond_margin".to_owned(),
-        (None, Verdict::Equivalent, _) => "within_margin".to_owned(),
-        (None, Verdict::Inconclusive, Some(hint)) => word(hint),
-        (None, Verdict::Inconclusive, None) => "not_enough_data".to_owned(),
+        (None, Claim::Difference, _) => "beyond_margin".to_owned(),
+        (None, Claim::Sameness, _) => "within_margin".to_owned(),
+        (None, Claim::Nothing, Some(hint)) => word(hint),
+        (None, Claim::Nothing, None) => "not_enough_data".to_owned(),
     }
 }
 

@@ -64,11 +64,10 @@ pub fn classify(
 pub fn dominates_for_certain(verdicts: impl IntoIterator<Item = Verdict>) -> bool {
     let mut is_better = false;
     for verdict in verdicts {
-        match verdict {
-            Verdict::Better => is_better = true,
-            Verdict::Equivalent => {}
-            Verdict::Worse | Verdict::Inconclusive => return false,
+        if !verdict.is_no_worse() {
+            return false;
         }
+        is_better |= verdict == Verdict::Better;
     }
     is_better
 }

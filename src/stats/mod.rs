@@ -113,7 +113,7 @@ pub use throughput::{Throughput, throughput};
 pub use unpaired::{LogRatioError, SessionSpread, UnpairedComparison, UnpairedHint, compare_unpaired};
 pub use usual_rules::{ChangeRule, OverlapRule, TestRule, UsualRules, usual_rules};
 pub use value_bootstrap::ValueBootstrap;
-pub use verdict::Verdict;
+pub use verdict::{Claim, Verdict};
 pub use warmup::{AdaptiveWarmup, WarmupEvaluation, WarmupRule, WarmupStatus};
 pub use welch::{SampleSummary, Welch, welch, welch_of_summaries};
 pub use wilson::wilson_interval;

@@ -15,7 +15,7 @@ use super::signed_rank::{hodges_lehmann, walsh_interval};
 pub use super::verdict::Verdict;
 
 /// From this many blocks on the signed-rank interval at 95% is worth having.
-const SIGNED_RANK_FROM: usize = 8;
+pub const SIGNED_RANK_FROM: usize = 8;
 
 /// No hint asks for more than so many times the blocks that there are: nobody would measure them.
 const MOST_TIMES: usize = 20;
@@ -126,7 +126,7 @@ pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Optio
 
 /// What would turn an inconclusive comparison into a verdict.
 fn hint(comparison: &PairedComparison) -> Option<Hint> {
-    if comparison.verdict != Verdict::Inconclusive {
+    if !comparison.verdict.is_open() {
         return None;
     }
     let Some(interval) = comparison.interval else {

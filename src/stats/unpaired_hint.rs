@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::planning::MINIMUM_RUNS;
 use super::satterthwaite::{CombinedError, VariancePart};
 use super::unpaired::UnpairedComparison;
-use super::verdict::Verdict;
 use super::welch::SampleSummary;
 
 /// The probability for two-sided 95% confidence, and the power for which effects are planned.
@@ -66,7 +65,7 @@ impl Scatter {
 
 /// What would turn an inconclusive comparison into a verdict.
 pub(super) fn hint(comparison: &UnpairedComparison, scatter: Option<Scatter>) -> Option<UnpairedHint> {
-    if comparison.verdict != Verdict::Inconclusive {
+    if !comparison.verdict.is_open() {
         return None;
     }
     let Some(interval) = comparison.interval else {
@@ -112,6 +111,7 @@ pub(super) fn detectable_effect(error: &CombinedError) -> f64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::stats::Verdict;
     use crate::stats::session_spread::SessionSpread;
     use crate::stats::unpaired::compare_unpaired;
     use serde_json::json;

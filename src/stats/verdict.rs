@@ -1,7 +1,8 @@
-//! The word for an interval against a margin (MEASUREMENT 6.1).
+//! The word for an interval against a margin: which words there are, when each is given, and what it claims.
 //!
 //! Input: an interval of log ratios, positive when the candidate is worse, and the margin on the same scale. Output: one
-//! of four words. Deliberately absent: p values; and a fifth word for "no significant difference", which is not sameness.
+//! of four words. Whoever acts on a verdict asks what it claims, so that another word is a row here. Deliberately
+//! absent: p values; and a fifth word for "no significant difference", which is not sameness.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,32 @@ pub enum Verdict {
     Inconclusive,
 }
 
+/// What a verdict claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// A difference beyond the margin, to one side.
+    Difference,
+    /// That no difference exceeds the margin.
+    Sameness,
+    /// Nothing; a hint says what would help.
+    Nothing,
+}
+
+/// All that is known of a verdict by itself.
+struct Row {
+    /// The stored word, and the one in tables where no metric has a better one.
+    name: &'static str,
+    /// What stands between it and the other side: `better than`, `equivalent to`.
+    preposition: &'static str,
+    claim: Claim,
+    /// The verdict with baseline and candidate swapped.
+    swapped: Verdict,
+}
+
 impl Verdict {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
+
     /// The verdict on an interval of log ratios, with a margin on the same scale.
     pub fn from_interval(interval: Interval, log_margin: f64) -> Self {
         if interval.low > log_margin {
@@ -35,23 +61,55 @@ impl Verdict {
         }
     }
 
+    const fn row(self) -> Row {
+        use Claim::{Difference, Nothing, Sameness};
+        let (name, preposition, claim, swapped) = match self {
+            Verdict::Better => ("better", "than", Difference, Verdict::Worse),
+            Verdict::Worse => ("worse", "than", Difference, Verdict::Better),
+            Verdict::Equivalent => ("equivalent", "to", Sameness, Verdict::Equivalent),
+            Verdict::Inconclusive => ("inconclusive", "against", Nothing, Verdict::Inconclusive),
+        };
+        Row { name, preposition, claim, swapped }
+    }
+
+    /// The stored words, as a list in a sentence of the reference.
+    pub fn listed() -> String {
+        Self::ALL.map(|verdict| format!("`{}`", verdict.name())).join(", ")
+    }
+
     /// The stored word.
     pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-        }
+        self.row().name
+    }
+
+    /// What stands between the word and the other side.
+    pub fn preposition(self) -> &'static str {
+        self.row().preposition
     }
 
     /// The verdict with baseline and candidate swapped.
     pub fn swapped(self) -> Self {
-        match self {
-            Verdict::Better => Verdict::Worse,
-            Verdict::Worse => Verdict::Better,
-            same @ (Verdict::Equivalent | Verdict::Inconclusive) => same,
-        }
+        self.row().swapped
+    }
+
+    /// What it claims.
+    pub fn claim(self) -> Claim {
+        self.row().claim
+    }
+
+    /// It claims a difference, to whichever side.
+    pub fn is_difference(self) -> bool {
+        self.claim() == Claim::Difference
+    }
+
+    /// It claims nothing.
+    pub fn is_open(self) -> bool {
+        self.claim() == Claim::Nothing
+    }
+
+    /// It claims that the candidate is worse by no more than the margin.
+    pub fn is_no_worse(self) -> bool {
+        self == Verdict::Better || self.claim() == Claim::Sameness
     }
 }
 
@@ -72,6 +130,18 @@ mod tests {
         assert_eq!(verdict(-0.02, 0.0), Verdict::Inconclusive);
         assert_eq!(verdict(f64::NAN, f64::NAN), Verdict::Inconclusive);
         assert_eq!(Verdict::from_interval(Interval { low: 0.0, high: 0.0 }, 0.0), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn rows_agree_with_each_other() {
+        for verdict in Verdict::ALL {
+            assert_eq!(
+                serde_json::to_value(verdict).ok().as_ref().and_then(|word| word.as_str()),
+                Some(verdict.name())
+            );
+            assert_eq!((verdict.swapped().swapped(), verdict.swapped().claim()), (verdict, verdict.claim()));
+        }
+        assert_eq!(Verdict::ALL.map(Verdict::is_no_worse), [true, false, true, false]);
     }
 
     proptest! {

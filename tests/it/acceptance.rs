@@ -103,7 +103,7 @@ fn compare_on_shared_machines(slowdown: f64, bursts: Bursts, seed: u64) -> Outco
             Verdict::Worse => outcomes.worse += 1,
             Verdict::Better => outcomes.better += 1,
             Verdict::Equivalent => outcomes.equivalent += 1,
-            Verdict::Inconclusive => outcomes.inconclusive += 1,
+            _ => outcomes.inconclusive += 1,
         }
         let is_significant = comparison.minimum_effect.unwrap().p_min_effect <= 0.05;
         outcomes.gate_failures += usize::from(comparison.verdict == Verdict::Worse && is_significant);

@@ -119,7 +119,7 @@ fn lead(cluster: &Cluster<'_>, by: &str, choice: &Choice, is_one_of_several: boo
 fn is_undecided(cluster: &Cluster<'_>) -> bool {
     cluster.contests.iter().any(|(_, contest)| {
         let is_best = |one: &&Comparison| contest.best.contains(&one.baseline);
-        contest.evidence.iter().filter(is_best).any(|one| one.verdict == Verdict::Inconclusive)
+        contest.evidence.iter().filter(is_best).any(|one| one.verdict.is_open())
     })
 }
 

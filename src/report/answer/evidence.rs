@@ -178,7 +178,7 @@ impl<'a> Subject<'a> {
     /// The verdict, or what breaks the tie where it tells nothing apart.
     pub(super) fn settled(&self, judged: &Comparison) -> Verdict {
         match judged.verdict {
-            Verdict::Better | Verdict::Worse => judged.verdict,
+            told if told.is_difference() => told,
             _ if self.tie(judged.cell, judged.baseline).is_some() => Verdict::Better,
             _ if self.tie(judged.baseline, judged.cell).is_some() => Verdict::Worse,
             open => open,
@@ -197,7 +197,7 @@ impl<'a> Subject<'a> {
         if !entry.differs.is_empty() {
             return false;
         }
-        entry.judged.iter().any(|(_, judged)| self.settled(judged) == Verdict::Inconclusive)
+        entry.judged.iter().any(|(_, judged)| self.settled(judged).is_open())
             || entry.failure.is_none() && entry.unjudged.iter().any(|(_, comparison)| !no_rival(comparison))
     }
 

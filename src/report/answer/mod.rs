@@ -232,7 +232,7 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         2..=MOST_NAMED => return Lead::Open(format!("undecided between {}", format::list(&undecided))),
         more => return Lead::Open(format!("undecided between {baseline} and {} others", more - 1)),
     }
-    let is_level = |entry: &Entry<'_>| !has(entry, Verdict::Worse) && !has(entry, Verdict::Inconclusive);
+    let is_level = |entry: &Entry<'_>| entry.judged.iter().all(|(_, judged)| subject.settled(judged).is_no_worse());
     if usable.iter().all(|entry| is_level(entry)) {
         let margin = usable.iter().flat_map(|entry| &entry.judged).map(|(_, judged)| judged.margin).next();
         return Lead::Open(format!("no difference beyond {}", format::percent(margin.unwrap_or_default())));

@@ -6,7 +6,8 @@ use crate::compare::Comparison;
 use crate::fidelity::Fidelity;
 use crate::report::absence::Absence;
 use crate::report::format::{self, judged_ratio, percent, ratio, verdict_word};
-use crate::stats::paired::{Hint, Verdict};
+use crate::stats::paired::Hint;
+use crate::stats::{Claim, Verdict};
 use crate::summary::LEAST_RUNS;
 
 /// More candidates than this are counted, and only the fastest are named.
@@ -35,8 +36,6 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, ties: Vec<String>) 
     clauses.extend(without_baseline(subject, baseline));
     clauses
 }
-
-const VERDICTS: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
 
 /// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
 fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
@@ -102,7 +101,7 @@ pub(super) fn judgement(
     places: Option<Places>,
 ) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
-    for verdict in VERDICTS {
+    for verdict in Verdict::ALL {
         let alike: Vec<(&str, &Comparison)> =
             judged.iter().filter(|(_, comparison)| comparison.verdict == verdict).copied().collect();
         let Some((_, first)) = alike.first() else { continue };
@@ -117,13 +116,9 @@ pub(super) fn judgement(
 fn relation(comparison: &Comparison, baseline: Option<&str>) -> String {
     let word = verdict_word(&comparison.metric, comparison.verdict);
     let margin = percent(comparison.margin);
-    match (comparison.verdict, baseline) {
-        (Verdict::Equivalent, Some(baseline)) => format!("{word} to {baseline} within {margin}"),
-        (Verdict::Equivalent, None) => format!("{word} within {margin}"),
-        (Verdict::Inconclusive, Some(baseline)) => format!("{word} against {baseline}"),
-        (_, Some(baseline)) => format!("{word} than {baseline}"),
-        (_, None) => word.to_owned(),
-    }
+    let other = baseline.map(|baseline| format!(" {} {baseline}", comparison.verdict.preposition()));
+    let within = (comparison.verdict.claim() == Claim::Sameness).then(|| format!(" within {margin}"));
+    format!("{word}{}{}", other.unwrap_or_default(), within.unwrap_or_default())
 }
 
 fn evidence(alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
@@ -172,7 +167,7 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
         |verdict: Verdict| move |entry: &&&Entry<'_>| entry.judged.iter().all(|(_, judged)| judged.verdict == verdict);
     let mut counts: Vec<String> = Vec::new();
     let mut uniform = 0;
-    for verdict in VERDICTS {
+    for verdict in Verdict::ALL {
         let number = entries.iter().filter(all(verdict)).count();
         uniform += number;
         let Some((_, sample)) = entries[0].judged.first() else { continue };

@@ -10,10 +10,9 @@ use crate::store::{Manifest, RuntimeUsed};
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
 /// higher for scatter.
 pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Equivalent => "equivalent",
-        Verdict::Inconclusive => "inconclusive",
-        Verdict::Better | Verdict::Worse => direction_word(metric, verdict == Verdict::Better),
+    match verdict.is_difference() {
+        true => direction_word(metric, verdict == Verdict::Better),
+        false => verdict.name(),
     }
 }
 

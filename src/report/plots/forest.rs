@@ -6,8 +6,8 @@ use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use crate::report::format;
 use crate::stats::interval::Interval;
-use crate::stats::paired::Verdict;
 use crate::stats::quantile::{representatives_sorted, sorted};
+use crate::stats::{Claim, Verdict};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 26.0;
@@ -140,18 +140,17 @@ impl Row {
         }
         let at = (axis.place(self.ratio), y);
         match self.verdict {
-            Some(Verdict::Better | Verdict::Worse) => canvas.dot(at, RADIUS, color, 1.0),
+            Some(verdict) if verdict.is_difference() => canvas.dot(at, RADIUS, color, 1.0),
             _ => canvas.ring(at, RADIUS, color),
         }
     }
 }
 
 fn color_of(verdict: Option<Verdict>) -> Color {
-    match verdict {
-        Some(Verdict::Better) => PALETTE[0],
-        Some(Verdict::Worse) => PALETTE[1],
-        Some(Verdict::Equivalent) => PALETTE[2],
-        Some(Verdict::Inconclusive) | None => GREY,
+    match verdict.map(Verdict::claim) {
+        Some(Claim::Difference) => PALETTE[usize::from(verdict == Some(Verdict::Worse))],
+        Some(Claim::Sameness) => PALETTE[2],
+        Some(Claim::Nothing) | None => GREY,
     }
 }
 

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::code::{self, Severity};
+use crate::code::{self, Severity, spelt};
 use crate::compare::Comparison;
-use crate::metric::{self, Direction, Metric, Unit};
+use crate::metric::{self, Direction, Metric, MetricReference, Unit};
 use crate::plan::Cell;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of};
+use crate::stats::Verdict;
 use crate::stats::interval::Estimate;
 use crate::summary::{CellSummary, LEAST_RUNS};
 
@@ -102,7 +103,8 @@ pub struct ComparisonView {
     pub margin: f64,
     /// Blocks that both completed.
     pub blocks: usize,
-    /// `faster`, `slower`, `equivalent`, `inconclusive`; none below five common blocks.
+    /// The verdict in the words of the metric; none below five common blocks.
+    #[schemars(description = verdict_words())]
     pub verdict: Option<String>,
     /// Why the verdict is withheld whatever the interval says.
     pub withheld: Option<String>,
@@ -205,4 +207,10 @@ fn compared(input: &Input<'_>, comparison: &Comparison) -> ComparisonView {
         q: details.and_then(|details| details.q),
         text: format::speedup(comparison),
     }
+}
+
+/// The verdicts on a time, as the reference lists them.
+fn verdict_words() -> String {
+    let word = |verdict| format!("`{}`", format::verdict_word(&MetricReference::LATENCY, verdict));
+    format!("{}; none below {} common blocks.", Verdict::ALL.map(word).join(", "), spelt(LEAST_RUNS))
 }

@@ -171,13 +171,7 @@ fn beside(input: &Input<'_>, index: usize) -> Option<String> {
 /// What a verdict looks like; without one a cell looks like any other.
 fn tone(comparison: Option<&Comparison>) -> &'static str {
     let judged = comparison.filter(|comparison| comparison.interval.is_some() && comparison.withheld.is_none());
-    match judged.map(|comparison| comparison.verdict) {
-        Some(Verdict::Better) => "better",
-        Some(Verdict::Worse) => "worse",
-        Some(Verdict::Equivalent) => "equivalent",
-        Some(Verdict::Inconclusive) => "inconclusive",
-        None => "unjudged",
-    }
+    judged.map_or("unjudged", |comparison| comparison.verdict.name())
 }
 
 /// Whether a code tells this row from others: one that a single run carries, or every row, says nothing about it.

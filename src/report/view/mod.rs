@@ -255,7 +255,8 @@ pub struct HeadlineCell {
     pub also: Option<String>,
     /// Better than the baseline, and not clearly beaten in its row.
     pub is_best: bool,
-    /// One of `better`, `worse`, `equivalent`, `inconclusive`, `unjudged`, `absent`.
+    /// What the cell looks like: the word of its verdict, or why it has none.
+    #[schemars(description = format!("One of {}, `unjudged`, `absent`.", crate::stats::Verdict::listed()))]
     pub tone: &'static str,
     /// Path of the cell, the anchor of its row of details.
     pub path: Option<String>,

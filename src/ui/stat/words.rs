@@ -2,17 +2,17 @@
 
 use crate::report::format::{count, judged_ratio, percent};
 use crate::series::{Contrast, Findings, Level, Reason};
-use crate::stats::Verdict;
+use crate::stats::Claim;
 
 /// The answer: what may be claimed of the candidate, with the evidence.
 pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]) -> String {
     let [baseline, candidate] = names;
     let margin = percent(findings.terms.margin);
-    let relation = match contrast.verdict {
-        Verdict::Better => format!("{candidate} is better than {baseline}"),
-        Verdict::Worse => format!("{candidate} is worse than {baseline}"),
-        Verdict::Equivalent => format!("{candidate} is equivalent to {baseline} within {margin}"),
-        Verdict::Inconclusive => format!("{candidate} against {baseline} is inconclusive"),
+    let (word, preposition) = (contrast.verdict.name(), contrast.verdict.preposition());
+    let relation = match contrast.verdict.claim() {
+        Claim::Difference => format!("{candidate} is {word} {preposition} {baseline}"),
+        Claim::Sameness => format!("{candidate} is {word} {preposition} {baseline} within {margin}"),
+        Claim::Nothing => format!("{candidate} {preposition} {baseline} is {word}"),
     };
     let subject = match contrast.observations.level {
         Level::Runs => "its run medians",
@@ -24,8 +24,8 @@ pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]
             judged_ratio(found.value, found.interval, findings.terms.margin)
         )
     });
-    let remark = match contrast.verdict {
-        Verdict::Better | Verdict::Worse => Some(format!("beyond the margin of {margin}")),
+    let remark = match contrast.verdict.claim() {
+        Claim::Difference => Some(format!("beyond the margin of {margin}")),
         _ => contrast.reason.map(|found| reason(found, findings, contrast)),
     };
     let separator = if contrast.reason.is_some() { "; " } else { ", " };

@@ -10,10 +10,10 @@ use crate::backend::{Backend, Failure};
 use crate::clock::Clock;
 
 /// One sample of each of this many input sets touches everything that the counted ones will.
-const MOST_SAMPLES: usize = 8;
+pub const MOST_SAMPLES: usize = 8;
 
 /// A model that takes longer than this for a sample does not notice a pause.
-const LONGEST_NS: u64 = 5_000_000;
+pub const LONGEST_NS: u64 = 5_000_000;
 
 /// Takes up to eight samples within five milliseconds; none where one took longer than that in the warm-up.
 ///

@@ -47,7 +47,7 @@ pub struct Warmed {
 }
 
 /// `max_time` beats every minimum, but this many samples are always taken (DESIGN 5).
-const LEAST_SAMPLES: u32 = 3;
+pub const LEAST_SAMPLES: u32 = 3;
 
 /// Warms up by `rule`, and at least for `at_least`, which is what the group's first block needed: arms that are
 /// compared must not differ in how they were warmed up.

@@ -25,7 +25,7 @@ const SMALLEST_PEAK: f64 = 0.05;
 const DEEPEST_JOINED_VALLEY: f64 = 0.8;
 
 /// Fewer values than this cannot show more than one mode.
-const MULTIMODAL_MINIMUM: usize = 50;
+pub const MULTIMODAL_MINIMUM: usize = 50;
 
 /// One peak of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use super::moments::{mean, variance};
 use super::quantile::sorted;
 
 /// Distance of the groups in their own standard deviations.
-const LEAST_DISTANCE: f64 = 5.0;
+pub const LEAST_DISTANCE: f64 = 5.0;
 
 /// Closer groups than this, relative to the lower one, matter to nobody: half of the usual margin.
 const LEAST_DIFFERENCE: f64 = 0.01;

@@ -17,7 +17,7 @@ const GROUP: usize = 5;
 const MINIMUM_GROUPS: usize = 5;
 
 /// Below this many samples MSER truncates flat data too often.
-const MINIMUM_SAMPLES: usize = 100;
+pub const MINIMUM_SAMPLES: usize = 100;
 
 /// A late warm-up that moves the mean by less than this is not worth a mark.
 pub const WORTHWHILE_SHIFT: f64 = 0.01;
@@ -29,7 +29,7 @@ const MINIMUM_DRIFT_SAMPLES: usize = 20;
 pub const DRIFT_FLOOR: f64 = 0.01;
 
 /// A difference of more standard errors than this is a drift.
-const DRIFT_ERRORS: f64 = 3.0;
+pub const DRIFT_ERRORS: f64 = 3.0;
 
 /// Where MSER would cut.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ mod choosing;
 mod cli;
 mod designs;
 mod docs;
+mod limits;
 mod onnxruntime;
 mod pipeline;
 mod records;

@@ -11,9 +11,10 @@ use crate::report::Input;
 use crate::report::answer::hint_words;
 use crate::report::format::{self, Column, percent};
 use crate::report::plots::group_name;
+use crate::spec::model::Grade;
 use crate::stats::effect_size::{CliffsDelta, Magnitude};
 use crate::stats::interval::Interval;
-use crate::stats::paired::{Estimator, Verdict};
+use crate::stats::paired::Estimator;
 use crate::stats::rank_omnibus::RankTest;
 
 /// At most this adjusted p value or q is called out.
@@ -65,7 +66,7 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
 fn tests(details: &Details, comparison: &Comparison) -> Vec<TableCell> {
     let paired = &details.paired;
     // Where the verdict claims no difference a small p value, which may be another test's, is no claim either.
-    let is_different = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
+    let is_different = comparison.verdict.is_difference();
     let may_claim = comparison.withheld.is_none() && is_different;
     let adjusted = |p: &f64| {
         let by_t = details.adjustable.is_some_and(|adjustable| adjustable.test != paired.estimator);
@@ -262,10 +263,10 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
         TableRow { anchor: None, cells }
     };
     let rows: Vec<TableRow> = input.judged.controls.iter().map(row).collect();
-    let notes = vec![
-        "Grades: A where ten blocks see 1 % and no run was noisy, B where they see 3 %, C where they see 10 %, D otherwise."
-            .to_owned(),
-    ];
+    let [a, b, c] = Grade::SEES.map(|(_, effect)| percent(effect));
+    let notes = vec![format!(
+        "Grades: A where ten blocks see {a} and no run was noisy, B where they see {b}, C where they see {c}, D otherwise."
+    )];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })
 }
 

@@ -6,6 +6,7 @@ use crate::metric::{self, MetricReference};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
 use crate::spec::model::{Cache, Design, Stop, StopStatistic, Values, Warmup};
+use crate::stats::paired::SIGNED_RANK_FROM;
 use crate::store::{Manifest, RuntimeUsed};
 use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
 
@@ -192,8 +193,9 @@ fn statistics(input: &Input<'_>) -> String {
     }
     if let Some(baseline) = &input.manifest.plan.baseline {
         text += &format!(
-            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from 8 blocks on, the mean with Student's t interval from {LEAST_RUNS} to 7, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; at grade D none on less than what its blocks can find, and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
+            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from {SIGNED_RANK_FROM} blocks on, the mean with Student's t interval from {LEAST_RUNS} to {}, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; at grade D none on less than what its blocks can find, and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
             baseline.name,
+            SIGNED_RANK_FROM - 1,
             percent(Terms::of(input.manifest).margin_of(MetricReference::LATENCY)),
             input.judged.comparisons.len()
         );

@@ -64,11 +64,11 @@ pub struct Require {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "grade")]
 pub enum Grade {
-    /// Differences of 1 % in ten blocks, and no noisy run.
+    /// The smallest differences, and no noisy run; see [`Grade::SEES`].
     A,
-    /// 3 %.
+    /// Small ones.
     B,
-    /// 10 %.
+    /// Those of some size.
     C,
     /// Larger ones only.
     D,
@@ -78,14 +78,14 @@ impl Grade {
     /// The grade is what so many blocks could see, whatever the number in a record, so that machines can be compared.
     pub const BLOCKS: usize = 10;
 
+    /// The relative difference that each grade sees, but for the last, which sees larger ones only.
+    pub const SEES: [(Grade, f64); 3] = [(Grade::A, 0.01), (Grade::B, 0.03), (Grade::C, 0.10)];
+
     /// From the relative effect that ten blocks find with 80 % power, and the number of runs that others disturbed.
     pub fn of(in_ten_blocks: f64, noisy_runs: u32) -> Self {
-        match in_ten_blocks {
-            effect if effect <= 0.01 && noisy_runs == 0 => Grade::A,
-            effect if effect <= 0.03 => Grade::B,
-            effect if effect <= 0.10 => Grade::C,
-            _ => Grade::D,
-        }
+        let sees =
+            |(grade, effect): &&(Grade, f64)| in_ten_blocks <= *effect && (*grade != Grade::A || noisy_runs == 0);
+        Self::SEES.iter().find(sees).map_or(Grade::D, |(grade, _)| *grade)
     }
 
     /// The letter.

@@ -1,0 +1,287 @@
+//! What documents repeat of the code: limits, defaults, exit codes, verdicts. Each stands in the code once, and a
+//! document that says another number fails here.
+
+use std::path::Path;
+
+use perfrun::backend::inputs::POOL_LIMIT_BYTES;
+use perfrun::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
+use perfrun::compare::pair::QUICK_MARGIN;
+use perfrun::error::ExitCode;
+use perfrun::measure::{settle, stop, warm};
+use perfrun::quantity::Nanos;
+use perfrun::spec::model::{Experiment, Grade, Margin, Stop, Warmup};
+use perfrun::stats::Verdict;
+use perfrun::stats::density::MULTIMODAL_MINIMUM;
+use perfrun::stats::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
+use perfrun::stats::paired::SIGNED_RANK_FROM;
+use perfrun::stats::planning::MINIMUM_RUNS;
+use perfrun::stats::quantile::quantile_is_supported;
+use perfrun::stats::run_groups::LEAST_DISTANCE;
+use perfrun::stats::shape::{MANY_OUTLIERS, NOISY, SKEWED};
+use perfrun::stats::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
+use perfrun::stats::stopping::FIRST_CHECK;
+use perfrun::summary::CONFIDENCE;
+
+const MEASURING: &str = "docs/concepts/measuring.md";
+const METHOD: &str = "docs/measurement.md";
+const COMPARE: &str = "docs/guides/compare.md";
+const WRITE: &str = "docs/guides/write-an-experiment.md";
+const STAT: &str = "docs/reference/stat.md";
+const SPEC: &str = "docs/reference/spec.md";
+const GLOSSARY: &str = "docs/glossary.md";
+const README: &str = "README.md";
+
+fn text(file: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+}
+
+/// Every file says its sentence.
+#[track_caller]
+fn check(said: &[(&str, String)]) {
+    let missing: Vec<_> = said.iter().filter(|(file, sentence)| !text(file).contains(sentence)).collect();
+    assert!(missing.is_empty(), "the documents do not say what the code does: {missing:#?}");
+}
+
+fn defaults() -> Experiment {
+    let text = "backend: mock\nmodels: m";
+    perfrun::spec::parse("x.yaml", text, Path::new("."), &[]).unwrap().experiment
+}
+
+/// `300 ms`, as prose has it.
+fn spaced(time: Nanos) -> String {
+    let shown = time.to_string();
+    let unit = shown.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+    format!("{} {}", &shown[..unit], &shown[unit..])
+}
+
+/// Samples that a percentile takes, if they are independent.
+fn needed_for(probability: f64) -> usize {
+    (1..).find(|n| quantile_is_supported(*n as f64, probability)).unwrap()
+}
+
+#[test]
+fn verdicts_and_margins() {
+    let margin = Margin::default();
+    assert_eq!(defaults().compare.margin, margin, "the form and the model have one default");
+    let (all, tail, quick) = (percent(margin.default.0), percent(margin.tail.0), percent(QUICK_MARGIN));
+    let (least, ranks, level) = (MINIMUM_RUNS, SIGNED_RANK_FROM, percent(CONFIDENCE));
+    check(&[
+        (MEASURING, format!("wholly beyond the margin of {all}")),
+        (MEASURING, format!("| fewer than {least} | nothing |\n| {least} to {} | by the mean", ranks - 1)),
+        (MEASURING, format!("| {ranks} and more | by the Hodges-Lehmann estimate")),
+        (MEASURING, format!("Student's t interval at {level} over runs")),
+        (MEASURING, format!("Intervals are shown from {} runs on", spelt(least))),
+        (METHOD, format!("From {} blocks on, the estimate is Hodges", spelt(ranks))),
+        (METHOD, format!("with {} to {} blocks it is the mean", spelt(least), spelt(ranks - 1))),
+        (METHOD, format!("The interval, at {level}, is held against a margin")),
+        (METHOD, format!("that matters to you, {all} unless you say otherwise")),
+        (METHOD, format!("Below {} blocks there is no verdict", spelt(least))),
+        (COMPARE, format!("The default is {all}, and {tail} for percentiles from the 90th on")),
+        (GLOSSARY, format!("are of no interest: {all}, and {tail} for tails")),
+        (GLOSSARY, format!("the {level} confidence interval")),
+        (GLOSSARY, format!("there are fewer than {} common blocks", spelt(least))),
+        (STAT, format!("with a margin of {all} (`--margin`)")),
+        (STAT, format!("from {} pairs on the estimate is Hodges and Lehmann's", spelt(ranks))),
+        (STAT, format!("Fewer than {} observations on a side give no verdict", spelt(least))),
+        (README, format!("beyond a margin of {all}")),
+        (SPEC, format!("Of percentiles from the 90th on. Default: `{}`", margin.tail)),
+        ("src/cli.rs", format!("claims only differences beyond {quick}")),
+    ]);
+    for verdict in Verdict::ALL {
+        for file in [STAT, GLOSSARY, "schemas/results.schema.json"] {
+            assert!(text(file).contains(&format!("`{}`", verdict.name())), "{file} lacks {}", verdict.name());
+        }
+    }
+}
+
+#[test]
+fn grades() {
+    let [a, b, c] = Grade::SEES.map(|(_, effect)| percent(effect));
+    let blocks = spelt(Grade::BLOCKS);
+    check(&[
+        (COMPARE, format!("| A | {a} |\n| B | {b} |\n| C | {c} |")),
+        (COMPARE, format!("`grade: B` asks that a difference of {b} can be seen")),
+        (METHOD, format!("from A ({a} in {blocks} blocks) to D")),
+        (GLOSSARY, format!("A {a}, B {b}, C {c}, D larger ones only")),
+        (SPEC, format!("Differences of {a} can be seen.")),
+        (SPEC, format!("Differences of {b}.")),
+        (SPEC, format!("Differences of {c}.")),
+        (GLOSSARY, format!("took more than {} of the processors", percent(NOISY_STEAL))),
+        ("schemas/results.schema.json", format!("others took more than {} of the processors", percent(NOISY_STEAL))),
+    ]);
+}
+
+#[test]
+fn warming_up_and_stopping() {
+    let experiment = defaults();
+    let Warmup::Adaptive { min_time, max_time, min_samples, tolerance } = experiment.measure.warmup else { panic!() };
+    check(&[
+        (MEASURING, format!("when the two agree within {}", percent(tolerance.0))),
+        (MEASURING, format!("It looks after {} and at least {min_samples} samples", spaced(min_time))),
+        (MEASURING, format!("It gives up after {}.", spaced(max_time))),
+        (MEASURING, format!("still gets {} samples", spelt(warm::LEAST_SAMPLES as usize))),
+        (
+            MEASURING,
+            format!(
+                "up to {} more samples, or {} of them",
+                spelt(settle::MOST_SAMPLES),
+                spaced(Nanos(settle::LONGEST_NS))
+            ),
+        ),
+        (MEASURING, format!("where there are at least {}.", steady::MINIMUM_SAMPLES)),
+        (
+            MEASURING,
+            format!("move the mean by more than {}, they are marked as late warm-up", percent(WORTHWHILE_SHIFT)),
+        ),
+        (MEASURING, format!("differ by more than {} beyond the noise, the run drifted", percent(DRIFT_FLOOR))),
+        (MEASURING, format!("A run uses {} input sets in turn", spelt(experiment.measure.inputs as usize))),
+        (MEASURING, format!("more than {} MiB together", POOL_LIMIT_BYTES >> 20)),
+    ]);
+    let Stop::Precision { relative, confidence, min_samples, max_samples, min_time, max_time, .. } =
+        experiment.measure.stop
+    else {
+        panic!()
+    };
+    assert_eq!(min_samples as usize, FIRST_CHECK);
+    check(&[
+        (
+            MEASURING,
+            format!("its {} interval has a half width of at most {}", percent(confidence.0), percent(relative.0)),
+        ),
+        (MEASURING, format!("perfrun looks after {FIRST_CHECK} samples")),
+        (MEASURING, format!("| fewest samples | {min_samples} |")),
+        (MEASURING, format!("| most samples | {},{:03} |", max_samples / 1000, max_samples % 1000)),
+        (MEASURING, format!("| shortest time | {} |", spaced(min_time))),
+        (MEASURING, format!("| longest time | {} |", spaced(max_time))),
+        (MEASURING, format!("but {} samples are always taken", spelt(stop::LEAST_SAMPLES))),
+        (MEASURING, format!("is only a note where it is within {}", percent(NARROW))),
+    ]);
+    let [p90, p95, p99, p999] = [0.9, 0.95, 0.99, 0.999].map(needed_for);
+    check(&[
+        (MEASURING, format!("| p90 | {p90} |\n| p95 | {p95} |\n| p99 | {p99} |\n| p99.9 | {p999} |")),
+        (COMPARE, format!("to {p90} for p90, {p95} for p95, {p99} for p99 and {p999} for p99.9")),
+        (STAT, format!("{p90} for p90, {p95} for p95, {p99} for p99, {p999} for p99.9")),
+    ]);
+}
+
+#[test]
+fn codes() {
+    let far = Code::BimodalRuns.text().meaning.rsplit("more than ").next().unwrap().trim_end_matches('.').to_owned();
+    let row = |code: Code, seen: String| format!("| `{code}` | {seen} |");
+    let fences =
+        format!("lie beyond the outer fences, {} interquartile ranges from the quartiles", spelt(OUTER_FENCE as usize));
+    let (slow, few) = (spelt(slow_deviations()), spelt(MINIMUM_RUNS));
+    check(&[
+        (MEASURING, row(Code::Outliers, format!("more than {} of a run's samples {fences}", percent(MANY_OUTLIERS)))),
+        (MEASURING, row(Code::Skewed, format!("the skewness of a run's samples is beyond {SKEWED}"))),
+        (
+            MEASURING,
+            row(Code::Noisy, format!("a run's samples scatter by more than {} around their median", percent(NOISY))),
+        ),
+        (
+            MEASURING,
+            row(
+                Code::FirstSampleSlow,
+                format!("the first counted sample is more than {slow} robust standard deviations slow"),
+            ),
+        ),
+        (
+            MEASURING,
+            row(
+                Code::BimodalRuns,
+                format!(
+                    "the medians of the runs fall into two groups, {} of their own standard deviations apart, or differ by more than {far}",
+                    spelt(LEAST_DISTANCE as usize)
+                ),
+            ),
+        ),
+        (MEASURING, row(Code::FewRuns, format!("fewer than {few} runs completed"))),
+        (
+            STAT,
+            row(
+                Code::NoSteadyState,
+                format!(
+                    "the best cut of the marginal standard error rule is half-way, among at least {} values",
+                    steady::MINIMUM_SAMPLES
+                ),
+            ),
+        ),
+        (
+            STAT,
+            row(
+                Code::LateWarmup,
+                format!(
+                    "the first values differ from the rest so that leaving them out would move the mean by more than {}",
+                    percent(WORTHWHILE_SHIFT)
+                ),
+            ),
+        ),
+        (
+            STAT,
+            row(
+                Code::Drift,
+                format!(
+                    "the median of the second half differs from that of the first by more than {}, and by more than {} standard errors",
+                    percent(DRIFT_FLOOR),
+                    spelt(DRIFT_ERRORS as usize)
+                ),
+            ),
+        ),
+        (
+            STAT,
+            row(
+                Code::FirstSampleSlow,
+                format!(
+                    "the first value lies more than {FIRST_SAMPLE_SLOW} median absolute deviations above the median"
+                ),
+            ),
+        ),
+        (STAT, row(Code::Noisy, format!("the robust coefficient of variation is above {}", percent(NOISY)))),
+        (STAT, row(Code::Multimodal, format!("at least {MULTIMODAL_MINIMUM} values have more than one mode"))),
+        (STAT, row(Code::Skewed, format!("the skewness is beyond {SKEWED} to either side"))),
+        (STAT, row(Code::Outliers, format!("more than {} of the values are severe outliers", percent(MANY_OUTLIERS)))),
+        (STAT, row(Code::FewRuns, format!("there are fewer than {few} runs"))),
+        (
+            STAT,
+            row(
+                Code::BimodalRuns,
+                format!(
+                    "the run medians fall into two [groups](#groups), or the largest is more than {far} above the smallest"
+                ),
+            ),
+        ),
+    ]);
+    let listed = text(STAT).lines().filter(|line| line.starts_with("| `W_")).count();
+    assert_eq!(listed, Carrier::Stat.codes().count(), "{STAT} lists the codes that numbers can carry");
+}
+
+/// A name of a code in a document is one that perfrun raises.
+#[test]
+fn documents_name_no_code_that_there_is_not() {
+    let documents = walkdir::WalkDir::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs"));
+    let documents = documents.into_iter().map(|entry| entry.unwrap().into_path());
+    for path in documents.filter(|path| path.extension().is_some_and(|extension| extension == "md")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+            let is_code = word.starts_with("W_") || word.starts_with("E_");
+            assert!(!is_code || perfrun::code::by_name(word).is_some(), "{} names {word}", path.display());
+        }
+    }
+}
+
+#[test]
+fn exit_codes() {
+    let goal = format!("exit code {}", ExitCode::GateFell.number());
+    check(&[
+        (README, goal.clone()),
+        (SPEC, format!("perfrun ends with {goal} where one is missed")),
+        ("docs/reference/spec-full.yaml", format!("E{} where one is missed", &goal[1..])),
+        ("docs/concepts/accuracy.md", format!("perfrun ends with exit code {}", ExitCode::RunsFailed.number())),
+        (STAT, format!("the exit code is {}", ExitCode::Mendable.number())),
+        (
+            WRITE,
+            format!("ends with exit code {} where cells are skipped for their device", ExitCode::Mendable.number()),
+        ),
+        (WRITE, format!("and ends with exit code {}.", ExitCode::Interrupted.number())),
+    ]);
+}

@@ -8,7 +8,7 @@ use crate::compare::{judge, proposal};
 use crate::error::{Error, ExitCode};
 use crate::run::prepare;
 use crate::store::Record;
-use crate::summary::summarize_without_tails;
+use crate::summary::summarize_briefly;
 use crate::ui::{Ui, plan as listing, proposal as proposed};
 
 pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -41,7 +41,7 @@ fn propose(record: &Path, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Err
     if proposals.is_empty() {
         return Err(Error::refused("no cell of this record completed two runs", "plan from a record that has some"));
     }
-    let summary = summarize_without_tails(&record.manifest, &record.runs);
+    let summary = summarize_briefly(&record.manifest, &record.runs);
     let needed = proposal::blocks_needed(&record.manifest.plan, &judge(&record.manifest, &summary));
     if arguments.json {
         let value = serde_json::json!({ "precision": relative, "cells": proposals, "comparisons": needed });

@@ -29,6 +29,8 @@ pub use pair::{Comparison, Terms, Withheld, compare_cells};
 pub use pareto::{Tradeoff, tradeoffs};
 pub use tie::Tie;
 
+use pair::verdict_between;
+
 use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::store::Manifest;
@@ -75,13 +77,30 @@ impl Judged {
     }
 }
 
+/// What the controls say, and by what cells are judged therefore.
+fn grounds(manifest: &Manifest, summary: &Summary) -> (Vec<Control>, Sight, Terms) {
+    let terms = Terms::of(manifest);
+    let controls = control::controls(&manifest.plan, summary, &terms);
+    let sight = control::sight(&controls, summary, manifest);
+    let terms = terms.seeing(&sight);
+    (controls, sight, terms)
+}
+
+/// The comparisons of [`judge`] without their details, and nothing else that is judged: what a table shows while a record
+/// grows. Details are resampled, which takes too long between two blocks.
+pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
+    let plan = &manifest.plan;
+    let (controls, _, terms) = grounds(manifest, summary);
+    let verdict = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::LATENCY, &terms);
+    let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
+    control::withhold(&mut comparisons, plan, &controls);
+    comparisons
+}
+
 /// Judges a record, complete or not.
 pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
-    let terms = Terms::of(manifest);
-    let controls = control::controls(plan, summary, &terms);
-    let sight = control::sight(&controls, summary, manifest);
-    let terms = terms.seeing(&sight);
+    let (controls, sight, terms) = grounds(manifest, summary);
     let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
     control::withhold(&mut comparisons, plan, &controls);
     family::adjust(&mut comparisons);

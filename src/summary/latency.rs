@@ -1,7 +1,7 @@
 //! The distribution of latency in a cell, beyond what stands among its metrics.
 
-use super::CONFIDENCE;
 use super::tables::ArmTables;
+use super::{CONFIDENCE, Extent};
 use crate::metric::{LATENCY, MetricReference, Statistic};
 use crate::stats::autocorrelation::supports_quantile;
 use crate::stats::interval::{Estimate, mean_interval};
@@ -56,7 +56,7 @@ pub struct TwoLevelSummary {
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
-pub(super) fn summarize_latency(completed: &[&StoredRun], tables: &ArmTables) -> Option<Latency> {
+pub(super) fn summarize_latency(completed: &[&StoredRun], tables: &ArmTables, extent: Extent) -> Option<Latency> {
     let totals = tables.samples?;
     let runs: Vec<Vec<f64>> =
         completed.iter().map(|run| run.durations().collect::<Vec<f64>>()).filter(|values| !values.is_empty()).collect();
@@ -67,8 +67,14 @@ pub(super) fn summarize_latency(completed: &[&StoredRun], tables: &ArmTables) ->
         min: totals.min,
         max: totals.max,
         skewness: totals.skewness,
-        percentiles: percentiles(&runs, tables),
-        two_level: two_level(&runs, CONFIDENCE).map(to_summary),
+        percentiles: match extent {
+            Extent::Whole => percentiles(&PERCENTILES, &runs, tables),
+            Extent::Brief => percentiles(&[Statistic::P95], &runs, tables),
+        },
+        two_level: match extent {
+            Extent::Whole => two_level(&runs, CONFIDENCE).map(to_summary),
+            Extent::Brief => None,
+        },
     })
 }
 
@@ -80,8 +86,9 @@ fn to_summary(levels: TwoLevel) -> TwoLevelSummary {
     }
 }
 
-fn percentiles(runs: &[Vec<f64>], tables: &ArmTables) -> Vec<Percentile> {
-    let one = |statistic: Statistic| {
+fn percentiles(wanted: &[Statistic], runs: &[Vec<f64>], tables: &ArmTables) -> Vec<Percentile> {
+    let one = |statistic: &Statistic| {
+        let statistic = *statistic;
         let column = MetricReference { metric: &LATENCY, statistic }.column();
         let values: Vec<f64> = tables.values.get(&column)?.iter().map(|(_, value)| *value).collect();
         let probability = statistic.probability()?;
@@ -89,5 +96,5 @@ fn percentiles(runs: &[Vec<f64>], tables: &ArmTables) -> Vec<Percentile> {
         let supported = runs.iter().zip(&values).all(|(run, value)| supports_quantile(run, probability, *value));
         Some(Percentile { statistic, estimate: mean_interval(&values, CONFIDENCE)?, supported })
     };
-    PERCENTILES.into_iter().filter_map(one).collect()
+    wanted.iter().filter_map(one).collect()
 }

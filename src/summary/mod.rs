@@ -134,16 +134,26 @@ pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
 pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     let by_cell = by_cell(runs);
     let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
-    let summary = summarize_by_cell(threads, manifest, &by_cell);
+    let summary = summarize_by_cell(threads, manifest, &by_cell, Extent::Whole);
     let plan = &manifest.plan;
     let tails = tails::tail_ratios(threads, plan, &summary.cells, |index| runs_of(&plan.cells[index]));
     Summary { tails, ..summary }
 }
 
-/// As [`summarize`], without the ratios of tails: drawing their intervals takes too long between two blocks, and no
-/// verdict rests on them.
-pub fn summarize_without_tails(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
-    summarize_by_cell(threads(), manifest, &by_cell(runs))
+/// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile,
+/// neither the others nor where the variance lies, and no ratios of tails. No verdict on latency rests on what is left
+/// out, which takes too long between two blocks.
+pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    summarize_by_cell(threads(), manifest, &by_cell(runs), Extent::Brief)
+}
+
+/// How much of the distribution of latency is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All that a report has.
+    Whole,
+    /// The 95th percentile.
+    Brief,
 }
 
 type ByCell<'a> = BTreeMap<CellId, Vec<&'a StoredRun>>;
@@ -160,14 +170,14 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>) -> Summary {
+fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
     let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
     let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
     let arms: Vec<(usize, Arm)> =
         (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
-    let mut summaries = summarize_arms(threads, manifest, by_cell, &arms).into_iter();
+    let mut summaries = summarize_arms(threads, manifest, by_cell, &arms, extent).into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
     for known in manifest.fidelity() {
         if let Some(cell) = cells.get_mut(known.cell as usize) {
@@ -191,6 +201,7 @@ fn summarize_arms(
     manifest: &Manifest,
     by_cell: &ByCell<'_>,
     arms: &[(usize, Arm)],
+    extent: Extent,
 ) -> Vec<CellSummary> {
     let runs: Vec<Vec<&StoredRun>> = arms
         .iter()
@@ -205,7 +216,8 @@ fn summarize_arms(
     let tables = tables::tables(threads, &completed).expect("columns that this module has made");
     let each: Vec<_> = arms.iter().zip(&runs).zip(completed.iter().zip(&tables)).collect();
     in_parallel(threads, &each, |(((cell, _), runs), (completed, tables))| {
-        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables)
+        let latency = summarize_latency(completed, tables, extent);
+        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
     })
 }
 
@@ -238,6 +250,7 @@ fn summarize_arm(
     runs: &[&StoredRun],
     completed: &[&StoredRun],
     tables: &ArmTables,
+    latency: Option<Latency>,
 ) -> CellSummary {
     let first = completed.first();
     let placement = first.and_then(|run| run.data.placement.as_ref());
@@ -245,7 +258,7 @@ fn summarize_arm(
         id: cell.id,
         runs: count(runs),
         metrics: metrics(&tables.values),
-        latency: summarize_latency(completed, tables),
+        latency,
         failures: failures(runs),
         warnings: tables.codes.clone(),
         output_hash: agreed_hash(completed),

@@ -9,14 +9,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::backend;
-use crate::compare::{Terms, judge};
+use crate::compare::{Terms, verdicts};
 use crate::event::Event;
 use crate::metric::MetricReference;
 use crate::plan::Plan;
 use crate::report::format::{self, count, percent};
 use crate::report::view::{Overview, accuracy_lines};
 use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
-use crate::summary::{LEAST_RUNS, summarize_without_tails};
+use crate::summary::{LEAST_RUNS, summarize_briefly};
 
 /// Listens to the runner.
 #[derive(Debug)]
@@ -201,9 +201,9 @@ impl<'a> Live<'a> {
         let count =
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
-            let summary = summarize_without_tails(manifest, runs);
-            let judged = judge(manifest, &summary);
-            let overview = Overview::new(&manifest.plan, &summary.shown(), &judged.comparisons);
+            let summary = summarize_briefly(manifest, runs);
+            let verdicts = verdicts(manifest, &summary);
+            let overview = Overview::new(&manifest.plan, &summary.shown(), &verdicts);
             let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));

@@ -7,6 +7,7 @@ mod questions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use perfrun::report::view::Overview;
 use perfrun::report::{Format, compose, write};
 
 use fixture::{Axes, Behaviour, Fixture, Texts, usual};
@@ -72,6 +73,26 @@ fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
         let of = |threads| perfrun::summary::summarize_on(threads, &fixture.manifest, &fixture.runs);
         assert_eq!(of(1), of(8), "{name}");
+    }
+}
+
+/// The terminal's table is redrawn after every block: it takes nothing that it does not show, and shows what the report
+/// will say.
+#[test]
+fn between_blocks_only_what_the_table_shows_is_judged() {
+    for (name, fixture) in all() {
+        let plan = &fixture.manifest.plan;
+        let brief = perfrun::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
+        let verdicts = perfrun::compare::verdicts(&fixture.manifest, &brief);
+        assert!(brief.tails.is_empty() && verdicts.iter().all(|verdict| verdict.details.is_none()), "{name}");
+        let percentiles =
+            |cell: &perfrun::summary::CellSummary| cell.latency.as_ref().map_or(0, |l| l.percentiles.len());
+        assert!(brief.cells.iter().all(|cell| percentiles(cell) <= 1), "{name}");
+        let whole = Overview::new(plan, &fixture.summary.shown(), &fixture.judged.comparisons);
+        assert_eq!(Overview::new(plan, &brief.shown(), &verdicts), whole, "{name}");
+        let mut judged = fixture.judged.comparisons.clone();
+        judged.iter_mut().for_each(|comparison| comparison.details = None);
+        assert_eq!(verdicts, judged, "{name}");
     }
 }
 

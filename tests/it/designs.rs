@@ -190,6 +190,12 @@ fn stop_in_third_block(stop: Signal) -> (Workplace, PathBuf) {
     let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     read_until(&mut stderr, "block 2 of 4");
+    // Three rehearsed and ran in each of two blocks: the tenth belongs to the third, and there is a run to wait for.
+    let pids = place.path("pids");
+    while std::fs::read_to_string(&pids).unwrap().lines().count() < 10 {
+        assert!(child.try_wait().unwrap().is_none(), "perfrun ended before its third block");
+        std::thread::yield_now();
+    }
     signal(&child, stop);
     if stop == Signal::INT {
         read_until(&mut stderr, "again to stop now");

@@ -15,6 +15,7 @@ use crate::digest;
 use crate::host::Host;
 use crate::measure;
 use crate::privacy::without_home;
+use crate::spec::model::Axis;
 use crate::store::{DatasetFile, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
 
 /// What a difference in a fact means for a comparison.
@@ -243,7 +244,7 @@ fn default_threads(manifest: &Manifest) -> Value {
 }
 
 fn inputs(manifest: &Manifest) -> Value {
-    json!(manifest.plan.inputs)
+    json!(manifest.plan.inputs())
 }
 
 fn specification(manifest: &Manifest) -> Value {
@@ -255,13 +256,14 @@ fn models(manifest: &Manifest) -> Value {
     let plan = &manifest.plan;
     let model = |(name, file): (&String, &Option<ModelFile>)| {
         let file = file.as_ref()?;
-        let costs = plan.inputs.iter().zip(&file.costs).filter_map(|(input, cost)| Some((&input.name, cost.as_ref()?)));
+        let costs =
+            plan.inputs().iter().zip(&file.costs).filter_map(|(input, cost)| Some((&input.name, cost.as_ref()?)));
         Some(json!({
             "name": name, "path": file.path, "sha256": file.sha256, "bytes": file.bytes, "producer": file.producer,
             "parameters": file.parameters, "costs": costs.collect::<BTreeMap<_, _>>(),
         }))
     };
-    plan.models.iter().zip(&manifest.models).filter_map(model).collect()
+    plan.names(Axis::Models).iter().zip(&manifest.models).filter_map(model).collect()
 }
 
 fn files(manifest: &Manifest) -> Value {
@@ -272,7 +274,7 @@ fn files(manifest: &Manifest) -> Value {
             VariantOrigin::Own { path } => json!({ "path": path }),
         };
         json!({
-            "model": plan.models.get(file.model as usize), "variant": plan.variants.get(file.variant as usize),
+            "model": plan.name(file.model), "variant": plan.name(file.variant),
             "provider": file.provider, "origin": origin, "sha256": file.sha256, "bytes": file.bytes,
             "problem": file.problem,
         })
@@ -281,7 +283,7 @@ fn files(manifest: &Manifest) -> Value {
 }
 
 fn datasets(manifest: &Manifest) -> Value {
-    let named = manifest.plan.models.iter().zip(&manifest.datasets);
+    let named = manifest.plan.names(Axis::Models).iter().zip(&manifest.datasets);
     let dataset = |(model, data): (&String, &Option<DatasetFile>)| {
         let data = data.as_ref()?;
         Some(json!({ "model": model, "path": data.path, "sha256": data.sha256, "items": data.items }))

@@ -122,7 +122,7 @@ fn libraries(
             "leave the flag out; a library can stand among the `runtimes` by its `path`",
         ));
     }
-    let is_needed = |index: usize| plan.runnable().any(|(_, cell)| cell.runtime as usize == index);
+    let is_needed = |index: usize| plan.runnable().any(|(_, cell)| cell.runtime().place() == index);
     let library = |(index, runtime)| match is_needed(index) {
         true => Ok(runtime::of_specification(runtime, &cache, &mut tell)?),
         false => Ok(None),

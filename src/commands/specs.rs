@@ -7,12 +7,12 @@ use walkdir::WalkDir;
 use crate::cli::Overrides;
 use crate::error::Error;
 use crate::models::{self, Progress};
-use crate::plan::{self, CompiledSelector, Plan, Skip, SkipKind, is_idle};
+use crate::plan::{self, Plan, Skip, SkipKind, is_idle};
 use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
 use crate::runtime;
 use crate::spec::model::{Design, Experiment};
-use crate::spec::{self, Loaded, Note, Vocabulary};
+use crate::spec::{self, CompiledSelector, Loaded, Note, Vocabulary};
 use crate::ui::Ui;
 use crate::ui::plan::equal_variants;
 
@@ -97,9 +97,9 @@ pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Re
     if let Some(error) = selector.check(&Vocabulary::of(&loaded.experiment)).into_iter().next() {
         return Err(refuse(error));
     }
-    let compiled = CompiledSelector::for_plan(&selector, plan);
+    let compiled = CompiledSelector::new(&selector, &plan.axes);
     let left_out: Vec<usize> =
-        plan.cells.iter().enumerate().filter(|(_, cell)| !compiled.matches(cell)).map(|(index, _)| index).collect();
+        plan.cells.iter().enumerate().filter(|(_, cell)| !compiled.matches(&cell.at)).map(|(index, _)| index).collect();
     if left_out.len() == plan.cells.len() {
         return Err(Error::refused(format!("--only {text} matches no cell"), "`perfrun plan` lists the cells"));
     }

@@ -170,7 +170,7 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
         let Some(paired) = compare_paired(&log_ratios(baseline, candidate), margin, CONFIDENCE) else { continue };
         let seed = key_seed(plan.seed, &format!("calibrate/{}/{round}", of.id));
         found.push(Trial {
-            effect: manifest.experiment.variants[of.variant as usize].slowdown,
+            effect: manifest.experiment.variants[of.variant()].slowdown,
             group: of.group as usize,
             paired,
             usual: usual(baseline, candidate, seed),

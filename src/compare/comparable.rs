@@ -10,7 +10,7 @@ use super::pair::{Withheld, withheld};
 use crate::backend::FailureKind;
 use crate::metric::{Direction, ITEMS, MetricReference};
 use crate::plan::{Cell, Plan};
-use crate::spec::model::{Axis, InputPoint, Values};
+use crate::spec::model::{Axis, InputIndex, InputPoint, ModelIndex, Values};
 use crate::summary::{CellSummary, LEAST_RUNS, Summary};
 
 /// Why nothing may be said about a cell.
@@ -40,7 +40,7 @@ pub enum Unfit {
 /// What cells that could stand in for each other share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    model: Option<u32>,
+    model: Option<ModelIndex>,
     input: InputKey,
     group: Option<u32>,
 }
@@ -48,7 +48,7 @@ struct Key {
 /// An input, with its batch size or whatever that is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum InputKey {
-    Same(u32),
+    Same(InputIndex),
     BesidesBatch { dimensions: Vec<(String, u64)>, shapes: Vec<(String, Vec<u64>)>, values: &'static str },
 }
 
@@ -62,8 +62,8 @@ pub(super) fn comparable(plan: &Plan, metrics: &[MetricReference]) -> Vec<Vec<us
     let is_speedup = metrics.iter().any(MetricReference::is_speedup);
     let models_compete = models_compete(plan);
     let key = |cell: &Cell| Key {
-        model: (!models_compete).then_some(cell.model),
-        input: if is_per_item { besides_batch(&plan.inputs[cell.input as usize]) } else { InputKey::Same(cell.input) },
+        model: (!models_compete).then_some(cell.model()),
+        input: if is_per_item { besides_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
         group: is_speedup.then_some(cell.group),
     };
     let mut places: BTreeMap<Key, usize> = BTreeMap::new();
@@ -82,7 +82,8 @@ pub(super) fn comparable(plan: &Plan, metrics: &[MetricReference]) -> Vec<Vec<us
 /// Whether models could stand in for each other: the specification says so, or leaves nothing else to choose.
 fn models_compete(plan: &Plan) -> bool {
     let is_asked = plan.baseline.as_ref().is_some_and(|baseline| !baseline.is_default);
-    let nothing_else = plan.variants.len() == 1 && plan.devices.len() == 1 && plan.runtimes.len() <= 1;
+    let may_differ = |axis: Axis| matches!(axis, Axis::Models | Axis::Inputs);
+    let nothing_else = Axis::ALL.into_iter().all(|axis| may_differ(axis) || plan.names(axis).len() <= 1);
     plan.compares(Axis::Models) && (is_asked || nothing_else)
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Plan, Skip, SkipKind};
 use crate::onnx::{Resolved, ShapeProblem, Signature, resolve_inputs};
+use crate::spec::model::{InputIndex, ModelIndex};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +17,7 @@ pub struct Facts {
 }
 
 /// Shapes by model and input index.
-pub type Shapes = BTreeMap<(u32, u32), Resolved>;
+pub type Shapes = BTreeMap<(ModelIndex, InputIndex), Resolved>;
 
 /// Marks the cells that cannot run and returns the shapes of the others.
 ///
@@ -26,25 +27,25 @@ pub type Shapes = BTreeMap<(u32, u32), Resolved>;
 pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, ShapeProblem)>> {
     let mut shapes = Shapes::new();
     let mut open = Vec::new();
-    let mut problems: BTreeMap<(u32, u32), Option<Skip>> = BTreeMap::new();
+    let mut problems: BTreeMap<(ModelIndex, InputIndex), Option<Skip>> = BTreeMap::new();
     for index in 0..plan.cells.len() {
         let cell = plan.cells[index];
-        if let Some(Some(skip)) = facts.devices.get(cell.device as usize) {
+        if let Some(Some(skip)) = facts.devices.get(cell.device().place()) {
             plan.mark_skipped(index, skip.clone());
             continue;
         }
-        let Some(Some(signature)) = facts.signatures.get(cell.model as usize) else { continue };
-        let key = (cell.model, cell.input);
+        let Some(Some(signature)) = facts.signatures.get(cell.model().place()) else { continue };
+        let key = (cell.model(), cell.input());
         let skip = problems.entry(key).or_insert_with(|| {
-            let model = &plan.models[cell.model as usize];
-            match resolve_inputs(signature, &plan.inputs[cell.input as usize]) {
+            let model = plan.coordinates(&cell).model();
+            match resolve_inputs(signature, plan.input_of(&cell)) {
                 Ok(resolved) => {
                     shapes.insert(key, resolved);
                     None
                 }
                 Err(problem) => {
                     if matches!(problem, ShapeProblem::FreeDimensions { .. }) {
-                        open.push((model.clone(), problem.clone()));
+                        open.push((model.to_owned(), problem.clone()));
                     }
                     Some(Skip {
                         kind: SkipKind::Shape,

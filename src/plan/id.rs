@@ -7,44 +7,55 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::ONLY_RUNTIME;
 use crate::digest;
-use crate::spec::model::{Axis, Experiment, InputPoint, Measure, Runtime, Variant};
+use crate::spec::Entries;
+use crate::spec::model::{Axis, AxisMap, Experiment, InputPoint, Measure, Point, Runtime, Variant};
 
 /// The names of one point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coordinates<'a> {
-    /// Name of the model.
-    pub model: &'a str,
-    /// Name of the input point.
-    pub input: &'a str,
-    /// Name of the variant.
-    pub variant: &'a str,
-    /// Label of the device.
-    pub device: &'a str,
-    /// Label of the runtime, or `-`.
-    pub runtime: &'a str,
-}
+pub struct Coordinates<'a>(AxisMap<&'a str>);
 
 impl<'a> Coordinates<'a> {
-    /// The name on one axis.
-    pub fn on(&self, axis: Axis) -> &'a str {
-        match axis {
-            Axis::Models => self.model,
-            Axis::Inputs => self.input,
-            Axis::Variants => self.variant,
-            Axis::Devices => self.device,
-            Axis::Runtimes => self.runtime,
-        }
+    /// Those of a point among these entries.
+    pub fn of(entries: &'a Entries, point: &Point) -> Self {
+        Coordinates(AxisMap::of(|axis| entries.name(point, axis)))
     }
 
-    /// The names joined by `/`; the runtime's only where the specification names runtimes.
+    /// The name on one axis; `-` on one that the specification leaves out.
+    pub fn on(&self, axis: Axis) -> &'a str {
+        self.0[axis]
+    }
+
+    /// Name of the model.
+    pub fn model(&self) -> &'a str {
+        self.on(Axis::Models)
+    }
+
+    /// Name of the input point.
+    pub fn input(&self) -> &'a str {
+        self.on(Axis::Inputs)
+    }
+
+    /// Name of the variant.
+    pub fn variant(&self) -> &'a str {
+        self.on(Axis::Variants)
+    }
+
+    /// Label of the device.
+    pub fn device(&self) -> &'a str {
+        self.on(Axis::Devices)
+    }
+
+    /// The axes that the specification has, with the names on them.
+    pub fn present(&self) -> impl Iterator<Item = (Axis, &'a str)> {
+        let names = self.0;
+        let is_present = move |axis: &Axis| !axis.may_be_absent() || names[*axis] != Axis::ABSENT;
+        Axis::ALL.into_iter().filter(is_present).map(move |axis| (axis, names[axis]))
+    }
+
+    /// The names on the axes that the specification has, joined by `/`.
     pub fn path(&self) -> String {
-        let Coordinates { model, input, variant, device, runtime } = self;
-        match *runtime {
-            ONLY_RUNTIME => format!("{model}/{input}/{variant}/{device}"),
-            runtime => format!("{model}/{input}/{variant}/{device}/{runtime}"),
-        }
+        self.present().map(|(_, name)| name).collect::<Vec<_>>().join("/")
     }
 }
 
@@ -58,15 +69,9 @@ impl CellId {
     /// The id of the cell with these coordinates.
     pub fn of(coordinates: &Coordinates<'_>) -> Self {
         let mut hash = Sha256::new_with_prefix(b"v1");
-        let parts = [
-            ("model", coordinates.model),
-            ("input", coordinates.input),
-            ("variant", coordinates.variant),
-            ("device", coordinates.device),
-            ("runtime", coordinates.runtime),
-        ];
-        for (axis, name) in parts {
-            for text in [axis, name] {
+        let is_in_id = |(axis, name): &(Axis, &&str)| axis.is_always_written() || **name != Axis::ABSENT;
+        for (axis, name) in coordinates.0.iter().filter(is_in_id) {
+            for text in [axis.singular(), name] {
                 hash.update(b"\0");
                 hash.update(text.as_bytes());
             }
@@ -172,8 +177,12 @@ pub(crate) fn sorted(value: &Value) -> Value {
 mod tests {
     use super::*;
 
+    fn coordinates<'a>(names: [&'a str; 5]) -> Coordinates<'a> {
+        Coordinates(AxisMap::of(|axis| names.get(axis as usize).copied().unwrap_or(Axis::ABSENT)))
+    }
+
     fn id(model: &str, input: &str, variant: &str, device: &str) -> String {
-        CellId::of(&Coordinates { model, input, variant, device, runtime: "-" }).to_string()
+        CellId::of(&coordinates([model, input, variant, device, "-"])).to_string()
     }
 
     #[test]
@@ -198,10 +207,10 @@ mod tests {
 
     #[test]
     fn a_runtime_is_part_of_an_id_and_of_a_path_where_there_is_one() {
-        let coordinates = Coordinates { model: "mlp", input: "b1", variant: "fp32", device: "cpu", runtime: "-" };
-        let named = Coordinates { runtime: "1.31.1", ..coordinates };
-        assert_eq!((coordinates.path().as_str(), named.path().as_str()), ("mlp/b1/fp32/cpu", "mlp/b1/fp32/cpu/1.31.1"));
-        assert_ne!(CellId::of(&coordinates), CellId::of(&named));
+        let unnamed = coordinates(["mlp", "b1", "fp32", "cpu", "-"]);
+        let named = coordinates(["mlp", "b1", "fp32", "cpu", "1.31.1"]);
+        assert_eq!((unnamed.path().as_str(), named.path().as_str()), ("mlp/b1/fp32/cpu", "mlp/b1/fp32/cpu/1.31.1"));
+        assert_ne!(CellId::of(&unnamed), CellId::of(&named));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! on every host. What a host or a model file rules out is added afterwards by [`annotate`], which only marks cells as
 //! skipped: their place in the order stays.
 
+mod cell;
 mod compared;
 mod control;
 mod estimate;
@@ -13,36 +14,27 @@ mod id;
 mod order;
 mod select;
 
+pub use cell::Cell;
 pub use control::place_controls;
 pub use estimate::{TimeRange, estimate_before_measuring};
-pub use expand::{MAX_CELLS, PlanError, expand};
+pub use expand::{PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
-pub use select::{CompiledSelector, is_idle};
+pub use select::is_idle;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::model::{Axis, InputPoint};
-
-/// The label of the runtime axis where the specification names no runtimes (DESIGN 6).
-pub const ONLY_RUNTIME: &str = "-";
+use crate::spec::Entries;
+use crate::spec::model::{Axis, Experiment, InputPoint, OnAxis};
 
 /// The matrix of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Names on the models axis.
-    pub models: Vec<String>,
-    /// Every input point that some model is fed; the experiment's own first, then each model's.
-    pub inputs: Vec<InputPoint>,
-    /// Names on the variants axis.
-    pub variants: Vec<String>,
-    /// Labels on the devices axis.
-    pub devices: Vec<String>,
-    /// Names on the runtimes axis; empty where the specification leaves the one to perfrun.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub runtimes: Vec<String>,
-    /// Every cell, in plan order: models, inputs, variants, devices, runtimes, the last fastest.
+    /// What stands on the axes.
+    #[serde(flatten)]
+    pub axes: Entries,
+    /// Every cell, in plan order: the last axis fastest.
     pub cells: Vec<Cell>,
     /// The cells that are compared with each other, in order of their first cell.
     pub groups: Vec<Group>,
@@ -66,36 +58,6 @@ pub struct Plan {
 
 fn one_round() -> u32 {
     1
-}
-
-/// One point of the matrix. Indices point into the axes of the [`Plan`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
-    /// Identity across records: a hash of the names.
-    pub id: CellId,
-    /// Index on the models axis.
-    pub model: u32,
-    /// Index into [`Plan::inputs`].
-    pub input: u32,
-    /// Index on the variants axis.
-    pub variant: u32,
-    /// Index on the devices axis.
-    pub device: u32,
-    /// Index on the runtimes axis; 0 where there is none.
-    #[serde(default)]
-    pub runtime: u32,
-    /// Index into [`Plan::groups`].
-    pub group: u32,
-    /// Index into [`Plan::skips`], if this cell is not to be run.
-    pub skip: Option<u32>,
-}
-
-impl Cell {
-    /// Whether another cell is this one but for its input.
-    pub fn differs_in_input_alone(&self, other: &Cell) -> bool {
-        (self.model, self.variant, self.device, self.runtime)
-            == (other.model, other.variant, other.device, other.runtime)
-    }
 }
 
 /// Cells compared with each other.
@@ -174,15 +136,29 @@ pub struct Product {
 }
 
 impl Plan {
+    /// The names on an axis; none where the specification leaves it out.
+    pub fn names(&self, axis: Axis) -> &[String] {
+        self.axes.names(axis)
+    }
+
+    /// The name of an entry.
+    pub fn name<I: OnAxis>(&self, index: I) -> Option<&str> {
+        self.names(I::AXIS).get(index.into()).map(String::as_str)
+    }
+
+    /// Every input point that some model is fed; the experiment's own first, then each model's.
+    pub fn inputs(&self) -> &[InputPoint] {
+        self.axes.inputs()
+    }
+
+    /// What a cell's model is fed.
+    pub fn input_of(&self, cell: &Cell) -> &InputPoint {
+        &self.axes.inputs()[cell.input()]
+    }
+
     /// Names of a cell's coordinates.
     pub fn coordinates(&self, cell: &Cell) -> Coordinates<'_> {
-        Coordinates {
-            model: &self.models[cell.model as usize],
-            input: &self.inputs[cell.input as usize].name,
-            variant: &self.variants[cell.variant as usize],
-            device: &self.devices[cell.device as usize],
-            runtime: self.runtimes.get(cell.runtime as usize).map_or(ONLY_RUNTIME, String::as_str),
-        }
+        Coordinates::of(&self.axes, &cell.at)
     }
 
     /// The readable path of a cell: `mlp/b1/fp32/cpu`, and `mlp/b1/fp32/cpu/1.31.1` where there are runtimes.
@@ -231,7 +207,7 @@ impl Plan {
         let coordinates = self.coordinates(cell);
         match &self.baseline {
             Some(baseline) => names_on(&coordinates, &baseline.axes),
-            None => coordinates.variant.to_owned(),
+            None => coordinates.variant().to_owned(),
         }
     }
 
@@ -248,6 +224,22 @@ impl Plan {
         entries
     }
 
+    /// Whether every index leads somewhere, and the axes are those of the experiment: a stored plan may come from
+    /// anywhere.
+    pub fn fits(&self, experiment: &Experiment) -> bool {
+        let within = |index: u32, length: usize| (index as usize) < length;
+        let cells_fit = self.cells.iter().all(|cell| {
+            self.axes.have(&cell.at)
+                && within(cell.group, self.groups.len())
+                && cell.skip.is_none_or(|skip| within(skip, self.skips.len()))
+        });
+        let of_cells = |group: &Group| group.cells.iter().all(|cell| within(*cell, self.cells.len()));
+        let groups_fit = self.groups.iter().all(|group| !group.cells.is_empty() && of_cells(group));
+        // Inputs of models stand behind those of the experiment.
+        let is_same = |axis: Axis| axis == Axis::Inputs || self.names(axis).len() == experiment.names(axis).len();
+        cells_fit && groups_fit && Axis::ALL.into_iter().all(is_same)
+    }
+
     /// Marks a cell as skipped; equal reasons are stored once.
     pub fn mark_skipped(&mut self, cell: usize, skip: Skip) {
         let index = self.skips.iter().position(|known| *known == skip).unwrap_or_else(|| {
@@ -261,4 +253,43 @@ impl Plan {
 /// The names on these axes, joined by `/`.
 fn names_on(coordinates: &Coordinates<'_>, axes: &[Axis]) -> String {
     axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_plan_reads_back_and_writes_the_same_text() {
+        let stored = [
+            include_str!("../../tests/fixtures/plans/runtimes.json"),
+            include_str!("../../tests/fixtures/plans/zip.json"),
+        ];
+        for text in stored {
+            let plan: Plan = serde_json::from_str(text).expect("a plan");
+            assert_eq!(serde_json::to_string_pretty(&plan).expect("plain JSON") + "\n", text);
+        }
+    }
+
+    #[test]
+    fn records_without_runtimes_know_none() {
+        let text = include_str!("../../tests/fixtures/plans/zip.json").replace("\"runtime\": 0,", "");
+        let plan: Plan = serde_json::from_str(&text).expect("a plan");
+        assert!(plan.names(Axis::Runtimes).is_empty());
+        assert_eq!(plan.path(&plan.cells[0]), "m/b1/a/cpu");
+        assert!(serde_json::from_str::<Plan>(&text.replace("\"variants\"", "\"others\"")).is_err());
+    }
+
+    #[test]
+    fn an_index_that_leads_nowhere_is_seen() {
+        let spec = "backend: mock\nmodels: [m, n]";
+        let loaded = crate::spec::parse("x.yaml", spec, std::path::Path::new("."), &[]).expect("a valid spec");
+        let plan = expand(&loaded.experiment).expect("a plan");
+        assert!(plan.fits(&loaded.experiment));
+        for axis in Axis::ALL {
+            let mut other = plan.clone();
+            other.cells[0].at[axis] = 9;
+            assert!(!other.fits(&loaded.experiment), "{axis:?}");
+        }
+    }
 }

@@ -104,14 +104,7 @@ impl ReportError {
 
 /// Whether the cells that are to be run differ on an axis; the name of an axis on which they do not says nothing.
 fn has_several(plan: &Plan, axis: Axis) -> bool {
-    let index = |cell: &Cell| match axis {
-        Axis::Models => cell.model,
-        Axis::Inputs => cell.input,
-        Axis::Variants => cell.variant,
-        Axis::Devices => cell.device,
-        Axis::Runtimes => cell.runtime,
-    };
-    let mut indices = plan.runnable().map(|(_, cell)| index(cell));
+    let mut indices = plan.runnable().map(|(_, cell)| cell.at[axis]);
     indices.next().is_some_and(|first| indices.any(|other| other != first))
 }
 
@@ -139,7 +132,7 @@ fn name_without_input(plan: &Plan, cell: &Cell) -> String {
     let is_named = |axis: &&Axis| match axis {
         Axis::Models | Axis::Inputs => false,
         Axis::Variants => true,
-        Axis::Devices | Axis::Runtimes => has_several(plan, **axis),
+        _ => has_several(plan, **axis),
     };
     Axis::ALL.iter().filter(is_named).map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
 }

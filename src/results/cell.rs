@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+
+use crate::spec::model::{AxisMap, fields_schema};
 
 /// One cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,16 +14,10 @@ pub struct Cell {
     pub id: String,
     /// Hash of its settings that differ from the defaults, the first 16 digits.
     pub definition: String,
-    /// Name on the models axis.
-    pub model: String,
-    /// Name on the inputs axis.
-    pub input: String,
-    /// Name on the variants axis.
-    pub variant: String,
-    /// Label on the devices axis.
-    pub device: String,
-    /// Name on the runtimes axis; `-` where the specification leaves it to perfrun.
-    pub runtime: String,
+    /// Its names by axis: `model`, `input`, `variant` ...
+    #[serde(flatten)]
+    #[schemars(schema_with = "names_schema")]
+    pub names: AxisMap<String>,
     /// What became of it.
     pub status: Status,
     /// Why it was not run, if it was skipped.
@@ -77,6 +73,16 @@ pub struct Cell {
     /// that is late warm-up as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Vec<Option<f64>>>,
+}
+
+fn names_schema(_: &mut SchemaGenerator) -> Schema {
+    fields_schema(|axis| {
+        let absent = if axis.may_be_absent() { "; `-` where the specification leaves it to perfrun" } else { "" };
+        json_schema!({
+            "description": format!("{} on the {} axis{absent}.", axis.called(), axis.plural()),
+            "type": "string",
+        })
+    })
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -13,7 +13,7 @@ use crate::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::plan;
 use crate::privacy::without_home;
 use crate::provenance::Provenance;
-use crate::spec::model::Experiment;
+use crate::spec::model::{AxisMap, Experiment};
 use crate::store::Manifest;
 use crate::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary, record_codes};
 
@@ -67,20 +67,16 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
 
 fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
     let names = manifest.plan.coordinates(cell);
-    let model = manifest.models.get(cell.model as usize).and_then(Option::as_ref);
+    let model = manifest.models.get(cell.model().place()).and_then(Option::as_ref);
     let skip = manifest.plan.skip(cell);
     Cell {
         id: cell.id.to_string(),
         definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
-        model: names.model.to_owned(),
-        input: names.input.to_owned(),
-        variant: names.variant.to_owned(),
-        device: names.device.to_owned(),
-        runtime: names.runtime.to_owned(),
+        names: AxisMap::of(|axis| names.on(axis).to_owned()),
         status: status(skip.is_some(), summary.runs),
         skipped: skip.map(|skip| Skipped { code: word(&skip.kind), reason: without_home(&skip.reason) }),
         failures: failures(summary),
-        batch: model.and_then(|file| file.batch_sizes.get(cell.input as usize).copied().flatten()),
+        batch: model.and_then(|file| file.batch_sizes.get(cell.input().place()).copied().flatten()),
         threads: manifest.threads_of(cell),
         iterations: summary.iterations,
         dynamic_outputs: summary.dynamic_outputs,

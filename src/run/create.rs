@@ -67,7 +67,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     let experiment = &spec.experiment;
     let local = LocalPaths::of(experiment, spec_path);
     let mut models = prepared.models;
-    let inputs = prepared.plan.inputs.len();
+    let inputs = prepared.plan.inputs().len();
     let files =
         models.iter().map(|model| describe_model(model, place, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
     models.iter_mut().for_each(PreparedModel::stamp);
@@ -87,9 +87,9 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         .cells
         .iter()
         .map(|cell| {
-            let variant = &stored.variants[cell.variant as usize];
-            let runtime = stored.runtimes.get(cell.runtime as usize);
-            plan::definition(&stored, variant, &prepared.plan.inputs[cell.input as usize], runtime)
+            let variant = &stored.variants[cell.variant()];
+            let runtime = stored.runtimes.get(cell.runtime().place());
+            plan::definition(&stored, variant, prepared.plan.input_of(cell), runtime)
         })
         .collect();
     let manifest = Manifest {
@@ -211,7 +211,7 @@ fn what_changed(
     if manifest.core_sets.is_none() && here.default_threads() != manifest.default_threads {
         return Ok(Some(CORES.to_owned()));
     }
-    let used: Vec<Option<&RuntimeUsed>> = match manifest.plan.runtimes.is_empty() {
+    let used: Vec<Option<&RuntimeUsed>> = match manifest.experiment.runtimes.is_empty() {
         true => vec![manifest.runtime.as_ref()],
         false => manifest.runtimes.iter().map(Option::as_ref).collect(),
     };

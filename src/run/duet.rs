@@ -63,7 +63,7 @@ pub fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
             let cells = group.cells.iter().map(|index| plan.path(&plan.cells[*index as usize])).collect();
             return Err(DuetError::NotTwo { cells });
         }
-        if let Some(cell) = runs.iter().find(|cell| plan.coordinates(cell).device != "cpu") {
+        if let Some(cell) = runs.iter().find(|cell| plan.coordinates(cell).device() != "cpu") {
             return Err(DuetError::NotCpu { cell: plan.path(cell) });
         }
         if runs.len() == 1 {

@@ -9,7 +9,7 @@ use crate::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, Fail
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
-use crate::spec::model::{Cache, InputPoint, Variant};
+use crate::spec::model::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::stats::random::key_seed;
 use crate::store::{Arm, Outcome, Record, StoredRun};
 
@@ -62,9 +62,9 @@ impl Index {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VariantKey {
     /// Index on the models axis.
-    pub model: u32,
+    pub model: ModelIndex,
     /// Index on the variants axis.
-    pub variant: u32,
+    pub variant: VariantIndex,
     /// The kind of device.
     pub provider: ProviderClass,
 }
@@ -98,7 +98,7 @@ impl Job {
 
     /// The model of a cell.
     pub fn model(&self, cell: &Cell) -> Option<&PreparedModel> {
-        self.models.get(cell.model as usize)
+        self.models.get(cell.model().place())
     }
 
     /// The data of a cell's model.
@@ -108,7 +108,7 @@ impl Job {
 
     /// What a cell is fed, by the signature of its model.
     fn resolved(&self, cell: &Cell) -> Option<&Resolved> {
-        self.model(cell)?.shapes.get(&cell.input)
+        self.model(cell)?.shapes.get(&cell.input())
     }
 
     /// Adds a run that has its outcome.
@@ -124,7 +124,7 @@ impl Job {
         let failure = |text: String| Some(Failure::new(FailureKind::Model, text));
         let stamp = match self.variant_files.get(&self.variant_key(cell)) {
             Some(Err(problem)) => {
-                return failure(format!("model `{}` as `{}`: {problem}", coordinates.model, coordinates.variant));
+                return failure(format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()));
             }
             Some(Ok(file)) => &file.stamp,
             None => self.model(cell)?.stamp.as_ref()?,
@@ -132,13 +132,13 @@ impl Job {
         if stamp.is_current() {
             return None;
         }
-        failure(format!("the file of model `{}` has changed since the record began", coordinates.model))
+        failure(format!("the file of model `{}` has changed since the record began", coordinates.model()))
     }
 
     /// Which variant of which model a cell is, for which kind of device.
     pub fn variant_key(&self, cell: &Cell) -> VariantKey {
-        let device = &self.record.manifest.experiment.devices[cell.device as usize];
-        VariantKey { model: cell.model, variant: cell.variant, provider: ProviderClass::of(&device.provider) }
+        let device = &self.record.manifest.experiment.devices[cell.device()];
+        VariantKey { model: cell.model(), variant: cell.variant(), provider: ProviderClass::of(&device.provider) }
     }
 
     /// The file that a cell is run with.
@@ -183,11 +183,11 @@ impl Job {
     }
 
     fn variant(&self, cell: &Cell) -> &Variant {
-        &self.record.manifest.experiment.variants[cell.variant as usize]
+        &self.record.manifest.experiment.variants[cell.variant()]
     }
 
     fn input(&self, cell: &Cell) -> &InputPoint {
-        &self.record.manifest.plan.inputs[cell.input as usize]
+        self.record.manifest.plan.input_of(cell)
     }
 
     /// Iterations of each sample of a cell.
@@ -248,8 +248,8 @@ impl Job {
         let variant = self.variant(cell);
         let facts = CellFacts {
             variant,
-            device: &manifest.experiment.devices[cell.device as usize],
-            library: self.libraries.get(cell.runtime as usize).and_then(Option::as_deref),
+            device: &manifest.experiment.devices[cell.device()],
+            library: self.libraries.get(cell.runtime().place()).and_then(Option::as_deref),
             model,
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
@@ -281,7 +281,7 @@ impl Job {
         let manifest = &self.record.manifest;
         let coordinates = manifest.plan.coordinates(cell);
         let seed = |tensor: &str, set: u32| {
-            let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model, coordinates.input);
+            let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model(), coordinates.input());
             key_seed(manifest.plan.seed, &key)
         };
         resolved

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::dataset::ModelData;
 use crate::onnx::{ModelHeader, Resolved};
-use crate::spec::model::Variant;
+use crate::spec::model::{InputIndex, Variant};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct PreparedModel {
     /// Its data, fitted to it.
     pub data: Option<ModelData>,
     /// Shapes of what it is fed, by index on the inputs axis; only those that it can be fed.
-    pub shapes: BTreeMap<u32, Resolved>,
+    pub shapes: BTreeMap<InputIndex, Resolved>,
 }
 
 impl PreparedModel {

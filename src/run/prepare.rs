@@ -110,7 +110,7 @@ impl Prepared {
     /// Why devices of cells that would otherwise run cannot be used here.
     pub fn absent_devices(&self) -> impl Iterator<Item = &Skip> {
         let used = |device: usize, absence: &Skip| {
-            self.plan.cells.iter().any(|cell| cell.device as usize == device && self.plan.skip(cell) == Some(absence))
+            self.plan.cells.iter().any(|cell| cell.device().place() == device && self.plan.skip(cell) == Some(absence))
         };
         let absences = self.devices.iter().enumerate().filter_map(|(device, skip)| Some((device, skip.as_ref()?)));
         absences.filter(move |(device, absence)| used(*device, absence)).map(|(_, absence)| absence)
@@ -131,7 +131,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let signatures = models.iter().map(signature).collect();
     let facts = Facts { signatures, devices };
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)? {
-        models[model as usize].shapes.insert(input, shapes);
+        models[model.place()].shapes.insert(input, shapes);
     }
     let mut core_sets = None;
     if experiment.measure.design == Design::Duet {

@@ -33,7 +33,7 @@ pub(super) fn describe_model(
     let unreadable = |source| PrepareError::Unreadable { path: path.to_owned(), source };
     let header = model.header.as_ref();
     header.map_or(Ok(()), |header| header.check_files(path))?;
-    let batch_size = |input: u32| model.shapes.get(&input).and_then(|shapes| shapes.batch_size);
+    let batch_size = |input: usize| model.shapes.get(&input.into()).and_then(|shapes| shapes.batch_size);
     Ok(Some(ModelFile {
         path: place.relative(path),
         sha256: hash_files(&files)?,
@@ -43,7 +43,7 @@ pub(super) fn describe_model(
             .map_err(unreadable)?,
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
-        batch_sizes: (0..inputs as u32).map(batch_size).collect(),
+        batch_sizes: (0..inputs).map(batch_size).collect(),
         costs: costs(path, model, inputs),
     }))
 }
@@ -52,12 +52,12 @@ pub(super) fn describe_model(
 /// says why.
 fn costs(path: &Path, model: &PreparedModel, inputs: usize) -> Vec<Option<InferenceCost>> {
     let Ok(graph) = onnx::load(path) else { return vec![None; inputs] };
-    let cost = |input: u32| {
-        let shapes = model.shapes.get(&input)?;
+    let cost = |input: usize| {
+        let shapes = model.shapes.get(&input.into())?;
         let cost = onnx::cost::cost(&graph, &onnx::infer::infer(&graph, &shapes.tensors));
         Some(InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved })
     };
-    (0..inputs as u32).map(cost).collect()
+    (0..inputs).map(cost).collect()
 }
 
 /// SHA-256 over files, one after the other.

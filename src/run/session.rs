@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
     /// How the worker of a run is started.
     pub(super) fn launch(&self, job: &Job, cell: &Cell, arm: Arm, run: u32) -> Launch {
         let manifest = &job.record.manifest;
-        let variant = &manifest.experiment.variants[cell.variant as usize];
+        let variant = &manifest.experiment.variants[cell.variant()];
         let stem = StoredRun::stem(cell.id, arm, run);
         // A double must not share the layout of its cell, or it would be less than another process.
         let key = match arm {

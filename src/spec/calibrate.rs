@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Aa, Compare, Design, Experiment, Require, Selector, Variant};
+use super::model::{Aa, Axis, Compare, Design, Experiment, Require, Selector, Variant};
 use crate::quantity::Ratio;
 
 /// The variant that is the baseline's double.
@@ -15,17 +15,19 @@ pub const SAME: &str = "same";
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
 /// variants, questions, goals, tables, conditions, the budget; and so are data, which tell nothing about time.
 pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, design: Design) -> Experiment {
-    let named = experiment.compare.baseline.as_ref().filter(|selector| selector.0.contains_key("variant"));
+    let names_variants = |selector: &&Selector| selector.axes().contains(&Axis::Variants);
+    let named = experiment.compare.baseline.as_ref().filter(names_variants);
     let matcher = named.map(Selector::matcher);
-    let is_named = |variant: &&Variant| matcher.as_ref().is_some_and(|names| names.allows("variant", &variant.name));
+    let is_named = |variant: &&Variant| {
+        matcher.as_ref().is_some_and(|names| names.allows(Axis::Variants.singular(), &variant.name))
+    };
     let base = experiment.variants.iter().find(is_named);
     let base = base.or(experiment.variants.first()).cloned().unwrap_or_default();
     let mut variants = vec![base.clone(), Variant { name: SAME.to_owned(), ..base.clone() }];
     variants.extend(effects.iter().map(|effect| Variant { name: slower(*effect), slowdown: *effect, ..base.clone() }));
     let mut matrix = experiment.matrix.clone();
-    let names_variants = |selector: &Selector| selector.0.contains_key("variant");
-    matrix.exclude.retain(|selector| !names_variants(selector));
-    matrix.include.retain(|selector| !names_variants(selector));
+    matrix.exclude.retain(|selector| !names_variants(&selector));
+    matrix.include.retain(|selector| !names_variants(&selector));
     let mut models = experiment.models.clone();
     models.iter_mut().for_each(|model| model.dataset = None);
     let mut measure = experiment.measure.clone();
@@ -38,7 +40,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, desi
         measure,
         runs: experiment.runs.saturating_mul(rounds.max(1)),
         compare: Compare {
-            baseline: Some(Selector(BTreeMap::from([("variant".to_owned(), vec![base.name])]))),
+            baseline: Some(Selector(BTreeMap::from([(Axis::Variants.singular().to_owned(), vec![base.name])]))),
             margin: experiment.compare.margin,
             aa: Aa::Off,
         },

@@ -8,12 +8,15 @@
 mod calibrate;
 mod check;
 mod coerce;
+mod compiled;
 mod document;
+mod entries;
 mod error;
 mod expand;
 mod files;
 mod form;
 mod load;
+mod matrix;
 mod misplaced;
 pub mod model;
 mod name;
@@ -31,9 +34,12 @@ mod wording;
 mod yaml;
 
 pub use calibrate::{SAME, calibration};
+pub use compiled::CompiledSelector;
+pub use entries::Entries;
 pub use error::{Invalid, SpecError};
 pub(crate) use files::{absolute, near_path};
 pub use load::{Loaded, load, parse};
+pub use matrix::{Factor, MAX_CELLS, MatrixProblem, Space};
 pub(crate) use name::{fitting_name, is_name};
 pub(crate) use nearest::nearest;
 pub use note::Note;

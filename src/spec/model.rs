@@ -2,9 +2,12 @@
 //!
 //! These types are stored in a record's manifest, so they are part of format 1.
 
+mod axis;
+mod axis_map;
 mod backend;
 mod dataset;
 mod fidelity;
+mod index;
 mod judge;
 mod measure;
 mod mock;
@@ -18,9 +21,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use axis::Axis;
+pub use axis_map::{AxisMap, Point, fields_schema};
 pub use backend::Backend;
 pub use dataset::{AccuracyMetric, Dataset};
 pub use fidelity::{FidelityLimits, FidelitySettings};
+pub use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
 pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
 pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
@@ -94,6 +100,17 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// What stands on an axis, by name; of inputs, those of the models that have none of their own.
+    pub fn names(&self, axis: Axis) -> Vec<String> {
+        match axis {
+            Axis::Models => labels(&self.models),
+            Axis::Inputs => labels(&self.inputs),
+            Axis::Variants => labels(&self.variants),
+            Axis::Devices => labels(&self.devices),
+            Axis::Runtimes => labels(&self.runtimes),
+        }
+    }
+
     /// The dataset of a model, by its index.
     pub fn dataset_of(&self, model: u32) -> Option<&Dataset> {
         self.models.get(model as usize).and_then(|model| model.dataset.as_ref()).or(self.dataset.as_ref())
@@ -103,6 +120,11 @@ impl Experiment {
     pub fn datasets_mut(&mut self) -> impl Iterator<Item = &mut Dataset> {
         self.dataset.iter_mut().chain(self.models.iter_mut().filter_map(|model| model.dataset.as_mut()))
     }
+}
+
+/// The names of entries, in their order.
+pub(crate) fn labels<T: Entry>(entries: &[T]) -> Vec<String> {
+    entries.iter().map(Entry::label).collect()
 }
 
 /// One model of the models axis.
@@ -139,6 +161,12 @@ impl Model {
     }
 }
 
+impl Entry for Model {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
+}
+
 /// One entry of the inputs axis: what shapes and values a model is fed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputPoint {
@@ -150,6 +178,12 @@ pub struct InputPoint {
     pub shapes: BTreeMap<String, Vec<u64>>,
     /// What fills the tensors.
     pub values: Values,
+}
+
+impl Entry for InputPoint {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
 }
 
 /// What fills input tensors that no file provides.
@@ -198,6 +232,12 @@ pub struct Variant {
     /// Share by which every call is made slower; only `perfrun calibrate` sets it.
     #[serde(default, skip_serializing_if = "Ratio::is_zero")]
     pub slowdown: Ratio,
+}
+
+impl Entry for Variant {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
 }
 
 /// Explicit thread counts.
@@ -254,50 +294,9 @@ impl Device {
     }
 }
 
-/// What the matrix multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "axis")]
-pub enum Axis {
-    /// `models`
-    Models,
-    /// `inputs`
-    Inputs,
-    /// `variants`
-    Variants,
-    /// `devices`
-    Devices,
-    /// `runtimes`
-    Runtimes,
-}
-
-impl Axis {
-    /// Every axis, in plan order.
-    pub const ALL: [Axis; 5] = [Axis::Models, Axis::Inputs, Axis::Variants, Axis::Devices, Axis::Runtimes];
-
-    /// Where nothing says what is compared, the first of these that has more than one entry (DESIGN 5).
-    pub const COMPARED_UNASKED: [Axis; 4] = [Axis::Variants, Axis::Runtimes, Axis::Models, Axis::Devices];
-
-    /// The word for one entry of the axis, as selectors and tables use it.
-    pub fn singular(self) -> &'static str {
-        match self {
-            Axis::Models => "model",
-            Axis::Inputs => "input",
-            Axis::Variants => "variant",
-            Axis::Devices => "device",
-            Axis::Runtimes => "runtime",
-        }
-    }
-
-    /// The key of the specification.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Axis::Models => "models",
-            Axis::Inputs => "inputs",
-            Axis::Variants => "variants",
-            Axis::Devices => "devices",
-            Axis::Runtimes => "runtimes",
-        }
+impl Entry for Device {
+    fn label(&self) -> String {
+        Device::label(self)
     }
 }
 
@@ -321,7 +320,7 @@ pub struct Selector(pub BTreeMap<String, Vec<String>>);
 impl Selector {
     /// The axes that it names, in plan order; a key that is no axis is a dimension of the input.
     pub fn axes(&self) -> Vec<Axis> {
-        let is_dimension = |key: &String| Axis::ALL.iter().all(|axis| axis.singular() != key);
+        let is_dimension = |key: &String| Axis::of_singular(key).is_none();
         let names = |axis: &Axis| {
             self.0.keys().any(|key| key == axis.singular() || (*axis == Axis::Inputs && is_dimension(key)))
         };

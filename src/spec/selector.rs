@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{Glob, GlobMatcher};
 
-use super::model::{Device, Experiment, InputPoint, Selector};
+use super::matrix::Space;
+use super::model::{Axis, AxisMap, Experiment, Selector};
 use super::nearest::suggestion;
-
-/// The keys of a selector that are not dimensions.
-pub(super) const AXES: [&str; 5] = ["model", "input", "variant", "device", "runtime"];
 
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -126,38 +124,14 @@ fn split_outside_braces(text: &str, separator: char) -> Vec<&str> {
 /// The names that selectors can use. `None`: not known, because that part of the spec has problems of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    pub(super) models: Option<Vec<String>>,
-    pub(super) inputs: Option<Vec<String>>,
-    pub(super) variants: Option<Vec<String>>,
-    pub(super) devices: Option<Vec<String>>,
-    pub(super) runtimes: Option<Vec<String>>,
+    pub(super) names: AxisMap<Option<Vec<String>>>,
     pub(super) dimensions: Option<BTreeSet<String>>,
 }
 
 impl Vocabulary {
     /// The names of an experiment.
     pub fn of(experiment: &Experiment) -> Self {
-        let own = experiment.models.iter().filter_map(|model| model.inputs.as_ref());
-        let points: Vec<&InputPoint> = own.flatten().chain(&experiment.inputs).collect();
-        Vocabulary {
-            models: Some(experiment.models.iter().map(|model| model.name.clone()).collect()),
-            inputs: Some(points.iter().map(|point| point.name.clone()).collect()),
-            variants: Some(experiment.variants.iter().map(|variant| variant.name.clone()).collect()),
-            devices: Some(experiment.devices.iter().map(Device::label).collect()),
-            runtimes: Some(experiment.runtimes.iter().map(|runtime| runtime.name.clone()).collect()),
-            dimensions: Some(points.iter().flat_map(|point| point.dimensions.keys().cloned()).collect()),
-        }
-    }
-
-    fn names(&self, axis: &str) -> Option<&[String]> {
-        let names = match axis {
-            "model" => &self.models,
-            "input" => &self.inputs,
-            "variant" => &self.variants,
-            "runtime" => &self.runtimes,
-            _ => &self.devices,
-        };
-        names.as_deref()
+        Space::of(experiment).vocabulary()
     }
 }
 
@@ -188,12 +162,12 @@ impl Selector {
 }
 
 fn check_key(key: &str, patterns: &[String], vocabulary: &Vocabulary) -> Vec<SelectorError> {
-    let is_axis = AXES.contains(&key);
-    if !is_axis
+    let axis = Axis::of_singular(key);
+    if axis.is_none()
         && let Some(dimensions) = &vocabulary.dimensions
         && !dimensions.contains(key)
     {
-        let known: Vec<&str> = AXES.into_iter().chain(dimensions.iter().map(String::as_str)).collect();
+        let known: Vec<&str> = Axis::SINGULARS.into_iter().chain(dimensions.iter().map(String::as_str)).collect();
         let hint = suggestion(key, known, "key");
         return vec![SelectorError::UnknownKey { key: key.to_owned(), hint }];
     }
@@ -203,13 +177,14 @@ fn check_key(key: &str, patterns: &[String], vocabulary: &Vocabulary) -> Vec<Sel
             let reason = error.kind().to_string();
             return Some(SelectorError::BadGlob { key: key.to_owned(), pattern: pattern.clone(), reason });
         }
-        let names = vocabulary.names(key).filter(|_| is_axis)?;
+        let axis = axis?;
+        let names = vocabulary.names[axis].as_deref()?;
         if names.iter().any(|name| OnePattern::new(pattern).matches(key, name)) {
             return None;
         }
         let hint = match names {
-            // Every other axis has an entry.
-            [] => Some("the specification names no `runtimes`".to_owned()),
+            // An axis that cannot be left out has an entry.
+            [] => Some(format!("the specification names no `{}`", axis.plural())),
             names => suggestion(pattern, names.iter().map(String::as_str), key),
         };
         Some(SelectorError::UnknownName { key: key.to_owned(), name: pattern.clone(), hint })
@@ -239,7 +214,7 @@ impl Matcher {
 
     /// The dimensions that the selector asks about.
     pub fn dimensions(&self) -> impl Iterator<Item = &str> {
-        self.keys.iter().map(|(key, _)| key.as_str()).filter(|key| !AXES.contains(key))
+        self.keys.iter().map(|(key, _)| key.as_str()).filter(|key| Axis::of_singular(key).is_none())
     }
 }
 
@@ -259,7 +234,8 @@ impl OnePattern {
     }
 
     fn matches(&self, key: &str, value: &str) -> bool {
-        let provider = || value.split_once(':').map(|(provider, _)| provider).filter(|_| key == "device");
+        let provider =
+            || value.split_once(':').map(|(provider, _)| provider).filter(|_| key == Axis::Devices.singular());
         match self {
             OnePattern::Name(name) => name == value || provider() == Some(name),
             OnePattern::Glob(glob) => glob.is_match(value),
@@ -280,11 +256,13 @@ mod tests {
     fn vocabulary() -> Vocabulary {
         let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
         Vocabulary {
-            models: names(&["mlp", "cnn"]),
-            inputs: names(&["b1", "b16"]),
-            variants: names(&["fp32", "fp32-t1"]),
-            devices: names(&["cpu", "cuda:0", "cuda:1"]),
-            runtimes: names(&[]),
+            names: AxisMap::of(|axis| match axis {
+                Axis::Models => names(&["mlp", "cnn"]),
+                Axis::Inputs => names(&["b1", "b16"]),
+                Axis::Variants => names(&["fp32", "fp32-t1"]),
+                Axis::Devices => names(&["cpu", "cuda:0", "cuda:1"]),
+                _ => names(&[]),
+            }),
             dimensions: Some(BTreeSet::from(["batch".to_owned()])),
         }
     }

@@ -11,6 +11,7 @@ use super::journal::{StoredRun, sort};
 use super::{FORMAT, Record, StoreError, samples, write_with};
 use crate::measure::Samples;
 use crate::plan::CellId;
+use crate::spec::model::Axis;
 use crate::table::{Table, TableError, Values};
 
 const CELLS: &str = "cells.parquet";
@@ -53,24 +54,20 @@ fn cells(record: &Record) -> Result<Table, TableError> {
         plan.cells.iter().map(of).collect::<Vec<String>>().into()
     };
     let model_hash = |cell: &crate::plan::Cell| {
-        manifest.models.get(cell.model as usize).and_then(Option::as_ref).map(|file| file.sha256.clone())
+        manifest.models.get(cell.model().place()).and_then(Option::as_ref).map(|file| file.sha256.clone())
     };
     let skipped = |cell: &crate::plan::Cell| plan.skip(cell).map(|skip| skip.reason.clone());
     let optional = |of: &dyn Fn(&crate::plan::Cell) -> Option<String>| -> Values {
         plan.cells.iter().map(of).collect::<Vec<Option<String>>>().into()
     };
-    Table::of([
+    let identity = [
         ("index", (0..plan.cells.len() as u32).collect::<Vec<u32>>().into()),
         ("id", text(&|cell| cell.id.to_string())),
         ("definition", manifest.definitions.clone().into()),
-        ("model", text(&|cell| plan.coordinates(cell).model.to_owned())),
-        ("input", text(&|cell| plan.coordinates(cell).input.to_owned())),
-        ("variant", text(&|cell| plan.coordinates(cell).variant.to_owned())),
-        ("device", text(&|cell| plan.coordinates(cell).device.to_owned())),
-        ("runtime", text(&|cell| plan.coordinates(cell).runtime.to_owned())),
-        ("model_sha256", optional(&model_hash)),
-        ("skipped", optional(&skipped)),
-    ])
+    ];
+    let names = Axis::ALL.map(|axis| (axis.singular(), text(&|cell| plan.coordinates(cell).on(axis).to_owned())));
+    let others = [("model_sha256", optional(&model_hash)), ("skipped", optional(&skipped))];
+    Table::of(identity.into_iter().chain(names).chain(others))
 }
 
 /// What a column of `runs.parquet` holds.

@@ -11,7 +11,7 @@ use crate::models::Recipe;
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::plan::Cell;
 use crate::quantity::Nanos;
-use crate::spec::model::Grade;
+use crate::spec::model::{Axis, Grade, ModelIndex, RuntimeIndex, VariantIndex};
 
 /// What conversion found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +30,10 @@ pub struct Rehearsed {
 }
 
 /// What a library said of itself in a worker.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibrarySaid {
     /// Index on the runtimes axis; 0 where there is none.
-    pub runtime: u32,
+    pub runtime: RuntimeIndex,
     /// Its version.
     pub version: Option<String>,
     /// Its build description.
@@ -130,9 +130,9 @@ pub struct CellFidelity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantFile {
     /// Index on the models axis.
-    pub model: u32,
+    pub model: ModelIndex,
     /// Index on the variants axis.
-    pub variant: u32,
+    pub variant: VariantIndex,
     /// The kind of device that it is for.
     pub provider: ProviderClass,
     /// Where it comes from.
@@ -175,9 +175,9 @@ impl Manifest {
 
     /// The file of a cell's variant, if it is not the model's own.
     pub fn variant_file(&self, cell: &Cell) -> Option<&VariantFile> {
-        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device as usize)?.provider);
+        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device().place())?.provider);
         let is_it =
-            |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model, cell.variant, provider);
+            |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model(), cell.variant(), provider);
         self.variant_files().iter().find(is_it)
     }
 
@@ -188,14 +188,14 @@ impl Manifest {
 
     /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
     pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, RuntimeUsed)> {
-        let named = self.plan.runtimes.iter().zip(&self.runtimes).zip(0..);
-        let named = named.filter_map(|((name, used), index)| Some((Some(name.as_str()), used.as_ref()?, index)));
+        let named = self.plan.names(Axis::Runtimes).iter().zip(&self.runtimes).enumerate();
+        let named = named.filter_map(|(index, (name, used))| Some((Some(name.as_str()), used.as_ref()?, index)));
         let alone = self.runtime.iter().map(|used| (None, used, 0));
-        alone.chain(named).map(|(name, used, index)| (name, self.as_it_said(used, index)))
+        alone.chain(named).map(|(name, used, index)| (name, self.as_it_said(used, index.into())))
     }
 
     /// A library with what it said of itself.
-    fn as_it_said(&self, used: &RuntimeUsed, runtime: u32) -> RuntimeUsed {
+    fn as_it_said(&self, used: &RuntimeUsed, runtime: RuntimeIndex) -> RuntimeUsed {
         let mut used = used.clone();
         let libraries = self.findings.rehearsal.iter().flat_map(|found| &found.libraries);
         if let Some(said) = libraries.into_iter().find(|said| said.runtime == runtime) {

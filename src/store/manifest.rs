@@ -191,12 +191,12 @@ impl Manifest {
 
     /// What one inference of a cell's model costs, as stored.
     pub fn cost(&self, cell: &Cell) -> Option<InferenceCost> {
-        *self.models.get(cell.model as usize)?.as_ref()?.costs.get(cell.input as usize)?
+        *self.models.get(cell.model().place())?.as_ref()?.costs.get(cell.input().place())?
     }
 
     /// Threads inside an operator of a cell.
     pub fn threads_of(&self, cell: &Cell) -> u32 {
-        let variant = self.experiment.variants.get(cell.variant as usize);
+        let variant = self.experiment.variants.get(cell.variant().place());
         variant.and_then(|variant| variant.threads.intra).unwrap_or(self.default_threads)
     }
 
@@ -210,29 +210,9 @@ impl Manifest {
     /// Indices must point where they say: a manifest may come from anywhere.
     fn check(&self, path: &Path) -> Result<(), StoreError> {
         let plan = &self.plan;
-        let fits = |index: u32, length: usize| (index as usize) < length;
-        let cells_fit = plan.cells.iter().all(|cell| {
-            fits(cell.model, plan.models.len())
-                && fits(cell.input, plan.inputs.len())
-                && fits(cell.variant, plan.variants.len())
-                && fits(cell.device, plan.devices.len())
-                && fits(cell.runtime, plan.runtimes.len().max(1))
-                && fits(cell.group, plan.groups.len())
-                && cell.skip.is_none_or(|skip| fits(skip, plan.skips.len()))
-        });
-        let groups_fit = plan
-            .groups
-            .iter()
-            .all(|group| !group.cells.is_empty() && group.cells.iter().all(|cell| fits(*cell, plan.cells.len())));
-        let axes_fit = plan.models.len() == self.experiment.models.len()
-            && plan.variants.len() == self.experiment.variants.len()
-            && plan.devices.len() == self.experiment.devices.len()
-            && plan.runtimes.len() == self.experiment.runtimes.len();
-        let accuracy_fits = self.accuracy().iter().all(|known| fits(known.cell, plan.cells.len()));
-        if cells_fit
-            && groups_fit
+        let accuracy_fits = self.accuracy().iter().all(|known| (known.cell as usize) < plan.cells.len());
+        if plan.fits(&self.experiment)
             && accuracy_fits
-            && axes_fit
             && self.definitions.len() == plan.cells.len()
             && !self.findings.sessions.is_empty()
         {

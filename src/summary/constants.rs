@@ -13,7 +13,7 @@ use crate::store::Manifest;
 /// Adds them to the summary of a cell that has completed runs.
 pub(super) fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let own = manifest.variant_file(cell).map(|file| file.bytes);
-    let stored = || manifest.models.get(cell.model as usize)?.as_ref().map(|file| file.bytes);
+    let stored = || manifest.models.get(cell.model().place())?.as_ref().map(|file| file.bytes);
     let size = own.unwrap_or_else(stored).map(|bytes| bytes as f64);
     let fidelity = summary.fidelity.clone();
     let cosine = fidelity.as_ref().map(|fidelity| fidelity.cosine);
@@ -33,7 +33,7 @@ pub(super) fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
 /// Where labels say that the outputs are as right as the reference's, it does not matter which classes changed.
 fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let is_as_right = summary.accuracy.first().is_some_and(|score| score.change.is_some() && !score.is_worse());
-    let variant = manifest.experiment.variants.get(cell.variant as usize);
+    let variant = manifest.experiment.variants.get(cell.variant().place());
     if let (Some(fidelity), Some(variant), false) = (&mut summary.fidelity, variant, is_as_right) {
         fidelity.judge_classes(&manifest.experiment.fidelity.limits_of(variant));
     }

@@ -11,7 +11,7 @@ use crate::plan::{Plan, PlannedRun, block_order, estimate_before_measuring};
 use crate::report::format::count;
 use crate::run::Prepared;
 use crate::spec::Note;
-use crate::spec::model::{Design, Experiment};
+use crate::spec::model::{Axis, Design, Experiment};
 
 /// More cells than this are counted, not listed.
 const MOST_LISTED: usize = 200;
@@ -58,7 +58,7 @@ fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt:
 
 /// Which dimension `batch` means, for each model where it is not plain.
 fn batch_dimensions(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
-    for (model, name) in prepared.models.iter().zip(&prepared.plan.models) {
+    for (model, name) in prepared.models.iter().zip(prepared.plan.names(Axis::Models)) {
         if let Some(choice) = model.shapes.values().find_map(|shapes| shapes.batch.as_ref()) {
             writeln!(text, "{:<11}{name}: {choice}", "batch")?;
         }

@@ -7,7 +7,7 @@ use perfrun::backend::inputs::POOL_LIMIT_BYTES;
 use perfrun::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
 use perfrun::compare::pair::QUICK_MARGIN;
 use perfrun::error::ExitCode;
-use perfrun::measure::{settle, stop, warm};
+use perfrun::measure::{rewarm, stop, warm};
 use perfrun::quantity::Nanos;
 use perfrun::spec::model::{Experiment, Grade, Margin, Stop, Warmup};
 use perfrun::stats::Verdict;
@@ -124,8 +124,8 @@ fn warming_up_and_stopping() {
             MEASURING,
             format!(
                 "up to {} more samples, or {} of them",
-                spelt(settle::MOST_SAMPLES),
-                spaced(Nanos(settle::LONGEST_NS))
+                spelt(rewarm::MOST_SAMPLES),
+                spaced(Nanos(rewarm::LONGEST_NS))
             ),
         ),
         (MEASURING, format!("where there are at least {}.", steady::MINIMUM_SAMPLES)),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use perfrun::results::{self, Status};
+use perfrun::spec::model::Axis;
 use serde_json::Value;
 
 use crate::check_it_yourself::{ask, packages, python};
@@ -52,7 +53,14 @@ fn a_measured_cell_of_ten_runs_takes_four_thousand_bytes_at_most() {
         assert_eq!(rows.len(), read.cells.len(), "{}", file.display());
         for (cell, text) in read.cells.iter().zip(rows).filter(|(cell, _)| cell.status == Status::Measured) {
             assert!(cell.runs["block"].len() >= 10);
-            assert!(text.len() <= 4000, "{} {} {}: {} bytes", file.display(), cell.model, cell.variant, text.len());
+            assert!(
+                text.len() <= 4000,
+                "{} {} {}: {} bytes",
+                file.display(),
+                cell.names[Axis::Models],
+                cell.names[Axis::Variants],
+                text.len()
+            );
         }
     }
 }
@@ -123,7 +131,7 @@ fn the_commands_of_the_reference_do_what_they_say() {
     let place = measured();
     let folder = place.path("reports/x");
     let read = results::read(&folder.join(results::FILE)).unwrap();
-    let int8 = read.cells.iter().filter(|cell| cell.variant == "int8");
+    let int8 = read.cells.iter().filter(|cell| cell.names[Axis::Variants] == "int8");
     let expected: Vec<f64> = int8.map(|cell| cell.metrics["latency_ns"].value).collect();
     let reference = std::fs::read_to_string(root().join("docs/reference/results.md")).unwrap();
     let block = |language: &str| {
@@ -137,7 +145,12 @@ fn the_commands_of_the_reference_do_what_they_say() {
     assert_eq!(serde_json::from_str::<Vec<f64>>(&found).unwrap(), expected);
     let found = python(&["-c", &block("python")], &folder, None).unwrap();
     let latency = |cell: &results::Cell| {
-        format!("('{}', '{}', {})", cell.model, cell.variant, spelt(cell.metrics["latency_ns"].value))
+        format!(
+            "('{}', '{}', {})",
+            cell.names[Axis::Models],
+            cell.names[Axis::Variants],
+            spelt(cell.metrics["latency_ns"].value)
+        )
     };
     assert_eq!(found.trim(), format!("[{}]", read.cells.iter().map(latency).collect::<Vec<_>>().join(", ")));
     let rows = ask(packages, &folder, &block("sql"));

@@ -34,7 +34,7 @@ fn runtimes_are_compared_where_variants_are_not() {
     let report = place.read("reports/x/report.md");
     assert!(report.contains("| model | input | old (baseline) | new |"), "{report}");
     let results = perfrun::results::read(&place.path("reports/x/results.json")).unwrap();
-    let runtimes: Vec<&str> = results.cells.iter().map(|cell| cell.runtime.as_str()).collect();
+    let runtimes: Vec<&str> = results.cells.iter().map(|cell| cell.names[Axis::Runtimes].as_str()).collect();
     assert_eq!(runtimes, ["old", "new", "old", "new"]);
 }
 
@@ -102,7 +102,7 @@ fn versions_by_runtime(record: &Record) -> BTreeMap<String, BTreeSet<String>> {
     for run in record.runs.iter().filter(|run| run.outcome == Outcome::Completed) {
         let cell = plan.cells.iter().find(|cell| cell.id == run.cell).unwrap();
         let version = run.data.placement.clone().unwrap().runtime_version.unwrap();
-        versions.entry(plan.coordinates(cell).runtime.to_owned()).or_default().insert(version);
+        versions.entry(plan.coordinates(cell).on(Axis::Runtimes).to_owned()).or_default().insert(version);
     }
     versions
 }

@@ -142,7 +142,7 @@ variants:
     for file in manifest.variant_files().iter().filter(|file| file.problem.is_none()) {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { panic!("{file:?}") };
         assert!(report.weights.converted > 0, "{file:?}");
-        assert_ne!(file.sha256, source(file.model as usize));
+        assert_ne!(file.sha256, source(file.model.place()));
     }
     let measured = record.runs.iter().filter(|run| run.outcome == Outcome::Completed).count();
     assert!(measured >= 2 * 11, "{measured} runs\n{text}");

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::super::pair::{Withheld, withheld};
 use super::super::{Comparison, Judged};
 use crate::backend::FailureKind;
-use crate::plan::{CompiledSelector, Plan};
+use crate::plan::Plan;
+use crate::spec::CompiledSelector;
 use crate::spec::model::Bound;
 use crate::stats::interval::{Estimate, Interval};
 use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS, Summary};
@@ -70,8 +71,8 @@ impl BoundCheck {
 
 /// Checks a bound on every cell that it speaks of and that is to be run.
 pub(in crate::compare) fn check(plan: &Plan, summary: &Summary, judged: &Judged, bound: &Bound) -> BoundCheck {
-    let selector = CompiledSelector::for_plan(&bound.of, plan);
-    let bounded = plan.runnable().filter(|(_, cell)| selector.matches(cell)).map(|(index, cell)| {
+    let selector = CompiledSelector::new(&bound.of, &plan.axes);
+    let bounded = plan.runnable().filter(|(_, cell)| selector.matches(&cell.at)).map(|(index, cell)| {
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {
             let is_baseline = plan.baseline.is_some() && plan.is_baseline(cell);

@@ -5,6 +5,7 @@ use crate::compare::{Comparison, Judged, Tie, Withheld};
 use crate::fidelity::Fidelity;
 use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
+use crate::report::format;
 use crate::report::{comparison_of, has_several};
 use crate::spec::model::Axis;
 use crate::stats::paired::Verdict;
@@ -70,9 +71,9 @@ pub(super) fn speaks_of_baseline(plan: &Plan) -> bool {
 fn place(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
     match (differs(plan, Axis::Inputs), differs(plan, Axis::Variants)) {
-        (_, false) => coordinates.input.to_owned(),
-        (false, true) => coordinates.variant.to_owned(),
-        (true, true) => format!("{} with {}", coordinates.input, coordinates.variant),
+        (_, false) => coordinates.input().to_owned(),
+        (false, true) => coordinates.variant().to_owned(),
+        (true, true) => format!("{} with {}", coordinates.input(), coordinates.variant()),
     }
 }
 
@@ -229,16 +230,18 @@ fn missing<'a>(cell: &Cell, summary: &'a CellSummary) -> Option<Absence<'a>> {
 
 fn label(plan: &Plan, cell: &Cell) -> String {
     let coordinates = plan.coordinates(cell);
-    let model = (!plan.compares(Axis::Models)).then_some(coordinates.model);
-    let device = (has_several(plan, Axis::Devices) && !plan.compares(Axis::Devices)).then_some(coordinates.device);
-    let runtime = (has_several(plan, Axis::Runtimes) && !plan.compares(Axis::Runtimes)).then_some(coordinates.runtime);
+    let model = (!plan.compares(Axis::Models)).then_some(coordinates.model());
+    let device = differs(plan, Axis::Devices).then_some(coordinates.device());
     let place = match (model, device) {
         (Some(model), Some(device)) => format!("{model} on {device}"),
         (model, device) => model.or(device).unwrap_or_default().to_owned(),
     };
-    match runtime {
-        Some(runtime) if place.is_empty() => format!("runtime {runtime}"),
-        Some(runtime) => format!("{place} with runtime {runtime}"),
-        None => place,
+    let is_said = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs | Axis::Variants | Axis::Devices);
+    let others = Axis::ALL.into_iter().filter(|axis| !is_said(axis) && differs(plan, *axis));
+    let others: Vec<String> = others.map(|axis| format!("{} {}", axis.singular(), coordinates.on(axis))).collect();
+    match (others.is_empty(), place.is_empty()) {
+        (true, _) => place,
+        (false, true) => format::list(&others),
+        (false, false) => format!("{place} with {}", format::list(&others)),
     }
 }

@@ -103,7 +103,7 @@ fn alone(plan: &Plan, summary: &Summary) -> Sentence {
         .take(MOST_SHOWN)
         .map(|(cell, estimate)| {
             let coordinates = plan.coordinates(cell);
-            format!("{} takes {} at {}", coordinates.model, column.value_with_unit(estimate), coordinates.input)
+            format!("{} takes {} at {}", coordinates.model(), column.value_with_unit(estimate), coordinates.input())
         })
         .collect();
     let more = if estimates.len() > MOST_SHOWN { "; the table has the others" } else { "" };

@@ -8,7 +8,7 @@ use crate::plan::{Cell, Plan};
 use crate::privacy::without_home;
 use crate::report::format::{self, count, p_value};
 use crate::report::{Input, name_without_input, short_name};
-use crate::spec::model::AccuracyMetric;
+use crate::spec::model::{AccuracyMetric, Axis};
 use crate::store::VariantAccuracy;
 
 /// One row for each variant of a model that was run over data; `None` where none was.
@@ -40,7 +40,7 @@ pub(super) fn accuracy(input: &Input<'_>) -> Option<Table> {
 /// `digits-mlp/fp16`
 fn name(plan: &Plan, known: &VariantAccuracy) -> String {
     let cell = &plan.cells[known.cell as usize];
-    format!("{}/{}", plan.coordinates(cell).model, name_without_input(plan, cell))
+    format!("{}/{}", plan.coordinates(cell).model(), name_without_input(plan, cell))
 }
 
 fn column(
@@ -173,9 +173,10 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
 /// said of its variants.
 pub fn lines(plan: &Plan, known: &[VariantAccuracy]) -> Vec<String> {
     let of = |model: usize| -> Vec<&VariantAccuracy> {
-        known.iter().filter(|known| plan.cells[known.cell as usize].model as usize == model).collect()
+        known.iter().filter(|known| plan.cells[known.cell as usize].model().place() == model).collect()
     };
-    (0..plan.models.len()).flat_map(|model| lines_of(plan, &plan.models[model], &of(model))).collect()
+    let models = plan.names(Axis::Models).iter().enumerate();
+    models.flat_map(|(model, name)| lines_of(plan, name, &of(model))).collect()
 }
 
 fn lines_of(plan: &Plan, model: &str, known: &[&VariantAccuracy]) -> Vec<String> {

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::code::{self, Severity, spelt};
 use crate::compare::Comparison;
@@ -14,25 +16,19 @@ use crate::metric::{self, Direction, Metric, MetricReference, Unit};
 use crate::plan::Cell;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of};
+use crate::spec::model::{Axis, AxisMap, fields_schema};
 use crate::stats::Verdict;
 use crate::stats::interval::Estimate;
 use crate::summary::{CellSummary, LEAST_RUNS};
 
 /// A cell with its numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
 pub struct CellView {
     /// `resnet50/b1/int8/cpu`, with the runtime at the end if there are `runtimes`: what others point to.
     pub path: String,
-    /// Name of the model.
-    pub model: String,
-    /// Name of the input.
-    pub input: String,
-    /// Name of the variant.
-    pub variant: String,
-    /// Label of the device.
-    pub device: String,
-    /// Name of the runtime; none where the specification names no `runtimes`.
-    pub runtime: Option<String>,
+    /// Its names by axis: `model`, `input`, `variant` ...
+    #[schemars(flatten, schema_with = "names_schema")]
+    pub names: AxisMap<Option<String>>,
     /// Whether others are compared with it.
     pub is_baseline: bool,
     /// What its numbers are worth.
@@ -47,6 +43,39 @@ pub struct CellView {
     pub metrics: BTreeMap<String, NumberView>,
     /// The cell against its baseline; none for a baseline, and where nothing is compared.
     pub comparison: Option<ComparisonView>,
+}
+
+/// As a struct: what serde flattens is a map, whose fields templates would get in the order of their names.
+impl Serialize for CellView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let CellView { path, names, is_baseline, status, codes, runs, latency, metrics, comparison } = self;
+        let mut fields = serializer.serialize_struct("CellView", Axis::ALL.len() + 8)?;
+        fields.serialize_field("path", path)?;
+        for (axis, name) in names.iter() {
+            fields.serialize_field(axis.singular(), name)?;
+        }
+        fields.serialize_field("is_baseline", is_baseline)?;
+        fields.serialize_field("status", status)?;
+        fields.serialize_field("codes", codes)?;
+        fields.serialize_field("runs", runs)?;
+        fields.serialize_field("latency", latency)?;
+        fields.serialize_field("metrics", metrics)?;
+        fields.serialize_field("comparison", comparison)?;
+        fields.end()
+    }
+}
+
+fn names_schema(_: &mut SchemaGenerator) -> Schema {
+    fields_schema(|axis| {
+        let absent = match axis.may_be_absent() {
+            true => format!("; none where the specification names no `{}`", axis.plural()),
+            false => String::new(),
+        };
+        json_schema!({
+            "description": format!("{} of the {}{absent}.", axis.called(), axis.singular()),
+            "type": if axis.may_be_absent() { json!(["string", "null"]) } else { json!("string") },
+        })
+    })
 }
 
 /// What the numbers of a cell are worth.
@@ -128,11 +157,9 @@ pub(super) fn cells(input: &Input<'_>) -> Vec<CellView> {
         let comparison = comparison_of(&input.judged.comparisons, index).filter(|_| status != Status::Invalid);
         CellView {
             path: plan.path(cell),
-            model: coordinates.model.to_owned(),
-            input: coordinates.input.to_owned(),
-            variant: coordinates.variant.to_owned(),
-            device: coordinates.device.to_owned(),
-            runtime: plan.runtimes.get(cell.runtime as usize).cloned(),
+            names: coordinates
+                .present()
+                .fold(AxisMap::default(), |all, (axis, name)| all.with(axis, Some(name.into()))),
             is_baseline: plan.baseline.is_some() && plan.is_baseline(cell),
             status,
             codes: codes(summary),

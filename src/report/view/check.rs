@@ -4,6 +4,7 @@ use super::CheckView;
 use crate::metric;
 use crate::report::Input;
 use crate::report::format::Column;
+use crate::spec::model::Axis;
 
 /// The query for the first cell with a number; `None` where there is none, or the samples are not in Parquet yet.
 pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
@@ -17,15 +18,8 @@ pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
         .filter(|_| manifest.findings.complete)?;
     let coordinates = plan.coordinates(cell);
     let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
-    let runtime = (!plan.runtimes.is_empty()).then_some(("runtime", coordinates.runtime));
-    let conditions = [
-        ("model", coordinates.model),
-        ("input", coordinates.input),
-        ("variant", coordinates.variant),
-        ("device", coordinates.device),
-    ];
-    let conditions = conditions.into_iter().chain(runtime);
-    let named: Vec<String> = conditions.map(|(column, name)| format!("c.{column} = {}", quoted(name))).collect();
+    let condition = |(axis, name): (Axis, &str)| format!("c.{} = {}", axis.singular(), quoted(name));
+    let named: Vec<String> = coordinates.present().map(condition).collect();
     let query = format!(
         "SELECT avg(median) AS latency_ns FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index)",
         named.join(" AND ")

@@ -5,7 +5,7 @@ use crate::compare::Terms;
 use crate::metric::{self, MetricReference};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
-use crate::spec::model::{Cache, Design, Stop, StopStatistic, Values, Warmup};
+use crate::spec::model::{Axis, Cache, Design, Stop, StopStatistic, Values, Warmup};
 use crate::stats::paired::SIGNED_RANK_FROM;
 use crate::store::{Manifest, RuntimeUsed};
 use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
@@ -95,8 +95,9 @@ fn run(input: &Input<'_>) -> String {
         stop(&measure.stop),
     ];
     if input.manifest.experiment.backend.reads_models() {
-        let alone = input.manifest.plan.runtimes.is_empty();
-        let everywhere = if alone { "variants and devices" } else { "variants, devices and runtimes" };
+        let feeds = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs);
+        let others = Axis::ALL.into_iter().filter(|axis| !feeds(axis) && !input.manifest.plan.names(*axis).is_empty());
+        let everywhere = format::list(&others.map(Axis::plural).collect::<Vec<_>>());
         sentences.push(format!(
             "Up to {} of {}, equal for all {everywhere}, were used in turn, bound before the clock was read.",
             count(u64::from(measure.inputs), "input set"),
@@ -115,7 +116,7 @@ fn run(input: &Input<'_>) -> String {
 /// What filled the inputs, in the order of the specification.
 fn values(manifest: &Manifest) -> String {
     let mut kinds: Vec<&str> = Vec::new();
-    for input in &manifest.plan.inputs {
+    for input in manifest.plan.inputs() {
         let kind = match input.values {
             Values::Random => "seeded pseudo-random data",
             Values::Zeros => "zeros",

@@ -248,7 +248,7 @@ fn conversion_remarks(input: &Input<'_>) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     for file in manifest.variant_files() {
         let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { continue };
-        let variant = manifest.plan.variants.get(file.variant as usize).map_or("", String::as_str);
+        let variant = manifest.plan.name(file.variant).unwrap_or_default();
         let notes = report.notes.iter().map(|note| format!("{variant}: {note}."));
         remarks.extend(notes.filter(|note| !remarks.contains(note)).collect::<Vec<_>>());
     }

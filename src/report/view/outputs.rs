@@ -102,7 +102,6 @@ pub(super) fn variant_files(manifest: &Manifest) -> Option<Table> {
 
 fn row(manifest: &Manifest, file: &VariantFile) -> TableRow {
     const SHORT_HASH: usize = 12;
-    let name = |names: &[String], index: u32| names.get(index as usize).cloned().unwrap_or_default();
     let report = report_of(file);
     let origin = match &file.origin {
         VariantOrigin::Converted { converter, .. } => format!("converted (version {converter})"),
@@ -113,8 +112,8 @@ fn row(manifest: &Manifest, file: &VariantFile) -> TableRow {
     let words =
         |words: Option<String>| TableCell::text(words.filter(|words| !words.is_empty()).unwrap_or("-".to_owned()));
     let cells = vec![
-        TableCell::text(name(&manifest.plan.models, file.model)),
-        TableCell::text(name(&manifest.plan.variants, file.variant)),
+        TableCell::text(manifest.plan.name(file.model).unwrap_or_default().to_owned()),
+        TableCell::text(manifest.plan.name(file.variant).unwrap_or_default().to_owned()),
         TableCell::text(origin),
         size,
         words(report.map(converted)),
@@ -171,9 +170,9 @@ fn added(report: &ConversionReport) -> String {
 
 /// What else a conversion says of itself, and why one failed.
 fn file_notes(manifest: &Manifest, file: &VariantFile) -> Vec<String> {
-    let name = |names: &[String], index: u32| names.get(index as usize).cloned().unwrap_or_default();
-    let what =
-        format!("{} as {}", name(&manifest.plan.models, file.model), name(&manifest.plan.variants, file.variant));
+    let [model, variant] =
+        [manifest.plan.name(file.model), manifest.plan.name(file.variant)].map(Option::unwrap_or_default);
+    let what = format!("{model} as {variant}");
     let notes = report_of(file).map(|report| report.notes.as_slice()).unwrap_or_default();
     let mut lines: Vec<String> = notes.iter().map(|note| format!("{what}: {note}.")).collect();
     if let VariantOrigin::Converted { recipe, .. } = &file.origin {

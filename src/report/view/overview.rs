@@ -159,19 +159,9 @@ fn verdict(plan: &Plan, cell: &Cell, summary: &CellSummary, comparison: Option<&
 
 /// What the rows of a group share, and what tells this cell from the others.
 fn labels(plan: &Plan, cell: &Cell) -> (String, String) {
-    let c = plan.coordinates(cell);
-    let parts = [
-        (Axis::Models, c.model, plan.models.len()),
-        (Axis::Inputs, c.input, plan.inputs.len()),
-        (Axis::Variants, c.variant, plan.variants.len()),
-        (Axis::Devices, c.device, plan.devices.len()),
-        (Axis::Runtimes, c.runtime, plan.runtimes.len()),
-    ];
-    let shared: Vec<&str> = parts
-        .iter()
-        .filter(|(axis, _, length)| !plan.compares(*axis) && (*length > 1 || *axis == Axis::Models))
-        .map(|(_, name, _)| *name)
-        .collect();
+    let coordinates = plan.coordinates(cell);
+    let is_shared = |axis: &Axis| !plan.compares(*axis) && (plan.names(*axis).len() > 1 || *axis == Axis::Models);
+    let shared: Vec<&str> = Axis::ALL.into_iter().filter(is_shared).map(|axis| coordinates.on(axis)).collect();
     let own = plan.baseline.as_ref().map_or_else(String::new, |_| plan.entry(cell));
     (shared.join("/"), own)
 }

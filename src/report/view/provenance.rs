@@ -7,7 +7,7 @@ use crate::metric::MetricReference;
 use crate::privacy::without_home;
 use crate::report::format::{self, count};
 use crate::report::{Input, Trust};
-use crate::spec::model::{Cache, Design};
+use crate::spec::model::{Axis, Cache, Design, VariantIndex};
 use crate::store::{Manifest, ModelFile, Peak};
 
 /// Digits of a hash that a reader compares; the whole one is in `results.json`.
@@ -62,9 +62,14 @@ fn with(manifest: &Manifest) -> String {
     let runtime = format::runtimes(manifest)
         .unwrap_or_else(|| "scripted latencies (backend `mock`), no model was run".to_owned());
     let plan = &manifest.plan;
-    let is_run = |device: usize| plan.runnable().any(|(_, cell)| cell.device as usize == device);
-    let used: Vec<&String> =
-        plan.devices.iter().enumerate().filter(|(index, _)| is_run(*index)).map(|(_, label)| label).collect();
+    let is_run = |device: usize| plan.runnable().any(|(_, cell)| cell.device().place() == device);
+    let used: Vec<&String> = plan
+        .names(Axis::Devices)
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_run(*index))
+        .map(|(_, label)| label)
+        .collect();
     let devices = format::list(&used);
     let measure = &manifest.experiment.measure;
     let design = match measure.design {
@@ -82,12 +87,15 @@ fn with(manifest: &Manifest) -> String {
 /// `1 to 4 threads (one: 1, tuned: 4)`: those of every variant that is run, where they differ.
 fn threads_by_variant(manifest: &Manifest) -> String {
     let plan = &manifest.plan;
-    let mut own: Vec<(u32, u32)> = plan.runnable().map(|(_, cell)| (cell.variant, manifest.threads_of(cell))).collect();
+    let mut own: Vec<(VariantIndex, u32)> =
+        plan.runnable().map(|(_, cell)| (cell.variant(), manifest.threads_of(cell))).collect();
     own.sort_unstable();
     own.dedup();
     let is_one = own.windows(2).all(|pair| pair[0].1 == pair[1].1);
-    let named: Vec<String> =
-        own.iter().map(|(variant, threads)| format!("{}: {threads}", plan.variants[*variant as usize])).collect();
+    let named: Vec<String> = own
+        .iter()
+        .map(|(variant, threads)| format!("{}: {threads}", plan.name(*variant).unwrap_or_default()))
+        .collect();
     let all = format::threads(manifest);
     if is_one { all } else { format!("{all} ({})", named.join(", ")) }
 }
@@ -266,7 +274,7 @@ pub(super) fn models(manifest: &Manifest) -> Option<Table> {
         };
         TableRow { anchor: None, cells }
     };
-    let rows = manifest.plan.models.iter().zip(&manifest.models).map(row).collect();
+    let rows = manifest.plan.names(Axis::Models).iter().zip(&manifest.models).map(row).collect();
     let has_macs =
         manifest.models.iter().flatten().any(|file| file.costs.iter().flatten().any(|cost| cost.macs.is_some()));
     let note = "MACs are multiply-accumulates of one inference of the model as stored, at the first input: convolutions, products of matrices, recurrent cells and attention.";

@@ -16,6 +16,7 @@ use super::{FORMAT, Measured, Rules};
 use crate::code;
 use crate::metric;
 use crate::provenance::Provenance;
+use crate::spec::model::{Axis, AxisMap};
 
 /// Confidence of every interval of that format.
 const LEVEL: f64 = 0.95;
@@ -125,11 +126,12 @@ fn cell(old: &Results, index: usize) -> Option<Cell> {
     Some(Cell {
         id: planned.id.clone(),
         definition: super::make::short(manifest.definitions.get(index)?),
-        model: plan.models.get(planned.model)?.clone(),
-        input: text(plan.inputs.get(planned.input)?, "name")?,
-        variant: plan.variants.get(planned.variant)?.clone(),
-        device: plan.devices.get(planned.device)?.clone(),
-        runtime: plan.runtimes.get(planned.runtime).map_or(crate::plan::ONLY_RUNTIME, String::as_str).to_owned(),
+        names: AxisMap::of(|_| Axis::ABSENT.to_owned())
+            .with(Axis::Models, plan.models.get(planned.model)?.clone())
+            .with(Axis::Inputs, text(plan.inputs.get(planned.input)?, "name")?)
+            .with(Axis::Variants, plan.variants.get(planned.variant)?.clone())
+            .with(Axis::Devices, plan.devices.get(planned.device)?.clone())
+            .with(Axis::Runtimes, plan.runtimes.get(planned.runtime).map_or(Axis::ABSENT, String::as_str).to_owned()),
         status: match (skip, summary.runs.completed, failed) {
             (Some(_), ..) => Status::Skipped,
             (None, 0, 0) => Status::NotRun,

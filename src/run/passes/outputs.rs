@@ -12,7 +12,7 @@ use crate::fidelity::compare;
 use crate::plan::Cell;
 use crate::run::Job;
 use crate::run::session::{Halt, Session};
-use crate::spec::model::{Axis, Precision};
+use crate::spec::model::{Axis, Point, Precision, VariantIndex};
 use crate::store::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::worker::read_outputs;
 
@@ -24,19 +24,18 @@ impl References {
     /// Those of a record's plan.
     pub(super) fn of(manifest: &Manifest) -> Self {
         let plan = &manifest.plan;
-        let coordinates = |cell: &Cell| (cell.model, cell.input, cell.variant, cell.device, cell.runtime);
-        let by_place: HashMap<_, usize> = plan.runnable().map(|(index, cell)| (coordinates(cell), index)).collect();
-        let mut first_of: HashMap<(u32, u32, u32), usize> = HashMap::new();
+        let by_place: HashMap<Point, usize> = plan.runnable().map(|(index, cell)| (cell.at, index)).collect();
+        let mut first_of = HashMap::new();
         for (index, cell) in plan.runnable() {
-            first_of.entry((cell.model, cell.input, cell.variant)).or_insert(index);
+            first_of.entry((cell.model(), cell.input(), cell.variant())).or_insert(index);
         }
         let reference = |cell: &Cell| {
             let variant = reference_variant(manifest, cell);
-            if cell.variant == variant {
-                let first = *first_of.get(&(cell.model, cell.input, variant))?;
+            if cell.variant() == variant {
+                let first = *first_of.get(&(cell.model(), cell.input(), variant))?;
                 return Some(first).filter(|index| plan.cells[*index].id != cell.id);
             }
-            by_place.get(&(cell.model, cell.input, variant, cell.device, cell.runtime)).copied()
+            by_place.get(&cell.at.with(Axis::Variants, variant.place() as u32)).copied()
         };
         let is_run = |cell: &Cell| cell.skip.is_none();
         References(plan.cells.iter().map(|cell| reference(cell).filter(|_| is_run(cell))).collect())
@@ -75,14 +74,14 @@ fn folder_of(job: &Job, cell: &Cell) -> PathBuf {
 const OUTPUTS: &str = "outputs";
 
 /// The variant that others are measured against: the baseline's, else the first as the model is stored, else the first.
-fn reference_variant(manifest: &Manifest, cell: &Cell) -> u32 {
+fn reference_variant(manifest: &Manifest, cell: &Cell) -> VariantIndex {
     let plan = &manifest.plan;
-    let baseline = || plan.baseline_of(cell).map(|index| plan.cells[index].variant);
+    let baseline = || plan.baseline_of(cell).map(|index| plan.cells[index].variant());
     if let Some(baseline) = baseline().filter(|_| plan.compares(Axis::Variants)) {
         return baseline;
     }
     let variants = &manifest.experiment.variants;
-    variants.iter().position(|variant| variant.precision == Precision::Fp32).unwrap_or(0) as u32
+    variants.iter().position(|variant| variant.precision == Precision::Fp32).unwrap_or(0).into()
 }
 
 /// Compares the outputs of every cell whose rehearsal completed with those of its reference, and forgets the outputs.
@@ -112,7 +111,7 @@ fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {
     if !completed(cell) || !completed(&plan.cells[reference]) {
         return None;
     }
-    let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant as usize]);
+    let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant()]);
     // Files that this process wrote a moment ago; where they cannot be read, nothing is claimed.
     let expected = read_outputs(&folder_of(job, &plan.cells[reference])).ok()?;
     let found = read_outputs(&folder_of(job, cell)).ok()?;

@@ -74,7 +74,7 @@ fn cells_by_threads(job: &Job) -> BTreeMap<u32, Cell> {
     for (_, cell) in manifest.plan.runnable() {
         let has_cost = manifest.cost(cell).is_some_and(|cost| cost.macs.is_some_and(|macs| macs > 0));
         let runs = job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
-        let is_cpu = manifest.experiment.devices[cell.device as usize].provider == "cpu";
+        let is_cpu = manifest.experiment.devices[cell.device()].provider == "cpu";
         if has_cost && runs && is_cpu {
             cells.entry(manifest.threads_of(cell)).or_insert(*cell);
         }

@@ -19,7 +19,7 @@ use crate::run::Job;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::iteration_ns;
 use crate::run::session::{Halt, Session};
-use crate::spec::model::{Cache, Warmup};
+use crate::spec::model::{Cache, RuntimeIndex, Warmup};
 use crate::store::{Arm, LibrarySaid, Rehearsed, StoredRun};
 use crate::worker::RunPlan;
 
@@ -107,7 +107,7 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
 /// What each library said of itself, in the first run with it.
 fn libraries(job: &Job) -> Vec<LibrarySaid> {
     let cells = &job.record.manifest.plan.cells;
-    let runtime_of: HashMap<CellId, u32> = cells.iter().map(|cell| (cell.id, cell.runtime)).collect();
+    let runtime_of: HashMap<CellId, RuntimeIndex> = cells.iter().map(|cell| (cell.id, cell.runtime())).collect();
     let mut noted = HashSet::new();
     let said = |run: &StoredRun| {
         let runtime = *runtime_of.get(&run.cell)?;

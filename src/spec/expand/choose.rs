@@ -9,11 +9,11 @@ use crate::spec::note::Note;
 use crate::spec::selector::Vocabulary;
 use crate::stats::quantile::quantile_support;
 
-use super::axes::Axes;
 use super::{metric, selection};
+use crate::spec::matrix::Space;
 
 /// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
-pub(super) fn expand(form: &ChooseForm, axes: &Axes<'_>, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {
+pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {
     let place = Place::top("choose");
     let best = metric::reference(&form.best, &place.key("best"), check);
     if let Some(best) = best {

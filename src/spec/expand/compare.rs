@@ -7,11 +7,11 @@ use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm};
 use crate::spec::model::{Compare, Grade, Margin, Require, Selector};
 use crate::spec::nearest::list;
 
-use super::axes::Axes;
 use super::{measure, selection};
+use crate::spec::matrix::Space;
 
 /// Reads `compare`.
-pub(super) fn expand(form: &CompareForm, axes: &Axes<'_>, check: &mut Check<'_>) -> Compare {
+pub(super) fn expand(form: &CompareForm, axes: &Space, check: &mut Check<'_>) -> Compare {
     let top = Place::top("compare");
     let place = top.key("baseline");
     let vocabulary = axes.vocabulary();
@@ -23,7 +23,7 @@ pub(super) fn expand(form: &CompareForm, axes: &Axes<'_>, check: &mut Check<'_>)
 }
 
 /// A baseline on axes of one entry each has nothing to be compared with.
-fn check_baseline(baseline: &Selector, axes: &Axes<'_>, place: &Place, check: &mut Check<'_>) {
+fn check_baseline(baseline: &Selector, axes: &Space, place: &Place, check: &mut Check<'_>) {
     if !axes.are_complete() || check.is_damaged(place) || !axes.compared(Some(baseline)).is_empty() {
         return;
     }

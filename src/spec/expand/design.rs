@@ -2,13 +2,19 @@
 
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::model::{Aa, Axis as AxisName, Compare, Design, Matrix, Measure};
+use crate::spec::matrix::Space;
+use crate::spec::model::{Aa, Axis as AxisName, Compare, Design, Device, Matrix, Measure, Variant};
 use crate::spec::note::Note;
 
-use super::axes::Axes;
-
 /// Checks `measure.design`, and takes away the control where nothing is compared by design.
-pub(super) fn check(measure: &Measure, compare: &mut Compare, matrix: &Matrix, axes: &Axes<'_>, check: &mut Check<'_>) {
+pub(super) fn check(
+    measure: &Measure,
+    compare: &mut Compare,
+    matrix: &Matrix,
+    axes: &Space,
+    workers: Workers<'_>,
+    check: &mut Check<'_>,
+) {
     let place = Place::top("measure").key("design");
     if check.is_damaged(&place) {
         return;
@@ -21,8 +27,8 @@ pub(super) fn check(measure: &Measure, compare: &mut Compare, matrix: &Matrix, a
     match measure.design {
         Design::Blocks | Design::Slices => {}
         Design::Duet => {
-            check_duet(compared.as_ref(), axes, &place, check);
-            check_wraps(axes, check);
+            check_duet(compared.as_ref(), workers.devices, &place, check);
+            check_wraps(workers.variants, check);
         }
         Design::Sequential => {
             if let Some(compared) = compared.filter(|compared| compared.arms > 1) {
@@ -35,6 +41,12 @@ pub(super) fn check(measure: &Measure, compare: &mut Compare, matrix: &Matrix, a
     }
 }
 
+/// What the processes that measure have of their own.
+pub(super) struct Workers<'a> {
+    pub(super) devices: &'a [Device],
+    pub(super) variants: &'a [Variant],
+}
+
 /// What a group has, before `exclude` and `include`.
 struct Compared {
     /// Cells of a group.
@@ -44,7 +56,7 @@ struct Compared {
 }
 
 impl Compared {
-    fn new(compare: &Compare, matrix: &Matrix, axes: &Axes<'_>) -> Self {
+    fn new(compare: &Compare, matrix: &Matrix, axes: &Space) -> Self {
         let compared = axes.compared(compare.baseline.as_ref());
         // Axes that walk together count once.
         let leads = |axis: &AxisName| {
@@ -78,8 +90,8 @@ fn check_slice_time(design: Design, check: &mut Check<'_>) {
     }
 }
 
-fn check_duet(compared: Option<&Compared>, axes: &Axes<'_>, place: &Place, check: &mut Check<'_>) {
-    if let Some(device) = axes.devices.values.iter().find(|device| device.provider != "cpu") {
+fn check_duet(compared: Option<&Compared>, devices: &[Device], place: &Place, check: &mut Check<'_>) {
+    if let Some(device) = devices.iter().find(|device| device.provider != "cpu") {
         let message = format!(
             "`design: duet` gives each side half of the processor, so it is for `cpu` alone, and `devices` has `{}`",
             device.label()
@@ -100,9 +112,9 @@ fn check_duet(compared: Option<&Compared>, axes: &Axes<'_>, place: &Place, check
 }
 
 /// A duet puts its workers on the cores of their side, whatever their command was bound to.
-fn check_wraps(axes: &Axes<'_>, check: &mut Check<'_>) {
+fn check_wraps(variants: &[Variant], check: &mut Check<'_>) {
     let binds = |command: &String| ["taskset", "numactl"].iter().any(|program| command.ends_with(program));
-    for variant in axes.variants.values.iter().filter(|variant| variant.wrap.first().is_some_and(binds)) {
+    for variant in variants.iter().filter(|variant| variant.wrap.first().is_some_and(binds)) {
         let message = format!("`wrap` of `{}` binds processors, which `design: duet` does by itself", variant.name);
         let hint = "the cores in `wrap` have no effect; leave it out, or start perfrun itself under taskset";
         check.warn(&Place::top("variants"), message, hint);

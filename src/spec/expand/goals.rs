@@ -6,11 +6,11 @@ use crate::spec::document::Place;
 use crate::spec::form::{ExperimentForm, GoalForm};
 use crate::spec::model::{Compare, Goal};
 
-use super::axes::Axes;
 use super::{choose, metric};
+use crate::spec::matrix::Space;
 
 /// Reads the goals; names are unique.
-pub(super) fn expand(forms: &[GoalForm], axes: &Axes<'_>, compare: &Compare, check: &mut Check<'_>) -> Vec<Goal> {
+pub(super) fn expand(forms: &[GoalForm], axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Vec<Goal> {
     let vocabulary = axes.vocabulary();
     let mut goals = Vec::with_capacity(forms.len());
     let mut names = Vec::new();

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{DimensionSize, InputEntry, Inputs, OneOrMany};
+use crate::spec::matrix::beyond_limit;
 use crate::spec::model::{InputPoint, Values};
 
-use super::{Axis, MOST_CELLS, grouped};
+use super::Axis;
 
 /// The dimension that every model has in some form, and that names shorten to `b`.
 const BATCH: &str = "batch";
@@ -38,9 +39,7 @@ fn multiply(
     check: &mut Check<'_>,
 ) -> Axis<InputPoint> {
     let count = dimensions.iter().fold(1u128, |count, (_, sizes)| count.saturating_mul(sizes.as_slice().len() as u128));
-    if count > MOST_CELLS {
-        let message =
-            format!("these sizes multiply to {} inputs; the limit is {}", grouped(count), grouped(MOST_CELLS));
+    if let Some(message) = beyond_limit("these sizes multiply", count, "inputs") {
         check.error(place, message, "use fewer sizes, or a list of entries".to_owned());
         return Axis::default().incomplete();
     }

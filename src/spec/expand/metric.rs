@@ -10,7 +10,7 @@ use crate::spec::form::{BoundText, MetricText};
 use crate::spec::model::Compare;
 use crate::spec::nearest::{list, nearest, suggestion};
 
-use super::axes::Axes;
+use crate::spec::matrix::Space;
 
 /// Every metric that a reference can name.
 fn known() -> impl Iterator<Item = &'static Metric> + Clone {
@@ -64,7 +64,7 @@ pub(super) fn check_direction(reference: MetricReference, place: &Place, check: 
 /// Refuses the speedup where nothing is compared.
 pub(super) fn check_speedup(
     reference: MetricReference,
-    axes: &Axes<'_>,
+    axes: &Space,
     compare: &Compare,
     place: &Place,
     check: &mut Check<'_>,

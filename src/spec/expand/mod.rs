@@ -4,7 +4,6 @@
 //! schema refused are left out, and what depends on them is not judged. Deliberately absent: the cells themselves,
 //! which are `plan`'s; here they are only counted.
 
-mod axes;
 mod choose;
 mod compare;
 mod conversion;
@@ -31,12 +30,10 @@ use std::path::Path;
 use super::check::Check;
 use super::document::Place;
 use super::form::ExperimentForm;
-use super::model::Experiment;
+use super::matrix::Space;
+use super::model::{Axis as AxisName, AxisMap, Entry, Experiment, labels};
 use super::name::is_name;
 use super::wording::bad_name;
-
-/// More cells than this are a mistake: at a second each, they take twelve days.
-const MOST_CELLS: u128 = 1_000_000;
 
 /// What an axis has, as far as it could be read.
 #[derive(Clone, Debug)]
@@ -57,9 +54,12 @@ impl<T> Axis<T> {
         self.is_complete = false;
         self
     }
+}
 
-    fn names(&self, name: impl Fn(&T) -> String) -> Option<Vec<String>> {
-        self.is_complete.then(|| self.values.iter().map(name).collect())
+impl<T: Entry> Axis<T> {
+    /// The names of the entries, and whether these are all.
+    fn found(&self) -> (Vec<String>, bool) {
+        (labels(&self.values), self.is_complete)
     }
 }
 
@@ -94,12 +94,19 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let devices = devices::expand(&form.devices, check);
     provider::check_used(form, &devices, check);
     let runtimes = runtimes::expand(form, folder, kind, check);
-    let axes =
-        axes::Axes { models: &models, inputs: &inputs, variants: &variants, devices: &devices, runtimes: &runtimes };
+    let found = AxisMap::of(|axis| match axis {
+        AxisName::Models => models.found(),
+        AxisName::Inputs => inputs.found(),
+        AxisName::Variants => variants.found(),
+        AxisName::Devices => devices.found(),
+        AxisName::Runtimes => runtimes.found(),
+    });
+    let axes = Space::new(found, &models.values, &inputs.values);
     let matrix = matrix::expand(&form.matrix, &axes, check);
     let mut measure = measure::expand(&form.measure, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
-    design::check(&measure, &mut compare, &matrix, &axes, check);
+    let workers = design::Workers { devices: &devices.values, variants: &variants.values };
+    design::check(&measure, &mut compare, &matrix, &axes, workers, check);
     let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));
     let pareto = pareto::expand(&form.pareto, check);
     let goals = goals::expand(&form.goals, &axes, &compare, check);
@@ -141,14 +148,6 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     }
 }
 
-/// A count with its thousands apart: `10,000,000`.
-fn grouped(count: u128) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,13 +184,5 @@ mod tests {
     pub(super) fn problems(rest: &str) -> Vec<String> {
         let problems = |error: &SpecError| error.problems().iter().map(Problem::message).map(str::to_owned).collect();
         read(rest, &[]).err().as_ref().map(problems).unwrap_or_default()
-    }
-
-    #[test]
-    fn counts_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(10_000_000), "10,000,000");
     }
 }

@@ -8,13 +8,13 @@ use crate::spec::document::Place;
 use crate::spec::form::{CoordinateWord, MetricText, OneOrMany, TableForm};
 use crate::spec::model::{Axis as AxisName, Compare, Matrix, TableSpec};
 
-use super::axes::Axes;
 use super::metric;
+use crate::spec::matrix::Space;
 
 /// Reads `tables`.
 pub(super) fn expand(
     forms: &[TableForm],
-    axes: &Axes<'_>,
+    axes: &Space,
     matrix: &Matrix,
     compare: &Compare,
     check: &mut Check<'_>,
@@ -39,16 +39,17 @@ pub(super) fn expand(
 /// The axes of one side; an axis that stands anywhere in the table already is a problem.
 fn read_axes(
     words: &OneOrMany<CoordinateWord>,
-    known: &Axes<'_>,
+    known: &Space,
     place: &Place,
     used: &mut Vec<AxisName>,
     check: &mut Check<'_>,
 ) -> Vec<AxisName> {
     let mut axes = Vec::new();
     for (place, word) in words.places(place) {
-        let axis = AxisName::from(*word);
-        if axis == AxisName::Runtimes && known.runtimes.values.is_empty() && known.runtimes.is_complete {
-            check.error(&place, "the specification names no `runtimes`, so they tell nothing apart", None);
+        let axis = word.0;
+        if axis.may_be_absent() && known.length(axis) == 0 && known.is_complete(axis) {
+            let message = format!("the specification names no `{}`, so they tell nothing apart", axis.plural());
+            check.error(&place, message, None);
         } else if used.contains(&axis) {
             let hint = "an axis makes rows or columns, once".to_owned();
             check.error(&place, format!("`{}` stands twice in this table", axis.singular()), hint);
@@ -61,7 +62,7 @@ fn read_axes(
 }
 
 /// Every axis of several entries must stand in the table, or several cells fall on one place.
-fn check_cover(name: &str, used: &[AxisName], axes: &Axes<'_>, matrix: &Matrix, place: &Place, check: &mut Check<'_>) {
+fn check_cover(name: &str, used: &[AxisName], axes: &Space, matrix: &Matrix, place: &Place, check: &mut Check<'_>) {
     if check.is_damaged(&Place::top("matrix")) {
         return;
     }
@@ -87,7 +88,7 @@ fn check_cover(name: &str, used: &[AxisName], axes: &Axes<'_>, matrix: &Matrix, 
 fn read_metrics(
     texts: &OneOrMany<MetricText>,
     place: &Place,
-    axes: &Axes<'_>,
+    axes: &Space,
     compare: &Compare,
     check: &mut Check<'_>,
 ) -> Vec<MetricReference> {

@@ -8,12 +8,13 @@ use crate::spec::document::{Place, Step};
 use crate::spec::form::{
     ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
+use crate::spec::matrix::beyond_limit;
 use crate::spec::model::{Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant};
 use crate::spec::name::is_name;
 use crate::spec::nearest::{nearest, suggestion};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 
-use super::{Axis, BackendKind, MOST_CELLS, conversion, grouped, provider, variant_names};
+use super::{Axis, BackendKind, conversion, provider, variant_names};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(
@@ -194,9 +195,7 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, c
 /// One variant for each combination of the lists; what a list of several varies becomes part of the name.
 fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check<'_>) -> Vec<Variant> {
     let count = combinations(form);
-    if count > MOST_CELLS {
-        let message =
-            format!("these lists multiply to {} variants; the limit is {}", grouped(count), grouped(MOST_CELLS));
+    if let Some(message) = beyond_limit("these lists multiply", count, "variants") {
         check.error(place, message, None);
         return Vec::new();
     }

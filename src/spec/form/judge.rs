@@ -175,30 +175,39 @@ fn latency() -> OneOrMany<MetricText> {
 }
 
 /// An axis in the word for one of its entries, as selectors have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "coordinate")]
-pub(in crate::spec) enum CoordinateWord {
-    /// The models.
-    Model,
-    /// The inputs.
-    Input,
-    /// The variants.
-    Variant,
-    /// The devices.
-    Device,
-    /// The runtimes.
-    Runtime,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spec) struct CoordinateWord(pub(in crate::spec) Axis);
+
+impl Serialize for CoordinateWord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.singular())
+    }
 }
 
-impl From<CoordinateWord> for Axis {
-    fn from(word: CoordinateWord) -> Self {
-        match word {
-            CoordinateWord::Model => Axis::Models,
-            CoordinateWord::Input => Axis::Inputs,
-            CoordinateWord::Variant => Axis::Variants,
-            CoordinateWord::Device => Axis::Devices,
-            CoordinateWord::Runtime => Axis::Runtimes,
-        }
+impl<'de> Deserialize<'de> for CoordinateWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let unknown = || D::Error::unknown_variant(&word, &Axis::SINGULARS);
+        Axis::of_singular(&word).map(CoordinateWord).ok_or_else(unknown)
+    }
+}
+
+impl JsonSchema for CoordinateWord {
+    fn schema_name() -> Cow<'static, str> {
+        "coordinate".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let word = |axis: Axis| {
+            json_schema!({
+                "type": "string",
+                "const": axis.singular(),
+                "description": format!("The {}.", axis.plural()),
+            })
+        };
+        json_schema!({
+            "oneOf": Axis::ALL.map(|axis| word(axis).to_value()),
+            "description": "An axis in the word for one of its entries, as selectors have it.",
+        })
     }
 }

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::spec::model::{Axis, Backend};
 
@@ -161,18 +162,14 @@ impl JsonSchema for SelectorForm {
             schema.insert("description".to_owned(), text.into());
             schema
         };
+        let by_axis: serde_json::Map<_, _> =
+            Axis::ALL.into_iter().map(|axis| (axis.singular().to_owned(), json!(described(axis.selects())))).collect();
         json_schema!({
             "description": "Selects cells by axis, or by a dimension such as `batch`. All keys must match; of a list, one.",
             "type": "object",
             "minProperties": 1,
             "examples": [{ "variant": "fp32" }],
-            "properties": {
-                "model": described("Names of models."),
-                "input": described("Names of inputs."),
-                "variant": described("Names of variants."),
-                "device": described("Devices; `cuda` selects every `cuda:N`."),
-                "runtime": described("Names of runtimes."),
-            },
+            "properties": by_axis,
             "additionalProperties": patterns,
         })
     }

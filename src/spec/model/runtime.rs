@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Entry;
+
 /// One entry of the runtimes axis: a released version, a local build, or with the mock backend a name alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runtime {
@@ -19,6 +21,12 @@ pub struct Runtime {
     /// A local build: the library or a folder that holds it, absolute in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+}
+
+impl Entry for Runtime {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
 }
 
 /// The packages in which ONNX Runtime is released.

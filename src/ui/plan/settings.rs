@@ -7,7 +7,7 @@ use crate::plan::{Plan, estimate_before_measuring, is_idle};
 use crate::quantity::Nanos;
 use crate::report::format;
 use crate::spec::Note;
-use crate::spec::model::{Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
+use crate::spec::model::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
 use crate::summary::LEAST_RUNS;
 use crate::ui::duration;
 
@@ -82,8 +82,10 @@ fn dataset_words(dataset: &Dataset) -> String {
 
 fn baseline(experiment: &Experiment, plan: &Plan) -> String {
     let Some(baseline) = &plan.baseline else {
-        let runtimes = if plan.runtimes.is_empty() { "" } else { " runtimes," };
-        return format!("none: variants,{runtimes} models and devices have one entry each");
+        let mut axes = Axis::compared_unasked();
+        axes.retain(|axis| !plan.names(*axis).is_empty());
+        let axes: Vec<&str> = axes.into_iter().map(Axis::plural).collect();
+        return format!("none: {} have one entry each", format::list(&axes));
     };
     let first = if baseline.is_default { ", the first of its axis" } else { "" };
     let margin = experiment.compare.margin;

@@ -15,8 +15,8 @@ use perfrun::report::{Format, Input, compose};
 use perfrun::results::Results;
 use perfrun::revision::Revision;
 use perfrun::spec::model::{
-    Aa, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads, Values,
-    Variant,
+    Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads,
+    Values, Variant,
 };
 use perfrun::stats::SampleShape;
 use perfrun::stats::quantile::median;
@@ -284,7 +284,7 @@ impl Fixture {
         let skip = device.and_then(why_not).expect("a device of the experiment on which nothing is measured");
         for index in 0..self.manifest.plan.cells.len() {
             let cell = self.manifest.plan.cells[index];
-            if self.manifest.plan.coordinates(&cell).device == label {
+            if self.manifest.plan.coordinates(&cell).device() == label {
                 self.manifest.plan.mark_skipped(index, skip.clone());
                 for run in self.runs.iter_mut().filter(|run| run.cell == cell.id) {
                     *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Skipped);
@@ -395,7 +395,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             producer: Some("pytorch 2.9.0".to_owned()),
             parameters: Some(25_530_472),
             costs: Vec::new(),
-            batch_sizes: plan.inputs.iter().map(|input| input.dimensions.get("batch").copied()).collect(),
+            batch_sizes: plan.inputs().iter().map(|input| input.dimensions.get("batch").copied()).collect(),
         })
     };
     let text = format!(
@@ -419,7 +419,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             dirty: Some(vec![format!("experiments/{}.yaml", experiment.name)]),
         }),
         host: host(),
-        models: plan.models.iter().map(model).collect(),
+        models: plan.names(Axis::Models).iter().map(model).collect(),
         datasets: Vec::new(),
         runtime: Some(RuntimeUsed {
             version: Some("1.31.1".to_owned()),
@@ -483,7 +483,7 @@ fn runs(plan: &Plan, behaviour: impl Fn(&str) -> Behaviour) -> Vec<StoredRun> {
     for cell in &plan.cells {
         let path = plan.path(cell);
         let behaviour = behaviour(&path);
-        let batch = plan.inputs[cell.input as usize].dimensions.get("batch").copied().unwrap_or(1);
+        let batch = plan.input_of(cell).dimensions.get("batch").copied().unwrap_or(1);
         for run in 0..plan.runs {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(7, &format!("{path}/{run}")));
             runs.push(completed(

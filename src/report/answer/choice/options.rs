@@ -77,7 +77,7 @@ impl<'a> Question<'a> {
     pub(super) fn name(&self, cell: usize) -> String {
         let cell = &self.plan.cells[cell];
         if self.axes.is_empty() {
-            return self.plan.coordinates(cell).variant.to_owned();
+            return self.plan.coordinates(cell).variant().to_owned();
         }
         let coordinates = self.plan.coordinates(cell);
         self.axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
@@ -114,7 +114,7 @@ impl<'a> Question<'a> {
 
     /// How places are told apart in words.
     pub(super) fn places(&self) -> Option<Places> {
-        let is_input = |(place, _): &(String, &Contest)| self.plan.inputs.iter().any(|input| input.name == *place);
+        let is_input = |(place, _): &(String, &Contest)| self.plan.inputs().iter().any(|input| input.name == *place);
         let places = if self.contests.iter().all(is_input) { Places::INPUTS } else { Places::ROWS };
         self.has_places().then_some(places)
     }
@@ -221,14 +221,13 @@ fn place(plan: &Plan, contest: &Contest, all: &[&Contest]) -> String {
         let own = shared(plan, contest, *axis)?;
         all.iter().any(|other| shared(plan, other, *axis).as_ref() != Some(&own)).then_some(own)
     };
-    let names: Vec<String> =
-        [Axis::Inputs, Axis::Variants, Axis::Devices, Axis::Runtimes].iter().filter_map(tells).collect();
+    let names: Vec<String> = Axis::ALL.iter().filter(|axis| **axis != Axis::Models).filter_map(tells).collect();
     if !names.is_empty() {
         return names.join(" on ");
     }
     let mut inputs: Vec<&str> = Vec::new();
     for entrant in &contest.entrants {
-        let input = plan.coordinates(&plan.cells[entrant.cell]).input;
+        let input = plan.coordinates(&plan.cells[entrant.cell]).input();
         if !inputs.contains(&input) {
             inputs.push(input);
         }

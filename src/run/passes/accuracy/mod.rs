@@ -22,7 +22,7 @@ use crate::quantity::Nanos;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::session::{self, Halt, Session};
-use crate::spec::model::AccuracyMetric;
+use crate::spec::model::{AccuracyMetric, ModelIndex};
 use crate::store::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
 use crate::worker::protocol::Command;
 use crate::worker::read_outputs;
@@ -82,8 +82,8 @@ fn measured_cells(job: &Job) -> Vec<usize> {
 }
 
 /// The items of a model as files for workers.
-pub(super) fn items_folder(job: &Job, model: u32) -> PathBuf {
-    job.record.folder.join(ITEMS).join(model.to_string())
+pub(super) fn items_folder(job: &Job, model: ModelIndex) -> PathBuf {
+    job.record.folder.join(ITEMS).join(model.place().to_string())
 }
 
 fn outputs_folder(job: &Job, index: usize) -> PathBuf {
@@ -104,7 +104,7 @@ fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String>
     }
     let folder = outputs_folder(job, index);
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let items = data.write(&items_folder(job, cell.model)).map_err(|problem| problem.to_string())?;
+    let items = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let batch = batch(job, &cell, data);
     let request = CellRequest {
         tensors: job.fed_tensors(&cell, data.tensors(batch)),
@@ -219,7 +219,7 @@ fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>])
         if outcomes[position].is_err() || outcomes[reference].is_err() {
             continue;
         }
-        let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant as usize]);
+        let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant()]);
         let read = |index: usize| read_outputs(&outputs_folder(job, index)).ok();
         let Some((expected, outputs)) = read(cells[reference]).zip(read(*index)) else { continue };
         let mut fidelity = compare(&expected, &outputs, &limits);

@@ -53,9 +53,9 @@ pub(super) fn run(
         .arg(&folder)
         .current_dir(&job.spec_folder)
         .env("PERFRUN_DATASET", &data.dataset.file)
-        .env("PERFRUN_MODEL", coordinates.model)
-        .env("PERFRUN_VARIANT", coordinates.variant)
-        .env("PERFRUN_DEVICE", coordinates.device)
+        .env("PERFRUN_MODEL", coordinates.model())
+        .env("PERFRUN_VARIANT", coordinates.variant())
+        .env("PERFRUN_DEVICE", coordinates.device())
         .stdin(Stdio::null());
     let timeout = job.record.manifest.experiment.measure.timeout.to_duration();
     let printed = output_of(command, &folder, timeout, tick)

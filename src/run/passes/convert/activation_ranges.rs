@@ -86,7 +86,7 @@ pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     }
     let seed = job.record.manifest.plan.seed;
     let items = u64::from(random_inputs(job, cell).1) * job.batch_size(cell).unwrap_or(1);
-    random_items(items, seed, &format!("input {} of {}", coordinates.input, coordinates.model))
+    random_items(items, seed, &format!("input {} of {}", coordinates.input(), coordinates.model()))
 }
 
 /// Observes the activations of the model at `path`.
@@ -109,13 +109,13 @@ fn first_cell(job: &Job, key: VariantKey) -> Option<&Cell> {
 
 /// The data of a cell's model, and what the record says about them.
 fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<(&'a ModelData, &'a DatasetFile)> {
-    let known = job.record.manifest.datasets.get(cell.model as usize)?.as_ref()?;
+    let known = job.record.manifest.datasets.get(cell.model().place())?.as_ref()?;
     Some((job.data(cell)?, known))
 }
 
 /// How many items the specification wants observed.
 fn wanted_items(job: &Job, cell: &Cell) -> u64 {
-    u64::from(job.record.manifest.experiment.variants[cell.variant as usize].convert.items)
+    u64::from(job.record.manifest.experiment.variants[cell.variant()].convert.items)
 }
 
 fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
@@ -134,7 +134,7 @@ fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
         timeout: manifest.experiment.measure.timeout,
     };
     let Some((data, _)) = data_of(job, cell) else { return Ok(random) };
-    let all = data.write(&items_folder(job, cell.model)).map_err(|problem| problem.to_string())?;
+    let all = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let items = all.items.min(wanted_items(job, cell));
     let tensors = data.tensors(data.batch(job.batch_size(cell).unwrap_or(1)));
     Ok(Observation { tensors, sets: 1, data: Some(Data { items, ..all }), ..random })

@@ -64,8 +64,8 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
         return BTreeSet::new();
     }
     let needs_file = |cell: &&Cell| {
-        let variant = &manifest.experiment.variants[cell.variant as usize];
-        let model = &manifest.experiment.models[cell.model as usize];
+        let variant = &manifest.experiment.variants[cell.variant()];
+        let model = &manifest.experiment.models[cell.model()];
         variant.precision != Precision::Fp32 || model.file_for(variant).is_some()
     };
     manifest.plan.runnable().map(|(_, cell)| cell).filter(needs_file).map(|cell| job.variant_key(cell)).collect()
@@ -74,7 +74,7 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
 /// The file of one variant, and what the record says about it.
 fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<VariantModel>) {
     let experiment = &job.record.manifest.experiment;
-    let (model, variant) = (&experiment.models[key.model as usize], &experiment.variants[key.variant as usize]);
+    let (model, variant) = (&experiment.models[key.model], &experiment.variants[key.variant]);
     match model.file_for(variant) {
         Some(relative) => own_file(job, key, &relative.to_string_lossy()),
         None => {
@@ -98,7 +98,7 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
 /// What a variant asks for, of this model, on this kind of device.
 fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
     let header = onnx::read_header(source(job, key)?.0).map_err(|error| error.kind.to_string())?;
-    let variant = &job.record.manifest.experiment.variants[key.variant as usize];
+    let variant = &job.record.manifest.experiment.variants[key.variant];
     let data = activation_ranges::data_name(job, key);
     Recipe::of(variant.precision, &variant.convert, &header, key.provider, &data)
         .ok_or_else(|| "it is run as it is stored".to_owned())
@@ -106,8 +106,8 @@ fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
 
 /// The file that is converted, and its hash.
 fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
-    let path = job.models.get(key.model as usize).and_then(|model| model.path.as_deref());
-    let known = job.record.manifest.models.get(key.model as usize).and_then(Option::as_ref);
+    let path = job.models.get(key.model.place()).and_then(|model| model.path.as_deref());
+    let known = job.record.manifest.models.get(key.model.place()).and_then(Option::as_ref);
     path.zip(known.map(|file| file.sha256.as_str())).ok_or_else(|| "it has no file".to_owned())
 }
 
@@ -139,9 +139,9 @@ fn described(
 
 /// A file that the specification names; the manifest has its path relative to the root.
 fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<VariantModel>) {
-    let variant = &job.record.manifest.experiment.variants[key.variant as usize];
+    let variant = &job.record.manifest.experiment.variants[key.variant];
     let origin = VariantOrigin::Own { path: relative.to_owned() };
-    let own = job.models.get(key.model as usize).and_then(|model| model.own_file(variant));
+    let own = job.models.get(key.model.place()).and_then(|model| model.own_file(variant));
     let Some(absolute) = own else {
         let problem = Some("where it lies on this machine is not known".to_owned());
         return (VariantFile { problem, ..of_origin(key, origin) }, None);

@@ -1,5 +1,5 @@
 //! Whether perfrun measures a duration that is known: a busy loop calibrated to 50 us, and one to 2 us, which is so short
-//! that iterations share a sample (MEASUREMENT 13, test 3). Wanted: within 1 % and within 2 %.
+//! that iterations share a sample (method 13, test 3). Wanted: within 1 % and within 2 %.
 //!
 //! The loop's cost a step comes from stretches of 20 ms, measured in turn with the samples, so that a change of the
 //! processor's speed meets both. Prints measured over true, and fails beyond the bounds.

@@ -1,4 +1,4 @@
-//! The clock, and how good it is (MEASUREMENT 1.1, 1.2).
+//! The clock, and how good it is (method 1.1, 1.2).
 
 use std::cell::Cell;
 use std::hint::black_box;

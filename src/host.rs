@@ -110,7 +110,7 @@ pub fn describe_from(kernel: &Kernel) -> Host {
 
 impl Host {
     /// Threads that a worker uses unless a variant says otherwise: physical cores of the affinity mask,
-    /// capped by the control group's quota, at least one (MEASUREMENT 1.9).
+    /// capped by the control group's quota, at least one (method 1.9).
     pub fn default_threads(&self) -> u32 {
         let cores = self.allowed_cores.unwrap_or(1).max(1);
         match self.cpu_quota {

@@ -69,7 +69,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Whether every run has the same value, so that two cells are compared exactly (MEASUREMENT 9).
+    /// Whether every run has the same value, so that two cells are compared exactly (method 6.1).
     pub fn is_constant(&self) -> bool {
         CONSTANT.iter().any(|metric| metric.name == self.name)
     }

@@ -1,7 +1,7 @@
 //! Texts of other programs, without what names a user.
 //!
 //! Messages of runtimes and logs of workers hold absolute paths. A committed report must not hold a home folder
-//! (DESIGN 6), so its part of a path becomes `~`. Pure: the current user's name is not asked for.
+//! (ARCHITECTURE.md, privacy), so its part of a path becomes `~`. Pure: the current user's name is not asked for.
 
 /// `/home/<name>`, `/Users/<name>` and `/root` at the beginning of a path become `~`.
 pub fn without_home(text: &str) -> String {

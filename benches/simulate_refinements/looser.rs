@@ -1,4 +1,4 @@
-//! The guarded form of an end of sampling that looks at the spread of runs (after MEASUREMENT 4.3).
+//! The guarded form of an end of sampling that looks at the spread of runs (after method 4.3).
 //!
 //! Input: the location of each earlier run of a comparison group, with its standard error. Output: the relative half
 //! width with which the next run of an arm may stop, and how soon. A location is close enough when its variance is a

@@ -1,4 +1,4 @@
-//! Input data: seeded, the same for every variant and device (MEASUREMENT 1.7, DESIGN 11).
+//! Input data: seeded, the same for every variant and device (method 1.7).
 
 use half::{bf16, f16};
 
@@ -7,7 +7,7 @@ use crate::onnx::ElementType;
 use crate::spec::model::Values;
 use crate::stats::random::Xoshiro256PlusPlus;
 
-/// All input sets together hold at most this much (DESIGN 5).
+/// All input sets together hold at most this much (method 1.7).
 pub const POOL_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Largest random integer, exclusive: small enough to be an index into most embedding tables and gathers.

@@ -1,4 +1,4 @@
-//! `perfrun report`, and where the report of a run goes (DESIGN 6).
+//! `perfrun report`, and where the report of a run goes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! What a calibration found: how often identical code was called different here, and how often a known slowdown was
-//! found, by perfrun's rule and by the usual ones on the same samples (MEASUREMENT 8.2, 8.3).
+//! found, by perfrun's rule and by the usual ones on the same samples (method 8.2, 8.3).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The answer to the question of a specification: which cells are best among those that keep within bounds.
 //!
 //! Input: plan, summary, what is judged already, and the question. Output: a [`Choice`], from which the sentences are
-//! made and nothing else. A cell is best if no other that keeps the bounds is better by the rule of MEASUREMENT 6.1;
+//! made and nothing else. A cell is best if no other that keeps the bounds is better by the verdict of method 6.1;
 //! where that leaves several, what else is weighed, memory and the model's size break the tie, and where these do not, all
 //! of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking by estimates
 //! alone.

@@ -1,4 +1,4 @@
-//! The controls: identical arms against each other, and what they say about everything else (MEASUREMENT 8.2, 8.3).
+//! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
 
 use serde::{Deserialize, Serialize};
 

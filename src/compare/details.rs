@@ -1,4 +1,4 @@
-//! What else two cells' run-level values say: shown in details, deciding nothing (MEASUREMENT 6.3 to 6.6).
+//! What else two cells' run-level values say: shown in details, deciding nothing (method 6.3 to 6.6).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Many comparisons at once: omnibus tests of a group and adjustment over a record (MEASUREMENT 6.7, 6.8).
+//! Many comparisons at once: omnibus tests of a group and adjustment over a record (method 6.7, 6.8).
 
 use std::collections::BTreeMap;
 

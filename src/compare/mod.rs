@@ -1,5 +1,5 @@
 //! Summary -> what may be claimed: verdicts on each cell against its baseline, the controls that they rest on, and what
-//! follows for the whole record (MEASUREMENT 6 and 8).
+//! follows for the whole record (method 6 and 8).
 //!
 //! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
 

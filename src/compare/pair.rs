@@ -1,4 +1,4 @@
-//! Two cells in their common blocks (MEASUREMENT 6.1).
+//! Two cells in their common blocks (method 6.1).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::stats::paired::{Hint, PairedComparison, Verdict, compare_paired};
 use crate::store::Manifest;
 use crate::summary::{CONFIDENCE, CellSummary, Summary};
 
-/// The margin of a quick look: what is within it stays open (DESIGN 4).
+/// The margin of a quick look: what is within it stays open (method 6.1).
 pub const QUICK_MARGIN: f64 = 0.10;
 
 /// By what cells are judged.
@@ -25,8 +25,7 @@ pub struct Terms {
     pub is_quick: bool,
     /// The arms of a pair ran at the same time, and are compared slice by slice.
     pub is_duet: bool,
-    /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged
-    /// (MEASUREMENT 8.3).
+    /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged.
     pub sight: Option<f64>,
     /// Master seed of what is drawn at random.
     pub seed: u64,
@@ -87,7 +86,7 @@ pub struct Comparison {
     pub details: Option<Details>,
 }
 
-/// What forbids a verdict (MEASUREMENT 12.3 and 14).
+/// What forbids a verdict (method 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Withheld {
@@ -154,7 +153,7 @@ pub(super) fn verdict_between(
     judge_pair(summary, baseline, cell, reference, terms).map(|(comparison, _)| comparison)
 }
 
-/// The verdict by a metric that no run tells more about: the values themselves, without margin (MEASUREMENT 9).
+/// The verdict by a metric that no run tells more about: the values themselves, without margin (method 6.1).
 fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);

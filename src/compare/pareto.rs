@@ -1,5 +1,5 @@
 //! Cells that give and take: the Pareto frontier of what could stand in for each other, with its uncertainty
-//! (MEASUREMENT 9).
+//! (method 9).
 //!
 //! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
 //! of each cell, on the frontier, dominated and by whom, or open, and how often it would be on the frontier had other

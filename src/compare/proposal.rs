@@ -1,4 +1,4 @@
-//! From a record to the next one: how many runs, and samples in each, a wanted precision takes (MEASUREMENT 4.3).
+//! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
 //!
 //! The estimate of a cell is the mean of its runs' medians, so what varies within a run is the error of its median, on
 //! samples discounted for their correlation.

@@ -1,5 +1,5 @@
 //! The tails of each comparison: p95 and p99 of the cells' runs in their common blocks, by the rule of every verdict and
-//! with the wider margin of tails (MEASUREMENT 6.1).
+//! with the wider margin of tails (method 6.1).
 //!
 //! Deliberately absent: adjustment for their number, since no gate rests on them; a question about a percentile is
 //! answered by `choose`.

@@ -1,4 +1,4 @@
-//! How many iterations make one sample (MEASUREMENT 1.3).
+//! How many iterations make one sample (method 1.3).
 
 use crate::clock::ClockQuality;
 

@@ -1,4 +1,4 @@
-//! A cold start of every sample: the caches are filled with something else, outside the clock (MEASUREMENT 1.8).
+//! A cold start of every sample: the caches are filled with something else, outside the clock (method 1.8).
 
 use std::hint::black_box;
 

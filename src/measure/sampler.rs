@@ -1,4 +1,4 @@
-//! One sample: two clock readings around the calls, nothing else between them (DESIGN 10.3).
+//! One sample: two clock readings around the calls, nothing else between them (ARCHITECTURE.md, invariants).
 
 use super::Samples;
 use crate::backend::{Backend, Failure};

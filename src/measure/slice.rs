@@ -1,4 +1,4 @@
-//! A stretch of counted samples between others' (MEASUREMENT 4.2): bounded by time and number, continued later.
+//! A stretch of counted samples between others' (method 4.2): bounded by time and number, continued later.
 
 use super::Samples;
 use super::sampler::Sampler;

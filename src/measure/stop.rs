@@ -1,4 +1,4 @@
-//! When the counted samples end (MEASUREMENT 3).
+//! When the counted samples end (method 3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub struct Measured {
     pub reason: StopReason,
 }
 
-/// `max_time` beats every minimum, but this many samples are always taken (DESIGN 5).
+/// `max_time` beats every minimum, but this many samples are always taken (method 3.1).
 pub const LEAST_SAMPLES: usize = 5;
 
 /// Room that is reserved beforehand; beyond it, columns grow between samples, outside the timed region.

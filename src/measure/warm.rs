@@ -1,4 +1,4 @@
-//! Before the counted samples: run until the speed no longer changes (MEASUREMENT 2.2, 2.3).
+//! Before the counted samples: run until the speed no longer changes (method 2.2, 2.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct Warmed {
     pub status: WarmupStatus,
 }
 
-/// `max_time` beats every minimum, but this many samples are always taken (DESIGN 5).
+/// `max_time` beats every minimum, but this many samples are always taken (method 2.3).
 pub const LEAST_SAMPLES: u32 = 3;
 
 /// Warms up by `rule`, and at least for `at_least`, which is what the group's first block needed: arms that are

@@ -1,4 +1,4 @@
-//! How users name a number: `stem[.statistic]` (DESIGN 5). One parser for bounds, tables, margins and exports.
+//! How users name a number: `stem[.statistic]`. One parser for bounds, tables, margins and exports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -67,7 +67,7 @@ impl Statistic {
         }
     }
 
-    /// Whether it speaks of the tail, where the wider margin holds (MEASUREMENT 6.1).
+    /// Whether it speaks of the tail, where the wider margin holds (method 6.1).
     pub fn is_tail(self) -> bool {
         matches!(self, P90 | P95 | P99 | P999)
     }

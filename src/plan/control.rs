@@ -1,4 +1,4 @@
-//! Which cells get an identical double: the check that the measurement itself passes (MEASUREMENT 8.2, DESIGN 11).
+//! Which cells get an identical double: the check that the measurement itself passes (method 8.2).
 
 use super::Plan;
 use crate::spec::model::Aa;

@@ -59,7 +59,7 @@ impl<'a> Coordinates<'a> {
     }
 }
 
-/// The first 8 bytes of SHA-256 over a cell's names (DESIGN 6); printed as 16 hex digits.
+/// The first 8 bytes of SHA-256 over a cell's names; printed as 16 hex digits.
 ///
 /// Names only, so the same cell is found again in another record whatever changed in it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

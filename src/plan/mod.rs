@@ -51,7 +51,7 @@ pub struct Plan {
     pub rounds: u32,
     /// Master seed.
     pub seed: u64,
-    /// Cells that are measured twice, as if they were two things: the controls (MEASUREMENT 8.2).
+    /// Cells that are measured twice, as if they were two things: the controls (method 8.2).
     #[serde(default)]
     pub controls: Vec<u32>,
 }

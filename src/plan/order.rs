@@ -1,4 +1,4 @@
-//! In which order the runs of a block come (MEASUREMENT 4.2, DESIGN 11).
+//! In which order the runs of a block come (method 4.2).
 //!
 //! A block holds one run of every arm. Groups come in a counterbalanced shuffle, and so do the arms inside a group:
 //! the odd block is the even one reversed, which cancels linear drift exactly over each pair of blocks.

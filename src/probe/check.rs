@@ -1,7 +1,7 @@
 //! What of a machine would spoil a measurement: each thing with where it was read, what was found, and what can be done.
 //!
 //! Input: the machine's facts and who uses it. Output: one list, from which `perfrun doctor` makes its page and a record
-//! its codes (MEASUREMENT 8.1). Pure; nothing is read and nothing is changed.
+//! its codes (method 8.1). Pure; nothing is read and nothing is changed.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::code::{BUSY_MACHINE, Code};
 use crate::host::{Host, Neighbour};
 use crate::kernel::Load;
 
-/// What the kernel reads the time from where that is cheap (MEASUREMENT 1.1).
+/// What the kernel reads the time from where that is cheap (method 1.1).
 const CHEAP_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
 
 /// More neighbours than these are not named.
@@ -65,7 +65,7 @@ impl Others {
         Others { cpus, names: neighbours.iter().map(|neighbour| neighbour.name.clone()).collect(), load }
     }
 
-    /// Why a machine with so many processors is not quiet, a fragment; `None` if it is (MEASUREMENT 8.1).
+    /// Why a machine with so many processors is not quiet, a fragment; `None` if it is (method 8.1).
     ///
     /// Processes that were seen decide; bursts and other containers are missed by a short look, and the load of the last
     /// minute has them. It also has a perfrun that has just ended, so its threads are taken off, unless tasks of others

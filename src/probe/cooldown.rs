@@ -1,4 +1,4 @@
-//! Waiting between blocks for a processor that was too hot (MEASUREMENT 8.1).
+//! Waiting between blocks for a processor that was too hot (method 8.1).
 //!
 //! perfrun drops no sample of a throttled run; it marks the run, and gives the machine time before the next block.
 

@@ -1,6 +1,6 @@
 //! The state of the whole machine, looked at by the parent right before a worker starts and right after it ends.
 //!
-//! Output: the differences as metrics of the run (MEASUREMENT 8.1). The parent's own allowed processors stand for the
+//! Output: the differences as metrics of the run (method 8.1). The parent's own allowed processors stand for the
 //! worker's; a wrapper that narrows them is not seen.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The state of this process, looked at by a worker right before its first and right after its last counted sample.
 //!
-//! Output: the differences as metrics of the run (MEASUREMENT 8.1). Both looks lie outside every timed region.
+//! Output: the differences as metrics of the run (method 8.1). Both looks lie outside every timed region.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

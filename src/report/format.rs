@@ -1,4 +1,4 @@
-//! Numbers as texts: one unit a column, and no digit that the interval does not support (MEASUREMENT 12.1).
+//! Numbers as texts: one unit a column, and no digit that the interval does not support (method 12.1).
 //!
 //! Input: stored values in base units. Output: texts that the terminal, Markdown and HTML share. Pure, and independent of
 //! the locale. Deliberately absent: escaping and alignment.
@@ -151,7 +151,7 @@ impl Column {
     }
 }
 
-/// An interval from fewer runs says more about luck than about the cell (MEASUREMENT 4.1).
+/// An interval from fewer runs says more about luck than about the cell (method 4.1).
 fn shown_interval(estimate: &Estimate) -> Option<Interval> {
     estimate.interval.filter(|_| estimate.n >= LEAST_RUNS)
 }

@@ -1,4 +1,4 @@
-//! Whether the measurement itself can be believed: the controls and the grade in words (MEASUREMENT 8.2 and 8.3).
+//! Whether the measurement itself can be believed: the controls and the grade in words (method 8.2 and 8.3).
 //!
 //! Input: manifest and judgement. Output: fragments and sentences that the terminal and every report share. A control
 //! that does not exist, is too short or stays open is said to be so; only a control that is equivalent has passed.

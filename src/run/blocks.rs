@@ -69,7 +69,7 @@ fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Ses
 }
 
 /// The longest warm-up that an arm of the cell's group took in block 0: later blocks warm up at least as long, so that
-/// arms that are compared do not differ in it (MEASUREMENT 2.3).
+/// arms that are compared do not differ in it (method 2.3).
 pub(super) fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
     let plan = &job.record.manifest.plan;
     let group = &plan.groups[cell.group as usize];

@@ -1,4 +1,4 @@
-//! The time that a whole record may take: how many blocks fit, said before they are measured (DESIGN 5, `budget`).
+//! The time that a whole record may take: how many blocks fit, said before they are measured (`budget`).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (MEASUREMENT 4.2).
+//! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (method 4.2).
 
 use crate::host::cores::CoreSplitError;
 use crate::plan::{Cell, Plan, Skip, SkipKind};

@@ -55,7 +55,7 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
     run
 }
 
-/// Marks counted samples that were warm-up still; they stay stored and leave the statistics (MEASUREMENT 2.4).
+/// Marks counted samples that were warm-up still; they stay stored and leave the statistics (method 2.4).
 fn mark_late_warmup(run: &mut StoredRun) -> LateWarmup {
     let durations: Vec<f64> = run.data.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
     let late = stats::steady::late_warmup(&durations);

@@ -84,7 +84,7 @@ fn samples_for_median(noise: f64, relative: f64) -> f64 {
     (1.96 * MEDIAN_ERROR * noise / relative.max(1e-6)).powi(2)
 }
 
-/// Samples until the rule of MEASUREMENT 2.3 can tell the medians of a quarter and a half apart from `tolerance`.
+/// Samples until the rule of method 2.3 can tell the medians of a quarter and a half apart from `tolerance`.
 fn samples_to_warm(noise: f64, tolerance: f64) -> f64 {
     6.0 * (1.645 * MEDIAN_ERROR * noise / tolerance.max(1e-6)).powi(2)
 }
@@ -100,7 +100,7 @@ fn sample_ns(pilot: &StoredRun, measure: &Measure, iterations: u32) -> u64 {
     }
 }
 
-/// Typical duration of an iteration: the median of a pilot's last five samples (MEASUREMENT 1.3).
+/// Typical duration of an iteration: the median of a pilot's last five samples (method 1.3).
 pub(super) fn iteration_ns(pilot: &StoredRun) -> Option<u64> {
     let durations = &pilot.data.warmup.duration_ns;
     let last: Vec<f64> = durations.iter().rev().take(5).map(|duration| *duration as f64).collect();

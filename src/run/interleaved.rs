@@ -1,4 +1,4 @@
-//! Arms whose workers stay alive together: a group that takes turns in slices, or a duet (MEASUREMENT 4.2).
+//! Arms whose workers stay alive together: a group that takes turns in slices, or a duet (method 4.2).
 //!
 //! Input: the turns of one block. Output: the stored runs of each company, a group or a duet, in the journal as soon
 //! as the company is over. Every model of a company is in memory at once.

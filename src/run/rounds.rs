@@ -1,4 +1,4 @@
-//! How long arms that take turns go on: the stopping rule of a run, over slices (MEASUREMENT 3 and 4.2).
+//! How long arms that take turns go on: the stopping rule of a run, over slices (method 3 and 4.2).
 //!
 //! Every arm gets the same number of rounds. They end when every arm is satisfied, or when one has used up the time or
 //! the samples that a run may take. Rounds come in pairs, there and back, which cancels a drift within the group.

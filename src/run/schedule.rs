@@ -1,4 +1,4 @@
-//! Which run comes when: the blocks of a record, by its design (MEASUREMENT 4.2).
+//! Which run comes when: the blocks of a record, by its design (method 4.2).
 
 use crate::plan::{Plan, PlannedRun, block_order, group_order};
 use crate::spec::model::Design;

@@ -1,4 +1,4 @@
-//! What runs say together: one observation each (MEASUREMENT 4.3 to 5).
+//! What runs say together: one observation each (method 4.3 to 5).
 //!
 //! Input: the values of each run in their order, and the terms. Output: t intervals over runs, the two levels of
 //! variance, bootstrap intervals, a plan for the next measurement, and each run by itself.
@@ -29,7 +29,7 @@ const PROBABILITIES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Place of p99 among them.
 const P99: usize = 3;
 
-/// Fewest and most values of a planned run. There is no floor of 50 as for perfrun's own samples (MEASUREMENT 4.3), since
+/// Fewest and most values of a planned run. There is no floor of 50 as for perfrun's own samples (method 4.3), since
 /// a value may be anything, a whole minute for example.
 const VALUES: std::ops::RangeInclusive<usize> = 1..=100_000;
 

@@ -1,4 +1,4 @@
-//! What stands beside a verdict: tests, effect sizes, other ratios, usual rules (MEASUREMENT 4.4 and 6.3 to 6.6).
+//! What stands beside a verdict: tests, effect sizes, other ratios, usual rules (method 4.4 and 6.3 to 6.6).
 //!
 //! None of it decides anything.
 

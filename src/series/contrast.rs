@@ -1,4 +1,4 @@
-//! Two series: a verdict, and everything beside it (MEASUREMENT 6.1 to 6.6).
+//! Two series: a verdict, and everything beside it (method 6.1 to 6.6).
 //!
 //! Input: baseline, candidate and terms. Output: the verdict with its reason, the ratio candidate / baseline, tests,
 //! effect sizes and other ratios. One observation is a run, by its median, or a value where there are no runs.

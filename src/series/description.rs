@@ -1,4 +1,4 @@
-//! One series: its distribution, its order, and how well its mean is known (MEASUREMENT 3.2 and 5).
+//! One series: its distribution, its order, and how well its mean is known (method 3.2 and 5).
 //!
 //! Input: a series and the terms. Output: every statistic of the specification. With runs the values of all of them
 //! are described, but nothing is inferred from them: that is left to the runs, which are what is independent.

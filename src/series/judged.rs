@@ -1,4 +1,4 @@
-//! The verdict on two series: the one of pairs, or the one without (MEASUREMENT 6.1 and 6.2).
+//! The verdict on two series: the one of pairs, or the one without (method 6.1 and 6.2).
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Numbers from anywhere: read, described, compared (MEASUREMENT 3 to 6).
+//! Numbers from anywhere: read, described, compared (method 3 to 6).
 //!
 //! Input: the bytes of one or two files, and the terms of the judgement. Output: a value that serialises, with every
 //! statistic under a stable name (docs/reference/stat.md lists them; a test keeps that list complete).

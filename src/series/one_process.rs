@@ -1,4 +1,4 @@
-//! What the values of one process, in their order, say about themselves (MEASUREMENT 2.4, 2.5, 3.2 and 4.3).
+//! What the values of one process, in their order, say about themselves (method 2.4, 2.5, 3.2 and 4.3).
 //!
 //! Nothing here speaks about another process: that takes runs (`across_runs`).
 
@@ -15,7 +15,7 @@ use crate::stats::{
     standard_deviation,
 };
 
-/// Batches of the cross-check by batch means (MEASUREMENT 3.2).
+/// Batches of the cross-check by batch means (method 3.2).
 const BATCHES: usize = 20;
 
 /// The precision for which the number of values is planned.

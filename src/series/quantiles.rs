@@ -1,4 +1,4 @@
-//! The quantiles of a series by every definition, with their intervals (MEASUREMENT 3.2 and 5).
+//! The quantiles of a series by every definition, with their intervals (method 3.2 and 5).
 
 use serde::Serialize;
 

@@ -54,7 +54,7 @@ pub(super) fn ratio_of_values(
     ValueBootstrap::new(baseline, candidate, statistic, seed)?.estimate(RESAMPLES, terms.confidence)
 }
 
-/// The text that tells the random numbers of one statistic from those of others (MEASUREMENT 4.5).
+/// The text that tells the random numbers of one statistic from those of others (method 4.5).
 fn stream_text(statistic: RunStatistic) -> String {
     match statistic {
         RunStatistic::Mean => "bootstrap/stat/mean".to_owned(),

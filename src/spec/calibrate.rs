@@ -1,5 +1,5 @@
 //! An experiment turned into its own calibration: the baseline against itself and against copies that are slower by a
-//! known share (MEASUREMENT 8.2).
+//! known share (method 8.2).
 
 use std::collections::BTreeMap;
 

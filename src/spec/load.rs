@@ -197,7 +197,7 @@ mod tests {
         mock(rest).variants.into_iter().map(|variant| variant.name).collect()
     }
 
-    /// DESIGN 5.
+    /// As docs/reference/spec.md says.
     #[test]
     fn defaults_are_those_of_the_design() {
         let experiment = mock("");

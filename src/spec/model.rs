@@ -194,7 +194,7 @@ pub enum Values {
     /// Seeded: N(0,1) for floats, 0 or 1 for integers and booleans.
     #[default]
     Random,
-    /// All zeros (fast on power-limited devices, so never the default; MEASUREMENT 1.7).
+    /// All zeros (fast on power-limited devices, so never the default; method 1.7).
     #[schemars(description = "All zeros; fast on power-limited devices, so never the default.")]
     Zeros,
     /// All ones.

@@ -1,4 +1,4 @@
-//! What a name is: it becomes part of file names, addresses and tables (DESIGN 5).
+//! What a name is: it becomes part of file names, addresses and tables.
 
 /// The longest name, in bytes; all of them are ASCII.
 const LONGEST: usize = 64;

@@ -1,4 +1,4 @@
-//! `--quick`: the same matrix, measured just long enough for a first look (DESIGN 4).
+//! `--quick`: the same matrix, measured just long enough for a first look.
 
 use super::model::{Aa, Experiment, Stop, StopStatistic, Warmup};
 use crate::quantity::{Nanos, Ratio};

@@ -1,4 +1,4 @@
-//! When the queries of an open loop are due: a Poisson process (MEASUREMENT 7.1).
+//! When the queries of an open loop are due: a Poisson process (method 7.1).
 //!
 //! Input: a rate and a seed. Output: times from the start of the load, the first at 0, without end. They are the same
 //! exponential gaps of mean 1 for every rate, so that a search over rates compares like with like.

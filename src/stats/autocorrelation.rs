@@ -1,4 +1,4 @@
-//! How many independent values an autocorrelated sample is worth, and intervals that know it (MEASUREMENT 3.2).
+//! How many independent values an autocorrelated sample is worth, and intervals that know it (method 3.2).
 //!
 //! Input: the samples of one run in the order of time. Output: the autocorrelation time tau, n / tau, and intervals of
 //! the mean and of quantiles. Negative correlation never narrows an interval: tau is at least 1.
@@ -133,7 +133,7 @@ pub fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
     })
 }
 
-/// Whether the sample bounds its quantile from above, discounted for the correlation around it (MEASUREMENT 5).
+/// Whether the sample bounds its quantile from above, discounted for the correlation around it (method 5.2).
 pub fn supports_quantile(values: &[f64], probability: f64, quantile: f64) -> bool {
     let n = values.len() as f64;
     // The cheap test first: correlation only ever takes values away.

@@ -1,4 +1,4 @@
-//! The mean by batches: a cross-check of the interval that goes by effective sample size (MEASUREMENT 3.2).
+//! The mean by batches: a cross-check of the interval that goes by effective sample size (method 3.2).
 //!
 //! Input: the samples of one run in the order of time. Output: mean and interval over equal batches, and how much
 //! neighbouring batches still resemble each other. Deliberately absent: a choice of the number of batches.

@@ -1,4 +1,4 @@
-//! The two-level bootstrap, for statistics that have no t interval (MEASUREMENT 4.4; Hesterberg 2015 on the interval).
+//! The two-level bootstrap, for statistics that have no t interval (method 4.4; Hesterberg 2015 on the interval).
 //!
 //! Input: the samples of each run of one or two cells, a statistic of a run, and a seed. Output: the mean over runs of
 //! the statistic, or the ratio of two such means, with the expanded percentile interval. Runs are drawn first and then

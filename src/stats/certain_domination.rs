@@ -1,4 +1,4 @@
-//! Which points of a Pareto plot are dominated for certain, and which only may be (MEASUREMENT 9.2).
+//! Which points of a Pareto plot are dominated for certain, and which only may be (method 9.2).
 //!
 //! Input: the point frontier, and the verdict on each pair of points and metric. Output: a class for each point.
 //! A point is dominated for certain by one that is better or equivalent on every metric and better on at least one.

@@ -1,4 +1,4 @@
-//! Where a history changed: E-divisive splits with Student's t instead of permutations (MEASUREMENT 6.9; Matteson and
+//! Where a history changed: E-divisive splits with Student's t instead of permutations (method 6.9; Matteson and
 //! James 2014, in the variant of Hunter, DataStax 2023, whose results the vectors pin).
 //!
 //! Input: one positive value for each commit, oldest first. Output: the change points that are both clear and worth

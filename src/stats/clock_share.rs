@@ -1,4 +1,4 @@
-//! How much of a timed value is the clock's own time (MEASUREMENT 1.3).
+//! How much of a timed value is the clock's own time (method 1.3).
 //!
 //! Input: what reading the clock costs and what an iteration takes, in the same unit. Output: the share, and how many
 //! iterations must be timed together to keep it below a limit. Deliberately absent: subtracting the overhead, which

@@ -1,5 +1,5 @@
-//! How the samples of one run went on: flat, warming up, slowing down, or never steady (MEASUREMENT 2.5; the classes of
-//! Barrett et al. 2017, found with the change points of section 6.9).
+//! How the samples of one run went on: flat, warming up, slowing down, or never steady (method 2.5; the classes of
+//! Barrett et al. 2017, found with the change points of method 6.9).
 //!
 //! Input: samples in the order in which they were taken. Output: one of four words. It looks at medians of equal slices,
 //! so that it sees what lasts and not single stalls. Deliberately absent: a verdict; it is for readers, and no rule uses

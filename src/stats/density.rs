@@ -1,4 +1,4 @@
-//! The shape of a sample as a smooth curve, and how many peaks it has (MEASUREMENT 5).
+//! The shape of a sample as a smooth curve, and how many peaks it has (method 5.3).
 //!
 //! Input: a sample in any order; a run of more than 2000 samples is first reduced by
 //! `quantile::representatives_sorted`. Output: the curve on a grid, or its modes with their masses.

@@ -1,7 +1,7 @@
 //! Quantiles and tail probabilities of the normal and Student's t distribution.
 //!
 //! Input: probabilities, degrees of freedom (fractional ones too). Output: `f64`, NaN for arguments outside the domain.
-//! Over statrs because of its traps (MEASUREMENT 10): it panics outside the domain, and its t quantile loses digits
+//! Over statrs because of its traps (method 10): it panics outside the domain, and its t quantile loses digits
 //! for many degrees of freedom. Deliberately absent: `1 - cdf`; tails are computed as tails.
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};

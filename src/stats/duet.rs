@@ -1,4 +1,4 @@
-//! Two arms that ran at the same time: how they compare slice by slice (MEASUREMENT 4.2).
+//! Two arms that ran at the same time: how they compare slice by slice (method 4.2).
 //!
 //! Whatever slowed the machine during a slice slowed both, so it cancels in the slice's ratio. The median over slices
 //! bears the slices in which it hit one of them alone.

@@ -1,4 +1,4 @@
-//! How many queries make a statement about a percentile, and which (MEASUREMENT 7.2; MLPerf's load generator, with
+//! How many queries make a statement about a percentile, and which (method 7.2; MLPerf's load generator, with
 //! tolerance 0).
 //!
 //! Input: latencies in any order, a percentile, a confidence such as 0.99. Output: the number of queries that it takes,

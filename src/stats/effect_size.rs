@@ -1,4 +1,4 @@
-//! How large a difference is, apart from whether there is one (MEASUREMENT 6.5).
+//! How large a difference is, apart from whether there is one (method 6.5).
 //!
 //! Input: two samples of independent values. Output: sizes that do not depend on the unit, and the shift in it; positive
 //! when the candidate's values are larger. Secondary to ratio and percent change: with little noise a difference of

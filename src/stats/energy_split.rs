@@ -1,4 +1,4 @@
-//! Where a series falls apart best: the split with the largest energy statistic (MEASUREMENT 6.9; Matteson and James
+//! Where a series falls apart best: the split with the largest energy statistic (method 6.9; Matteson and James
 //! 2014, without the permutations).
 //!
 //! Input: a series in its order. Output: the split, and how much further apart its sides are than their members among

@@ -1,4 +1,4 @@
-//! How strongly data speak for two variants being the same within a margin (MEASUREMENT 6.6).
+//! How strongly data speak for two variants being the same within a margin (method 6.6).
 //!
 //! Input: log ratios of common blocks, or the values of runs that were measured apart; and the margin. Output: the p value
 //! of two one-sided tests (Schuirmann 1987): the probability of such data if the difference lies outside the margin.

@@ -1,4 +1,4 @@
-//! Intervals of a ratio of arithmetic means (Fieller 1954; MEASUREMENT 6.4).
+//! Intervals of a ratio of arithmetic means (Fieller 1954; method 6.4).
 //!
 //! Input: two samples of independent values, usually one for each run. Output: candidate / baseline with an interval, by
 //! Fieller and in the variant of Kalibera and Jones. When the baseline's mean is not clearly different from zero the

@@ -1,4 +1,4 @@
-//! How often a point would be on the Pareto frontier, had other blocks been measured (MEASUREMENT 9.2).
+//! How often a point would be on the Pareto frontier, had other blocks been measured (method 9.2).
 //!
 //! Input: the number of common blocks, and what the points are when computed from a list of blocks. Output: the share of
 //! resamples of the blocks in which each point is on the frontier. Drawing whole blocks keeps what the points of a block

@@ -1,4 +1,4 @@
-//! An estimate, its interval, and Student's t interval of a mean (MEASUREMENT 4.3, 5).
+//! An estimate, its interval, and Student's t interval of a mean (method 4.3, 5).
 //!
 //! Input: independent values, usually one for each run. Output: the mean, with an interval from two values on.
 //! Deliberately absent: intervals for autocorrelated samples, which `autocorrelation` has.

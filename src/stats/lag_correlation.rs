@@ -1,4 +1,4 @@
-//! How much a value resembles the one a few places before it (MEASUREMENT 3.2).
+//! How much a value resembles the one a few places before it (method 3.2).
 //!
 //! Input: a series in its order. Output: the correlation of values `lag` places apart, around the common mean and over
 //! the common sum of squares, as time series have it. Deliberately absent: what it does to an interval, which takes all

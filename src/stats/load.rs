@@ -1,4 +1,4 @@
-//! Whether a load with several queries in flight adds up, and where it saturates (MEASUREMENT 7.5).
+//! Whether a load with several queries in flight adds up, and where it saturates (method 7.5).
 //!
 //! Input: throughput and mean latency over the same window, for one concurrency or a sweep of them. Output: Little's law
 //! as a check of the harness, the knee, and the point of saturation. Deliberately absent: the choice of the window.

@@ -1,4 +1,4 @@
-//! The test of Mann and Whitney: does one of two samples tend to be larger (MEASUREMENT 6.3)?
+//! The test of Mann and Whitney: does one of two samples tend to be larger (method 6.3)?
 //!
 //! Input: two samples of independent values; a million a side is fine, the cost is that of sorting. Output: the two U
 //! statistics and the two-sided p value of no tendency. Run-level values are what it is for: on pooled iterations it

@@ -1,4 +1,4 @@
-//! Tests of paired log ratios against a margin instead of against zero (MEASUREMENT 6.1, 6.6).
+//! Tests of paired log ratios against a margin instead of against zero (method 6.1, 6.6).
 //!
 //! Input: one log ratio for each block, positive when the candidate is worse, and the margin on the log scale. Output:
 //! tail probabilities in both directions, and of equivalence. Deliberately absent: the verdict, which goes by the

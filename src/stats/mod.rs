@@ -5,7 +5,7 @@
 //! What is not known is `None`, never zero; a value that is not a number never panics.
 //! Deliberately absent: input and output, clocks, threads, units and rounding for display.
 //!
-//! The definitions are those of MEASUREMENT.md; each function names its section.
+//! The definitions are those of docs/method; each module names its section, as in `method 4.3`.
 //! Runs, not samples, are the independent unit: what speaks about a cell takes one value for each run.
 
 pub mod arrivals;

@@ -1,4 +1,4 @@
-//! Sums, means and the shape of a sample (MEASUREMENT 5).
+//! Sums, means and the shape of a sample (method 5).
 //!
 //! Input: a slice in any order. Output: `None` where the sample is too small for the statistic or the statistic is
 //! undefined. Deliberately absent: weights, and running sums of squares, which lose digits.
@@ -97,7 +97,7 @@ pub fn excess_kurtosis(values: &[f64]) -> Option<f64> {
 }
 
 /// The bimodality coefficient. Stored for readers who know it, not used: a single outlier pushes it over its
-/// threshold of 5/9 (MEASUREMENT 5).
+/// threshold of 5/9 (method 5.3).
 pub fn bimodality_coefficient(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let (skewness, kurtosis) = (skewness(values)?, excess_kurtosis(values)?);

@@ -1,4 +1,4 @@
-//! Adjusting p values for how many comparisons there are (MEASUREMENT 6.8).
+//! Adjusting p values for how many comparisons there are (method 6.8).
 //!
 //! Input: the p values of all comparisons of one question. Output: adjusted p values in the same order: Holm's, by which a
 //! gate falls, and those of Benjamini and Hochberg, by which a report ranks; and which test is fine enough to adjust.

@@ -1,4 +1,4 @@
-//! Does any of k groups have another mean: the analysis of variance, after Welch and classical (MEASUREMENT 6.7).
+//! Does any of k groups have another mean: the analysis of variance, after Welch and classical (method 6.7).
 //!
 //! Input: k samples of independent values, as slices or vectors. Output: the F statistic, its degrees of freedom, the p
 //! value of equal means, and for the classical one how much of the variance the groups explain.

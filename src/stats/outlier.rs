@@ -1,4 +1,4 @@
-//! Outliers, classified and counted, never dropped (MEASUREMENT 5).
+//! Outliers, classified and counted, never dropped (method 5.3).
 //!
 //! Input: a sample in any order, or the samples of a run in the order of time. Output: counts between Tukey's fences,
 //! and how far the first sample lies out. Deliberately absent: removal.

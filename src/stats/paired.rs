@@ -1,4 +1,4 @@
-//! The verdict on two variants that were measured in common blocks (MEASUREMENT 6.1).
+//! The verdict on two variants that were measured in common blocks (method 6.1).
 //!
 //! Input: one log ratio for each block, positive when the candidate is worse, and the margin below which a difference
 //! does not matter. Output: the estimate, its interval, a verdict, and what it would take where the verdict is out.

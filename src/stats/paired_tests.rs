@@ -1,4 +1,4 @@
-//! Tests of paired differences against zero: Student's t and Wilcoxon's signed ranks (MEASUREMENT 6.1, 6.3).
+//! Tests of paired differences against zero: Student's t and Wilcoxon's signed ranks (method 6.3).
 //!
 //! Input: one difference or log ratio for each pair. Output: the statistic, the two-sided p value of no difference, and
 //! the estimate with its interval. They are shown as details: a p value against zero calls differences significant that

@@ -1,4 +1,4 @@
-//! The Pareto frontier of points in any number of metrics (MEASUREMENT 9.1).
+//! The Pareto frontier of points in any number of metrics (method 9.1).
 //!
 //! Input: one value for each metric of each point, and which way each metric is good. Output: the points that no other
 //! dominates, what dominates the others, and which points could not be judged. A point dominates another if it is at

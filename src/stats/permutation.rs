@@ -1,4 +1,4 @@
-//! Permutation tests of a difference of means: two samples, or pairs (MEASUREMENT 6.3).
+//! Permutation tests of a difference of means: two samples, or pairs (method 6.3).
 //!
 //! Input: two samples of independent values, or one difference for each pair; and a seed. Output: how many rearrangements
 //! are at least as extreme as what was observed, and the two-sided p value, which is never zero. Where there are few

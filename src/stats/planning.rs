@@ -1,4 +1,4 @@
-//! How many samples and runs an answer takes (MEASUREMENT 4.3).
+//! How many samples and runs an answer takes (method 4.3).
 //!
 //! Input: variances and costs from a pilot, and what is wanted. Output: whole numbers, or the effect that a given number
 //! can detect. Deliberately absent: the pilot itself, and time estimates.

@@ -1,4 +1,4 @@
-//! Quantiles, their exact intervals, and robust spread (MEASUREMENT 5).
+//! Quantiles, their exact intervals, and robust spread (method 5).
 //!
 //! Input: functions that end in `_sorted` take values sorted by `f64::total_cmp`; the others sort a copy.
 //! Output: `None` for an empty sample or a probability outside 0..=1.
@@ -101,7 +101,7 @@ pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
     median(&values.iter().map(|value| (value - center).abs()).collect::<Vec<f64>>())
 }
 
-/// The median and its standard error as if the values were independent and about normal in the middle (MEASUREMENT 2.3).
+/// The median and its standard error as if the values were independent and about normal in the middle (method 2.3).
 pub fn median_with_error(values: &[f64]) -> Option<(f64, f64)> {
     let center = median(values)?;
     let deviation = median_absolute_deviation(values)?;
@@ -162,7 +162,7 @@ pub fn quantile_support(probability: f64) -> Option<u32> {
     (smallest <= f64::from(u32::MAX)).then_some(smallest as u32)
 }
 
-/// A sample of `count` values that stands for a larger one: type 7 quantiles at (i + 1/2) / count (DESIGN 11).
+/// A sample of `count` values that stands for a larger one: type 7 quantiles at (i + 1/2) / count (method 4.4).
 /// A sample that is not larger stands for itself.
 pub fn representatives_sorted(sorted: &[f64], count: usize) -> Vec<f64> {
     if sorted.len() <= count {

@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every machine and in every version (MEASUREMENT 4.5).
+//! Random numbers that are the same on every machine and in every version (method 4.5).
 //!
 //! Input: an explicit 64-bit seed. Output: integers, variates, orders. Streams are numbered, so results do not depend
 //! on the number of threads or on who draws first. Deliberately absent: the clock, the operating system's entropy, and
@@ -117,7 +117,7 @@ impl Xoshiro256PlusPlus {
 }
 
 /// The order of `n` variants in a block: even blocks are shuffled, odd ones reverse the block before, so that a linear
-/// drift cancels over each pair of blocks (MEASUREMENT 4.2).
+/// drift cancels over each pair of blocks (method 4.2).
 pub fn counterbalanced_order(n: usize, block: u64, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, block / 2)).shuffle(&mut order);

@@ -1,4 +1,4 @@
-//! Does any of k variants tend to be larger: the tests of Friedman and of Kruskal and Wallis (MEASUREMENT 6.7).
+//! Does any of k variants tend to be larger: the tests of Friedman and of Kruskal and Wallis (method 6.7).
 //!
 //! Input: for Friedman blocks of k values each, one for each variant, in the same order; for Kruskal and Wallis k samples
 //! of independent values. Output: the statistic corrected for ties, its degrees of freedom, and the p value of no

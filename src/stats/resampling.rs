@@ -1,7 +1,7 @@
 //! The lower level of the bootstrap: one statistic of one run, its samples drawn again with replacement.
 //!
 //! Input: the samples of a run in any order, the statistic, and a generator. Output: the statistic of as many samples
-//! drawn from the run as it has. The draws are `below(n)` and nothing else, one for each sample, in order (MEASUREMENT
+//! drawn from the run as it has. The draws are `below(n)` and nothing else, one for each sample, in order (method
 //! 4.4), so that what a resample gives does not depend on how the statistic is found.
 //! Deliberately absent: sorting a resample. An order statistic is read off a count of how often each sample was drawn,
 //! from the nearer end, which costs little more than the drawing.
@@ -14,7 +14,7 @@ use super::order_statistic::QuantileResampler;
 use super::quantile::{quantile_sorted, representatives_sorted, sorted};
 use super::random::Xoshiro256PlusPlus;
 
-/// A run of more samples than this is represented by so many evenly spaced order statistics (DESIGN 11).
+/// A run of more samples than this is represented by so many evenly spaced order statistics (method 4.4).
 pub const REPRESENTATIVES: usize = 2000;
 
 /// What is computed from the samples of each run.

@@ -1,4 +1,4 @@
-//! How far each value lies out, in median absolute deviations (MEASUREMENT 5; Iglewicz and Hoaglin 1993, not scaled).
+//! How far each value lies out, in median absolute deviations (method 5.3; Iglewicz and Hoaglin 1993, not scaled).
 //!
 //! Input: a sample in any order. Output: one score for each value, in the order of the sample, above zero above the
 //! median. Beyond `outlier::FIRST_SAMPLE_SLOW` lie ten robust standard deviations.

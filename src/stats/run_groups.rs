@@ -1,4 +1,4 @@
-//! Whether the runs of a cell fall into two groups: choices that a process makes once (MEASUREMENT 5).
+//! Whether the runs of a cell fall into two groups: choices that a process makes once (method 5.4).
 //!
 //! Input: one value a run, in any order. Output: the groups, if there are two.
 //!

@@ -1,4 +1,4 @@
-//! Variance within runs and between runs (MEASUREMENT 4.3; Kalibera and Jones 2013, as libkalibera corrects it).
+//! Variance within runs and between runs (method 4.3; Kalibera and Jones 2013, as libkalibera corrects it).
 //!
 //! Input: the samples of each run of a cell. Output: both variances, the share of the runs, and the interval of the
 //! mean of run means. Deliberately absent: pooling the samples of different runs, which claims more than was measured.

@@ -1,7 +1,7 @@
 //! The standard error of a sum of independent estimates, and the degrees of freedom that go with it.
 //!
 //! Input: variances of estimates, each with the degrees of freedom it was estimated with. Output: their combined standard
-//! error on Student's t scale (Welch 1947, Satterthwaite 1946; MEASUREMENT 6.2, 6.3).
+//! error on Student's t scale (Welch 1947, Satterthwaite 1946; method 6.2, 6.3).
 //! Deliberately absent: pooled variances, which need the sides to be equally noisy.
 
 use super::distribution::{student_t_quantile, student_t_sf};

@@ -1,4 +1,4 @@
-//! How much a cell differs from one session of measuring to the next with nothing changed (MEASUREMENT 6.2).
+//! How much a cell differs from one session of measuring to the next with nothing changed (method 6.2).
 //!
 //! Input: one value for each session of a stable stretch of history, or an assumption. Output: a standard deviation on
 //! the log scale, with its degrees of freedom.
@@ -10,7 +10,7 @@ use super::interval::are_finite;
 use super::moments::standard_deviation;
 use super::satterthwaite::VariancePart;
 
-/// Fewer sessions than this say too little about their spread (MEASUREMENT 6.2).
+/// Fewer sessions than this say too little about their spread (method 6.2).
 const MINIMUM_SESSIONS: usize = 5;
 
 /// How much the log of a cell's value differs from one session to the next, with nothing changed.
@@ -26,7 +26,7 @@ impl SessionSpread {
     /// Both sides come from one session, or sessions are known not to differ.
     pub const NONE: SessionSpread = SessionSpread { sigma: 0.0, degrees_of_freedom: None };
 
-    /// A spread that nobody measured here: 0.01, 0.03 or 0.06 for environments of grade A, B or C (MEASUREMENT 6.2).
+    /// A spread that nobody measured here: 0.01, 0.03 or 0.06 for environments of grade A, B or C (method 6.2).
     pub fn assumed(sigma: f64) -> Self {
         SessionSpread { sigma, degrees_of_freedom: None }
     }

@@ -1,4 +1,4 @@
-//! What the samples of one run look like: outliers, groups, tail, scatter, first sample, course (MEASUREMENT 2.5, 5).
+//! What the samples of one run look like: outliers, groups, tail, scatter, first sample, course (method 2.5, 5.3).
 //!
 //! Input: the counted samples of a run in the order in which they were taken. Output: the figures, and whether each is
 //! worth a code. Deliberately absent: the removal of anything.
@@ -21,7 +21,7 @@ pub const SKEWED: f64 = 2.0;
 /// A robust coefficient of variation above this is told.
 pub const NOISY: f64 = 0.10;
 
-/// A longer run is represented by this many order statistics when its density is estimated (DESIGN 11).
+/// A longer run is represented by this many order statistics when its density is estimated (method 5.3).
 const MOST_IN_DENSITY: usize = 2000;
 
 /// What the samples of one run look like.

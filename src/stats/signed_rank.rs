@@ -1,4 +1,4 @@
-//! Wilcoxon's signed-rank distribution and the Walsh averages that belong to it (MEASUREMENT 6.1).
+//! Wilcoxon's signed-rank distribution and the Walsh averages that belong to it (method 6.3).
 //!
 //! Input: paired differences, finite. Output: exact tail probabilities, the Hodges-Lehmann estimate, and the rank of the
 //! interval's bounds among the Walsh averages. Deliberately absent: the sign test and anything that needs the
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn interval_ranks_match_the_published_table() {
-        // MEASUREMENT 6.1; Hollander and Wolfe, table A.4.
+        // Method 6.3; Hollander and Wolfe, table A.4.
         for (n, rank) in [(5, 0), (6, 1), (8, 4), (10, 9), (12, 14), (20, 53)] {
             assert_eq!(interval_rank(n, 0.95), rank, "n = {n}");
         }

@@ -1,4 +1,4 @@
-//! Whether the counted samples of a run were steady: late warm-up and drift (MEASUREMENT 2.4, 2.5).
+//! Whether the counted samples of a run were steady: late warm-up and drift (method 2.4, 2.5).
 //!
 //! Input: the counted samples in the order of time. Output: how many of the first are late warm-up, and how far the
 //! second half lies from the first. Deliberately absent: the truncation itself; samples are marked, never dropped.

@@ -1,4 +1,4 @@
-//! When a run has sampled enough for the precision asked for (MEASUREMENT 3.1).
+//! When a run has sampled enough for the precision asked for (method 3.1).
 //!
 //! Input: the samples of the run so far. Output: the precision reached and whether it does; when to look again.
 //! Deliberately absent: the limits on time and number of samples, which need a clock and belong to the measuring loop.

@@ -1,4 +1,4 @@
-//! What a run completed per second (MEASUREMENT 5).
+//! What a run completed per second (method 5).
 //!
 //! Input: how many batches were completed, how many items each holds, and the time from the start of the first to the
 //! end of the last. Output: batches and items per second. Gaps between samples count, because they are time that

@@ -1,4 +1,4 @@
-//! The verdict on two variants that were measured apart, such as two commits on different days (MEASUREMENT 6.2).
+//! The verdict on two variants that were measured apart, such as two commits on different days (method 6.2).
 //!
 //! Input: one value for each run of both sides, in any unit, and how much a cell differs from session to session on this
 //! machine. Output: the same four verdicts as for pairs, from Student's t interval of the log ratio.

@@ -1,4 +1,4 @@
-//! Why a comparison of sides that were measured apart is inconclusive, and what would help (MEASUREMENT 6.1, 6.2).
+//! Why a comparison of sides that were measured apart is inconclusive, and what would help (method 6.1, 6.2).
 //!
 //! Input: the comparison, and how much runs and sessions scatter. Output: the reason, with a number of runs where more of
 //! them would decide it. Deliberately absent: the sentence, and the advice to measure both sides again in common blocks,

@@ -1,7 +1,7 @@
 //! The one-level bootstrap of two samples of independent values, such as one value a run.
 //!
 //! Input: the values of both sides, a statistic of a side, and a seed. Output: the ratio candidate / baseline of the
-//! statistics with the expanded percentile interval (Hesterberg 2015; MEASUREMENT 4.4 for what has two levels).
+//! statistics with the expanded percentile interval (Hesterberg 2015; method 4.4 for what has two levels).
 //! Deliberately absent: samples of runs, which are not independent; those take the two-level bootstrap.
 
 use std::ops::Range;

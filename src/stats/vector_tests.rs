@@ -1,5 +1,5 @@
 //! The values of the reference vectors that no other test of this module checks, and the list of those that are checked
-//! elsewhere, so that a new one cannot go unnoticed (MEASUREMENT 10).
+//! elsewhere, so that a new one cannot go unnoticed (method 10).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! When a run has warmed up: the doubling equivalence rule (MEASUREMENT 2.3).
+//! When a run has warmed up: the doubling equivalence rule (method 2.3).
 //!
 //! Input: the durations of warm-up samples as they come. Output: that warm-up is over, and how it ended.
 //! The rule compares the second quarter with the last half of everything seen, so that a slow trend of any time

@@ -1,4 +1,4 @@
-//! Welch's t test of two samples with spreads of their own (Welch 1947; MEASUREMENT 6.3).
+//! Welch's t test of two samples with spreads of their own (Welch 1947; method 6.3).
 //!
 //! Input: two samples of independent values, or what is left of them: mean, standard deviation, number. Output: the
 //! difference of the means with its interval and two-sided p value, in the unit of the values.

@@ -16,7 +16,7 @@ use crate::plan::CellId;
 use crate::stats::SampleShape;
 use crate::worker::RunData;
 
-/// A member of a group in one record (DESIGN 2).
+/// A member of a group in one record (docs/glossary.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
@@ -24,7 +24,7 @@ pub enum Arm {
     Pilot,
     /// A cell.
     Main,
-    /// The double of a cell: the same work, measured as if it were another (MEASUREMENT 8.2).
+    /// The double of a cell: the same work, measured as if it were another (method 8.2).
     Aa,
     /// The second double, in a design that measures two arms at the same time and a control beside them.
     AaTwin,
@@ -93,12 +93,12 @@ pub struct StoredRun {
     pub log_tail: Option<String>,
     /// Iterations of each sample.
     pub iterations: u32,
-    /// Counted samples at the beginning that turned out to be warm-up still (MEASUREMENT 2.4).
+    /// Counted samples at the beginning that turned out to be warm-up still (method 2.4).
     pub late_warmup: u32,
     /// What the counted samples look like; absent where there are none.
     #[serde(default)]
     pub shape: Option<SampleShape>,
-    /// Codes of MEASUREMENT 14.
+    /// Codes (method 14).
     pub warnings: Vec<String>,
     /// What the worker found out; it stands beside the rest in the journal, not below it.
     #[serde(flatten)]
@@ -169,7 +169,7 @@ impl StoredRun {
         self.slice_ranges().into_iter().map(|range| self.data.measured.part_span_ns(range)).sum()
     }
 
-    /// Whether other guests of the hypervisor took so much time that the run says little (MEASUREMENT 8.1).
+    /// Whether other guests of the hypervisor took so much time that the run says little (method 8.1).
     pub fn is_noisy(&self) -> bool {
         self.data.metrics.get(metric::STEAL.name).is_some_and(|share| *share > crate::code::NOISY_STEAL)
     }

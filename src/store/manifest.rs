@@ -59,7 +59,7 @@ pub struct Manifest {
     /// What the kernel said of the machine's load then; absent with the mock backend.
     #[serde(default)]
     pub load: Option<Load>,
-    /// A quick look: short runs, a wide margin, never a side of anything (DESIGN 4).
+    /// A quick look: short runs, a wide margin, never a side of anything.
     #[serde(default)]
     pub quick: bool,
     /// What was found since; it stands in files of its own.

@@ -1,4 +1,4 @@
-//! A record on disk: what one execution of an experiment left (DESIGN 6).
+//! A record on disk: what one execution of an experiment left (docs/reference/record.md).
 //!
 //! While it runs, a record is a manifest, which never changes, a file for the findings of each pass, and a journal of
 //! one file a run; when all runs are done, four Parquet files take the journal's place. [`Record::open`] reads either.

@@ -1,4 +1,4 @@
-//! Where records and reports lie (DESIGN 6).
+//! Where records and reports lie (docs/reference/record.md).
 
 use std::fs;
 use std::io;

@@ -25,7 +25,7 @@ pub struct Findings {
     pub run_groups: Option<RunGroups>,
     /// What the samples of its runs look like; absent without samples.
     pub shape: Option<CellShape>,
-    /// Runs during which a hypervisor took much of the processors (MEASUREMENT 8.3).
+    /// Runs during which a hypervisor took much of the processors (method 8.1).
     pub noisy_runs: u32,
     /// What its runs met on the machine: metrics of the surroundings by stored name.
     pub environment: BTreeMap<String, Spread>,
@@ -197,7 +197,7 @@ impl CellSummary {
         self.warnings.get(Code::NoSteadyState.name()).copied().unwrap_or(0) * 2 > self.runs.completed
     }
 
-    /// Why the values are not to be used, if a code says so (MEASUREMENT 14).
+    /// Why the values are not to be used, if a code says so (method 14).
     pub fn why_invalid(&self) -> Option<&str> {
         let codes = self.all_codes();
         let code = codes.keys().copied().find(|code| self.severity(code) == Severity::Invalid)?;

@@ -1,4 +1,4 @@
-//! Record -> Summary: what each cell's runs say together (MEASUREMENT 4.3 and 5).
+//! Record -> Summary: what each cell's runs say together (method 4.3 and 5).
 //!
 //! A run gives one observation; every interval here is a t interval over runs. Percentiles of iterations are averaged
 //! over runs, and marked where the number of samples cannot support them.
@@ -29,10 +29,10 @@ use crate::spec::model::Design;
 use crate::stats::interval::{Estimate, mean_interval};
 use crate::store::{Arm, Manifest, Outcome, StoredRun};
 
-/// Confidence of every interval (MEASUREMENT 11).
+/// Confidence of every interval (method 11).
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Fewest runs whose interval is shown: below, it says more about luck than about the cell (MEASUREMENT 4.1).
+/// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
 pub const LEAST_RUNS: usize = crate::stats::planning::MINIMUM_RUNS;
 
 /// What all cells of a record say, in plan order.

@@ -28,7 +28,7 @@ pub fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
     off.filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? })).collect()
 }
 
-/// Whether the cell has more threads than the quota of the control group grants processors (MEASUREMENT 8.1).
+/// Whether the cell has more threads than the quota of the control group grants processors (method 8.1).
 pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
     let threads = manifest.threads_of(cell);
     let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();

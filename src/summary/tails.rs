@@ -1,7 +1,7 @@
-//! How the tails of two cells compare: the ratio of their mean percentiles with a bootstrap interval (MEASUREMENT 6.4).
+//! How the tails of two cells compare: the ratio of their mean percentiles with a bootstrap interval (method 6.4).
 //!
 //! A percentile of one run is itself uncertain, more so than a median; a t interval over runs does not know that apart
-//! from what it sees between runs. Here runs and their samples are drawn again (MEASUREMENT 4.4), block by block.
+//! from what it sees between runs. Here runs and their samples are drawn again (method 4.4), block by block.
 //! Input: plan and samples, with what is known of each cell. Output: one ratio a comparison and percentile that both
 //! cells support. Deliberately absent: verdicts, which come from the runs' percentiles in their common blocks.
 

@@ -1,4 +1,4 @@
-//! What people see while an experiment runs: header, rehearsal, bar, table (UX 4.1).
+//! What people see while an experiment runs: header, rehearsal, bar, table.
 //!
 //! On a terminal the table is redrawn after every block, at most once a second; elsewhere there is one line a block.
 

@@ -1,4 +1,4 @@
-//! The table of a record as plain text: the view's overview, aligned and cut to the width (UX 4.1).
+//! The table of a record as plain text: the view's overview, aligned and cut to the width.
 
 use unicode_width::UnicodeWidthStr;
 

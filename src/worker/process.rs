@@ -23,7 +23,7 @@ pub struct Launch {
     pub wrap: Vec<String>,
     /// Environment variables of the variant.
     pub env: BTreeMap<String, String>,
-    /// Length of a variable that only shifts the stack: a cheap randomisation of layout (MEASUREMENT 4.1).
+    /// Length of a variable that only shifts the stack: a cheap randomisation of layout (method 4.1).
     pub padding: usize,
     /// Where its standard error goes.
     pub log: PathBuf,

@@ -1,4 +1,4 @@
-//! The method on simulated machines: what MEASUREMENT 13 asks for and needs neither clock nor GPU.
+//! The method on simulated machines: what method 13 asks for and needs neither clock nor GPU.
 //!
 //! Everything is seeded and in virtual time. The numbers of each simulation stand in the message of its assertion.
 
@@ -19,7 +19,7 @@ enum Bursts {
     HeavyTailed,
 }
 
-/// A machine shared with others, whose speed wanders while runs come and go: the setting "shared" of MEASUREMENT 6.1, 3 %
+/// A machine shared with others, whose speed wanders while runs come and go: the setting "shared" of method 6.1, 3 %
 /// of AR(1) drift over time, bursts of 10 %, and 1 % between runs. What it leaves open is chosen so that the share of
 /// equivalent A/A groups that it quotes comes out too: the drift remembers ten runs, and bursts last one run on average
 /// and take a tenth of the time.
@@ -111,7 +111,7 @@ fn compare_on_shared_machines(slowdown: f64, bursts: Bursts, seed: u64) -> Outco
     outcomes
 }
 
-/// Acceptance test 2. The simulation quoted in MEASUREMENT 6.1 has no false alarms, calls 0.23 to 0.30 of the A/A groups
+/// Acceptance test 2. The simulation quoted in method 6.1 has no false alarms, calls 0.23 to 0.30 of the A/A groups
 /// equivalent, and finds a true +5 % in 0.69 to 0.71 and +10 % in 0.998.
 #[test]
 fn equal_arms_pass_and_a_tenth_slower_is_found_on_a_shared_machine() {
@@ -169,7 +169,7 @@ fn simulate_cell(generator: &mut Xoshiro256PlusPlus) -> Vec<Vec<f64>> {
     (0..10).map(|_| run()).collect()
 }
 
-/// Acceptance test 4. MEASUREMENT 4.4 quotes 0.927 for skewed run effects, and 0.477 for pooled samples.
+/// Acceptance test 4. Method 4.4 quotes 0.927 for skewed run effects, and 0.477 for pooled samples.
 #[test]
 fn interval_over_runs_covers_and_the_pooled_one_does_not() {
     let mut coverage = Coverage::default();
@@ -186,7 +186,7 @@ fn interval_over_runs_covers_and_the_pooled_one_does_not() {
     assert!(coverage.pooled < 600, "of 1000: {coverage:?}");
 }
 
-/// MEASUREMENT 4.4 quotes 0.934 for the expanded interval and 0.896 for plain percentiles.
+/// Method 4.4 quotes 0.934 for the expanded interval and 0.896 for plain percentiles.
 #[test]
 fn expanded_bootstrap_interval_covers() {
     let (mut expanded, mut plain) = (0, 0);

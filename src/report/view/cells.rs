@@ -1,6 +1,6 @@
 //! Every cell with its numbers as they are stored: what a template of a user's own needs and the tables do not give.
 //!
-//! Each number has its unit, its n, its interval and, through the cell, its status (MEASUREMENT 12.1). Numbers that must
+//! Each number has its unit, its n, its interval and, through the cell, its status (method 12.1). Numbers that must
 //! not be used are not here.
 
 use std::collections::BTreeMap;

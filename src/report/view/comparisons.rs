@@ -1,7 +1,7 @@
 //! Every comparison with all that was computed about it, the tests over whole groups, and the controls.
 //!
 //! The verdict rests on the first table's interval alone; the rest is evidence for those who ask. The word "significant"
-//! stands only beside a p value and its adjusted one (MEASUREMENT 12.4).
+//! stands only beside a p value and its adjusted one (method 12.4).
 
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::compare::{Comparison, Control, Details, Family};

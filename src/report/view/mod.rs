@@ -35,7 +35,7 @@ use super::plots::Plots;
 use super::{Input, Trust};
 use crate::privacy::without_home;
 
-/// What a quick look is worth (DESIGN 4).
+/// What a quick look is worth.
 const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first look, on which no decision, no gate and no history should rest. A run without `--quick` measures what the specification says.";
 
 /// A whole report.

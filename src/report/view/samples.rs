@@ -1,4 +1,4 @@
-//! What the samples of each cell look like: classified and shown, never dropped (MEASUREMENT 2.5 and 5).
+//! What the samples of each cell look like: classified and shown, never dropped (method 2.5 and 5).
 
 use super::tables::{Filled, filled, table};
 use super::{Table, TableCell};

@@ -88,7 +88,7 @@ fn pilot(
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
 }
 
-/// The largest number of iterations that any arm of a group needs (DESIGN 11); 0 where no cell of it ran. Only the
+/// The largest number of iterations that any arm of a group needs (method 1.3); 0 where no cell of it ran. Only the
 /// first iteration of a sample finds cold caches, so there is one where that is asked for.
 fn iterations_by_group(job: &Job) -> Vec<u32> {
     let plan = &job.record.manifest.plan;

@@ -53,7 +53,7 @@ pub(super) fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, ch
     Some(Bound { metric, min, max, of: of.unwrap_or_default() })
 }
 
-/// Raises `min_samples` to what the percentiles that are asked for take (DESIGN 5).
+/// Raises `min_samples` to what the percentiles that are asked for take (method 5.2).
 ///
 /// Without it a bound on a tail would stay undecided for ever. A fixed number of samples is the author's, and is only
 /// warned of.

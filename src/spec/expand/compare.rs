@@ -33,7 +33,7 @@ fn check_baseline(baseline: &Selector, axes: &Space, place: &Place, check: &mut 
     check.warn(place, message, "cells are compared that differ on the axes which the baseline names, and on no other");
 }
 
-/// Without a margin of their own, tails have the wider one of 5 % and the other (MEASUREMENT 6.1).
+/// Without a margin of their own, tails have the wider one of 5 % and the other (method 6.1).
 fn margin(form: &MarginForm, place: &Place, check: &mut Check<'_>) -> Margin {
     let unasked = Margin::default();
     let (default, tail) = match form {

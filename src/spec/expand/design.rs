@@ -1,4 +1,4 @@
-//! Whether the design fits what is compared (MEASUREMENT 4.2).
+//! Whether the design fits what is compared (method 4.2).
 
 use crate::spec::check::Check;
 use crate::spec::document::Place;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// What every name looks like (DESIGN 5): it becomes part of file names, addresses and tables.
+/// What every name looks like: it becomes part of file names, addresses and tables.
 pub(in crate::spec) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 /// A number and a unit of time.

@@ -7,7 +7,7 @@ use super::{Axis, Selector};
 use crate::metric::MetricReference;
 use crate::quantity::Ratio;
 
-/// What is compared with what, and how strictly (MEASUREMENT 6.1, 8.2).
+/// What is compared with what, and how strictly (method 6.1, 8.2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Compare {
@@ -54,13 +54,13 @@ pub enum Aa {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Require {
-    /// The least grade of this machine (MEASUREMENT 8.3), from a short control before the first block.
+    /// The least grade of this machine (method 8.3), from a short control before the first block.
     pub grade: Option<Grade>,
     /// Nobody else uses the machine.
     pub quiet: bool,
 }
 
-/// How small a difference a machine lets one see (MEASUREMENT 8.3); A is the best.
+/// How small a difference a machine lets one see (method 8.3); A is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "grade")]
 pub enum Grade {

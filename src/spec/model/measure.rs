@@ -38,7 +38,7 @@ fn default_cooldown() -> Nanos {
     Nanos::from_secs(30)
 }
 
-/// In which order, and how many at a time, the arms of a group run (MEASUREMENT 4.2).
+/// In which order, and how many at a time, the arms of a group run (method 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "design", description = "In which order, and how many at a time, the cells of a group run.")]
@@ -54,7 +54,7 @@ pub enum Design {
     Sequential,
 }
 
-/// What the caches hold when a sample begins (MEASUREMENT 1.8).
+/// What the caches hold when a sample begins (method 1.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "cache", description = "What the processor's caches hold when a sample begins.")]
@@ -66,7 +66,7 @@ pub enum Cache {
     Cold,
 }
 
-/// What a specification without `measure` means (DESIGN 5).
+/// What a specification without `measure` means (docs/reference/spec.md).
 impl Default for Measure {
     fn default() -> Self {
         Measure {

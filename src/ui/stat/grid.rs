@@ -24,7 +24,7 @@ pub(super) struct Digits {
 }
 
 impl Digits {
-    /// Down to the second significant digit of the half width (MEASUREMENT 12.1); without one, four digits.
+    /// Down to the second significant digit of the half width (method 12.1); without one, four digits.
     pub(super) fn of(value: f64, half_width: Option<f64>) -> Self {
         let most = significant_decimals(value, MOST_DIGITS);
         let known = half_width.filter(|width| *width > 0.0 && width.is_finite());

@@ -1,4 +1,4 @@
-//! What `perfrun stat` says: the answer in a sentence, then tables, then what to keep in mind (UX 4.1).
+//! What `perfrun stat` says: the answer in a sentence, then tables, then what to keep in mind.
 
 mod grid;
 mod one;

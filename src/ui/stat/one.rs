@@ -45,7 +45,7 @@ pub(super) fn unit(findings: &Findings) -> String {
     findings.terms.unit.as_ref().map_or(String::new(), |unit| format!(" {}", printable(unit)))
 }
 
-/// An interval over fewer than five runs says more about luck than about the program (MEASUREMENT 4.1).
+/// An interval over fewer than five runs says more about luck than about the program (method 4.1).
 fn shown(estimate: Estimate) -> Option<Interval> {
     estimate.interval.filter(|_| estimate.n >= MINIMUM_RUNS)
 }

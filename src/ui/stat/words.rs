@@ -69,7 +69,7 @@ pub(super) fn quantile_name(probability: f64) -> String {
     format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Values that support a tail percentile: the smallest n with p^n <= 0.025 (MEASUREMENT 5).
+/// Values that support a tail percentile: the smallest n with p^n <= 0.025 (method 5.2).
 pub(super) fn needed_for(probability: f64) -> u64 {
     (0.025_f64.ln() / probability.ln()).ceil() as u64
 }

@@ -1,6 +1,7 @@
-//! Rules about the code itself.
+//! Rules about the code itself, and about what texts refer to.
 
 mod code;
+mod references;
 
 use std::path::{Path, PathBuf};
 

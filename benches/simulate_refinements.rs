@@ -14,7 +14,7 @@ use perfrun::stats::random::{key_seed, stream_seed};
 
 use rules::{EarlyEnd, Learned, Policy, carry_out};
 use script::{Setting, Shape};
-use tally::{HEAD, Row, SUMMARY_HEAD, Tally, summarise};
+use totals::{HEAD, Row, SUMMARY_HEAD, Totals, summarise};
 
 #[path = "simulate_refinements/looser.rs"]
 mod looser;
@@ -22,8 +22,8 @@ mod looser;
 mod rules;
 #[path = "simulate_refinements/script.rs"]
 mod script;
-#[path = "simulate_refinements/tally.rs"]
-mod tally;
+#[path = "simulate_refinements/totals.rs"]
+mod totals;
 
 /// The true effect in every second experiment.
 const EFFECT: f64 = 0.05;
@@ -43,18 +43,18 @@ const POLICIES: [Policy; 8] = [
     policy("both: no trend, proposed", Some(Learned::LastTrend), Some(EarlyEnd::Proposed)),
 ];
 
-fn simulate(setting: &Setting, policies: &[Policy], experiments: usize) -> Vec<Tally> {
-    let mut tallies: Vec<Tally> = policies.iter().map(|_| Tally::default()).collect();
+fn simulate(setting: &Setting, policies: &[Policy], experiments: usize) -> Vec<Totals> {
+    let mut all_totals: Vec<Totals> = policies.iter().map(|_| Totals::default()).collect();
     let seed = key_seed(42, &setting.describe());
     for experiment in 0..experiments {
         let has_effect = experiment % 2 == 1;
         let effect = if has_effect { EFFECT } else { 0.0 };
         let mut runs = setting.traces(effect, stream_seed(seed, experiment as u64));
-        for (policy, tally) in policies.iter().zip(&mut tallies) {
-            tally.add(&carry_out(setting, policy, &mut runs, effect), has_effect);
+        for (policy, totals) in policies.iter().zip(&mut all_totals) {
+            totals.add(&carry_out(setting, policy, &mut runs, effect), has_effect);
         }
     }
-    tallies
+    all_totals
 }
 
 /// The settings in which warm-up is what matters, and those in which noise is; with the policies worth trying there.
@@ -124,9 +124,9 @@ fn main() {
     for (setting, policies) in settings().into_iter().filter(|(setting, _)| setting.describe().contains(&wanted)) {
         // Half of the experiments compare equals. Those on slow models are cheap.
         let experiments = if setting.milliseconds >= 20.0 { 1600.0 } else { 800.0 };
-        let tallies = simulate(&setting, &policies, (experiments * scale).round().max(2.0) as usize);
-        for (policy, tally) in policies.iter().zip(&tallies) {
-            let row = Row::new(tally, &tallies[0]);
+        let all_totals = simulate(&setting, &policies, (experiments * scale).round().max(2.0) as usize);
+        for (policy, totals) in policies.iter().zip(&all_totals) {
+            let row = Row::new(totals, &all_totals[0]);
             println!("| {} | {} | {row} |", setting.describe(), policy.name);
             if let Some((_, rows)) = summary.iter_mut().find(|(name, _)| *name == policy.name) {
                 rows.push(row);

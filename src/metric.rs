@@ -281,7 +281,7 @@ pub const SPEEDUP: Metric = metric(
     "latency of the baseline over latency of the cell, paired within blocks; above 1 is faster",
 );
 
-/// Every metric of a model, in the order of reports; those of its surroundings are [`ENVIRONMENT`].
+/// Every metric of a model, in the order of reports; those of its environment are [`ENVIRONMENT`].
 pub const METRICS: &[Metric] = &[
     LATENCY,
     THROUGHPUT,

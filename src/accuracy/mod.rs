@@ -4,9 +4,9 @@
 //! [`Change`] against a reference on the same items. Pure. Deliberately absent: how like another variant's the outputs
 //! are, which takes no labels and is fidelity.
 
-mod marks;
+mod item_scores;
 
-pub use marks::{AccuracyProblem, Marks};
+pub use item_scores::{AccuracyProblem, ItemScores};
 
 use serde::{Deserialize, Serialize};
 
@@ -63,15 +63,15 @@ pub struct Change {
     pub gained: Option<u64>,
 }
 
-/// The score of some marks; `None` without items, and for an R2 of labels that are all equal.
-pub fn score(metric: AccuracyMetric, marks: &Marks) -> Option<Estimate> {
-    let n = marks.values.len();
+/// The score of a variant; `None` without items, and for an R2 of labels that are all equal.
+pub fn score(metric: AccuracyMetric, item_scores: &ItemScores) -> Option<Estimate> {
+    let n = item_scores.values.len();
     if metric.among().is_some() {
-        let right = marks.values.iter().filter(|mark| **mark > 0.0).count() as u64;
+        let right = item_scores.values.iter().filter(|score| **score > 0.0).count() as u64;
         let interval = wilson_interval(right, n as u64, CONFIDENCE)?;
         return Some(Estimate { value: right as f64 / n as f64, interval: Some(interval), n, confidence: CONFIDENCE });
     }
-    let mean = mean_interval(&marks.values, CONFIDENCE)?;
+    let mean = mean_interval(&item_scores.values, CONFIDENCE)?;
     let through = |map: &dyn Fn(f64) -> f64| {
         let interval = mean.interval.map(|interval| ordered(map(interval.low), map(interval.high)));
         Estimate { value: map(mean.value), interval, ..mean }
@@ -79,7 +79,7 @@ pub fn score(metric: AccuracyMetric, marks: &Marks) -> Option<Estimate> {
     match metric {
         AccuracyMetric::Rmse => Some(through(&|square| square.max(0.0).sqrt())),
         AccuracyMetric::R2 => {
-            let variance = marks.label_variance.filter(|variance| *variance > 0.0)?;
+            let variance = item_scores.label_variance.filter(|variance| *variance > 0.0)?;
             Some(through(&|square| 1.0 - square.max(0.0) / variance))
         }
         AccuracyMetric::Mae => Some(through(&|error| error.max(0.0))),
@@ -91,8 +91,8 @@ fn ordered(one: f64, other: f64) -> Interval {
     Interval { low: one.min(other), high: one.max(other) }
 }
 
-/// How the marks of a variant differ from those of the reference; `None` where they are not for the same items.
-pub fn change(metric: AccuracyMetric, reference: &Marks, candidate: &Marks) -> Option<Change> {
+/// How the item scores of a variant differ from those of the reference; `None` where they are not for the same items.
+pub fn change(metric: AccuracyMetric, reference: &ItemScores, candidate: &ItemScores) -> Option<Change> {
     let pairs = || reference.values.iter().zip(&candidate.values);
     if reference.values.len() != candidate.values.len() {
         return None;
@@ -116,8 +116,8 @@ pub fn change(metric: AccuracyMetric, reference: &Marks, candidate: &Marks) -> O
 mod tests {
     use super::*;
 
-    fn marks(values: &[f64]) -> Marks {
-        Marks { values: values.to_vec(), label_variance: Some(2.0) }
+    fn item_scores(values: &[f64]) -> ItemScores {
+        ItemScores { values: values.to_vec(), label_variance: Some(2.0) }
     }
 
     #[test]
@@ -127,27 +127,27 @@ mod tests {
         let mut after = vec![1.0; 81];
         after.extend([0.0; 18]);
         after.push(1.0);
-        let estimate = score(AccuracyMetric::Top1, &marks(&before)).unwrap();
+        let estimate = score(AccuracyMetric::Top1, &item_scores(&before)).unwrap();
         assert_eq!((estimate.value, estimate.n), (0.9, 100));
         assert_eq!(estimate.interval, wilson_interval(90, 100, 0.95));
-        let change = change(AccuracyMetric::Top1, &marks(&before), &marks(&after)).unwrap();
+        let change = change(AccuracyMetric::Top1, &item_scores(&before), &item_scores(&after)).unwrap();
         assert_eq!((change.lost, change.gained), (Some(9), Some(1)));
         assert!((change.difference + 0.08).abs() < 1e-12 && (change.p - 0.021484375).abs() < 1e-12);
     }
 
     #[test]
     fn errors_have_intervals_over_items() {
-        let squares = marks(&[1.0, 4.0, 9.0, 2.0]);
+        let squares = item_scores(&[1.0, 4.0, 9.0, 2.0]);
         let rmse = score(AccuracyMetric::Rmse, &squares).unwrap();
         assert_eq!((rmse.value, rmse.n), (2.0, 4));
         assert!(rmse.interval.unwrap().contains(2.0));
         let r2 = score(AccuracyMetric::R2, &squares).unwrap();
         assert_eq!(r2.value, -1.0);
         assert!(r2.interval.unwrap().low < -1.0);
-        let constant = Marks { label_variance: Some(0.0), ..squares.clone() };
+        let constant = ItemScores { label_variance: Some(0.0), ..squares.clone() };
         assert_eq!(score(AccuracyMetric::R2, &constant), None);
-        let worse = change(AccuracyMetric::Mae, &squares, &marks(&[2.0, 5.0, 10.0, 3.5])).unwrap();
+        let worse = change(AccuracyMetric::Mae, &squares, &item_scores(&[2.0, 5.0, 10.0, 3.5])).unwrap();
         assert!((worse.difference - 1.125).abs() < 1e-12 && worse.p < 0.01);
-        assert_eq!(change(AccuracyMetric::Mae, &squares, &marks(&[1.0])), None);
+        assert_eq!(change(AccuracyMetric::Mae, &squares, &item_scores(&[1.0])), None);
     }
 }

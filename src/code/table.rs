@@ -37,7 +37,7 @@ const CLOCK_CHANGE: f64 = 0.05;
 const PRESSURE: f64 = 0.02;
 const PREEMPTIONS: f64 = 10.0;
 
-/// A metric of the surroundings, the value above which it is told, and the code that tells it.
+/// A metric of the environment, the value above which it is told, and the code that tells it.
 ///
 /// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
 pub const LIMITS: [(Metric, f64, Code); 11] = [

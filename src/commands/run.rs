@@ -179,7 +179,7 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
     let report = results::read(&place.report(experiment).join(results::FILE)).ok();
     let own = report.filter(|report| provenance::differences(&report.provenance.frame, &here).is_empty());
-    own.and_then(|report| report.sight.standard_deviation).or_else(|| {
+    own.and_then(|report| report.detectable_effect.standard_deviation).or_else(|| {
         let text = std::fs::read(place.calibration()).ok()?;
         let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;
         let there: Facts = serde_json::from_value(calibration["frame"].clone()).ok()?;

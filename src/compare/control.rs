@@ -51,7 +51,7 @@ impl Control {
 
 /// How small a difference can be seen, from the controls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sight {
+pub struct DetectableEffect {
     /// `None` without a control of at least five blocks.
     pub grade: Option<Grade>,
     /// Standard deviation of a block's log ratio of identical arms.
@@ -108,20 +108,20 @@ pub(super) fn pooled_deviation<'a>(comparisons: impl Iterator<Item = &'a PairedC
 }
 
 /// What the controls together say about this machine.
-pub(super) fn sight(controls: &[Control], summary: &Summary, manifest: &Manifest) -> Sight {
+pub(super) fn detectable_effect(controls: &[Control], summary: &Summary, manifest: &Manifest) -> DetectableEffect {
     let doubles = summary.doubles.iter().flat_map(|double| std::iter::once(&double.summary).chain(&double.twin));
     let noisy_runs = summary.cells.iter().chain(doubles).map(|cell| cell.findings.noisy_runs).sum();
     if manifest.experiment.compare.aa == Aa::Off {
-        return Sight { noisy_runs, ..Sight::default() };
+        return DetectableEffect { noisy_runs, ..DetectableEffect::default() };
     }
     let judged: Vec<&PairedComparison> =
         controls.iter().map(|control| &control.paired).filter(|paired| paired.interval.is_some()).collect();
     let blocks = judged.iter().map(|paired| paired.blocks).min();
     let (Some(deviation), Some(blocks)) = (pooled_deviation(judged.into_iter()), blocks) else {
-        return Sight { noisy_runs, ..Sight::default() };
+        return DetectableEffect { noisy_runs, ..DetectableEffect::default() };
     };
     let in_ten_blocks = minimum_detectable_effect(deviation, Grade::BLOCKS);
-    Sight {
+    DetectableEffect {
         standard_deviation: Some(deviation),
         grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),
         in_ten_blocks,

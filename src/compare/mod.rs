@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use calibration::{Calibration, calibrate};
 pub use choose::{Choice, choose};
 pub use comparable::Unfit;
-pub use control::{Control, Sight};
+pub use control::{Control, DetectableEffect};
 pub use details::Details;
 pub use family::Family;
 pub use goals::{GoalCheck, GoalOutcome};
@@ -49,7 +49,7 @@ pub struct Judged {
     /// Identical arms against each other, in the order of the plan's controls.
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
-    pub sight: Sight,
+    pub detectable_effect: DetectableEffect,
     /// What breaks ties of latency, where the specification asks no question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<Tie>,
@@ -78,12 +78,12 @@ impl Judged {
 }
 
 /// What the controls say, and by what cells are judged therefore.
-fn grounds(manifest: &Manifest, summary: &Summary) -> (Vec<Control>, Sight, Terms) {
+fn grounds(manifest: &Manifest, summary: &Summary) -> (Vec<Control>, DetectableEffect, Terms) {
     let terms = Terms::of(manifest);
     let controls = control::controls(&manifest.plan, summary, &terms);
-    let sight = control::sight(&controls, summary, manifest);
-    let terms = terms.seeing(&sight);
-    (controls, sight, terms)
+    let seen = control::detectable_effect(&controls, summary, manifest);
+    let terms = terms.seeing(&seen);
+    (controls, seen, terms)
 }
 
 /// The comparisons of [`judge`] without their details, and nothing else that is judged: what a table shows while a record
@@ -100,7 +100,7 @@ pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
 /// Judges a record, complete or not.
 pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
-    let (controls, sight, terms) = grounds(manifest, summary);
+    let (controls, seen, terms) = grounds(manifest, summary);
     let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
     control::withhold(&mut comparisons, plan, &controls);
     family::adjust(&mut comparisons);
@@ -108,7 +108,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let mut judged = Judged {
         tails,
         families: family::families(plan, summary),
-        sight,
+        detectable_effect: seen,
         comparisons,
         controls,
         ties: Vec::new(),

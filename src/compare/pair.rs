@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::control::Sight;
+use super::control::DetectableEffect;
 use super::details::Details;
 use crate::code::Code;
 use crate::metric::{Direction, MetricReference};
@@ -26,7 +26,7 @@ pub struct Terms {
     /// The arms of a pair ran at the same time, and are compared slice by slice.
     pub is_duet: bool,
     /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged.
-    pub sight: Option<f64>,
+    pub detectable: Option<f64>,
     /// Master seed of what is drawn at random.
     pub seed: u64,
 }
@@ -38,14 +38,14 @@ impl Terms {
             margin: manifest.experiment.compare.margin,
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
-            sight: None,
+            detectable: None,
             seed: manifest.plan.seed,
         }
     }
 
     /// The same with what the controls say about the machine.
-    pub(super) fn seeing(self, sight: &Sight) -> Self {
-        Terms { sight: sight.here.filter(|_| sight.grade == Some(Grade::D)), ..self }
+    pub(super) fn seeing(self, seen: &DetectableEffect) -> Self {
+        Terms { detectable: seen.here.filter(|_| seen.grade == Some(Grade::D)), ..self }
     }
 
     /// The margin for this metric as a relative difference.
@@ -215,7 +215,7 @@ impl Terms {
         if self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some() {
             return Some(Withheld::QuickLook);
         }
-        let is_hidden = self.sight.is_some_and(|effect| paired.theta.abs() <= effect.ln_1p());
+        let is_hidden = self.detectable.is_some_and(|effect| paired.theta.abs() <= effect.ln_1p());
         (is_hidden && !paired.verdict.is_open()).then_some(Withheld::BelowSight)
     }
 }
@@ -362,13 +362,13 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_grade_judges_only_what_exceeds_its_sight() {
+    fn the_lowest_grade_judges_only_what_exceeds_its_detectable_effect() {
         let found = |grade, factor: f64| {
-            let sight = Sight { grade: Some(grade), here: Some(0.25), ..Sight::default() };
+            let seen = DetectableEffect { grade: Some(grade), here: Some(0.25), ..DetectableEffect::default() };
             let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
             let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
             let summary = Summary { cells, ..Summary::default() };
-            let terms = Terms::default().seeing(&sight);
+            let terms = Terms::default().seeing(&seen);
             let found = compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks");
             (found.verdict, found.withheld)
         };

@@ -1,4 +1,4 @@
-//! What a run met on the machine: metrics of the surroundings, not of the model.
+//! What a run met on the machine: metrics of the environment, not of the model.
 //!
 //! They are stored with each run like any other, have no good direction, and are no metric references: nothing is
 //! judged by them. They explain codes. Most are differences between two looks; those "of the run" are taken by the parent
@@ -113,7 +113,7 @@ pub const MEMORY_NODES: Metric = environment(
     "memory nodes to which the processors that the worker may use belong",
 );
 
-/// Every metric of the surroundings, in the order of reports.
+/// Every metric of the environment, in the order of reports.
 pub const ENVIRONMENT: &[Metric] = &[
     STEAL,
     THROTTLE_EVENTS,

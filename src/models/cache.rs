@@ -13,7 +13,7 @@ use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
 use crate::digest;
 use crate::onnx::infer::infer;
-use crate::onnx::precision::calibration::Range;
+use crate::onnx::precision::activation_ranges::Range;
 use crate::onnx::precision::{
     self, BlockQuantization, ConversionProblem, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
     StaticQuantization,

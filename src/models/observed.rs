@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::Ranges;
 use crate::onnx::ElementType;
-use crate::onnx::precision::calibration::Range;
+use crate::onnx::precision::activation_ranges::Range;
 use crate::onnx::proto::{AttributeProto, ModelProto, NodeProto, ValueInfoProto};
 
 /// Outputs that stand for activations: pairs of both names.

@@ -27,7 +27,7 @@ mod sample;
 mod shape_problem;
 mod signature;
 mod tensor;
-mod walk;
+mod visit;
 mod wire;
 pub mod zoo;
 

@@ -16,7 +16,7 @@ mod threads;
 mod usage;
 
 pub use machine::MachineState;
-pub use own::{OwnState, OwnTally};
+pub use own::{OwnState, OwnTotals};
 pub use usage::{Usage, usage};
 
 /// Later minus earlier, where both are known; counters that were reset count from zero.

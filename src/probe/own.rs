@@ -34,12 +34,12 @@ impl OwnState {
 
 /// What happened around all samples of this process, which may have been taken in several stretches.
 #[derive(Clone, Debug, Default)]
-pub struct OwnTally {
+pub struct OwnTotals {
     seconds: f64,
     values: BTreeMap<String, f64>,
 }
 
-impl OwnTally {
+impl OwnTotals {
     /// Adds what happened since a look; right after the last sample of a stretch.
     pub fn add(&mut self, before: &OwnState, kernel: &Kernel) {
         let seconds = before.at.elapsed().as_secs_f64();
@@ -154,10 +154,10 @@ mod tests {
             let metrics = [metric::PREEMPTIONS, metric::MAJOR_FAULTS, metric::CLOCK, metric::CLOCK_CHANGE];
             metrics.iter().zip(values).map(|(metric, value)| (metric.name.to_owned(), value)).collect()
         };
-        let mut tally = OwnTally::default();
-        tally.merge(1.0, values([10.0, 2.0, 3e9, 0.04]));
-        tally.merge(3.0, values([2.0, 1.0, 2e9, 0.01]));
-        assert_eq!(tally.metrics(), values([4.0, 3.0, 2e9, 0.04]));
+        let mut totals = OwnTotals::default();
+        totals.merge(1.0, values([10.0, 2.0, 3e9, 0.04]));
+        totals.merge(3.0, values([2.0, 1.0, 2e9, 0.01]));
+        assert_eq!(totals.metrics(), values([4.0, 3.0, 2e9, 0.04]));
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
     fn this_process_can_be_looked_at() {
         let kernel = Kernel::here();
         let before = OwnState::before(&kernel);
-        let mut tally = OwnTally::default();
-        tally.add(&before, &kernel);
-        let found = tally.metrics();
+        let mut totals = OwnTotals::default();
+        totals.add(&before, &kernel);
+        let found = totals.metrics();
         assert!(found.values().all(|value| value.is_finite() && *value >= 0.0), "{found:?}");
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::format::{self, count, judged_ratio, percent};
 use crate::code::{BIASED, Code, part};
 use crate::compare::pair::QUICK_MARGIN;
-use crate::compare::{Control, Judged, Sight};
+use crate::compare::{Control, DetectableEffect, Judged};
 use crate::plan::Plan;
 use crate::spec::model::{Aa, Design};
 use crate::stats::Claim;
@@ -53,14 +53,14 @@ impl Trust {
     pub fn of(manifest: &Manifest, judged: &Judged) -> Self {
         let state = state(manifest, judged);
         let mut sentences = controls(manifest, judged);
-        sentences.extend(sight(&judged.sight));
-        Trust { state, control: control_words(state, judged), grade: grade_words(&judged.sight), sentences }
+        sentences.extend(detectable(&judged.detectable_effect));
+        Trust { state, control: control_words(state, judged), grade: grade_words(&judged.detectable_effect), sentences }
     }
 }
 
 /// `grade B (sees 1.9 %)`.
-fn grade_words(sight: &Sight) -> Option<String> {
-    Some(format!("grade {} (sees {})", sight.grade?.letter(), percent(sight.here?)))
+fn grade_words(seen: &DetectableEffect) -> Option<String> {
+    Some(format!("grade {} (sees {})", seen.grade?.letter(), percent(seen.here?)))
 }
 
 fn state_of(control: &Control) -> ControlState {
@@ -171,9 +171,9 @@ fn counted(planned: usize, controls: &[Control]) -> String {
     format!("Controls: {} of identical arms: {}.", count(planned as u64, "pair"), parts.join(", "))
 }
 
-fn sight(sight: &Sight) -> Option<String> {
-    let (grade, here) = (sight.grade?, sight.here?);
-    let noisy = match sight.noisy_runs {
+fn detectable(seen: &DetectableEffect) -> Option<String> {
+    let (grade, here) = (seen.grade?, seen.here?);
+    let noisy = match seen.noisy_runs {
         0 => String::new(),
         runs => format!("; others took much of the processors in {}", count(u64::from(runs), "run")),
     };
@@ -244,12 +244,18 @@ mod tests {
     #[test]
     fn the_grade_says_what_is_seen() {
         let here = minimum_detectable_effect(0.015, 10);
-        let seen = Sight { grade: Some(Grade::B), in_ten_blocks: here, here, noisy_runs: 2, ..Sight::default() };
+        let seen = DetectableEffect {
+            grade: Some(Grade::B),
+            in_ten_blocks: here,
+            here,
+            noisy_runs: 2,
+            ..DetectableEffect::default()
+        };
         assert_eq!(grade_words(&seen).unwrap(), "grade B (sees 1.5 %)");
         assert_eq!(
-            sight(&seen).unwrap(),
+            detectable(&seen).unwrap(),
             "Grade B: differences under 1.5 % are likely to be missed here; others took much of the processors in 2 runs."
         );
-        assert_eq!(sight(&Sight::default()), None);
+        assert_eq!(detectable(&DetectableEffect::default()), None);
     }
 }

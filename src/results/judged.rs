@@ -121,7 +121,8 @@ pub struct Control {
 
 /// How small a difference can be seen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sight {
+#[schemars(rename = "Sight")]
+pub struct DetectableEffect {
     /// `A` to `D`; absent without a control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<String>,

@@ -56,7 +56,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         codes: codes_of_record(manifest),
         comparisons: verdicts::comparisons(plan, summary, judged),
         controls: verdicts::controls(plan, summary, judged),
-        sight: verdicts::sight(&judged.sight),
+        detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
         families: verdicts::families(plan, judged),
         goals: verdicts::goals(plan, judged),
         choice: verdicts::choice(plan, judged),

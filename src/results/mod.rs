@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::provenance::Provenance;
 
 pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
-pub use judged::{BoundFound, Choice, Compared, Contest, Control, Family, GoalFound, Sight, Tie, Tradeoff};
+pub use judged::{BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Family, GoalFound, Tie, Tradeoff};
 pub use make::results;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
@@ -64,7 +64,8 @@ pub struct Results {
     /// Identical arms against each other.
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
-    pub sight: Sight,
+    #[serde(rename = "sight")]
+    pub detectable_effect: DetectableEffect,
     /// Whether the cells of a group differ at all, for groups of three and more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,

@@ -1,8 +1,8 @@
 //! Verdicts -> rows that name cells by their ids.
 
 use super::judged::{
-    BoundFound, Bounded, Choice, Compared, Contest, Control, Details, Entrant, Family, GoalFound, Point, Sight, Tie,
-    Tradeoff,
+    BoundFound, Bounded, Choice, Compared, Contest, Control, Details, DetectableEffect, Entrant, Family, GoalFound,
+    Point, Tie, Tradeoff,
 };
 use super::make::{columns, rounded, word};
 use crate::code::Code;
@@ -115,8 +115,8 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
     judged.controls.iter().map(row).collect()
 }
 
-pub(super) fn sight(of: &control::Sight) -> Sight {
-    Sight {
+pub(super) fn detectable_effect(of: &control::DetectableEffect) -> DetectableEffect {
+    DetectableEffect {
         grade: of.grade.map(|grade| grade.letter().to_owned()),
         standard_deviation: of.standard_deviation.map(rounded),
         in_ten_blocks: of.in_ten_blocks.map(rounded),

@@ -9,7 +9,7 @@ use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use crate::metric::{self, Metric};
 use crate::spec::model::{Cache, Stop};
-use crate::stats::SampleShape;
+use crate::stats::Distribution;
 use crate::stats::quantile::median;
 use crate::stats::steady::LateWarmup;
 use crate::store::{Arm, StoredRun};
@@ -38,12 +38,12 @@ const OF_MEASUREMENT: [Rule; 13] = [
     (Code::PrecisionNotReached, |seen| seen.misses_its_precision()),
     (Code::OutputNonFinite, |seen| !seen.run.data.non_finite.is_empty()),
     (Code::NondeterministicOutput, |seen| seen.changes_its_outputs()),
-    (Code::Drift, |seen| seen.look(SampleShape::has_drift)),
-    (Code::FirstSampleSlow, |seen| seen.look(SampleShape::is_first_sample_slow)),
-    (Code::Noisy, |seen| seen.look(SampleShape::is_noisy)),
-    (Code::Outliers, |seen| seen.look(SampleShape::has_outliers)),
+    (Code::Drift, |seen| seen.look(Distribution::has_drift)),
+    (Code::FirstSampleSlow, |seen| seen.look(Distribution::is_first_sample_slow)),
+    (Code::Noisy, |seen| seen.look(Distribution::is_noisy)),
+    (Code::Outliers, |seen| seen.look(Distribution::has_outliers)),
     (Code::Multimodal, |seen| seen.look(|shape| shape.is_multimodal)),
-    (Code::Skewed, |seen| seen.look(SampleShape::is_skewed)),
+    (Code::Skewed, |seen| seen.look(Distribution::is_skewed)),
 ];
 
 /// What cold caches forbid; it comes last.
@@ -53,13 +53,13 @@ const OF_CACHE: Rule = (Code::ColdUnresolved, |seen| seen.cache == Cache::Cold &
 pub(super) fn of_run(seen: &Seen<'_>) -> Vec<Code> {
     let holds = |(code, rule): &Rule| rule(seen).then_some(*code);
     let mut codes: Vec<Code> = OF_MEASUREMENT.iter().filter_map(holds).collect();
-    codes.extend(of_surroundings(seen));
+    codes.extend(of_environment(seen));
     codes.extend(holds(&OF_CACHE));
     codes
 }
 
 /// What the run met on the machine. A rehearsal tells nothing of it.
-fn of_surroundings(seen: &Seen<'_>) -> Vec<Code> {
+fn of_environment(seen: &Seen<'_>) -> Vec<Code> {
     let is_above = |metric, limit| seen.is_counted() && seen.metric(metric).is_some_and(|value| value > limit);
     let above = LIMITS.into_iter().filter(|(metric, limit, _)| is_above(*metric, *limit));
     let mut codes: Vec<Code> = above.map(|(_, _, code)| code).collect();
@@ -76,7 +76,7 @@ impl Seen<'_> {
         self.run.data.metrics.get(metric.name).copied()
     }
 
-    fn look(&self, rule: fn(&SampleShape) -> bool) -> bool {
+    fn look(&self, rule: fn(&Distribution) -> bool) -> bool {
         self.run.shape.as_ref().is_some_and(rule)
     }
 
@@ -176,7 +176,7 @@ mod tests {
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
         samples.insert(0, 900.0);
         let mut run = run(Arm::Main, &[]);
-        run.shape = crate::stats::SampleShape::of(&samples, 1);
+        run.shape = crate::stats::Distribution::of(&samples, 1);
         assert_eq!(seen(&run, None), [Code::FirstSampleSlow, Code::Skewed]);
     }
 

@@ -9,7 +9,7 @@ use crate::plan::CellId;
 use crate::spec::model::{Cache, Stop};
 use crate::stats::steady::LateWarmup;
 use crate::stats::stopping::precision_reached;
-use crate::stats::{self, SampleShape};
+use crate::stats::{self, Distribution};
 use crate::store::{Arm, Outcome, StoredRun};
 use crate::worker::WorkerRun;
 
@@ -47,7 +47,7 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
     let late = mark_late_warmup(&mut run);
     derive_metrics(&mut run, batch_size, slot.cache);
     let durations: Vec<f64> = run.durations().collect();
-    run.shape = SampleShape::of(&durations, run.iterations);
+    run.shape = Distribution::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));
     run.data.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
     let codes = codes::of_run(&codes::Seen { run: &run, late, stop, cache: slot.cache });

@@ -17,7 +17,7 @@ use crate::stats::autocorrelation::supports_quantile;
 use crate::stats::bootstrap::RunStatistic;
 use crate::stats::planning::Variances;
 use crate::stats::quantile::sorted;
-use crate::stats::shape::SampleShape;
+use crate::stats::shape::Distribution;
 use crate::stats::{
     BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, mean_interval, optimal_samples, quantile_sorted,
     run_groups, runs_for_precision, standard_deviation, two_level,
@@ -142,7 +142,7 @@ impl RunStatistics {
             standard_deviation: standard_deviation(values),
             min: ordered.first().copied(),
             max: ordered.last().copied(),
-            warnings: codes(SampleShape::of(values, 1).as_ref(), &order),
+            warnings: codes(Distribution::of(values, 1).as_ref(), &order),
             quantiles,
             order,
         }

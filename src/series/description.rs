@@ -20,7 +20,7 @@ use crate::stats::moments::{
 };
 use crate::stats::outlier::FIRST_SAMPLE_SLOW;
 use crate::stats::quantile::{NORMAL_CONSISTENCY, representatives_sorted, sorted};
-use crate::stats::shape::SampleShape;
+use crate::stats::shape::Distribution;
 use crate::stats::{
     Modality, TukeyClasses, mean, median_absolute_deviation, modality, quantile_sorted, standard_deviation,
     tukey_classes, variance,
@@ -140,7 +140,7 @@ impl Description {
             *quantile = quantile.with_intervals(values, ordered, terms);
         }
         let order = Order::of(values);
-        let shape = SampleShape::of(values, 1);
+        let shape = Distribution::of(values, 1);
         self.warnings = codes(shape.as_ref(), &order).into_iter().map(|code| (code, 1)).collect();
         self.precision = Some(Precision::of(values, order.effective_n, terms));
         self.order = Some(order);

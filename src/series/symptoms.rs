@@ -7,16 +7,16 @@ use super::across_runs::AcrossRuns;
 use super::one_process::Order;
 use crate::code::{Code, RUNS_APART};
 use crate::stats::planning::MINIMUM_RUNS;
-use crate::stats::shape::SampleShape;
+use crate::stats::shape::Distribution;
 
 /// The values of one process.
 struct Values<'a> {
-    shape: Option<&'a SampleShape>,
+    shape: Option<&'a Distribution>,
     order: &'a Order,
 }
 
 impl Values<'_> {
-    fn look(&self, rule: fn(&SampleShape) -> bool) -> bool {
+    fn look(&self, rule: fn(&Distribution) -> bool) -> bool {
         self.shape.is_some_and(rule)
     }
 }
@@ -29,11 +29,11 @@ const OF_VALUES: [RuleOfValues; 8] = [
     (Code::NoSteadyState, |values| values.order.late_warmup.no_steady_state),
     (Code::LateWarmup, |values| values.order.late_warmup.truncate > 0),
     (Code::Drift, |values| values.order.drift.is_some_and(|drift| drift.flagged)),
-    (Code::FirstSampleSlow, |values| values.look(SampleShape::is_first_sample_slow)),
-    (Code::Noisy, |values| values.look(SampleShape::is_noisy)),
+    (Code::FirstSampleSlow, |values| values.look(Distribution::is_first_sample_slow)),
+    (Code::Noisy, |values| values.look(Distribution::is_noisy)),
     (Code::Multimodal, |values| values.look(|shape| shape.is_multimodal)),
-    (Code::Skewed, |values| values.look(SampleShape::is_skewed)),
-    (Code::Outliers, |values| values.look(SampleShape::has_outliers)),
+    (Code::Skewed, |values| values.look(Distribution::is_skewed)),
+    (Code::Outliers, |values| values.look(Distribution::has_outliers)),
 ];
 
 /// A code, and whether several runs together call for it.
@@ -46,7 +46,7 @@ const OF_RUNS: [RuleOfRuns; 2] = [
 ];
 
 /// The codes that the values of one process call for.
-pub(super) fn codes(shape: Option<&SampleShape>, order: &Order) -> Vec<Code> {
+pub(super) fn codes(shape: Option<&Distribution>, order: &Order) -> Vec<Code> {
     let values = Values { shape, order };
     OF_VALUES.iter().filter(|(_, holds)| holds(&values)).map(|(code, _)| *code).collect()
 }
@@ -63,7 +63,7 @@ mod tests {
     use crate::code::Carrier;
 
     fn codes_of(values: &[f64]) -> Vec<Code> {
-        codes(SampleShape::of(values, 1).as_ref(), &Order::of(values))
+        codes(Distribution::of(values, 1).as_ref(), &Order::of(values))
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub use random::{Xoshiro256PlusPlus, counterbalanced_order, key_seed, stream_see
 pub use rank_omnibus::{RankTest, friedman, kruskal_wallis};
 pub use run_groups::{RunGroups, run_groups};
 pub use runs::{TwoLevel, two_level};
-pub use shape::SampleShape;
+pub use shape::Distribution;
 pub use steady::{Drift, LateWarmup, drift, late_warmup};
 pub use stopping::{Location, PrecisionCheck, next_check, precision_reached};
 pub use throughput::{Throughput, throughput};
@@ -148,7 +148,7 @@ mod tests {
             modality(&values);
             tukey_classes(&values);
             outlier::first_sample_score(&values);
-            SampleShape::of(&values, 1);
+            Distribution::of(&values, 1);
             run_groups(&values);
             late_warmup(&values);
             drift(&values);

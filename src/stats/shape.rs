@@ -27,7 +27,7 @@ const MOST_IN_DENSITY: usize = 2000;
 /// What the samples of one run look like.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SampleShape {
+pub struct Distribution {
     /// Samples by Tukey's fences; absent where a sample holds several iterations, and without a distance between the
     /// quartiles.
     pub outliers: Option<OutlierCounts>,
@@ -87,14 +87,14 @@ impl OutlierCounts {
     }
 }
 
-impl SampleShape {
+impl Distribution {
     /// The shape of samples of so many iterations each; `None` without samples.
-    pub fn of(samples: &[f64], iterations: u32) -> Option<SampleShape> {
+    pub fn of(samples: &[f64], iterations: u32) -> Option<Distribution> {
         let middle = median(samples)?;
         let is_single = iterations <= 1;
         let groups = density_modes(samples);
         let deviation = median_absolute_deviation(samples).filter(|_| middle > 0.0);
-        Some(SampleShape {
+        Some(Distribution {
             outliers: outliers(samples).filter(|_| is_single),
             is_multimodal: groups.as_ref().is_some_and(Modality::is_multimodal),
             modes: groups.map(|groups| groups.modes).unwrap_or_default(),
@@ -163,13 +163,13 @@ mod tests {
         (0..n).map(|_| 100.0 + generator.normal()).collect()
     }
 
-    fn told(shape: &SampleShape) -> [bool; 5] {
+    fn told(shape: &Distribution) -> [bool; 5] {
         [shape.has_outliers(), shape.is_multimodal, shape.is_skewed(), shape.is_noisy(), shape.is_first_sample_slow()]
     }
 
     #[test]
     fn quiet_samples_have_nothing_to_tell() {
-        let shape = SampleShape::of(&normal(500, 1), 1).unwrap();
+        let shape = Distribution::of(&normal(500, 1), 1).unwrap();
         assert_eq!(told(&shape), [false; 5]);
         assert_eq!(shape.outliers.unwrap().all(), 500);
         assert!((shape.robust_variation.unwrap() - 0.01).abs() < 0.002);
@@ -179,34 +179,34 @@ mod tests {
     fn each_oddity_is_told_by_its_own_figure() {
         let mut stalls = normal(500, 2);
         stalls.iter_mut().skip(10).step_by(50).for_each(|value| *value = 130.0);
-        assert_eq!(told(&SampleShape::of(&stalls, 1).unwrap()), [true, true, true, false, false]);
+        assert_eq!(told(&Distribution::of(&stalls, 1).unwrap()), [true, true, true, false, false]);
         let groups: Vec<f64> = normal(500, 3)
             .into_iter()
             .enumerate()
             .map(|(index, v)| if index % 3 == 0 { v + 20.0 } else { v })
             .collect();
-        let shape = SampleShape::of(&groups, 1).unwrap();
+        let shape = Distribution::of(&groups, 1).unwrap();
         assert!(shape.is_multimodal && shape.modes.len() == 2);
         let scattered: Vec<f64> = normal(500, 4).into_iter().map(|value| 100.0 + 15.0 * (value - 100.0)).collect();
-        assert_eq!(told(&SampleShape::of(&scattered, 1).unwrap()), [false, false, false, true, false]);
+        assert_eq!(told(&Distribution::of(&scattered, 1).unwrap()), [false, false, false, true, false]);
         let mut slow = normal(500, 5);
         slow[0] = 150.0;
-        assert!(SampleShape::of(&slow, 1).unwrap().is_first_sample_slow());
+        assert!(Distribution::of(&slow, 1).unwrap().is_first_sample_slow());
     }
 
     #[test]
     fn samples_of_several_iterations_have_no_outlier_classes() {
         let mut stalls = normal(500, 2);
         stalls.iter_mut().step_by(50).for_each(|value| *value = 130.0);
-        let shape = SampleShape::of(&stalls, 64).unwrap();
+        let shape = Distribution::of(&stalls, 64).unwrap();
         assert_eq!((shape.outliers, shape.skewness), (None, None));
         assert!(shape.robust_variation.is_some());
     }
 
     #[test]
     fn samples_without_spread_have_no_shape_to_speak_of() {
-        assert_eq!(SampleShape::of(&[], 1), None);
-        let shape = SampleShape::of(&[5.0; 60], 1).unwrap();
+        assert_eq!(Distribution::of(&[], 1), None);
+        let shape = Distribution::of(&[5.0; 60], 1).unwrap();
         assert_eq!(told(&shape), [false; 5]);
         assert_eq!((shape.outliers, shape.modes.len()), (None, 0));
     }
@@ -216,7 +216,7 @@ mod tests {
         fn shapes_of_long_runs_are_those_of_their_representatives(seed in 0_u64..20) {
             let long: Vec<f64> = normal(6000, seed).into_iter().enumerate()
                 .map(|(index, value)| if index % 2 == 0 { value + 30.0 } else { value }).collect();
-            let shape = SampleShape::of(&long, 1).unwrap();
+            let shape = Distribution::of(&long, 1).unwrap();
             prop_assert!(shape.is_multimodal);
             prop_assert_eq!(shape.modes.len(), 2);
             prop_assert!((shape.modes[0].mass - 0.5).abs() < 0.01);

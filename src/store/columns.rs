@@ -205,7 +205,7 @@ mod tests {
     use crate::backend::{Failure, FailureKind, Placement};
     use crate::measure::stop::StopReason;
     use crate::measure::warm::WarmupStatus;
-    use crate::stats::SampleShape;
+    use crate::stats::Distribution;
     use crate::store::{Arm, Outcome};
     use crate::worker::RunData;
 
@@ -235,7 +235,7 @@ mod tests {
             position: 4,
             iterations: 5,
             late_warmup: 1,
-            shape: SampleShape::of(&[1.0, 2.0, 4.0], 1),
+            shape: Distribution::of(&[1.0, 2.0, 4.0], 1),
             warnings: vec!["W_DRIFT".to_owned()],
             data,
             ..StoredRun::not_started("0123456789abcdef".parse().unwrap(), Arm::Main, 2, 1, Outcome::Completed)

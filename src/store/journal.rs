@@ -13,7 +13,7 @@ use super::{FORMAT, StoreError, read_versioned, write_whole};
 use crate::backend::Failure;
 use crate::metric;
 use crate::plan::CellId;
-use crate::stats::SampleShape;
+use crate::stats::Distribution;
 use crate::worker::RunData;
 
 /// A member of a group in one record (docs/glossary.md).
@@ -97,7 +97,7 @@ pub struct StoredRun {
     pub late_warmup: u32,
     /// What the counted samples look like; absent where there are none.
     #[serde(default)]
-    pub shape: Option<SampleShape>,
+    pub shape: Option<Distribution>,
     /// Codes (method 14).
     pub warnings: Vec<String>,
     /// What the worker found out; it stands beside the rest in the journal, not below it.

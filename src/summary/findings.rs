@@ -27,7 +27,7 @@ pub struct Findings {
     pub shape: Option<CellShape>,
     /// Runs during which a hypervisor took much of the processors (method 8.1).
     pub noisy_runs: u32,
-    /// What its runs met on the machine: metrics of the surroundings by stored name.
+    /// What its runs met on the machine: metrics of the environment by stored name.
     pub environment: BTreeMap<String, Spread>,
 }
 

@@ -4,9 +4,9 @@
 //! over runs, and marked where the number of samples cannot support them.
 
 mod constants;
+mod environment;
 mod findings;
 pub mod latency;
-mod surroundings;
 mod tables;
 mod tails;
 
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use latency::summarize_latency;
 use tables::{ArmTables, RunValues};
 
+pub use environment::{RecordCode, record_codes};
 pub use findings::{CellShape, Findings, Spread};
 pub use latency::{Latency, PERCENTILES, Percentile, TwoLevelSummary};
-pub use surroundings::{RecordCode, record_codes};
 pub use tails::{MOST_COMPARISONS, TailRatio};
 
 use crate::accuracy::Score;
@@ -268,7 +268,7 @@ fn summarize_arm(
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
-        findings: Findings::of(completed, &tables.environment, surroundings::exceeds_quota(manifest, cell))
+        findings: Findings::of(completed, &tables.environment, environment::exceeds_quota(manifest, cell))
             .with_rehearsal(runs),
     }
 }

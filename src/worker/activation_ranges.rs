@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::batches::{Batches, Data};
 use crate::array::Array;
 use crate::backend::{Backend, Failure, FailureKind, TensorRequest};
-use crate::onnx::precision::calibration::{CalibrationProblem, FirstPass, Method, Observed, Range};
+use crate::onnx::precision::activation_ranges::{CalibrationProblem, FirstPass, Method, Observed, Range};
 use crate::spec::model::Calibration;
 
 /// The percentile of values that a range covers, where it is not to cover all: that of ONNX Runtime's tools and of

@@ -31,7 +31,7 @@ pub struct Conversation<'a> {
     kills_before: u64,
     /// The machine before the worker was started.
     before: MachineState,
-    /// The cell runs for real: a script has no surroundings.
+    /// The cell runs for real: a script has no environment.
     is_real: bool,
 }
 

@@ -6,7 +6,7 @@ use super::result::WorkerRun;
 use crate::backend::{Failure, FailureKind};
 use crate::measure::Samples;
 use crate::metric;
-use crate::onnx::precision::calibration::Range;
+use crate::onnx::precision::activation_ranges::Range;
 
 /// What was heard of a run, and what may be heard next.
 #[derive(Debug, Default)]

@@ -20,8 +20,8 @@ use crate::measure::slice::take_slice;
 use crate::measure::stop::{self, Measured};
 use crate::measure::warm::{self, Warmed};
 use crate::metric;
-use crate::onnx::precision::calibration::Range;
-use crate::probe::{OwnState, OwnTally, Usage};
+use crate::onnx::precision::activation_ranges::Range;
+use crate::probe::{OwnState, OwnTotals, Usage};
 use crate::quantity::Nanos;
 use crate::spec::model::{Calibration, Stop, Warmup};
 
@@ -40,9 +40,9 @@ pub(super) struct Loaded {
     /// Input set of the next counted sample.
     next_input: u32,
     cold: Option<Cold>,
-    tally: Tally,
+    totals: Totals,
     /// What happened around the counted samples so far.
-    surroundings: OwnTally,
+    environment: OwnTotals,
 }
 
 /// What it takes to begin samples with cold caches.
@@ -54,7 +54,7 @@ struct Cold {
 
 /// What the counted samples took so far, over all slices.
 #[derive(Default)]
-struct Tally {
+struct Totals {
     inferences: f64,
     span_ns: f64,
     cpu_time_ns: Option<f64>,
@@ -114,8 +114,8 @@ impl Loaded {
             sample_ns,
             next_input: 0,
             cold,
-            tally: Tally::default(),
-            surroundings: OwnTally::default(),
+            totals: Totals::default(),
+            environment: OwnTotals::default(),
         };
         Ok(JustLoaded { cell, values, ready })
     }
@@ -167,40 +167,40 @@ impl Loaded {
         Ok(samples)
     }
 
-    /// This process before samples are taken; `None` with a script, which has no surroundings.
+    /// This process before samples are taken; `None` with a script, which has no environment.
     fn look(&self) -> Option<OwnState> {
         (!self.clock.is_scripted()).then(|| OwnState::before(&Kernel::here()))
     }
 
     fn look_back(&mut self, before: Option<OwnState>) {
         if let Some(before) = before {
-            self.surroundings.add(&before, &Kernel::here());
+            self.environment.add(&before, &Kernel::here());
         }
     }
 
     /// Adds what some samples took.
     fn count(&mut self, samples: &Samples, iterations: u32, before: Usage) {
         let after = self.backend.usage();
-        let tally = &mut self.tally;
-        tally.inferences += samples.len() as f64 * f64::from(iterations);
-        tally.span_ns += samples.span_ns() as f64;
+        let totals = &mut self.totals;
+        totals.inferences += samples.len() as f64 * f64::from(iterations);
+        totals.span_ns += samples.span_ns() as f64;
         if let (Some(start), Some(end)) = (before.cpu_time_ns, after.cpu_time_ns) {
-            *tally.cpu_time_ns.get_or_insert(0.0) += end.saturating_sub(start) as f64;
+            *totals.cpu_time_ns.get_or_insert(0.0) += end.saturating_sub(start) as f64;
         }
     }
 
     /// What the process used for the counted samples so far, by stored name. Where caches are emptied between samples,
     /// the processor worked for that too, so its time says nothing about the model.
     pub(super) fn used(&self) -> BTreeMap<String, f64> {
-        let mut values = self.surroundings.metrics();
+        let mut values = self.environment.metrics();
         let peak = match &self.cold {
             Some(cold) => cold.peak_resident_bytes,
             None => self.backend.usage().peak_resident_bytes,
         };
         values.extend(peak.map(|bytes| (metric::PEAK_RSS.name.to_owned(), bytes as f64)));
-        if let (Some(spent), None) = (self.tally.cpu_time_ns, &self.cold) {
-            values.insert(metric::CPU_TIME.name.to_owned(), spent / self.tally.inferences.max(1.0));
-            values.insert(metric::CPU_UTILISATION.name.to_owned(), spent / self.tally.span_ns.max(1.0));
+        if let (Some(spent), None) = (self.totals.cpu_time_ns, &self.cold) {
+            values.insert(metric::CPU_TIME.name.to_owned(), spent / self.totals.inferences.max(1.0));
+            values.insert(metric::CPU_UTILISATION.name.to_owned(), spent / self.totals.span_ns.max(1.0));
         }
         // The clock may have become slower meanwhile: another source, or a hypervisor that moved the machine.
         let overhead = self.quality.overhead_ns.max(self.clock.calibrate().overhead_ns);

@@ -9,7 +9,7 @@ use crate::backend::{Failure, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
-use crate::onnx::precision::calibration::Range;
+use crate::onnx::precision::activation_ranges::Range;
 
 /// What a worker found out in one run: what it sends, the journal stores and Parquet holds.
 ///

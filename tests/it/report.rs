@@ -375,7 +375,7 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     // One run of eight says nothing about the row.
     assert_eq!(markdown.matches("(1 warning)").count(), 1, "{markdown}");
     let results = perfrun::results::parse(Path::new("results.json"), &rendered.json).unwrap();
-    assert_eq!(results.sight.noisy_runs, 8);
+    assert_eq!(results.detectable_effect.noisy_runs, 8);
     let cell = &results.cells[3];
     assert!(cell.environment.contains_key("steal_ratio") && !cell.metrics.contains_key("steal_ratio"));
 }

@@ -83,7 +83,7 @@ fn reports_of_format_1_are_read() {
         assert_eq!(cell.runs["latency_p95_ns"][3], old_cell["latency"]["per_run"][3]["quantiles"][2].as_f64());
         assert!(!found.comparisons.is_empty() && found.comparisons.iter().all(|row| !row.reason.is_empty()));
         assert_eq!(found.provenance.frame["cpu"], old["manifest"]["host"]["cpu"]);
-        assert_eq!(found.sight.grade.as_deref(), old["sight"]["grade"].as_str());
+        assert_eq!(found.detectable_effect.grade.as_deref(), old["sight"]["grade"].as_str());
         // What is read once is of the current format from then on.
         assert_eq!(results::parse(&path, &found.to_json()).unwrap(), found);
         read += 1;
@@ -111,7 +111,7 @@ fn controls_goals_and_skips_are_data() {
     let found = results::read(&place.path("r/results.json")).unwrap();
     let control = &found.controls[0];
     assert_eq!((found.controls.len(), control.runs["latency_ns"].len(), control.runs["block"].len()), (1, 8, 8));
-    assert!(found.sight.grade.is_some());
+    assert!(found.detectable_effect.grade.is_some());
     let goal = &found.goals[0];
     assert_eq!((goal.name.as_deref(), goal.outcome.as_str(), goal.cells.len()), (Some("quick"), "missed", 2));
     let failed = &found.cells[1];

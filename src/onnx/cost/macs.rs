@@ -1,7 +1,7 @@
 //! Multiply-accumulates of one node.
 //!
 //! Input: a node, and what is known of its inputs and outputs. Output: how many it takes. Deliberately absent: graphs
-//! inside nodes (`tally`).
+//! inside nodes (`totals`).
 
 use crate::onnx::infer::{Equation, Value};
 use crate::onnx::proto::NodeProto;

@@ -10,7 +10,7 @@
 
 mod macs;
 mod parameters;
-mod tally;
+mod totals;
 
 use super::infer::Inferred;
 use super::proto::ModelProto;
@@ -51,7 +51,7 @@ pub struct OperatorCost {
 ///
 /// `If` costs what its costlier branch does, and a body as often as it runs.
 pub fn cost(model: &ModelProto, inferred: &Inferred) -> Cost {
-    tally::of_model(model, inferred)
+    totals::of_model(model, inferred)
 }
 
 #[cfg(test)]

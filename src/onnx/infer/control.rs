@@ -63,7 +63,7 @@ fn repeated(engine: &Engine<'_>, site: &Site<'_>, body: &GraphProto, scope: &Sco
     let fixed = vec![Value::of_scalar(ElementType::Int64, None), condition];
     let carried: Vec<Value> = (2..site.input_count()).map(|index| carried(site, index)).collect();
     let count = carried.len();
-    let (inner, mut results) = settle(engine, body, scope, fixed, carried, vec![], 1);
+    let (inner, mut results) = fixed_point(engine, body, scope, fixed, carried, vec![], 1);
     let inputs: Vec<Option<&Value>> = (0..site.input_count()).map(|index| site.value(index)).collect();
     let runs = runs(site.node, body, &inputs, &inner);
     let mut outputs: Vec<Value> = results.drain(1.min(results.len())..).collect();
@@ -113,7 +113,7 @@ fn scan(engine: &Engine<'_>, site: &Site<'_>, body: &GraphProto, scope: &Scope<'
         elements.push(Value::of(sequence.element, shape));
     }
     let carried = (0..states).map(|index| carried(site, index)).collect();
-    let (inner, mut outputs) = settle(engine, body, scope, vec![], carried, elements, 0);
+    let (inner, mut outputs) = fixed_point(engine, body, scope, vec![], carried, elements, 0);
     let runs = runs(site.node, body, &inputs, &inner);
     for (index, scanned) in outputs.iter_mut().skip(states).enumerate() {
         *scanned = stacked(scanned, axes("scan_output_axes", index), runs);
@@ -128,7 +128,7 @@ fn carried(site: &Site<'_>, index: usize) -> Value {
 
 /// Walks a body until what is known of the values that it changes is true of every repetition. `before` and `after` are
 /// the body's inputs around these, and the same results stand behind the first `skipped`.
-fn settle(
+fn fixed_point(
     engine: &Engine<'_>,
     body: &GraphProto,
     scope: &Scope<'_>,

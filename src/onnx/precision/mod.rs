@@ -4,7 +4,7 @@
 //! activations take. Output: a [`Conversion`]: the model in the new precision and a report of what was converted, what was
 //! not, and why. Deliberately absent: executing models, and judging the result: both are what perfrun measures.
 
-pub mod calibration;
+pub mod activation_ranges;
 mod constants;
 mod edit;
 mod embedding;
@@ -119,7 +119,7 @@ mod tests {
                 quantize_blocks(model.clone(), &BlockQuantization::default()),
                 prepare_static(model).and_then(|prepared| {
                     let names = prepared.to_calibrate()?;
-                    let ranges = names.into_iter().map(|name| (name, calibration::Range::new(-1.0, 1.0)));
+                    let ranges = names.into_iter().map(|name| (name, activation_ranges::Range::new(-1.0, 1.0)));
                     prepared.quantize(&ranges.collect::<BTreeMap<_, _>>(), &StaticQuantization::default())
                 }),
             ];

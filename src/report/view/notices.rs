@@ -41,9 +41,10 @@ fn partial(input: &Input<'_>) -> Vec<String> {
     }
     if let Some(budget) = manifest.findings.budget.filter(|budget| budget.runs < budget.wanted) {
         // The grade, where there is one, says it for this record itself.
-        let sees = budget.sees.filter(|_| input.judged.sight.here.is_none()).map_or(String::new(), |effect| {
-            format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
-        });
+        let sees =
+            budget.sees.filter(|_| input.judged.detectable_effect.here.is_none()).map_or(String::new(), |effect| {
+                format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
+            });
         sentences.push(format!(
             "The budget of {} left room for {} of {} runs of each cell.{sees}",
             budget.limit, budget.runs, budget.wanted

@@ -11,7 +11,7 @@ pub(super) use file::Results;
 use file::{Comparison, Estimate, Manifest, OldCell, OldControl, OldFailure, OldMetric, OldRun, Plan};
 
 use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, Skipped, Status};
-use super::judged::{Compared, Control, Sight};
+use super::judged::{Compared, Control, DetectableEffect};
 use super::{FORMAT, Measured, Rules};
 use crate::code;
 use crate::metric;
@@ -53,7 +53,7 @@ impl From<Results> for super::Results {
             codes: BTreeMap::new(),
             comparisons: rows.filter_map(|row| compared(&manifest.plan, row)).collect(),
             controls: old.controls.iter().filter_map(|control| self::control(&manifest.plan, control)).collect(),
-            sight: Sight {
+            detectable_effect: DetectableEffect {
                 grade: old.sight.grade.clone(),
                 standard_deviation: old.sight.standard_deviation,
                 in_ten_blocks: old.sight.in_ten_blocks,

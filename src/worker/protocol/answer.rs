@@ -10,7 +10,7 @@ use crate::backend::{Failure, Phase, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
-use crate::onnx::precision::calibration::Range;
+use crate::onnx::precision::activation_ranges::Range;
 
 /// Which samples these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -18,7 +18,7 @@ use perfrun::spec::model::{
     Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads,
     Values, Variant,
 };
-use perfrun::stats::SampleShape;
+use perfrun::stats::Distribution;
 use perfrun::stats::quantile::median;
 use perfrun::stats::random::{Xoshiro256PlusPlus, key_seed};
 use perfrun::store::{
@@ -557,7 +557,7 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         dynamic_outputs: false,
     });
     let durations: Vec<f64> = run.durations().collect();
-    run.shape = SampleShape::of(&durations, run.iterations);
+    run.shape = Distribution::of(&durations, run.iterations);
     let typical = median(&durations).unwrap_or_default();
     let vary = |random: &mut Xoshiro256PlusPlus, value: f64, share: f64| value * (share * random.normal()).exp();
     let rate = 1e9 / (typical * 1.004);

@@ -106,7 +106,7 @@ pub fn to_half(
     let types = if inlined.calls > 0 { &infer(&model, &[]) } else { types };
     let mut survey = survey::survey(&model, types, settings, &mut report)?;
     inlined.tell(&mut report);
-    versions::settle(&mut survey, settings);
+    versions::choose(&mut survey, settings);
     rewrite::rewrite(&mut model, &survey, settings, &mut report)?;
     if report.converted.is_empty() && report.weights.converted == 0 {
         return Err(ConversionProblem::NothingToConvert { kept: report.kept });

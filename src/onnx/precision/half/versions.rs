@@ -7,7 +7,7 @@ use super::survey::{Source, Survey, Value, WORTH_A_CAST};
 use crate::onnx::precision::names::Names;
 
 /// Settles every float32 value of the model.
-pub(super) fn settle(survey: &mut Survey, settings: &HalfSettings) {
+pub(super) fn choose(survey: &mut Survey, settings: &HalfSettings) {
     let mut taken: Names = survey.values.iter().map(|value| value.name.clone()).collect();
     for value in survey.values.iter_mut().filter(|value| value.is_float32()) {
         if let Some(is_half) = home(value) {

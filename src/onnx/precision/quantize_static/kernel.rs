@@ -181,7 +181,7 @@ impl Work<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use crate::onnx::precision::calibration::Range;
+    use crate::onnx::precision::activation_ranges::Range;
     use crate::onnx::precision::quantize_dynamic::tests::{model, tensor};
     use crate::onnx::precision::{ConversionProblem, StaticQuantization, prepare_static};
     use crate::onnx::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};

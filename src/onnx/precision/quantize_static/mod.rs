@@ -30,7 +30,7 @@ mod rewrite;
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::calibration::Range;
+use super::activation_ranges::Range;
 use super::constants::settle_constants;
 use super::edit::Editor;
 use super::fold::fold_channels;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::StaticQuantization;
 use super::kernel::StoredWeight;
 use super::plan::{Plan, Role, data_inputs};
-use crate::onnx::precision::calibration::Range;
+use crate::onnx::precision::activation_ranges::Range;
 use crate::onnx::precision::edit::{Editor, Weight};
 use crate::onnx::precision::embedding::{Lookup, Tables};
 use crate::onnx::precision::quantize_dynamic::keep_inner;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::Pass;
 use super::outputs::References;
-use crate::accuracy::{AccuracyProblem, Marks, Score, change, score};
+use crate::accuracy::{AccuracyProblem, ItemScores, Score, change, score};
 use crate::array::Array;
 use crate::backend::CellRequest;
 use crate::event::Event;
@@ -139,12 +139,15 @@ fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
 /// What is known of each variant after its run.
 fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut dyn FnMut()) -> Vec<VariantAccuracy> {
     let references = References::of(&job.record.manifest);
-    let marks: Vec<Result<MarksByMetric, String>> =
-        cells.iter().zip(outcomes).map(|(index, outcome)| outcome.clone().and_then(|()| marks(job, *index))).collect();
+    let item_scores: Vec<Result<MarksByMetric, String>> = cells
+        .iter()
+        .zip(outcomes)
+        .map(|(index, outcome)| outcome.clone().and_then(|()| item_scores(job, *index)))
+        .collect();
     let one = |(position, index): (usize, &usize)| {
         let cell = &job.record.manifest.plan.cells[*index];
         let reference = references.of_unit(job, cells, *index);
-        let before = reference.and_then(|at| marks[at].as_ref().ok());
+        let before = reference.and_then(|at| item_scores[at].as_ref().ok());
         let data = job.data(cell);
         let mut known = VariantAccuracy {
             cell: *index as u32,
@@ -155,8 +158,8 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
             own_scores: BTreeMap::new(),
             problem: None,
         };
-        match &marks[position] {
-            Ok(marks) => known.scores = scores(marks, before),
+        match &item_scores[position] {
+            Ok(item_scores) => known.scores = scores(item_scores, before),
             Err(problem) => known.problem = Some(problem.clone()),
         }
         if outcomes[position].is_ok()
@@ -175,17 +178,17 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
     cells.iter().enumerate().map(one).collect()
 }
 
-type MarksByMetric = Vec<(AccuracyMetric, Marks)>;
+type MarksByMetric = Vec<(AccuracyMetric, ItemScores)>;
 
-/// The marks of a variant by metric; none where there are no labels.
-fn marks(job: &Job, index: usize) -> Result<MarksByMetric, String> {
+/// The item_scores of a variant by metric; none where there are no labels.
+fn item_scores(job: &Job, index: usize) -> Result<MarksByMetric, String> {
     let Some(data) = job.data(&job.record.manifest.plan.cells[index]) else { return Ok(Vec::new()) };
     let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
         return Ok(Vec::new());
     };
     let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
     let output = whole(&sets, data.dataset.output.as_deref())?;
-    let of = |metric: &AccuracyMetric| Ok((*metric, Marks::of(*metric, &output, &labels)?));
+    let of = |metric: &AccuracyMetric| Ok((*metric, ItemScores::of(*metric, &output, &labels)?));
     metrics.iter().map(of).collect::<Result<_, AccuracyProblem>>().map_err(|problem| problem.to_string())
 }
 
@@ -198,13 +201,13 @@ fn whole(sets: &[Vec<Array>], name: Option<&str>) -> Result<Array, String> {
         .ok_or_else(|| format!("the shape of output `{}` varies; write a `score` command for such outputs", first.name))
 }
 
-fn scores(marks: &MarksByMetric, reference: Option<&MarksByMetric>) -> Vec<Score> {
-    let one = |(metric, own): &(AccuracyMetric, Marks)| {
+fn scores(item_scores: &MarksByMetric, reference: Option<&MarksByMetric>) -> Vec<Score> {
+    let one = |(metric, own): &(AccuracyMetric, ItemScores)| {
         let before = reference.and_then(|all| all.iter().find(|(known, _)| known == metric));
         let change = before.and_then(|(_, before)| change(*metric, before, own));
         Some(Score { metric: *metric, estimate: score(*metric, own)?, change })
     };
-    marks.iter().filter_map(one).collect()
+    item_scores.iter().filter_map(one).collect()
 }
 
 /// How like the reference's the outputs for the data are, for every cell that a measured one speaks for: real items say

@@ -12,7 +12,7 @@ use super::rules::Judged;
 
 /// All experiments of a setting under one policy.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct Totals {
     bias: Vec<f64>,
     cells_covered: Vec<f64>,
     ratio_covered: Vec<f64>,
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     equivalent: Vec<f64>,
 }
 
-impl Tally {
+impl Totals {
     pub(crate) fn add(&mut self, judged: &Judged, has_effect: bool) {
         let percent = |holds: bool| f64::from(u8::from(holds)) * 100.0;
         self.bias.push(judged.bias);
@@ -38,7 +38,7 @@ impl Tally {
     }
 
     /// What this policy loses against the current one, by the criteria of `docs/simulations.md`.
-    fn losses(&self, current: &Tally) -> Vec<&'static str> {
+    fn losses(&self, current: &Totals) -> Vec<&'static str> {
         let loses = |mine: &[f64], theirs: &[f64]| {
             let (change, error) = paired_change(mine, theirs);
             let falls_below = average(theirs) >= 93.0 && average(mine) < 93.0;
@@ -95,32 +95,32 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(tally: &Tally, current: &Tally) -> Self {
+    pub(crate) fn new(totals: &Totals, current: &Totals) -> Self {
         let with_error = |values: &[f64], digits: usize| {
             format!("{:.digits$} ± {:.digits$}", average(values), standard_error(values))
         };
-        let losses = tally.losses(current);
-        let seconds = average(&tally.seconds);
+        let losses = totals.losses(current);
+        let seconds = average(&totals.seconds);
         let speed_up = average(&current.seconds) / seconds;
         let text = format!(
             "{} | {} | {} | {:.1} | {:.0} | {:.0} | {seconds:.2} | {speed_up:.2} | {}",
-            with_error(&tally.bias, 2),
-            with_error(&tally.cells_covered, 1),
-            with_error(&tally.ratio_covered, 1),
-            average(&tally.claimed[0]),
-            average(&tally.equivalent),
-            average(&tally.claimed[1]),
+            with_error(&totals.bias, 2),
+            with_error(&totals.cells_covered, 1),
+            with_error(&totals.ratio_covered, 1),
+            average(&totals.claimed[0]),
+            average(&totals.equivalent),
+            average(&totals.claimed[1]),
             losses.join(", "),
         );
         Row {
             text,
             losses,
-            bias_added: average(&tally.bias).abs() - average(&current.bias).abs(),
+            bias_added: average(&totals.bias).abs() - average(&current.bias).abs(),
             coverage_change: [
-                paired_change(&tally.cells_covered, &current.cells_covered).0,
-                paired_change(&tally.ratio_covered, &current.ratio_covered).0,
+                paired_change(&totals.cells_covered, &current.cells_covered).0,
+                paired_change(&totals.ratio_covered, &current.ratio_covered).0,
             ],
-            power_change: paired_change(&tally.claimed[1], &current.claimed[1]).0,
+            power_change: paired_change(&totals.claimed[1], &current.claimed[1]).0,
             speed_up,
         }
     }

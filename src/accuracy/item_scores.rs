@@ -6,7 +6,7 @@ use crate::spec::model::AccuracyMetric;
 
 /// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Marks {
+pub struct ItemScores {
     /// By item.
     pub values: Vec<f64>,
     /// Variance of the labels around their mean; `None` for classes.
@@ -72,7 +72,7 @@ const SCORES: &str =
 const VALUES: &str =
     "it must have as many values for each item as the labels; for other outputs write a `score` command";
 
-impl Marks {
+impl ItemScores {
     /// Compares an output with the labels, both with one entry for each item along their first dimension.
     ///
     /// # Errors
@@ -87,15 +87,15 @@ impl Marks {
             return Err(AccuracyProblem::OtherItems { labels: labelled, items, output: output.name.clone() });
         }
         if items == 0 {
-            return Ok(Marks { values: Vec::new(), label_variance: None });
+            return Ok(ItemScores { values: Vec::new(), label_variance: None });
         }
         let each = found.len() / items;
         if let Some(at) = found.iter().position(|value| value.is_nan()) {
             return Err(AccuracyProblem::NotANumber { output: output.name.clone(), item: at / each.max(1) });
         }
         match metric.among() {
-            Some(among) => Marks::of_classes(among, output, &found, &expected),
-            None => Marks::of_values(metric, output, &found, &expected, items),
+            Some(among) => ItemScores::of_classes(among, output, &found, &expected),
+            None => ItemScores::of_values(metric, output, &found, &expected, items),
         }
     }
 
@@ -115,7 +115,7 @@ impl Marks {
             let says_class = !output.element.is_float() && among == 1;
             let right = found.iter().zip(labels).map(|(class, label)| f64::from(u8::from(class == label)));
             let values: Option<Vec<f64>> = says_class.then(|| right.collect());
-            return Ok(Marks { values: values.ok_or_else(shape)?, label_variance: None });
+            return Ok(ItemScores { values: values.ok_or_else(shape)?, label_variance: None });
         }
         let mut values = Vec::with_capacity(items);
         for (item, (scores, label)) in found.chunks_exact(classes).zip(labels).enumerate() {
@@ -125,7 +125,7 @@ impl Marks {
             let is_right = largest(scores, among).contains(&(*label as usize));
             values.push(f64::from(u8::from(is_right)));
         }
-        Ok(Marks { values, label_variance: None })
+        Ok(ItemScores { values, label_variance: None })
     }
 
     fn of_values(
@@ -149,7 +149,7 @@ impl Marks {
         let values = errors.chunks_exact(each).map(|errors| errors.iter().sum::<f64>() / each as f64).collect();
         let mean = labels.iter().sum::<f64>() / labels.len().max(1) as f64;
         let variance = labels.iter().map(|label| (label - mean).powi(2)).sum::<f64>() / labels.len().max(1) as f64;
-        Ok(Marks { values, label_variance: Some(variance) })
+        Ok(ItemScores { values, label_variance: Some(variance) })
     }
 }
 
@@ -172,25 +172,27 @@ mod tests {
     #[test]
     fn the_largest_score_is_right_or_wrong() {
         let output = floats("y", &[2, 3], &[0.1, 0.7, 0.2, 0.5, 0.3, 0.2]);
-        let marks = Marks::of(AccuracyMetric::Top1, &output, &classes(&[1, 2])).unwrap();
-        assert_eq!(marks.values, [1.0, 0.0]);
-        assert_eq!(Marks::of(AccuracyMetric::Top5, &output, &classes(&[1, 2])).unwrap().values, [1.0, 1.0]);
+        let item_scores = ItemScores::of(AccuracyMetric::Top1, &output, &classes(&[1, 2])).unwrap();
+        assert_eq!(item_scores.values, [1.0, 0.0]);
+        assert_eq!(ItemScores::of(AccuracyMetric::Top5, &output, &classes(&[1, 2])).unwrap().values, [1.0, 1.0]);
         let said = Array { name: "class".to_owned(), ..classes(&[1, 1]) };
-        assert_eq!(Marks::of(AccuracyMetric::Top1, &said, &classes(&[1, 2])).unwrap().values, [1.0, 0.0]);
-        assert!(Marks::of(AccuracyMetric::Top5, &said, &classes(&[1, 2])).is_err());
+        assert_eq!(ItemScores::of(AccuracyMetric::Top1, &said, &classes(&[1, 2])).unwrap().values, [1.0, 0.0]);
+        assert!(ItemScores::of(AccuracyMetric::Top5, &said, &classes(&[1, 2])).is_err());
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
         let output = floats("y", &[2, 3], &[0.1, 0.7, 0.2, 0.5, 0.3, 0.2]);
         let message =
-            |labels: &[i64]| Marks::of(AccuracyMetric::Top1, &output, &classes(labels)).unwrap_err().to_string();
+            |labels: &[i64]| ItemScores::of(AccuracyMetric::Top1, &output, &classes(labels)).unwrap_err().to_string();
         assert_eq!(message(&[1]), "there are 1 labels for 2 items of output `y`");
         assert_eq!(message(&[1, 3]), "label 3 of item 1 is none of the 3 classes of output `y`");
         let image = floats("y", &[1, 2, 2], &[0.0; 4]);
-        assert!(Marks::of(AccuracyMetric::Top1, &image, &classes(&[1])).unwrap_err().to_string().contains("`score`"));
+        assert!(
+            ItemScores::of(AccuracyMetric::Top1, &image, &classes(&[1])).unwrap_err().to_string().contains("`score`")
+        );
         let nan = floats("y", &[2, 2], &[0.0, 1.0, 0.0, f32::NAN]);
-        let error = Marks::of(AccuracyMetric::Top1, &nan, &classes(&[0, 0])).unwrap_err();
+        let error = ItemScores::of(AccuracyMetric::Top1, &nan, &classes(&[0, 0])).unwrap_err();
         assert_eq!(error.to_string(), "output `y` holds NaN for item 1");
     }
 
@@ -198,9 +200,9 @@ mod tests {
     fn errors_are_means_over_the_values_of_an_item() {
         let output = floats("y", &[2, 2], &[1.0, 3.0, 0.0, 0.0]);
         let labels = floats("labels", &[2, 2], &[0.0, 1.0, 0.0, 4.0]);
-        let marks = |metric| Marks::of(metric, &output, &labels).unwrap();
-        assert_eq!(marks(AccuracyMetric::Mae).values, [1.5, 2.0]);
-        assert_eq!(marks(AccuracyMetric::Rmse).values, [2.5, 8.0]);
-        assert_eq!(marks(AccuracyMetric::R2).label_variance, Some(2.6875));
+        let item_scores = |metric| ItemScores::of(metric, &output, &labels).unwrap();
+        assert_eq!(item_scores(AccuracyMetric::Mae).values, [1.5, 2.0]);
+        assert_eq!(item_scores(AccuracyMetric::Rmse).values, [2.5, 8.0]);
+        assert_eq!(item_scores(AccuracyMetric::R2).label_variance, Some(2.6875));
     }
 }

@@ -26,11 +26,11 @@ const RANDOM: [&str; 7] =
 
 pub(super) fn of_model(model: &ModelProto, inferred: &Inferred) -> Cost {
     let functions = model.functions.iter().map(|function| ((function.domain(), function.name()), function)).collect();
-    let mut tally = Tally::default();
+    let mut totals = Totals::default();
     if let Some(graph) = model.graph.as_ref() {
-        tally.graph(graph, &Scope::of(inferred, None), &functions);
+        totals.graph(graph, &Scope::of(inferred, None), &functions);
     }
-    tally.into_cost()
+    totals.into_cost()
 }
 
 type Functions<'m> = HashMap<(&'m str, &'m str), &'m FunctionProto>;
@@ -65,13 +65,13 @@ impl<'a> Scope<'a> {
 }
 
 #[derive(Default)]
-struct Tally {
+struct Totals {
     operators: BTreeMap<String, OperatorCost>,
     unknown: Vec<String>,
     unknown_nodes: u64,
 }
 
-impl Tally {
+impl Totals {
     fn graph<'a>(&mut self, graph: &'a GraphProto, scope: &Scope<'a>, functions: &Functions<'a>) {
         let stored = graph.initializer.iter().map(|tensor| tensor.name());
         let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.values.name());
@@ -134,20 +134,20 @@ impl Tally {
         functions: &Functions<'a>,
     ) {
         let known = |graph: usize| scope.inferred.inner(index, graph).filter(|_| scope.depth < DEEPEST);
-        let inside: Option<Vec<(Tally, &Inferred)>> = match function {
+        let inside: Option<Vec<(Totals, &Inferred)>> = match function {
             Some(function) => known(0).map(|inferred| {
                 // A function sees nothing of the graph around its call.
                 let own = Scope { depth: scope.depth + 1, ..Scope::of(inferred, None) };
-                let mut tally = Tally::default();
-                tally.nodes(&function.node, HashSet::new(), &own, functions);
-                vec![(tally, inferred)]
+                let mut totals = Totals::default();
+                totals.nodes(&function.node, HashSet::new(), &own, functions);
+                vec![(totals, inferred)]
             }),
             None => {
                 let graphs = node.graphs().enumerate().map(|(place, graph)| {
                     let inferred = known(place)?;
-                    let mut tally = Tally::default();
-                    tally.graph(graph, &Scope::of(inferred, Some(scope)), functions);
-                    Some((tally, inferred))
+                    let mut totals = Totals::default();
+                    totals.graph(graph, &Scope::of(inferred, Some(scope)), functions);
+                    Some((totals, inferred))
                 });
                 graphs.collect()
             }
@@ -163,8 +163,8 @@ impl Tally {
         if times.is_none() {
             self.note_unknown(node);
         }
-        let tallies = inside.into_iter().map(|(tally, _)| tally);
-        if let Some(costliest) = tallies.reduce(|one, two| if two.outweighs(&one) { two } else { one }) {
+        let all_totals = inside.into_iter().map(|(totals, _)| totals);
+        if let Some(costliest) = all_totals.reduce(|one, two| if two.outweighs(&one) { two } else { one }) {
             self.merge(costliest, times.unwrap_or(1));
         }
     }
@@ -174,15 +174,15 @@ impl Tally {
     }
 
     /// Whether it costs more than the other; unknown is more than anything.
-    fn outweighs(&self, other: &Tally) -> bool {
-        let weight = |tally: &Tally| {
-            let (macs, bytes) = (tally.total(|operator| operator.macs), tally.total(|operator| operator.bytes));
+    fn outweighs(&self, other: &Totals) -> bool {
+        let weight = |totals: &Totals| {
+            let (macs, bytes) = (totals.total(|operator| operator.macs), totals.total(|operator| operator.bytes));
             (macs.is_none(), macs, bytes.is_none(), bytes)
         };
         weight(self) > weight(other)
     }
 
-    fn merge(&mut self, inside: Tally, times: u64) {
+    fn merge(&mut self, inside: Totals, times: u64) {
         for (name, own) in inside.operators {
             let none = OperatorCost { operator: name.clone(), nodes: 0, macs: Some(0), bytes: Some(0) };
             let sum = self.operators.entry(name).or_insert(none);

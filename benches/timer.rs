@@ -11,13 +11,13 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use perfrun::array::Array;
-use perfrun::backend::{Backend, Failure, Placement};
-use perfrun::clock::{Clock, HostClock};
-use perfrun::measure::Samples;
-use perfrun::measure::batching::iterations_per_sample;
-use perfrun::measure::sampler::Sampler;
-use perfrun::stats::quantile::median;
+use perfrun::data::array::Array;
+use perfrun::machine::clock::{Clock, HostClock};
+use perfrun::statistics::quantile::median;
+use perfrun::worker::backend::{Backend, Failure, Placement};
+use perfrun::worker::measure::Samples;
+use perfrun::worker::measure::batching::iterations_per_sample;
+use perfrun::worker::measure::sampler::Sampler;
 
 const ROUNDS: usize = 40;
 

@@ -5,77 +5,37 @@
 //! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
 //! exists for the binary and its tests.
 
-pub mod quantity;
+pub mod statistics;
 
-pub mod printable;
+pub mod vocabulary;
 
-pub mod privacy;
+pub mod machine;
 
-pub mod metric;
-
-pub mod kernel;
-
-pub mod host;
-
-pub mod revision;
-
-pub mod digest;
-
-pub mod stats;
-
-pub mod code;
-
-pub mod series;
-
-pub mod spec;
-
-pub mod explain;
+pub mod experiment;
 
 pub mod onnx;
 
-pub mod array;
+pub mod data;
 
-pub mod table;
+pub mod quality;
 
-pub mod fidelity;
-
-pub mod accuracy;
+pub mod spec;
 
 pub mod plan;
 
-pub mod runtime;
-
-pub mod models;
-
-pub mod probe;
-
-pub mod clock;
-
-pub mod backend;
-
-pub mod measure;
+pub mod prepare;
 
 pub mod worker;
 
-pub mod store;
-
-pub mod provenance;
-
-pub mod event;
+pub mod record;
 
 pub mod run;
 
-pub mod summary;
-
-pub mod compare;
-
-pub mod results;
+pub mod judge;
 
 pub mod report;
 
-pub mod error;
-
-pub mod cli;
+pub mod stat;
 
 pub mod ui;
 

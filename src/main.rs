@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use perfrun::{cli, commands, ui::Ui};
+use perfrun::commands;
+use perfrun::ui::{Ui, cli};
 
 fn main() -> ExitCode {
     let ui = Ui::detect();

@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use perfrun::stats::moments::{mean, standard_deviation};
-use perfrun::stats::quantile::median;
-use perfrun::stats::verdict::Verdict;
+use perfrun::statistics::moments::{mean, standard_deviation};
+use perfrun::statistics::quantile::median;
+use perfrun::statistics::verdict::Verdict;
 
 use super::rules::Judged;
 

@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::quiet::Company;
-use crate::backend;
-use crate::error::Error;
-use crate::host;
+use crate::experiment::Experiment;
+use crate::machine::host;
 use crate::plan::Plan;
-use crate::quantity::Nanos;
+use crate::prepare::runtime::{self, Library};
+use crate::record::Place;
 use crate::run::Provenance;
-use crate::runtime::{self, Library};
 use crate::spec::Loaded;
-use crate::spec::model::Experiment;
-use crate::store::Place;
 use crate::ui::Ui;
+use crate::ui::error::Error;
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::Interrupts;
+use crate::worker::backend;
 use crate::worker::lock::{self, LockError, MachineLock};
 
 /// What the command line says about admission.

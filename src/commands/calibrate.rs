@@ -4,16 +4,16 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::{print, specs};
-use crate::cli::{CalibrateArgs, CalibrationDesign, Overrides};
-use crate::compare::{Calibration, calibrate};
-use crate::error::{Error, ExitCode};
-use crate::event::Event;
+use crate::experiment::Design;
+use crate::judge::compare::{Calibration, calibrate};
+use crate::judge::summary::LEAST_RUNS;
+use crate::record::{Place, write_whole};
 use crate::report::calibration as report;
+use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
-use crate::spec::model::Design;
 use crate::spec::{self, Loaded};
-use crate::store::{Place, write_whole};
-use crate::summary::LEAST_RUNS;
+use crate::ui::cli::{CalibrateArgs, CalibrationDesign, Overrides};
+use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
 use crate::ui::{Ui, calibration as terminal};
 use crate::worker::Interrupts;
@@ -124,7 +124,7 @@ fn measure(
     }
     print(ui, &terminal::describe(&result, ui))?;
     ui.note(&format!("wrote      {}/calibration.md  calibration.json", place.relative(&folder)));
-    let failed = record.runs.iter().any(|run| run.outcome == crate::store::Outcome::Failed);
+    let failed = record.runs.iter().any(|run| run.outcome == crate::record::Outcome::Failed);
     Ok(if failed { ExitCode::RunsFailed } else { ExitCode::Done })
 }
 

@@ -5,24 +5,24 @@ use std::io;
 use std::path::Path;
 
 use super::{print, shapes};
-use crate::backend::TensorRequest;
-use crate::cli::{ConvertArgs, Size};
-use crate::digest;
-use crate::error::{Error, ExitCode};
-use crate::event::Event;
-use crate::fidelity::ACCURACY_NOT_MEASURED;
-use crate::host;
-use crate::models::{self, Made, Problem, Ranges, Recipe, random_items};
+use crate::data::digest;
+use crate::experiment::{Dataset, Measure, Values};
+use crate::machine::host;
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
+use crate::prepare::models::{self, Made, Problem, Ranges, Recipe, random_items};
+use crate::prepare::runtime;
+use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
 use crate::report::format::bytes;
 use crate::run::dataset::{self, DatasetProblem};
+use crate::run::event::Event;
 use crate::run::{Observation, Session};
-use crate::runtime;
-use crate::spec::model::{Dataset, Measure, Values};
-use crate::stats::random::key_seed;
+use crate::statistics::random::key_seed;
 use crate::ui::Ui;
+use crate::ui::cli::{ConvertArgs, Size};
+use crate::ui::error::{Error, ExitCode};
 use crate::worker::Interrupts;
+use crate::worker::backend::TensorRequest;
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.output.exists() {

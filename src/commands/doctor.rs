@@ -3,15 +3,15 @@
 use serde::Serialize;
 
 use super::print;
-use crate::backend::onnxruntime::why_not;
-use crate::cli::DoctorArgs;
-use crate::error::{Error, ExitCode};
-use crate::host::{self, Host, Neighbour};
-use crate::kernel::Kernel;
-use crate::probe::check::{Check, Others, checks};
-use crate::runtime;
-use crate::spec::model::Device;
+use crate::experiment::Device;
+use crate::machine::host::{self, Host, Neighbour};
+use crate::machine::kernel::Kernel;
+use crate::machine::probe::check::{Check, Others, checks};
+use crate::prepare::runtime;
+use crate::ui::cli::DoctorArgs;
+use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, doctor};
+use crate::worker::backend::onnxruntime::why_not;
 
 /// What was found, as `--json` prints it.
 #[derive(Debug, Serialize)]

@@ -1,9 +1,9 @@
 //! `perfrun explain`: what a code, a key or a metric means.
 
 use super::print;
-use crate::cli::ExplainArgs;
-use crate::error::{Error, ExitCode};
-use crate::explain::{self, UnknownWord};
+use crate::spec::explain::{self, UnknownWord};
+use crate::ui::cli::ExplainArgs;
+use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, explain as words};
 
 pub(super) fn run(arguments: &ExplainArgs, ui: &Ui) -> Result<ExitCode, Error> {

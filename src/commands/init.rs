@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::inspect::{model_files, tensor};
 use super::{print, zoo};
-use crate::cli::InitArgs;
-use crate::error::{Error, ExitCode};
-use crate::models::ObtainError;
+use crate::experiment::{InputPoint, Network, Values, ZOO};
 use crate::onnx::zoo::{Settings, of, signature};
 use crate::onnx::{self, ShapeProblem, Signature};
-use crate::spec::model::{InputPoint, Network, Values, ZOO};
+use crate::prepare::models::ObtainError;
+use crate::record::{Place, write_whole};
 use crate::spec::{self, absolute, fitting_name};
-use crate::store::{Place, write_whole};
 use crate::ui::Ui;
+use crate::ui::cli::InitArgs;
+use crate::ui::error::{Error, ExitCode};
 
 /// Where a repository keeps the schema of specifications that its own version of perfrun reads.
 const OWN_SCHEMA: &str = "schemas/experiment.schema.json";

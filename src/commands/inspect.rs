@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::{print, shapes};
-use crate::cli::{InspectArgs, Size};
-use crate::error::{Error, ExitCode};
 use crate::onnx::cost::{Cost, OperatorCost};
 use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, TensorType};
 use crate::report::format;
 use crate::ui::Ui;
+use crate::ui::cli::{InspectArgs, Size};
+use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut code = ExitCode::Done;

@@ -18,10 +18,11 @@ mod stat;
 mod validate;
 mod zoo;
 
-use crate::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
-use crate::error::{Error, ExitCode};
 use crate::ui::Ui;
-use crate::{cli, spec, worker};
+use crate::ui::cli;
+use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
+use crate::ui::error::{Error, ExitCode};
+use crate::{spec, worker};
 
 /// Carries out a command.
 ///

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::{print, specs};
-use crate::cli::PlanArgs;
-use crate::compare::{judge, proposal};
-use crate::error::{Error, ExitCode};
+use crate::judge::compare::{judge, proposal};
+use crate::judge::summary::summarize_briefly;
+use crate::record::Record;
 use crate::run::prepare;
-use crate::store::Record;
-use crate::summary::summarize_briefly;
+use crate::ui::cli::PlanArgs;
+use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, plan as listing, proposal as proposed};
 
 pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::error::Error;
-use crate::host::{self, Neighbour};
-use crate::kernel::Kernel;
-use crate::probe::check::Others;
-use crate::quantity::Nanos;
-use crate::spec::model::Require;
+use crate::experiment::Require;
+use crate::machine::host::{self, Neighbour};
+use crate::machine::kernel::Kernel;
+use crate::machine::probe::check::Others;
 use crate::ui::Ui;
+use crate::ui::error::Error;
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::Interrupts;
 
 /// What was seen just before measuring; nothing with a script, which other processes do not disturb.

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::{ReportArgs, RunArgs};
-use crate::compare::{GoalCheck, GoalOutcome, judge};
-use crate::error::{Error, ExitCode};
-use crate::host;
-use crate::provenance::{self, Facts};
+use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
+use crate::judge::summary::summarize;
+use crate::machine::host;
+use crate::record::provenance::{self, Facts};
+use crate::record::{Manifest, Place, Record, StoreError, write_whole};
+use crate::report::results;
 use crate::report::{self, Format, Input, UserTemplate};
-use crate::results;
 use crate::spec::Loaded;
-use crate::store::{Manifest, Place, Record, StoreError, write_whole};
-use crate::summary::summarize;
+use crate::ui::cli::{ReportArgs, RunArgs};
+use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, conclusion};
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {

@@ -1,11 +1,11 @@
 //! `perfrun runtime list|install|path`.
 
 use super::print;
-use crate::cli::{RuntimeAction, RuntimeArgs};
-use crate::error::{Error, ExitCode};
-use crate::runtime::{self, PINNED};
-use crate::spec::model::Package;
+use crate::experiment::Package;
+use crate::prepare::runtime::{self, PINNED};
 use crate::ui::Ui;
+use crate::ui::cli::{RuntimeAction, RuntimeArgs};
+use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let cache = runtime::cache_folder();

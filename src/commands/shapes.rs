@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::Size;
+use crate::experiment::{InputPoint, Values};
 use crate::onnx::{self, Resolved, ShapeProblem, Signature};
-use crate::spec::model::{InputPoint, Values};
+use crate::ui::cli::Size;
 
 /// The shapes of the inputs: as asked for, with a batch of one where nothing is asked for and something is open.
 ///

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use crate::cli::Overrides;
-use crate::error::Error;
-use crate::models::{self, Progress};
+use crate::experiment::{self, CompiledSelector, Vocabulary};
+use crate::experiment::{Design, Experiment};
 use crate::plan::{self, Plan, Skip, SkipKind, is_idle};
+use crate::prepare::models::{self, Progress};
+use crate::prepare::runtime;
 use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
-use crate::runtime;
-use crate::spec::model::{Design, Experiment};
-use crate::spec::{self, CompiledSelector, Loaded, Note, Vocabulary};
+use crate::spec::{self, Loaded, Note};
 use crate::ui::Ui;
+use crate::ui::cli::Overrides;
+use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
@@ -89,11 +90,11 @@ pub(super) fn obtain(experiment: &mut Experiment, ui: &Ui) -> Result<(), Error> 
 /// A selector that names what the experiment does not know, or that matches nothing.
 pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Result<(), Error> {
     let Some(text) = only else { return Ok(()) };
-    let refuse = |error: spec::SelectorError| {
+    let refuse = |error: experiment::SelectorError| {
         let hint = error.hint().map(str::to_owned);
         Error::Selector(error, hint)
     };
-    let selector = spec::parse_selector(text).map_err(refuse)?;
+    let selector = experiment::parse_selector(text).map_err(refuse)?;
     if let Some(error) = selector.check(&Vocabulary::of(&loaded.experiment)).into_iter().next() {
         return Err(refuse(error));
     }

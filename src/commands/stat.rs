@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::print;
-use crate::cli::StatArgs;
-use crate::error::{Error, ExitCode};
-use crate::metric::Direction;
-use crate::series::{self, Series, Terms};
+use crate::stat::{self, Series, Terms};
+use crate::ui::cli::StatArgs;
+use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
+use crate::vocabulary::metric::Direction;
 
 /// A file of more bytes than this is refused; it has room for a hundred million values.
 const MOST_BYTES: u64 = 2 << 30;
@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &StatArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let baseline = read(&arguments.file)?;
     let candidate = arguments.candidate.as_deref().map(read).transpose()?;
-    let findings = series::analyse(&baseline, candidate.as_ref(), &terms(arguments))?;
+    let findings = stat::analyse(&baseline, candidate.as_ref(), &terms(arguments))?;
     let text = if arguments.json {
         let text = serde_json::to_string_pretty(&findings).map_err(|error| Error::Internal(error.to_string()))?;
         text + "\n"
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Series, Error> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(Error::refused(format!("{name} has more than 2 GiB"), "a sample of it would say as much"));
     }
-    Ok(series::read(&name, &bytes)?)
+    Ok(stat::read(&name, &bytes)?)
 }
 
 /// One byte more than is allowed shows that there are too many.

@@ -1,10 +1,10 @@
 //! `perfrun validate`: every problem of every file, and nothing else.
 
 use super::specs;
-use crate::cli::{Overrides, ValidateArgs};
-use crate::error::{Error, ExitCode};
 use crate::plan;
 use crate::ui::Ui;
+use crate::ui::cli::{Overrides, ValidateArgs};
+use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };

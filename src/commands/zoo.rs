@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{print, print_json};
-use crate::cli::{ZooAction, ZooArgs};
-use crate::error::{Error, ExitCode};
-use crate::models;
+use crate::experiment::Network;
 use crate::onnx::zoo::{self, Architecture};
+use crate::prepare::models;
+use crate::prepare::runtime;
 use crate::report::format::fixed;
-use crate::runtime;
-use crate::spec::model::Network;
-use crate::spec::nearest;
 use crate::ui::Ui;
+use crate::ui::cli::{ZooAction, ZooArgs};
+use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::nearest::nearest;
 
 pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::resolve::ResolvedTensor;
 use super::shape_problem::ShapeProblem;
 use super::signature::{Dimension, TensorType};
-use crate::spec::model::InputPoint;
+use crate::experiment::InputPoint;
 
 /// The key that stands for whatever dimension counts items.
 pub(super) const BATCH: &str = "batch";

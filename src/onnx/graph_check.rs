@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::operators::{NEWEST_OPSET, operator, operator_names};
 use super::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
-use crate::spec::nearest;
+use crate::vocabulary::nearest::nearest;
 
 /// Graphs within nodes within graphs: real models stay below ten, and a model must not exhaust the stack.
 const DEEPEST: usize = 64;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::batch::{BATCH, BatchChoice, Question};
 use super::shape_problem::{FreeDimension, ShapeProblem, example_size};
 use super::signature::{Dimension, ElementType, Signature, TensorType};
-use crate::spec::model::InputPoint;
+use crate::experiment::InputPoint;
 
 /// Larger than any machine's memory of today: a typing error rather than a wish.
 const LARGEST_TENSOR_BYTES: u64 = 1 << 40;

@@ -9,7 +9,7 @@ use super::proto::{
     type_proto,
 };
 use super::{Dimension, ElementType, ShapeProblem, Signature, TensorType, resolve_inputs};
-use crate::spec::model::InputPoint;
+use crate::experiment::InputPoint;
 
 pub(super) fn value_info(name: &str, shape: Vec<tensor_shape_proto::dimension::Value>) -> ValueInfoProto {
     let dimension = |value| tensor_shape_proto::Dimension { value: Some(value), ..Default::default() };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::CellId;
-use crate::spec::model::{Axis, DeviceIndex, InputIndex, ModelIndex, Point, RuntimeIndex, VariantIndex};
+use crate::experiment::{Axis, DeviceIndex, InputIndex, ModelIndex, Point, RuntimeIndex, VariantIndex};
 
 /// One point of the matrix. Indices point into the axes of the [`super::Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

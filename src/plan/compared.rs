@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::expand::PlanError;
 use super::{Baseline, Coordinates, Group, names_on};
-use crate::spec::model::{Axis, Point, Selector};
-use crate::spec::{CompiledSelector, Space};
+use crate::experiment::{Axis, Point, Selector};
+use crate::experiment::{CompiledSelector, Space};
 
 /// What the cells of a group differ in, and which of them the others are compared with.
 pub(super) struct Compared {

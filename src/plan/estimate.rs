@@ -1,8 +1,8 @@
 //! How long an experiment takes, as far as the specification alone can tell: a range.
 
 use super::Plan;
-use crate::quantity::Nanos;
-use crate::spec::model::{Cache, Design, Measure, Stop, Warmup};
+use crate::experiment::{Cache, Design, Measure, Stop, Warmup};
+use crate::vocabulary::quantity::Nanos;
 
 /// A time between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +92,8 @@ fn bounded(min_time: Nanos, of_samples: u64, max_time: Nanos) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Aa;
     use crate::plan::{expand, place_controls};
-    use crate::spec::model::Aa;
 
     fn plan(variants: &str, aa: Aa) -> Plan {
         let text = format!("backend: mock\nmodels: [m, n]\nvariants: {variants}");

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::compared::Compared;
 use super::{Cell, CellId, Coordinates, Group, Plan, Product};
-use crate::spec::model::{Axis, Experiment, Point, Selector};
-use crate::spec::{CompiledSelector, Factor, MatrixProblem, Space};
+use crate::experiment::{Axis, Experiment, Point, Selector};
+use crate::experiment::{CompiledSelector, Factor, MatrixProblem, Space};
 
 /// Why an experiment has no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

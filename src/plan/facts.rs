@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Plan, Skip, SkipKind};
+use crate::experiment::{InputIndex, ModelIndex};
 use crate::onnx::{Resolved, ShapeProblem, Signature, resolve_inputs};
-use crate::spec::model::{InputIndex, ModelIndex};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]

@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::digest;
-use crate::spec::Entries;
-use crate::spec::model::{Axis, AxisMap, Experiment, InputPoint, Measure, Point, Runtime, Variant};
+use crate::data::digest;
+use crate::experiment::Entries;
+use crate::experiment::{Axis, AxisMap, Experiment, InputPoint, Measure, Point, Runtime, Variant};
 
 /// The names of one point of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

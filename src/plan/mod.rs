@@ -25,8 +25,8 @@ pub use select::is_idle;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Entries;
-use crate::spec::model::{Axis, Experiment, InputPoint, OnAxis};
+use crate::experiment::Entries;
+use crate::experiment::{Axis, Experiment, InputPoint, OnAxis};
 
 /// The matrix of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

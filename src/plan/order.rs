@@ -4,7 +4,7 @@
 //! the odd block is the even one reversed, which cancels linear drift exactly over each pair of blocks.
 
 use super::Plan;
-use crate::stats::random::{counterbalanced_order, key_seed};
+use crate::statistics::random::{counterbalanced_order, key_seed};
 
 /// One arm of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,8 @@ pub fn arm_order(plan: &Plan, group: usize, block: u32) -> Vec<PlannedRun> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Aa;
     use crate::plan::{expand, place_controls};
-    use crate::spec::model::Aa;
 
     fn plan(aa: Aa) -> Plan {
         let text = "backend: mock\nmodels: [m, n]\nvariants: [a, b, c]";

@@ -1,8 +1,8 @@
 //! Selectors against a plan.
 
 use super::Plan;
-use crate::spec::CompiledSelector;
-use crate::spec::model::Selector;
+use crate::experiment::CompiledSelector;
+use crate::experiment::Selector;
 
 /// Whether a selector matches no cell of a plan, which is said and no error.
 pub fn is_idle(selector: &Selector, plan: &Plan) -> bool {

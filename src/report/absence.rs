@@ -1,8 +1,8 @@
 //! Why a cell has no number, in the words of a table, of a line and of a sentence.
 
-use crate::backend::FailureKind;
+use crate::judge::summary::CellSummary;
 use crate::plan::Cell;
-use crate::summary::CellSummary;
+use crate::worker::backend::FailureKind;
 
 /// Why a cell has no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +81,9 @@ mod tests {
     fn each_place_has_its_words() {
         assert_eq!(absence(|_| {}), "not run | not run yet | has no completed run");
         let failed = |summary: &mut CellSummary| {
-            let failure = crate::backend::Failure::new(FailureKind::OutOfMemory, "no room");
+            let failure = crate::worker::backend::Failure::new(FailureKind::OutOfMemory, "no room");
             summary.failures =
-                vec![crate::summary::FailureCount { failure, rehearsal: false, runs: 1, log_tail: None }];
+                vec![crate::judge::summary::FailureCount { failure, rehearsal: false, runs: 1, log_tail: None }];
         };
         assert_eq!(absence(failed), "failed (out of memory) | failed: out_of_memory | failed (out of memory)");
     }

@@ -1,9 +1,9 @@
 //! A calibration as sentences and a table; the terminal and `calibration.md` show the same ones.
 
-use crate::compare::Calibration;
-use crate::compare::calibration::{Count, Effect};
+use crate::experiment::Design;
+use crate::judge::compare::Calibration;
+use crate::judge::compare::calibration::{Count, Effect};
 use crate::report::format::percent;
-use crate::spec::model::Design;
 
 /// What of an effect a rule counted.
 type Counted = fn(&Effect) -> Count;
@@ -109,7 +109,7 @@ pub fn markdown(calibration: &Calibration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantity::Ratio;
+    use crate::vocabulary::quantity::Ratio;
 
     fn calibration() -> Calibration {
         let count = |different| Count { different, of: 40, interval: None };
@@ -136,7 +136,7 @@ mod tests {
             standard_deviation: Some(0.02),
             in_ten_blocks: Some(0.019),
             here: Some(0.019),
-            grade: Some(crate::spec::model::Grade::B),
+            grade: Some(crate::experiment::Grade::B),
             effects: vec![effect(0.0, 0), effect(0.05, 36)],
         }
     }

@@ -6,8 +6,8 @@ use std::cell::OnceCell;
 use super::formats::{Format, Source};
 use super::view::Conclusion;
 use super::{Input, Rendered, ReportError, TemplateError, UserTemplate, plots, template, view};
-use crate::results::{self, Results};
-use crate::summary::Summary;
+use crate::judge::summary::Summary;
+use crate::report::results::{self, Results};
 
 /// A report before it has a format: what all of them are made from, each part when it is first asked for.
 #[derive(Debug)]

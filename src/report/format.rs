@@ -11,9 +11,9 @@ pub use phrases::{
     amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, threads, verdict_word,
 };
 
-use crate::metric::Unit;
-use crate::stats::interval::{Estimate, Interval};
-use crate::summary::{LEAST_RUNS, Percentile};
+use crate::judge::summary::{LEAST_RUNS, Percentile};
+use crate::statistics::interval::{Estimate, Interval};
+use crate::vocabulary::metric::Unit;
 
 /// What a column shows of a unit: the text, and what a stored value is divided by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -222,8 +222,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::metric::MetricReference;
-    use crate::stats::paired::Verdict;
+    use crate::statistics::paired::Verdict;
+    use crate::vocabulary::metric::MetricReference;
 
     fn estimate(value: f64, half_width: f64) -> Estimate {
         Estimate { value, interval: Some(Interval::around(value, half_width)), n: 10, confidence: 0.95 }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn unsupported_percentiles_are_lower_bounds() {
         let percentile = |supported| Percentile {
-            statistic: crate::metric::Statistic::P99,
+            statistic: crate::vocabulary::metric::Statistic::P99,
             estimate: estimate(281_000_000.0, 2_000_000.0),
             supported,
         };
@@ -294,7 +294,7 @@ mod tests {
     fn words_and_counts() {
         assert_eq!(verdict_word(&MetricReference::LATENCY, Verdict::Better), "faster");
         assert_eq!(verdict_word(&"latency.cv".parse().unwrap(), Verdict::Better), "lower");
-        assert_eq!(verdict_word(&MetricReference::of(&crate::metric::PEAK_RSS), Verdict::Worse), "larger");
+        assert_eq!(verdict_word(&MetricReference::of(&crate::vocabulary::metric::PEAK_RSS), Verdict::Worse), "larger");
         assert_eq!(percent(0.02), "2 %");
         assert_eq!(percent(0.0041), "0.41 %");
         assert_eq!(percent(0.1), "10 %");

@@ -11,6 +11,7 @@ mod compose;
 pub mod format;
 mod formats;
 pub mod plots;
+pub mod results;
 
 mod template;
 mod trust;
@@ -25,12 +26,12 @@ pub use write::write;
 
 use std::path::PathBuf;
 
-use crate::compare::{Comparison, Judged};
+use crate::data::table::TableError;
+use crate::experiment::{AccuracyMetric, Axis};
+use crate::judge::compare::{Comparison, Judged};
+use crate::judge::summary::Summary;
 use crate::plan::{Cell, Plan};
-use crate::spec::model::{AccuracyMetric, Axis};
-use crate::store::{Manifest, StoreError, StoredRun};
-use crate::summary::Summary;
-use crate::table::TableError;
+use crate::record::{Manifest, StoreError, StoredRun};
 
 /// What a report is made from: stored data and what was derived from it.
 #[derive(Clone, Copy, Debug)]

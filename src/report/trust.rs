@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::format::{self, count, judged_ratio, percent};
-use crate::code::{BIASED, Code, part};
-use crate::compare::pair::QUICK_MARGIN;
-use crate::compare::{Control, DetectableEffect, Judged};
+use crate::experiment::{Aa, Design};
+use crate::judge::compare::pair::QUICK_MARGIN;
+use crate::judge::compare::{Control, DetectableEffect, Judged};
+use crate::judge::summary::LEAST_RUNS;
 use crate::plan::Plan;
-use crate::spec::model::{Aa, Design};
-use crate::stats::Claim;
-use crate::store::Manifest;
-use crate::summary::LEAST_RUNS;
+use crate::record::Manifest;
+use crate::statistics::Claim;
+use crate::vocabulary::code::{BIASED, Code, part};
 
 /// What the controls and the grade say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -188,10 +188,10 @@ fn detectable(seen: &DetectableEffect) -> Option<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::spec::model::Grade;
-    use crate::stats::interval::Interval;
-    use crate::stats::paired::compare_paired;
-    use crate::stats::planning::minimum_detectable_effect;
+    use crate::experiment::Grade;
+    use crate::statistics::interval::Interval;
+    use crate::statistics::paired::compare_paired;
+    use crate::statistics::planning::minimum_detectable_effect;
 
     fn plan() -> Plan {
         let text = "backend: mock\nmodels: [m, n]\nvariants: [a, b]";

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Rendered, ReportError, plots};
-use crate::store::write_whole;
+use crate::record::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.
 ///

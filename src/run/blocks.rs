@@ -4,10 +4,10 @@ use super::Job;
 use super::finish::{Slot, store_run};
 use super::schedule::{self, Turn};
 use super::session::{Halt, Session};
-use crate::event::Event;
 use crate::plan::Cell;
-use crate::quantity::Nanos;
-use crate::store::{Arm, Outcome, StoreError, StoredRun};
+use crate::record::{Arm, Outcome, StoreError, StoredRun};
+use crate::run::event::Event;
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::RunPlan;
 
 /// Carries out the runs of `block` that have no outcome yet, in order.

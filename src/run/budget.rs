@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::quantity::Nanos;
-use crate::stats::planning::minimum_detectable_effect;
-use crate::store::BudgetUsed;
+use crate::record::BudgetUsed;
+use crate::statistics::planning::minimum_detectable_effect;
+use crate::vocabulary::quantity::Nanos;
 
 /// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
 /// decides before each of them; only runs that are all decided beforehand need the caution.

@@ -2,17 +2,17 @@
 //!
 //! Input: the run as it will be stored. Output: codes. Nothing is dropped because of one.
 
-use crate::clock::ClockQuality;
-use crate::code::{Code, LIMITS, SLOW_CLOCK_NS};
-use crate::measure::batching::iterations_per_sample;
-use crate::measure::stop::StopReason;
-use crate::measure::warm::WarmupStatus;
-use crate::metric::{self, Metric};
-use crate::spec::model::{Cache, Stop};
-use crate::stats::Distribution;
-use crate::stats::quantile::median;
-use crate::stats::steady::LateWarmup;
-use crate::store::{Arm, StoredRun};
+use crate::experiment::{Cache, Stop};
+use crate::machine::clock::ClockQuality;
+use crate::record::{Arm, StoredRun};
+use crate::statistics::Distribution;
+use crate::statistics::quantile::median;
+use crate::statistics::steady::LateWarmup;
+use crate::vocabulary::code::{Code, LIMITS, SLOW_CLOCK_NS};
+use crate::vocabulary::metric::{self, Metric};
+use crate::worker::measure::batching::iterations_per_sample;
+use crate::worker::measure::stop::StopReason;
+use crate::worker::measure::warm::WarmupStatus;
 
 /// A run whose metrics and shape are there, and by what it was measured.
 pub(super) struct Seen<'a> {
@@ -107,7 +107,7 @@ impl Seen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Outcome;
+    use crate::record::Outcome;
 
     fn run(arm: Arm, metrics: &[(Metric, f64)]) -> StoredRun {
         let cell = "0123456789abcdef".parse().expect("an id");
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn a_precision_that_was_not_reached_is_told_whatever_ended_the_run() {
         let rule = Stop::Precision {
-            statistic: crate::spec::model::StopStatistic::Median,
-            relative: crate::quantity::Ratio(0.01),
-            confidence: crate::quantity::Ratio(0.95),
+            statistic: crate::experiment::StopStatistic::Median,
+            relative: crate::vocabulary::quantity::Ratio(0.01),
+            confidence: crate::vocabulary::quantity::Ratio(0.95),
             min_samples: 50,
             max_samples: 1000,
-            min_time: crate::quantity::Nanos(0),
-            max_time: crate::quantity::Nanos(1_000),
+            min_time: crate::vocabulary::quantity::Nanos(0),
+            max_time: crate::vocabulary::quantity::Nanos(1_000),
         };
         let codes = |reason| {
             let mut run = run(Arm::Main, &[]);
@@ -176,7 +176,7 @@ mod tests {
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
         samples.insert(0, 900.0);
         let mut run = run(Arm::Main, &[]);
-        run.shape = crate::stats::Distribution::of(&samples, 1);
+        run.shape = crate::statistics::Distribution::of(&samples, 1);
         assert_eq!(seen(&run, None), [Code::FirstSampleSlow, Code::Skewed]);
     }
 
@@ -184,8 +184,8 @@ mod tests {
     fn runs_raise_the_codes_that_the_table_gives_them() {
         let rules = OF_MEASUREMENT.iter().chain([&OF_CACHE]).map(|(code, _)| *code);
         let mut raised: Vec<Code> = rules.chain(LIMITS.iter().map(|(_, _, code)| *code)).collect();
-        raised.sort_by_key(|code| crate::code::rank(code.name()));
+        raised.sort_by_key(|code| crate::vocabulary::code::rank(code.name()));
         raised.dedup();
-        assert_eq!(raised, crate::code::Carrier::Run.codes().collect::<Vec<_>>());
+        assert_eq!(raised, crate::vocabulary::code::Carrier::Run.codes().collect::<Vec<_>>());
     }
 }

@@ -8,17 +8,17 @@ use super::dataset;
 use super::model::{self, PreparedModel};
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, session};
-use crate::backend;
-use crate::digest;
-use crate::host::{self, Host};
-use crate::kernel::Kernel;
+use crate::data::digest;
+use crate::experiment::{Design, Experiment};
+use crate::machine::host::{self, Host};
+use crate::machine::kernel::Kernel;
 use crate::plan;
-use crate::provenance;
-use crate::revision;
-use crate::runtime::Library;
+use crate::prepare::runtime::Library;
+use crate::record::provenance;
+use crate::record::revision;
+use crate::record::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
 use crate::spec::Loaded;
-use crate::spec::model::{Design, Experiment};
-use crate::store::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
+use crate::worker::backend;
 
 /// Everything that goes into a new record beside the plan.
 #[derive(Debug)]

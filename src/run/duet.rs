@@ -1,8 +1,8 @@
 //! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (method 4.2).
 
-use crate::host::cores::CoreSplitError;
+use crate::experiment::Experiment;
+use crate::machine::host::cores::CoreSplitError;
 use crate::plan::{Cell, Plan, Skip, SkipKind};
-use crate::spec::model::Experiment;
 
 /// Why two arms cannot be measured at the same time.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]

@@ -3,15 +3,15 @@
 //! The codes are set in [`super::codes`].
 
 use super::codes;
-use crate::measure::warm::WarmupStatus;
-use crate::metric;
+use crate::experiment::{Cache, Stop};
 use crate::plan::CellId;
-use crate::spec::model::{Cache, Stop};
-use crate::stats::steady::LateWarmup;
-use crate::stats::stopping::precision_reached;
-use crate::stats::{self, Distribution};
-use crate::store::{Arm, Outcome, StoredRun};
+use crate::record::{Arm, Outcome, StoredRun};
+use crate::statistics::steady::LateWarmup;
+use crate::statistics::stopping::precision_reached;
+use crate::statistics::{self, Distribution};
+use crate::vocabulary::metric;
 use crate::worker::WorkerRun;
+use crate::worker::measure::warm::WarmupStatus;
 
 /// Where a run stands in the record.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: 
 /// Marks counted samples that were warm-up still; they stay stored and leave the statistics (method 2.4).
 fn mark_late_warmup(run: &mut StoredRun) -> LateWarmup {
     let durations: Vec<f64> = run.data.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
-    let late = stats::steady::late_warmup(&durations);
+    let late = statistics::steady::late_warmup(&durations);
     run.late_warmup = late.truncate as u32;
     late
 }
@@ -83,7 +83,7 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
         set(metric::TIME_TO_STEADY.name, steady as f64);
     }
     let durations: Vec<f64> = run.durations().collect();
-    let Some(median) = stats::quantile::median(&durations) else { return };
+    let Some(median) = statistics::quantile::median(&durations) else { return };
     run.data.metrics.insert(metric::LATENCY.name.to_owned(), median);
     // Between cold samples the caches are emptied, which is no work of the model and no pause of its caller.
     if cache == Cache::Cold {
@@ -106,8 +106,8 @@ fn precision(durations: &[f64], stop: Stop) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Samples;
     use crate::worker::RunData;
+    use crate::worker::measure::Samples;
 
     fn slot() -> Slot {
         let cell = "0123456789abcdef".parse().expect("an id");

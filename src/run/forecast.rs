@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::Job;
-use crate::backend;
-use crate::metric;
-use crate::quantity::Nanos;
-use crate::spec::model::{Cache, Design, Measure, Stop, Warmup};
-use crate::stats::autocorrelation::autocorrelation_time;
-use crate::stats::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
-use crate::store::{Arm, Outcome, StoredRun};
+use crate::experiment::{Cache, Design, Measure, Stop, Warmup};
+use crate::record::{Arm, Outcome, StoredRun};
+use crate::statistics::autocorrelation::autocorrelation_time;
+use crate::statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
+use crate::vocabulary::metric;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend;
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or where a script
 /// tells the time.

@@ -8,10 +8,10 @@ use super::rounds::{Progress, Rounds, SliceBounds};
 use super::schedule::Turn;
 use super::session::{Halt, Session};
 use super::{Job, blocks};
-use crate::backend::Failure;
 use crate::plan::Cell;
-use crate::quantity::Nanos;
-use crate::store::{Arm, Outcome, StoredRun};
+use crate::record::{Arm, Outcome, StoredRun};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::Failure;
 use crate::worker::{self, Conversation, WorkerRun, protocol::Command};
 
 /// When the arms of a company run.

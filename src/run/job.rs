@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::dataset::ModelData;
 use super::model::{PreparedModel, Stamp};
-use crate::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
+use crate::experiment::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
-use crate::spec::model::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
-use crate::stats::random::key_seed;
-use crate::store::{Arm, Outcome, Record, StoredRun};
+use crate::record::{Arm, Outcome, Record, StoredRun};
+use crate::statistics::random::key_seed;
+use crate::worker::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
 
 /// A record in the making.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ pub mod codes;
 pub mod create;
 pub mod dataset;
 pub mod duet;
+pub mod event;
 pub mod finish;
 mod forecast;
 mod interleaved;
@@ -33,14 +34,14 @@ use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
 use self::session::Halt;
-use crate::backend;
-use crate::event::Event;
-use crate::metric::{self, Metric};
+use crate::experiment::Design;
 use crate::plan::Cell;
-use crate::spec::model::Design;
-pub use crate::store::Preview;
-use crate::store::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
+pub use crate::record::Preview;
+use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
+use crate::run::event::Event;
+use crate::vocabulary::metric::{self, Metric};
 use crate::worker::Interrupts;
+use crate::worker::backend;
 
 /// How an execution ended.
 #[derive(Clone, Copy, Debug, PartialEq)]

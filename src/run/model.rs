@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::dataset::ModelData;
+use crate::experiment::{InputIndex, Variant};
 use crate::onnx::{ModelHeader, Resolved};
-use crate::spec::model::{InputIndex, Variant};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]

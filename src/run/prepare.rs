@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use super::dataset::{self, DatasetProblem};
 use super::duet::{self, DuetError};
 use super::model::PreparedModel;
-use crate::backend;
-use crate::host::cores::split_allowed_cores;
+use crate::experiment::{Design, Experiment, Model};
+use crate::machine::host::cores::split_allowed_cores;
 use crate::onnx::{self, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Skip};
-use crate::spec::model::{Design, Experiment, Model};
-use crate::store::StoreError;
+use crate::record::StoreError;
+use crate::worker::backend;
 
 /// Why an experiment cannot be carried out on this host.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

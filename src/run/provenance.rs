@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::model::PreparedModel;
 use super::prepare::PrepareError;
-use crate::digest;
+use crate::data::digest;
 use crate::onnx::{self, ModelHeader};
-use crate::runtime::Library;
-use crate::store::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};
+use crate::prepare::runtime::Library;
+use crate::record::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
 pub(super) fn session(command: String) -> Session {

@@ -3,9 +3,9 @@
 //! Every arm gets the same number of rounds. They end when every arm is satisfied, or when one has used up the time or
 //! the samples that a run may take. Rounds come in pairs, there and back, which cancels a drift within the group.
 
-use crate::measure::stop::{LEAST_SAMPLES, StopReason, Stopping};
-use crate::quantity::Nanos;
-use crate::spec::model::Stop;
+use crate::experiment::Stop;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::measure::stop::{LEAST_SAMPLES, StopReason, Stopping};
 
 /// The bounds of the next slice, the same for every arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,9 +130,9 @@ fn longest(rule: Stop) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantity::Ratio;
-    use crate::spec::model::StopStatistic;
-    use crate::stats::Xoshiro256PlusPlus;
+    use crate::experiment::StopStatistic;
+    use crate::statistics::Xoshiro256PlusPlus;
+    use crate::vocabulary::quantity::Ratio;
 
     fn precision(max_time: Nanos, max_samples: u32) -> Stop {
         Stop::Precision {

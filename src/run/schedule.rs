@@ -1,8 +1,8 @@
 //! Which run comes when: the blocks of a record, by its design (method 4.2).
 
+use crate::experiment::Design;
 use crate::plan::{Plan, PlannedRun, block_order, group_order};
-use crate::spec::model::Design;
-use crate::store::Arm;
+use crate::record::Arm;
 
 /// One run of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ fn duets(plan: &Plan, group: usize, number: u32) -> Vec<Turn> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Aa;
     use crate::plan::{expand, place_controls};
-    use crate::spec::model::Aa;
     use std::collections::HashSet;
 
     fn plan(variants: &str) -> Plan {

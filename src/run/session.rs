@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Job, forecast};
-use crate::backend::CellRequest;
-use crate::event::Event;
-use crate::kernel::Kernel;
+use crate::machine::kernel::Kernel;
+use crate::machine::probe::cooldown;
 use crate::plan::Cell;
-use crate::probe::cooldown;
-use crate::quantity::Nanos;
-use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
-use crate::store::{Arm, Preview, StoreError, StoredRun};
+use crate::record::{Arm, Preview, StoreError, StoredRun};
+use crate::run::event::Event;
+use crate::statistics::random::{Xoshiro256PlusPlus, key_seed};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::CellRequest;
 use crate::worker::protocol::Command;
 use crate::worker::{self, Conversation, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Aa, Axis, Compare, Design, Experiment, Require, Selector, Variant};
-use crate::quantity::Ratio;
+use crate::experiment::{Aa, Axis, Compare, Design, Experiment, Require, Selector, Variant};
+use crate::vocabulary::quantity::Ratio;
 
 /// The variant that is the baseline's double.
 pub const SAME: &str = "same";

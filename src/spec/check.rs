@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use crate::quantity::QuantityError;
+use crate::vocabulary::quantity::QuantityError;
 
 use super::document::{Node, Place, exists, key_span, value_span};
 use super::note::Note;

@@ -10,14 +10,11 @@ use std::path::{Component, Path, PathBuf};
 use globset::GlobBuilder;
 use walkdir::{DirEntry, WalkDir};
 
-use super::nearest::nearest;
-use super::selector::is_glob;
+use crate::experiment::is_glob;
+use crate::vocabulary::nearest::near_name;
 
 /// The first line of a Git LFS pointer file, which has three.
 const LFS_MARK: &[u8] = b"version https://git-lfs.github.com/spec/v1";
-
-/// Entries of a folder that are looked at for a similar name.
-const MOST_NEIGHBOURS: usize = 10_000;
 
 /// What is wrong with a path: a message and advice.
 pub(super) struct FileProblem {
@@ -109,21 +106,6 @@ fn missing(folder: &Path, text: &str, path: &Path) -> FileProblem {
 fn missing_folder(folder: &Path, written: &Path, path: &Path) -> FileProblem {
     let similar = near_name(path).map(|name| format!("did you mean `{}`?", with_name(written, &name)));
     problem(format!("there is no folder `{}`", written.display()), similar.unwrap_or_else(|| relative_to(folder)))
-}
-
-/// The name beside `path` that is most like its own.
-pub(super) fn near_name(path: &Path) -> Option<String> {
-    let wanted = path.file_name()?.to_string_lossy().into_owned();
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(parent).ok()?.take(MOST_NEIGHBOURS).filter_map(Result::ok);
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    nearest(&wanted, names.iter().map(String::as_str)).map(str::to_owned)
-}
-
-/// The path beside `path` whose name is most like its own.
-pub(crate) fn near_path(path: &Path) -> Option<PathBuf> {
-    Some(path.with_file_name(near_name(path)?))
 }
 
 fn with_name(path: &Path, name: &str) -> String {

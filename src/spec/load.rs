@@ -12,10 +12,11 @@ use super::check::Check;
 use super::document::{Content, Node, Place, Step};
 use super::error::{Invalid, SpecError};
 use super::form::ExperimentForm;
-use super::model::Experiment;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
-use super::{coerce, expand, files, overrides, schema, validate, yaml};
+use super::{coerce, expand, overrides, schema, validate, yaml};
+use crate::experiment::Experiment;
+use crate::vocabulary::nearest::near_path;
 
 /// A spec is text by hand; what is larger is something else. Checked before anything is read.
 const LARGEST_MIB: u64 = 16;
@@ -79,7 +80,7 @@ fn read(path: &Path) -> Result<String, SpecError> {
 }
 
 fn missing_hint(path: &Path) -> Option<String> {
-    Some(format!("did you mean `{}`?", files::near_path(path)?.display()))
+    Some(format!("did you mean `{}`?", near_path(path)?.display()))
 }
 
 /// Reads a spec from its text. `name` is what messages call the file, and its stem the default name of the experiment;
@@ -180,8 +181,8 @@ fn is_optional(place: &Place) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::quantity::{Nanos, Ratio};
-    use crate::spec::model::{Backend, GraphOptimization, Stop, StopStatistic, Threads, Values, Warmup};
+    use crate::experiment::{Backend, GraphOptimization, Stop, StopStatistic, Threads, Values, Warmup};
+    use crate::vocabulary::quantity::{Nanos, Ratio};
 
     use super::*;
 

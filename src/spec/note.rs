@@ -3,7 +3,7 @@
 //! Output of reading a spec, for `plan` to show. Deliberately absent: how it is worded, and everything that deserves a
 //! warning, which is a [`Problem`](super::Problem).
 
-use crate::metric::MetricReference;
+use crate::vocabulary::metric::MetricReference;
 
 /// A consequence that the author should know of.
 #[derive(Clone, Debug, PartialEq)]

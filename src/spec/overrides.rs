@@ -10,12 +10,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::document::{Content, Entry, Node, Scalar, ScalarKind};
-use super::model::Precision;
-use super::nearest::suggestion;
 use super::problem::{Problem, Sources, Span};
-use super::selector::is_glob;
 use super::wording::PLANNED_PRECISIONS;
 use super::{files, schema, yaml};
+use crate::experiment::Precision;
+use crate::experiment::is_glob;
+use crate::vocabulary::nearest::suggestion;
 
 /// How the argument is shown, so that the user recognises it.
 const FLAG: &str = "--set ";

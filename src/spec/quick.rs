@@ -1,7 +1,7 @@
 //! `--quick`: the same matrix, measured just long enough for a first look.
 
-use super::model::{Aa, Experiment, Stop, StopStatistic, Warmup};
-use crate::quantity::{Nanos, Ratio};
+use crate::experiment::{Aa, Experiment, Stop, StopStatistic, Warmup};
+use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Fewest runs that allow a verdict.
 const RUNS: u32 = 5;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::metric::{Direction, METRICS, Metric, SPEEDUP, Statistic, Unit};
+use crate::vocabulary::metric::{Direction, METRICS, Metric, SPEEDUP, Statistic, Unit};
 
 use super::schema;
 

@@ -8,15 +8,15 @@ use jsonschema::error::{ValidationError, ValidationErrorKind};
 use jsonschema::paths::Location;
 use serde_json::Value;
 
-use crate::quantity::{Nanos, QuantityError, Ratio};
+use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
 
 use super::document::{Node, Place, Step, key_span, value_span};
 use super::form::{DURATION_PATTERN, NAME_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN};
 use super::misplaced;
 use super::name::fitting_name;
-use super::nearest::{list, nearest, suggestion};
 use super::problem::{Problem, Sources};
 use super::schema;
+use crate::vocabulary::nearest::{list, nearest, suggestion};
 
 /// Texts longer than this are cut in messages; the whole text is underlined anyway.
 const LONGEST_QUOTE: usize = 40;

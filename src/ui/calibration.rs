@@ -1,7 +1,7 @@
 //! What a calibration found, on the terminal.
 
 use super::Ui;
-use crate::compare::Calibration;
+use crate::judge::compare::Calibration;
 use crate::report::calibration::{RULES, counted, heading, sentences};
 
 /// The sentences, then what every rule said.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::Ui;
-use crate::host::Host;
-use crate::probe::check::{Check, State};
+use crate::machine::host::Host;
+use crate::machine::probe::check::{Check, State};
 
 /// What `doctor` shows.
 pub struct Facts<'a> {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn three_lists_and_what_cannot_be_seen() {
         let checks = [check("good", State::Ok), check("bad", State::Off), check("hidden", State::Unknown)];
-        let host = crate::host::describe();
+        let host = crate::machine::host::describe();
         let facts = Facts { host: &host, runtime: "none", devices: vec![("cpu", None)], checks: &checks };
         let text = describe(&Ui::detect(), &facts);
         let lists = text.split_once("\ndone\n").map(|(_, lists)| lists).unwrap_or_default();

@@ -8,15 +8,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
-use crate::backend;
-use crate::compare::{Terms, verdicts};
-use crate::event::Event;
-use crate::metric::MetricReference;
+use crate::judge::compare::{Terms, verdicts};
+use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
 use crate::plan::Plan;
+use crate::record::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::report::format::{self, count, percent};
 use crate::report::view::{Overview, accuracy_lines};
-use crate::store::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
-use crate::summary::{LEAST_RUNS, summarize_briefly};
+use crate::run::event::Event;
+use crate::vocabulary::metric::MetricReference;
+use crate::worker::backend;
 
 /// Listens to the runner.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! The only place that prints. Data goes to standard output, progress and log to standard error.
 
 pub mod calibration;
+pub mod cli;
 pub mod conclusion;
 pub mod doctor;
+pub mod error;
 pub mod explain;
 pub mod live;
 pub mod plan;
@@ -12,8 +14,8 @@ pub mod table;
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::cli::Said;
-use crate::error::ExitCode;
+use crate::ui::cli::Said;
+use crate::ui::error::ExitCode;
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]

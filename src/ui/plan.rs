@@ -7,11 +7,11 @@ use std::fmt::Write;
 pub use settings::equal_variants;
 
 use super::duration;
+use crate::experiment::{Axis, Design, Experiment};
 use crate::plan::{Plan, PlannedRun, block_order, estimate_before_measuring};
 use crate::report::format::count;
 use crate::run::Prepared;
 use crate::spec::Note;
-use crate::spec::model::{Axis, Design, Experiment};
 
 /// More cells than this are counted, not listed.
 const MOST_LISTED: usize = 200;

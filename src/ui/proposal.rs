@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::duration;
-use crate::compare::proposal::{Needed, Proposal, for_every_cell};
+use crate::judge::compare::proposal::{Needed, Proposal, for_every_cell};
 use crate::report::format::percent;
 
 /// A table of the cells, then of the comparisons.

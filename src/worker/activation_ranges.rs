@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::batches::{Batches, Data};
-use crate::array::Array;
-use crate::backend::{Backend, Failure, FailureKind, TensorRequest};
+use crate::data::array::Array;
+use crate::experiment::Calibration;
 use crate::onnx::precision::activation_ranges::{CalibrationProblem, FirstPass, Method, Observed, Range};
-use crate::spec::model::Calibration;
+use crate::worker::backend::{Backend, Failure, FailureKind, TensorRequest};
 
 /// The percentile of values that a range covers, where it is not to cover all: that of ONNX Runtime's tools and of
 /// H. Wu et al. (arXiv:2004.09602, section 3.2).

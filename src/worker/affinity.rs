@@ -1,6 +1,6 @@
 //! On which processors this process runs.
 
-use crate::backend::{Failure, FailureKind};
+use crate::worker::backend::{Failure, FailureKind};
 
 /// Binds the calling thread, and every thread that it starts from now on, to these processors.
 ///

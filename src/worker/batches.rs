@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::array::{Array, ArrayProblem, NpyReader};
-use crate::backend::{Backend, Failure, FailureKind, TensorRequest};
+use crate::data::array::{Array, ArrayProblem, NpyReader};
+use crate::worker::backend::{Backend, Failure, FailureKind, TensorRequest};
 
 /// Items for a model to be run with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -12,9 +12,9 @@ use super::expected::Expected;
 use super::lines::{SAMPLES_IN_LINE, read_line, too_long};
 use super::loaded::Loaded;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
-use crate::backend::mock::GARBAGE;
-use crate::backend::{CellRequest, Failure, FailureKind, Phase};
-use crate::measure::Samples;
+use crate::worker::backend::mock::GARBAGE;
+use crate::worker::backend::{CellRequest, Failure, FailureKind, Phase};
+use crate::worker::measure::Samples;
 
 /// Speaks the protocol on standard input and output until `finish` or the end of the parent.
 ///
@@ -217,11 +217,11 @@ fn hello(protocol: u32) -> Result<Answer, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{BackendRequest, MockRequest};
-    use crate::measure::stop::StopReason;
-    use crate::quantity::{Nanos, Ratio};
-    use crate::spec::model::{Mock, Stop, Warmup};
+    use crate::experiment::{Mock, Stop, Warmup};
+    use crate::vocabulary::quantity::{Nanos, Ratio};
+    use crate::worker::backend::{BackendRequest, MockRequest};
     use crate::worker::hearing::Hearing;
+    use crate::worker::measure::stop::StopReason;
 
     fn cell() -> Box<CellRequest> {
         let none = Ratio(0.0);
@@ -244,7 +244,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (iterations, time) = (1, Nanos(10_000));
         let many = SAMPLES_IN_LINE as u32 + 7;
-        let calibration = crate::spec::model::Calibration::MinMax;
+        let calibration = crate::experiment::Calibration::MinMax;
         let commands = [
             Command::Hello { protocol: PROTOCOL },
             Command::Prepare { cell: cell() },

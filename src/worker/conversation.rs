@@ -12,11 +12,11 @@ use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::{Command, PROTOCOL};
 use super::result::WorkerRun;
-use crate::backend::{CellRequest, Failure, FailureKind};
-use crate::kernel::Kernel;
-use crate::metric;
-use crate::printable::printable;
-use crate::probe::MachineState;
+use crate::machine::kernel::Kernel;
+use crate::machine::probe::MachineState;
+use crate::vocabulary::metric;
+use crate::vocabulary::printable::printable;
+use crate::worker::backend::{CellRequest, Failure, FailureKind};
 
 /// The user asked twice to stop; the run in flight is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use super::interrupt::Interrupts;
 use super::lines::{LONGEST_LINE, too_long};
 use super::process::{Launch, PATIENCE, Process};
 use super::protocol::{Answer, Command};
-use crate::backend::{Failure, FailureKind};
-use crate::quantity::Nanos;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{Failure, FailureKind};
 
 /// Why a dialogue is over before its end.
 #[derive(Debug)]

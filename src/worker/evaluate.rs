@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::batches::{Batches, Data};
 use super::outputs::OutputFiles;
-use crate::array::Array;
-use crate::backend::{Backend, Failure, TensorRequest};
+use crate::data::array::Array;
+use crate::worker::backend::{Backend, Failure, TensorRequest};
 
 /// Runs the model for every item and writes the outputs.
 pub(super) fn evaluate(

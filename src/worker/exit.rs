@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use crate::backend::{Failure, FailureKind};
+use crate::worker::backend::{Failure, FailureKind};
 
 /// The failure of a worker that ended without a word.
 pub(super) fn describe_exit(status: ExitStatus) -> Failure {

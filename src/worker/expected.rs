@@ -1,8 +1,8 @@
 //! Which answers belong to which command, and what its end must say: both sides hold on to this.
 
 use super::protocol::{Answer, Command, CommandName, SamplePhase};
-use crate::backend::Phase;
-use crate::spec::model::{Stop, Warmup};
+use crate::experiment::{Stop, Warmup};
+use crate::worker::backend::Phase;
 
 /// Most samples of a warm-up that is bounded by time: as many as fit into a third of a gigabyte.
 const MOST_WARMUP: usize = 1 << 24;
@@ -123,10 +123,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::measure::Samples;
-    use crate::measure::stop::StopReason;
-    use crate::measure::warm::WarmupStatus;
-    use crate::quantity::Nanos;
+    use crate::vocabulary::quantity::Nanos;
+    use crate::worker::measure::Samples;
+    use crate::worker::measure::stop::StopReason;
+    use crate::worker::measure::warm::WarmupStatus;
 
     fn samples(phase: SamplePhase, number: u64) -> Answer {
         let start_ns: Vec<u64> = (0..number).collect();
@@ -158,7 +158,7 @@ mod tests {
         let (iterations, at_least, time) = (1, Nanos(0), Nanos(1));
         let path = String::new;
         let data = || crate::worker::Data { feeds: Vec::new(), items: 0 };
-        let calibration = crate::spec::model::Calibration::MinMax;
+        let calibration = crate::experiment::Calibration::MinMax;
         vec![
             (Command::Hello { protocol: 2 }, hello()),
             (Command::Warm { rule: Warmup::Samples { count: 3 }, at_least, iterations }, done(true, false, false)),

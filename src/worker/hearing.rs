@@ -3,10 +3,10 @@
 use super::expected::Expected;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
-use crate::backend::{Failure, FailureKind};
-use crate::measure::Samples;
-use crate::metric;
 use crate::onnx::precision::activation_ranges::Range;
+use crate::vocabulary::metric;
+use crate::worker::backend::{Failure, FailureKind};
+use crate::worker::measure::Samples;
 
 /// What was heard of a run, and what may be heard next.
 #[derive(Debug, Default)]
@@ -133,7 +133,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::quantity::Nanos;
+    use crate::vocabulary::quantity::Nanos;
 
     fn greeted(capabilities: &[CommandName]) -> Hearing {
         let mut hearing = Hearing::default();
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn ranges_have_zero_in_them() {
         let mut hearing = greeted(&CommandName::CAPABILITIES);
-        let calibration = crate::spec::model::Calibration::MinMax;
+        let calibration = crate::experiment::Calibration::MinMax;
         hearing.expect(&Command::ActivationRanges { calibration, data: None }).expect("announced");
         let ranges = |least, most| Answer::Ranges { values: BTreeMap::from([("y".to_owned(), Range { least, most })]) };
         for (least, most) in [(1.0, 2.0), (-2.0, -1.0), (f32::NEG_INFINITY, 0.0), (0.0, f32::NAN)] {

@@ -9,21 +9,21 @@ use super::batches::Data;
 use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
 use super::protocol::Answer;
-use crate::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
-use crate::clock::{AnyClock, Clock, ClockQuality};
-use crate::kernel::Kernel;
-use crate::measure::Samples;
-use crate::measure::cold::Eviction;
-use crate::measure::rewarm::rewarm;
-use crate::measure::sampler::Sampler;
-use crate::measure::slice::take_slice;
-use crate::measure::stop::{self, Measured};
-use crate::measure::warm::{self, Warmed};
-use crate::metric;
+use crate::experiment::{Calibration, Stop, Warmup};
+use crate::machine::clock::{AnyClock, Clock, ClockQuality};
+use crate::machine::kernel::Kernel;
+use crate::machine::probe::{OwnState, OwnTotals, Usage};
 use crate::onnx::precision::activation_ranges::Range;
-use crate::probe::{OwnState, OwnTotals, Usage};
-use crate::quantity::Nanos;
-use crate::spec::model::{Calibration, Stop, Warmup};
+use crate::vocabulary::metric;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
+use crate::worker::measure::Samples;
+use crate::worker::measure::cold::Eviction;
+use crate::worker::measure::rewarm::rewarm;
+use crate::worker::measure::sampler::Sampler;
+use crate::worker::measure::slice::take_slice;
+use crate::worker::measure::stop::{self, Measured};
+use crate::worker::measure::warm::{self, Warmed};
 
 /// A loaded cell.
 pub(super) struct Loaded {

@@ -6,6 +6,10 @@
 //! of several at a time. Child: [`child::serve`].
 
 mod activation_ranges;
+pub mod backend;
+
+pub mod measure;
+
 mod affinity;
 mod batches;
 pub mod child;

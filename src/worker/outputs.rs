@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::protocol::Answer;
-use crate::array::{Array, ArrayProblem, read_npy, save_npy};
-use crate::backend::{Backend, Failure, FailureKind};
-use crate::measure::stop::StopReason;
+use crate::data::array::{Array, ArrayProblem, read_npy, save_npy};
 use crate::onnx::ElementType;
-use crate::stats::random::fnv1a64;
+use crate::statistics::random::fnv1a64;
+use crate::worker::backend::{Backend, Failure, FailureKind};
+use crate::worker::measure::stop::StopReason;
 
 /// The outputs for the first input set: computed again, because the last sample may have used another one.
 pub(super) fn first_outputs(backend: &mut dyn Backend) -> Result<Vec<Array>, Failure> {

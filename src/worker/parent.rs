@@ -8,9 +8,9 @@ use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::Command;
 use super::result::WorkerRun;
-use crate::backend::CellRequest;
-use crate::quantity::Nanos;
-use crate::spec::model::{Stop, Warmup};
+use crate::experiment::{Stop, Warmup};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::CellRequest;
 
 /// What one run does.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::log::Log;
-use crate::backend::{Failure, FailureKind};
-use crate::quantity::Nanos;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{Failure, FailureKind};
 
 /// How a worker process is started.
 #[derive(Clone, Debug)]

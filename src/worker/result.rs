@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, SamplePhase};
-use crate::backend::{Failure, Placement};
-use crate::measure::Samples;
-use crate::measure::stop::StopReason;
-use crate::measure::warm::WarmupStatus;
 use crate::onnx::precision::activation_ranges::Range;
+use crate::worker::backend::{Failure, Placement};
+use crate::worker::measure::Samples;
+use crate::worker::measure::stop::StopReason;
+use crate::worker::measure::warm::WarmupStatus;
 
 /// What a worker found out in one run: what it sends, the journal stores and Parquet holds.
 ///
-/// A new value of a run is a field here and, but for metrics, a line in the table of `store::columns`.
+/// A new value of a run is a field here and, but for metrics, a line in the table of `record::columns`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunData {
     /// Metrics by stored name.

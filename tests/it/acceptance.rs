@@ -2,10 +2,10 @@
 //!
 //! Everything is seeded and in virtual time. The numbers of each simulation stand in the message of its assertion.
 
-use perfrun::stats::arrivals::poisson_arrivals_ns;
-use perfrun::stats::bootstrap::{CellBootstrap, RunStatistic};
-use perfrun::stats::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
-use perfrun::stats::{
+use perfrun::statistics::arrivals::poisson_arrivals_ns;
+use perfrun::statistics::bootstrap::{CellBootstrap, RunStatistic};
+use perfrun::statistics::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
+use perfrun::statistics::{
     Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean, mean_interval, median,
     stream_seed, two_level,
 };

@@ -1,6 +1,6 @@
 //! Whole interactions: status, standard output, standard error; bad input above all.
 
-use perfrun::store::FORMAT;
+use perfrun::record::FORMAT;
 
 use crate::support::Workplace;
 

@@ -5,12 +5,12 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use perfrun::compare::judge;
-use perfrun::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
+use perfrun::judge::compare::judge;
+use perfrun::judge::summary::summarize;
+use perfrun::record::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
 use perfrun::run::{Provenance, create, prepare};
-use perfrun::stats::{Verdict, paired_slice_ratio};
-use perfrun::store::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
-use perfrun::summary::summarize;
+use perfrun::statistics::{Verdict, paired_slice_ratio};
+use perfrun::vocabulary::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use rustix::process::Signal;
 
 use crate::pipeline::{REMEMBER_PID, assert_all_gone, assert_one_outcome_each, read_until, signal};
@@ -32,7 +32,7 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
         spec_path: &path,
         overrides: &[],
         restrictions: Vec::new(),
-        host: perfrun::host::describe(),
+        host: perfrun::machine::host::describe(),
         others_cpus: 0.0,
         libraries: &[],
         command: "perfrun x.yaml".to_owned(),

@@ -23,7 +23,7 @@ fn check_generated(path: &str, expected: &str) {
 #[test]
 fn schemas_are_current() {
     check_generated("schemas/experiment.schema.json", &perfrun::spec::schema_text());
-    check_generated("schemas/results.schema.json", &perfrun::results::schema_text());
+    check_generated("schemas/results.schema.json", &perfrun::report::results::schema_text());
     check_generated("schemas/worker.schema.json", &perfrun::worker::protocol::schema_text());
 }
 
@@ -32,15 +32,15 @@ fn the_reference_is_current() {
     check_generated("docs/reference/spec.md", &perfrun::spec::reference_markdown());
     check_generated("docs/reference/template.md", &perfrun::report::template_reference());
     check_generated("docs/reference/spec-full.yaml", &perfrun::spec::full_example());
-    check_generated("docs/reference/results.md", &perfrun::results::reference_markdown());
-    check_generated("docs/reference/codes.md", &perfrun::code::reference_markdown());
-    check_generated("docs/reference/exit-codes.md", &perfrun::error::exit_codes_markdown());
+    check_generated("docs/reference/results.md", &perfrun::report::results::reference_markdown());
+    check_generated("docs/reference/codes.md", &perfrun::vocabulary::code::reference_markdown());
+    check_generated("docs/reference/exit-codes.md", &perfrun::ui::error::exit_codes_markdown());
 }
 
 #[test]
 fn every_metric_is_in_the_reference() {
     let record = std::fs::read_to_string(root().join("docs/reference/record.md")).unwrap();
-    for metric in perfrun::metric::METRICS.iter().chain(perfrun::metric::ENVIRONMENT) {
+    for metric in perfrun::vocabulary::metric::METRICS.iter().chain(perfrun::vocabulary::metric::ENVIRONMENT) {
         assert!(record.contains(&format!("`{}`", metric.name)), "record.md does not have {}", metric.name);
     }
 }
@@ -48,7 +48,7 @@ fn every_metric_is_in_the_reference() {
 /// What the code decides by stands in the documents too, in the same numbers and words.
 #[test]
 fn documents_say_when_outputs_agree() {
-    let share = 100.0 * perfrun::spec::model::FidelityLimits::LEAST_TOP1;
+    let share = 100.0 * perfrun::experiment::FidelityLimits::LEAST_TOP1;
     let precision = std::fs::read_to_string(root().join("docs/concepts/precision.md")).unwrap();
     let accuracy = std::fs::read_to_string(root().join("docs/concepts/accuracy.md")).unwrap();
     assert!(precision.contains(&format!("at least {share} % of the items keep their top class")));
@@ -56,7 +56,7 @@ fn documents_say_when_outputs_agree() {
     let reference = std::fs::read_to_string(root().join("docs/reference/spec.md")).unwrap();
     assert!(reference.contains(&format!("Default: `{share}%` for items of a dataset")));
     for text in [precision, accuracy] {
-        assert!(text.contains(&format!("close on random data, {}", perfrun::fidelity::ACCURACY_NOT_MEASURED)));
+        assert!(text.contains(&format!("close on random data, {}", perfrun::quality::fidelity::ACCURACY_NOT_MEASURED)));
     }
 }
 

@@ -3,24 +3,24 @@
 
 use std::path::Path;
 
-use perfrun::backend::inputs::POOL_LIMIT_BYTES;
-use perfrun::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
-use perfrun::compare::pair::QUICK_MARGIN;
-use perfrun::error::ExitCode;
-use perfrun::measure::{rewarm, stop, warm};
-use perfrun::quantity::Nanos;
-use perfrun::spec::model::{Experiment, Grade, Margin, Stop, Warmup};
-use perfrun::stats::Verdict;
-use perfrun::stats::density::MULTIMODAL_MINIMUM;
-use perfrun::stats::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
-use perfrun::stats::paired::SIGNED_RANK_FROM;
-use perfrun::stats::planning::MINIMUM_RUNS;
-use perfrun::stats::quantile::quantile_is_supported;
-use perfrun::stats::run_groups::LEAST_DISTANCE;
-use perfrun::stats::shape::{MANY_OUTLIERS, NOISY, SKEWED};
-use perfrun::stats::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
-use perfrun::stats::stopping::FIRST_CHECK;
-use perfrun::summary::CONFIDENCE;
+use perfrun::experiment::{Experiment, Grade, Margin, Stop, Warmup};
+use perfrun::judge::compare::pair::QUICK_MARGIN;
+use perfrun::judge::summary::CONFIDENCE;
+use perfrun::statistics::Verdict;
+use perfrun::statistics::density::MULTIMODAL_MINIMUM;
+use perfrun::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
+use perfrun::statistics::paired::SIGNED_RANK_FROM;
+use perfrun::statistics::planning::MINIMUM_RUNS;
+use perfrun::statistics::quantile::quantile_is_supported;
+use perfrun::statistics::run_groups::LEAST_DISTANCE;
+use perfrun::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
+use perfrun::statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
+use perfrun::statistics::stopping::FIRST_CHECK;
+use perfrun::ui::error::ExitCode;
+use perfrun::vocabulary::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
+use perfrun::vocabulary::quantity::Nanos;
+use perfrun::worker::backend::inputs::POOL_LIMIT_BYTES;
+use perfrun::worker::measure::{rewarm, stop, warm};
 
 const MEASURING: &str = "docs/concepts/measuring.md";
 const METHOD: &str = "docs/measurement.md";
@@ -85,7 +85,7 @@ fn verdicts_and_margins() {
         (STAT, format!("Fewer than {} observations on a side give no verdict", spelt(least))),
         (README, format!("beyond a margin of {all}")),
         (SPEC, format!("Of percentiles from the 90th on. Default: `{}`", margin.tail)),
-        ("src/cli.rs", format!("claims only differences beyond {quick}")),
+        ("src/ui/cli.rs", format!("claims only differences beyond {quick}")),
     ]);
     for verdict in Verdict::ALL {
         for file in [STAT, GLOSSARY, "schemas/results.schema.json"] {
@@ -264,7 +264,7 @@ fn documents_name_no_code_that_there_is_not() {
         let text = std::fs::read_to_string(&path).unwrap();
         for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
             let is_code = word.starts_with("W_") || word.starts_with("E_");
-            assert!(!is_code || perfrun::code::by_name(word).is_some(), "{} names {word}", path.display());
+            assert!(!is_code || perfrun::vocabulary::code::by_name(word).is_some(), "{} names {word}", path.display());
         }
     }
 }

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use assert_cmd::cargo::CommandCargoExt;
-use perfrun::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
+use perfrun::experiment::{Execution, GraphOptimization, Stop, Values, Warmup};
 use perfrun::onnx::ElementType;
-use perfrun::quantity::Nanos;
-use perfrun::runtime;
-use perfrun::spec::model::{Execution, GraphOptimization, Stop, Values, Warmup};
-use perfrun::store::{Arm, Outcome};
+use perfrun::prepare::runtime;
+use perfrun::record::{Arm, Outcome};
+use perfrun::vocabulary::quantity::Nanos;
+use perfrun::worker::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
 use perfrun::worker::{Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
 use crate::support::Workplace;

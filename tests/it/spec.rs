@@ -200,7 +200,7 @@ proptest! {
             Err(error) => panic!("{text}\n{}", render(&error)),
         };
         let json = serde_json::to_string(&loaded.experiment).expect("an experiment is JSON");
-        let read: spec::model::Experiment = serde_json::from_str(&json).expect("and reads back");
+        let read: perfrun::experiment::Experiment = serde_json::from_str(&json).expect("and reads back");
         prop_assert_eq!(read, loaded.experiment);
         // An override meets the margin in every shape.
         let again = spec::parse("x.yaml", &text, Path::new(""), &["compare.margin.default=2%".to_owned()]);

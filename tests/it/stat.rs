@@ -5,7 +5,7 @@ mod vectors;
 
 use std::fmt::Write;
 
-use perfrun::series::{self, Series, Terms};
+use perfrun::stat::{self, Series, Terms};
 use perfrun::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -165,7 +165,7 @@ fn no_line_is_wider_than_the_terminal() {
             (&sides[1], None),
             (&huge, None),
         ] {
-            let findings = series::analyse(baseline, candidate, &terms).unwrap();
+            let findings = stat::analyse(baseline, candidate, &terms).unwrap();
             let text = ui::stat::render(&findings, width);
             let widest = text.lines().max_by_key(|line| line.width()).unwrap();
             assert!(widest.width() <= width, "wider than {width}: `{widest}` of\n{text}");

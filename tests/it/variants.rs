@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use perfrun::digest;
-use perfrun::store::{Outcome, VariantOrigin};
+use perfrun::data::digest;
+use perfrun::record::{Outcome, VariantOrigin};
 
 use crate::onnxruntime::library;
 use crate::support::Workplace;
@@ -161,7 +161,8 @@ variants:
 fn cache(place: &Workplace) -> std::path::PathBuf {
     let folder = place.path("cache");
     std::fs::create_dir_all(&folder).unwrap();
-    std::os::unix::fs::symlink(perfrun::runtime::cache_folder().join("runtimes"), folder.join("runtimes")).unwrap();
+    std::os::unix::fs::symlink(perfrun::prepare::runtime::cache_folder().join("runtimes"), folder.join("runtimes"))
+        .unwrap();
     folder
 }
 

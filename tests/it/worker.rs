@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use perfrun::backend::{BackendRequest, CellRequest, Failure, FailureKind};
-use perfrun::quantity::Nanos;
-use perfrun::spec::model::{Calibration, Stop, Warmup};
+use perfrun::experiment::{Calibration, Stop, Warmup};
+use perfrun::vocabulary::quantity::Nanos;
+use perfrun::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind};
 use perfrun::worker::protocol::Command;
 use perfrun::worker::{Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::signature::{Dimension, ElementType};
-use crate::stats::random::key_seed;
+use crate::statistics::random::key_seed;
 
 use super::Counts;
 use super::moments::Moments;

@@ -23,7 +23,7 @@ use std::fmt;
 
 use super::proto::{ModelProto, ValueInfoProto};
 use super::{Signature, TensorType};
-use crate::spec::model::Network;
+use crate::experiment::Network;
 use builder::Builder;
 
 /// Of the bytes that [`build`] makes. It is part of the keys of caches, and rises when the bytes of any model change.
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::onnx::TensorType;
     use crate::onnx::proto::GraphProto;
-    use crate::stats::random::fnv1a64;
+    use crate::statistics::random::fnv1a64;
 
     fn graph_of(architecture: &Architecture, settings: &Settings, most_rows: usize) -> GraphProto {
         assemble(architecture, settings, most_rows).unwrap().finish("", VERSION).graph.unwrap()

@@ -107,7 +107,7 @@ pub(super) fn joint_deviation(channels: &[Moments]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::random::Xoshiro256PlusPlus;
+    use crate::statistics::random::Xoshiro256PlusPlus;
 
     /// Of many numbers.
     fn seen(of: impl Fn(f64) -> f64) -> Moments {

@@ -4,7 +4,7 @@
 //! and summed, and the operations on floats are those that IEEE 754 rounds exactly. Deliberately absent: normal numbers,
 //! because logarithms and cosines differ in the last bit between systems.
 
-use crate::stats::random::Xoshiro256PlusPlus;
+use crate::statistics::random::Xoshiro256PlusPlus;
 
 /// How the numbers of a weight are made.
 #[derive(Clone, Copy, Debug)]

@@ -9,14 +9,14 @@ pub(in crate::report) use bounds::{goals, within};
 
 use super::evidence::speaks_of_baseline;
 use super::{Sentence, nothing_is_claimed, ties, words};
-use crate::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
-use crate::compare::{Comparison, Unfit};
-use crate::fidelity::OUTPUTS_DIFFER;
-use crate::metric::{Direction, MetricReference, Unit};
+use crate::judge::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
+use crate::judge::compare::{Comparison, Unfit};
+use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
+use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::{capitalized, format};
-use crate::stats::paired::Verdict;
-use crate::summary::{CellSummary, LEAST_RUNS, Summary};
+use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric::{Direction, MetricReference, Unit};
 use options::{Cluster, Question, questions};
 
 /// One sentence for each model, or for all together where models compete.

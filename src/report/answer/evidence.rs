@@ -1,15 +1,15 @@
 //! The evidence of a sentence before it has words: who is compared with whom, and what was found.
 
-use crate::accuracy::Score;
-use crate::compare::{Comparison, Judged, Tie, Withheld};
-use crate::fidelity::Fidelity;
+use crate::experiment::Axis;
+use crate::judge::compare::{Comparison, Judged, Tie, Withheld};
+use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Cell, Plan};
+use crate::quality::accuracy::Score;
+use crate::quality::fidelity::Fidelity;
 use crate::report::absence::Absence;
 use crate::report::format;
 use crate::report::{comparison_of, has_several};
-use crate::spec::model::Axis;
-use crate::stats::paired::Verdict;
-use crate::summary::{CellSummary, Summary};
+use crate::statistics::paired::Verdict;
 
 /// What one sentence is about: the groups of one model on one device.
 #[derive(Debug)]

@@ -17,12 +17,12 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::accuracy::Score;
-use crate::compare::{Comparison, Judged, Withheld};
-use crate::metric;
+use crate::judge::compare::{Comparison, Judged, Withheld};
+use crate::judge::summary::{LEAST_RUNS, Summary};
 use crate::plan::Plan;
-use crate::stats::paired::Verdict;
-use crate::summary::{LEAST_RUNS, Summary};
+use crate::quality::accuracy::Score;
+use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric;
 
 use super::capitalized;
 use super::format::{self, Column};

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::*;
-use crate::backend::{Failure, FailureKind};
-use crate::compare::{Tie, Withheld};
+use crate::judge::compare::{Tie, Withheld};
+use crate::judge::summary::{CellSummary, FailureCount, MetricSummary, RunCounts};
 use crate::plan::{Skip, expand};
-use crate::stats::interval::{Estimate, Interval};
-use crate::stats::paired::Hint;
-use crate::summary::{CellSummary, FailureCount, MetricSummary, RunCounts};
+use crate::statistics::interval::{Estimate, Interval};
+use crate::statistics::paired::Hint;
+use crate::worker::backend::{Failure, FailureKind};
 
 /// A plan and what its cells are said to have done.
 struct Scene {
@@ -55,7 +55,7 @@ impl Scene {
         self.comparisons.push(Comparison {
             cell,
             baseline: 0,
-            metric: crate::metric::MetricReference::LATENCY,
+            metric: crate::vocabulary::metric::MetricReference::LATENCY,
             speedup,
             interval: interval.map(|[low, high]| Interval { low, high }),
             blocks: if interval.is_some() { 10 } else { 3 },
@@ -105,7 +105,7 @@ impl Scene {
             let known = self.summary.cells[cell].clone();
             self.summary.cells[cell] = known.with_values(&metric::PEAK_RSS, &[memory * 1024.0 * 1024.0; 10]);
         }
-        let by = crate::metric::MetricReference::of(&metric::PEAK_RSS);
+        let by = crate::vocabulary::metric::MetricReference::of(&metric::PEAK_RSS);
         self.ties.push(Tie { ahead: self.cell(ahead.0), behind: self.cell(behind.0), by });
         self
     }
@@ -372,7 +372,7 @@ fn nothing_measured_is_said() {
 /// Of variants that are not compared each has its reference beside it: its outputs tell nothing of a runtime.
 #[test]
 fn agreement_with_another_than_the_baseline_is_not_said() {
-    let fidelity = |cosine: f64| crate::fidelity::Fidelity {
+    let fidelity = |cosine: f64| crate::quality::fidelity::Fidelity {
         items_of_data: Some(10),
         input_sets: 1,
         elements: 10,

@@ -2,9 +2,9 @@
 
 use super::evidence::{Entry, Places, Subject};
 use super::words::at;
-use crate::metric::MetricReference;
+use crate::judge::summary::Summary;
 use crate::report::format;
-use crate::summary::Summary;
+use crate::vocabulary::metric::MetricReference;
 
 /// More names than these are counted.
 const MOST_NAMED: usize = 4;

@@ -1,14 +1,14 @@
 //! The evidence of a subject in words.
 
 use super::evidence::{Entry, Places, Subject};
-use crate::accuracy::Score;
-use crate::compare::Comparison;
-use crate::fidelity::Fidelity;
+use crate::judge::compare::Comparison;
+use crate::judge::summary::LEAST_RUNS;
+use crate::quality::accuracy::Score;
+use crate::quality::fidelity::Fidelity;
 use crate::report::absence::Absence;
 use crate::report::format::{self, judged_ratio, percent, ratio, verdict_word};
-use crate::stats::paired::Hint;
-use crate::stats::{Claim, Verdict};
-use crate::summary::LEAST_RUNS;
+use crate::statistics::paired::Hint;
+use crate::statistics::{Claim, Verdict};
 
 /// More candidates than this are counted, and only the fastest are named.
 const MOST_NAMED: usize = 4;

@@ -1,8 +1,8 @@
 //! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
 
 use super::{count, fixed, preferred_decimals, significant_decimals, verdict_word};
-use crate::compare::Comparison;
-use crate::stats::interval::Interval;
+use crate::judge::compare::Comparison;
+use crate::statistics::interval::Interval;
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
 /// that it excludes 1.

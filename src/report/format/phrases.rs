@@ -1,11 +1,11 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
 use super::{fixed, scale, significant_decimals};
-use crate::backend;
-use crate::metric::{Direction, Metric, MetricReference, Unit};
-use crate::spec::model::Package;
-use crate::stats::paired::Verdict;
-use crate::store::{Manifest, RuntimeUsed};
+use crate::experiment::Package;
+use crate::record::{Manifest, RuntimeUsed};
+use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric::{Direction, Metric, MetricReference, Unit};
+use crate::worker::backend;
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
 /// higher for scatter.

@@ -1,7 +1,7 @@
 //! `results.json`, which every report has: what other records are compared with.
 
 use super::{ReportFormat, Source};
-use crate::results;
+use crate::report::results;
 
 pub(super) struct Json;
 

@@ -12,7 +12,7 @@ mod parquet;
 use std::fmt;
 
 use super::ReportError;
-use crate::results::Results;
+use crate::report::results::Results;
 
 /// Every format, the ones to read first first.
 static FORMATS: &[&dyn ReportFormat] = &[&markdown::Markdown, &html::Html, &json::Json, &csv::Csv, &parquet::Parquet];

@@ -6,15 +6,15 @@ use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
 use super::run_box::{PITCH, RunBox, evenly};
 use super::simplify::simplified;
-use crate::metric;
+use crate::judge::summary::CellSummary;
 use crate::plan::Plan;
+use crate::record::{Arm, Outcome, StoredRun};
 use crate::report::Input;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Scale};
-use crate::stats::density::density;
-use crate::stats::quantile::{quantile_sorted, representatives_sorted, sorted};
-use crate::store::{Arm, Outcome, StoredRun};
-use crate::summary::CellSummary;
+use crate::statistics::density::density;
+use crate::statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
+use crate::vocabulary::metric;
 
 const WIDTH: f64 = 760.0;
 /// Height of a density above its base line.

@@ -5,9 +5,9 @@
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use crate::report::format;
-use crate::stats::interval::Interval;
-use crate::stats::quantile::{representatives_sorted, sorted};
-use crate::stats::{Claim, Verdict};
+use crate::statistics::interval::Interval;
+use crate::statistics::quantile::{representatives_sorted, sorted};
+use crate::statistics::{Claim, Verdict};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 26.0;

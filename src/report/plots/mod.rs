@@ -16,8 +16,8 @@ mod speedup;
 mod svg;
 mod timeline;
 
+use crate::experiment::Axis as PlanAxis;
 use crate::plan::{Cell, Plan};
-use crate::spec::model::Axis as PlanAxis;
 
 use super::{Input, has_several};
 

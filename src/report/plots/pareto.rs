@@ -4,12 +4,12 @@ use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
 use super::labels::{Area, Label, place};
 use super::{Plot, slug, unused};
-use crate::compare::pareto::{Place, Point, Tradeoff};
-use crate::metric::{Direction, MetricReference};
+use crate::judge::compare::pareto::{Place, Point, Tradeoff};
+use crate::judge::summary::LEAST_RUNS;
 use crate::report::format::{self, Column};
 use crate::report::{Input, capitalized, name_among, place_of};
-use crate::stats::interval::{Estimate, Interval};
-use crate::summary::LEAST_RUNS;
+use crate::statistics::interval::{Estimate, Interval};
+use crate::vocabulary::metric::{Direction, MetricReference};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;

@@ -5,7 +5,7 @@
 
 use super::axis::Axis;
 use super::canvas::{Canvas, Color, INK};
-use crate::stats::quantile::quantile_sorted;
+use crate::statistics::quantile::quantile_sorted;
 
 /// Distance of the middles of two boxes, in points.
 pub(super) const PITCH: f64 = 6.0;

@@ -2,12 +2,12 @@
 
 use super::forest::{Forest, Row};
 use super::{Plot, row_name};
-use crate::compare::pair::block_log_ratios;
-use crate::compare::{Comparison, Control, Terms, Withheld};
-use crate::metric::MetricReference;
+use crate::judge::compare::pair::block_log_ratios;
+use crate::judge::compare::{Comparison, Control, Terms, Withheld};
+use crate::judge::summary::Double;
 use crate::report::Input;
 use crate::report::format;
-use crate::summary::Double;
+use crate::vocabulary::metric::MetricReference;
 
 /// More comparisons than these are left to the table.
 const MOST_ROWS: usize = 36;

@@ -7,13 +7,13 @@ use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use super::run_box::evenly;
-use crate::code::Severity;
-use crate::metric;
+use crate::judge::summary::CellSummary;
+use crate::record::{Arm, Outcome, StoredRun};
 use crate::report::Input;
 use crate::report::format::{self, Scale};
-use crate::stats::quantile::{median, quantile_sorted, sorted};
-use crate::store::{Arm, Outcome, StoredRun};
-use crate::summary::CellSummary;
+use crate::statistics::quantile::{median, quantile_sorted, sorted};
+use crate::vocabulary::code::Severity;
+use crate::vocabulary::metric;
 
 const WIDTH: f64 = 760.0;
 const TOP: f64 = 58.0;

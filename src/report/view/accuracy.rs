@@ -2,14 +2,14 @@
 
 use super::tables::Filled;
 use super::{Table, TableCell, TableColumn, TableRow};
-use crate::accuracy::{Change, Score};
-use crate::metric::Unit;
+use crate::experiment::{AccuracyMetric, Axis};
 use crate::plan::{Cell, Plan};
-use crate::privacy::without_home;
+use crate::quality::accuracy::{Change, Score};
+use crate::record::VariantAccuracy;
 use crate::report::format::{self, count, p_value};
 use crate::report::{Input, name_without_input, short_name};
-use crate::spec::model::{AccuracyMetric, Axis};
-use crate::store::VariantAccuracy;
+use crate::vocabulary::metric::Unit;
+use crate::vocabulary::privacy::without_home;
 
 /// One row for each variant of a model that was run over data; `None` where none was.
 pub(super) fn accuracy(input: &Input<'_>) -> Option<Table> {
@@ -215,7 +215,7 @@ pub(super) fn in_a_word(input: &Input<'_>, cell: &Cell) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::interval::Interval;
+    use crate::statistics::interval::Interval;
 
     #[test]
     fn changes_of_shares_are_percentage_points() {

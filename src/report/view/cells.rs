@@ -10,16 +10,16 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use crate::code::{self, Severity, spelt};
-use crate::compare::Comparison;
-use crate::metric::{self, Direction, Metric, MetricReference, Unit};
+use crate::experiment::{Axis, AxisMap, fields_schema};
+use crate::judge::compare::Comparison;
+use crate::judge::summary::{CellSummary, LEAST_RUNS};
 use crate::plan::Cell;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of};
-use crate::spec::model::{Axis, AxisMap, fields_schema};
-use crate::stats::Verdict;
-use crate::stats::interval::Estimate;
-use crate::summary::{CellSummary, LEAST_RUNS};
+use crate::statistics::Verdict;
+use crate::statistics::interval::Estimate;
+use crate::vocabulary::code::{self, Severity, spelt};
+use crate::vocabulary::metric::{self, Direction, Metric, MetricReference, Unit};
 
 /// A cell with its numbers.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]

@@ -1,10 +1,10 @@
 //! How to get a number of the report again from the raw samples, without perfrun.
 
 use super::CheckView;
-use crate::metric;
+use crate::experiment::Axis;
 use crate::report::Input;
 use crate::report::format::Column;
-use crate::spec::model::Axis;
+use crate::vocabulary::metric;
 
 /// The query for the first cell with a number; `None` where there is none, or the samples are not in Parquet yet.
 pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {

@@ -4,18 +4,18 @@
 //! stands only beside a p value and its adjusted one (method 12.4).
 
 use super::{Table, TableCell, TableColumn, TableRow};
-use crate::compare::{Comparison, Control, Details, Family};
-use crate::metric::{Direction, LATENCY, MetricReference};
+use crate::experiment::Grade;
+use crate::judge::compare::{Comparison, Control, Details, Family};
 use crate::plan::Plan;
 use crate::report::Input;
 use crate::report::answer::hint_words;
 use crate::report::format::{self, Column, percent};
 use crate::report::plots::group_name;
-use crate::spec::model::Grade;
-use crate::stats::effect_size::{CliffsDelta, Magnitude};
-use crate::stats::interval::Interval;
-use crate::stats::paired::Estimator;
-use crate::stats::rank_omnibus::RankTest;
+use crate::statistics::effect_size::{CliffsDelta, Magnitude};
+use crate::statistics::interval::Interval;
+use crate::statistics::paired::Estimator;
+use crate::statistics::rank_omnibus::RankTest;
+use crate::vocabulary::metric::{Direction, LATENCY, MetricReference};
 
 /// At most this adjusted p value or q is called out.
 const LEVEL: f64 = 0.05;

@@ -1,11 +1,11 @@
 //! What the runs met on the machine: only what was worth a code, so that a quiet record has nothing here.
 
 use super::{Fact, FactGroup};
-use crate::code::{Code, LIMITS};
-use crate::metric::{Metric, Unit};
+use crate::judge::summary::Spread;
 use crate::report::Input;
 use crate::report::format;
-use crate::summary::Spread;
+use crate::vocabulary::code::{Code, LIMITS};
+use crate::vocabulary::metric::{Metric, Unit};
 
 /// The metrics of the environment that are behind a code of this record; `None` where there is none.
 pub(super) fn environment(input: &Input<'_>) -> Option<FactGroup> {
@@ -27,7 +27,7 @@ fn fact(input: &Input<'_>, metric: &Metric, limit: f64) -> Option<Fact> {
         .collect();
     let (path, worst) = spreads.iter().max_by(|(_, one), (_, other)| one.high.total_cmp(&other.high))?;
     let medians: Vec<f64> = spreads.iter().map(|(_, spread)| spread.median).collect();
-    let middle = crate::stats::median(&medians)?;
+    let middle = crate::statistics::median(&medians)?;
     let text = format!("median {}, up to {} in {path}", amount(metric, middle), amount(metric, worst.high));
     (worst.high > limit).then(|| Fact::new(metric.title, text))
 }
@@ -44,7 +44,7 @@ fn amount(metric: &Metric, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric;
+    use crate::vocabulary::metric;
 
     #[test]
     fn amounts_have_the_unit_of_their_metric() {

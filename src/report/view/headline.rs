@@ -1,17 +1,17 @@
 //! The headline table: compared entries side by side, one row for everything else that differs.
 
 use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
-use crate::code::{Code, Severity};
-use crate::compare::Comparison;
-use crate::fidelity::OUTPUTS_DIFFER;
-use crate::metric;
+use crate::experiment::{Axis, Cache, Design};
+use crate::judge::compare::Comparison;
+use crate::judge::summary::CellSummary;
 use crate::plan::{Cell, Group, Plan};
+use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of, has_several};
-use crate::spec::model::{Axis, Cache, Design};
-use crate::stats::paired::Verdict;
-use crate::summary::CellSummary;
+use crate::statistics::paired::Verdict;
+use crate::vocabulary::code::{Code, Severity};
+use crate::vocabulary::metric;
 
 /// More compared entries than these stand below each other: such a table would be wider than any page.
 const MOST_COLUMNS: usize = 5;
@@ -223,10 +223,10 @@ fn caption(input: &Input<'_>) -> String {
         (fewest, most) if fewest == most => format!("Mean of {most} process medians"),
         (fewest, most) => format!("Mean of {fewest} to {most} process medians"),
     };
-    let interval = if most as usize >= crate::summary::LEAST_RUNS {
-        format!(" ± half of its {} interval", format::percent(crate::summary::CONFIDENCE))
+    let interval = if most as usize >= crate::judge::summary::LEAST_RUNS {
+        format!(" ± half of its {} interval", format::percent(crate::judge::summary::CONFIDENCE))
     } else {
-        format!(", without interval below {} processes", crate::summary::LEAST_RUNS)
+        format!(", without interval below {} processes", crate::judge::summary::LEAST_RUNS)
     };
     let measure = &input.manifest.experiment.measure;
     let stream = match measure.design {

@@ -1,14 +1,14 @@
 //! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
 
-use crate::backend;
-use crate::compare::Terms;
-use crate::metric::{self, MetricReference};
+use crate::experiment::{Axis, Cache, Design, Stop, StopStatistic, Values, Warmup};
+use crate::judge::compare::Terms;
+use crate::judge::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
+use crate::record::{Manifest, RuntimeUsed};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
-use crate::spec::model::{Axis, Cache, Design, Stop, StopStatistic, Values, Warmup};
-use crate::stats::paired::SIGNED_RANK_FROM;
-use crate::store::{Manifest, RuntimeUsed};
-use crate::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
+use crate::statistics::paired::SIGNED_RANK_FROM;
+use crate::vocabulary::metric::{self, MetricReference};
+use crate::worker::backend;
 
 /// The paragraphs: design, run, statistics, versions.
 pub(super) fn methods(input: &Input<'_>) -> Vec<String> {

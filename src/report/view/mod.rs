@@ -21,7 +21,7 @@ mod tables;
 mod tails;
 mod tradeoffs;
 
-use crate::printable::printable;
+use crate::vocabulary::printable::printable;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub use overview::{Overview, OverviewColumn};
 use super::answer::Sentence;
 use super::plots::Plots;
 use super::{Input, Trust};
-use crate::privacy::without_home;
+use crate::vocabulary::privacy::without_home;
 
 /// What a quick look is worth.
 const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first look, on which no decision, no gate and no history should rest. A run without `--quick` measures what the specification says.";
@@ -256,7 +256,7 @@ pub struct HeadlineCell {
     /// Better than the baseline, and not clearly beaten in its row.
     pub is_best: bool,
     /// What the cell looks like: the word of its verdict, or why it has none.
-    #[schemars(description = format!("One of {}, `unjudged`, `absent`.", crate::stats::Verdict::listed()))]
+    #[schemars(description = format!("One of {}, `unjudged`, `absent`.", crate::statistics::Verdict::listed()))]
     pub tone: &'static str,
     /// Path of the cell, the anchor of its row of details.
     pub path: Option<String>,

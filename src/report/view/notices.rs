@@ -1,13 +1,13 @@
 //! What a reader has to know before the numbers: what is missing, what failed, what to doubt.
 
 use super::{FailureView, Notices, SkipView, WarningView};
-use crate::code::{self, Code, Severity};
+use crate::judge::summary::{FailureCount, RecordCode, record_codes};
 use crate::plan::Skip;
-use crate::privacy::without_home;
+use crate::record::VariantOrigin;
 use crate::report::Input;
 use crate::report::format::{self, count};
-use crate::store::VariantOrigin;
-use crate::summary::{FailureCount, RecordCode, record_codes};
+use crate::vocabulary::code::{self, Code, Severity};
+use crate::vocabulary::privacy::without_home;
 
 /// More cells than these are counted instead of named.
 const MOST_NAMED: usize = 6;

@@ -2,12 +2,12 @@
 
 use super::tables::filled;
 use super::{Table, TableCell, TableColumn, TableRow};
-use crate::fidelity::{Agreement, Fidelity};
 use crate::onnx::precision::ConversionReport;
-use crate::privacy::without_home;
+use crate::quality::fidelity::{Agreement, Fidelity};
+use crate::record::{Manifest, VariantFile, VariantOrigin};
 use crate::report::Input;
 use crate::report::format::{bytes, count, list, magnitude, percent};
-use crate::store::{Manifest, VariantFile, VariantOrigin};
+use crate::vocabulary::privacy::without_home;
 
 /// One row for each cell whose outputs were compared; `None` where none were.
 pub(super) fn outputs(input: &Input<'_>) -> Option<Table> {

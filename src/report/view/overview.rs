@@ -3,14 +3,14 @@
 //! It takes a summary and comparisons alone, so that it can be shown before a record is complete. Deliberately absent:
 //! widths and alignment, which are the terminal's.
 
-use crate::compare::Comparison;
-use crate::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, Statistic, THROUGHPUT, Unit};
+use crate::experiment::{AccuracyMetric, Axis};
+use crate::judge::compare::Comparison;
+use crate::judge::summary::{CellSummary, Percentile, Summary};
 use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{comparison_of, short_name};
-use crate::spec::model::{AccuracyMetric, Axis};
-use crate::summary::{CellSummary, Percentile, Summary};
+use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, Statistic, THROUGHPUT, Unit};
 
 /// The table: what the rows share stands first, what tells them apart second, and the verdicts last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use super::{PivotView, Table, TableCell, TableColumn, TableRow};
-use crate::metric::MetricReference;
+use crate::experiment::{Axis, TableSpec};
+use crate::judge::summary::CellSummary;
 use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column, Scale};
 use crate::report::{Input, capitalized, comparison_of};
-use crate::spec::model::{Axis, TableSpec};
-use crate::stats::interval::Estimate;
-use crate::summary::CellSummary;
+use crate::statistics::interval::Estimate;
+use crate::vocabulary::metric::MetricReference;
 
 /// The tables, in the order of the specification.
 pub(super) fn pivots(input: &Input<'_>) -> Vec<PivotView> {
@@ -180,6 +180,6 @@ fn names<'a>(plan: &'a Plan, cell: &Cell, axes: &[Axis]) -> Vec<&'a str> {
 
 /// Iterations that share samples have means alone.
 fn why_no_value(summary: &CellSummary, metric: MetricReference) -> String {
-    let is_batched = summary.iterations > 1 && metric.metric.name == crate::metric::LATENCY.name;
+    let is_batched = summary.iterations > 1 && metric.metric.name == crate::vocabulary::metric::LATENCY.name;
     if is_batched { format::batched(summary.iterations) } else { "no value".to_owned() }
 }

@@ -1,14 +1,14 @@
 //! Where the numbers come from: machine, runtime, files, commit, commands. Nothing here names a user or a host.
 
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
-use crate::backend;
-use crate::compare::Terms;
-use crate::metric::MetricReference;
-use crate::privacy::without_home;
+use crate::experiment::{Axis, Cache, Design, VariantIndex};
+use crate::judge::compare::Terms;
+use crate::record::{Manifest, ModelFile, Peak};
 use crate::report::format::{self, count};
 use crate::report::{Input, Trust};
-use crate::spec::model::{Axis, Cache, Design, VariantIndex};
-use crate::store::{Manifest, ModelFile, Peak};
+use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::privacy::without_home;
+use crate::worker::backend;
 
 /// Digits of a hash that a reader compares; the whole one is in `results.json`.
 const SHORT_HASH: usize = 12;

@@ -2,10 +2,10 @@
 
 use super::tables::{Filled, filled, table};
 use super::{Table, TableCell};
+use crate::judge::summary::{CellShape, CellSummary};
 use crate::report::Input;
 use crate::report::format::{self, percent};
-use crate::stats::Course;
-use crate::summary::{CellShape, CellSummary};
+use crate::statistics::Course;
 
 /// One row a cell; `None` where no cell has samples.
 pub(super) fn samples(input: &Input<'_>) -> Option<Table> {

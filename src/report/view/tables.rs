@@ -1,14 +1,14 @@
 //! Every metric of every cell, and what happens before the steady state.
 
 use super::{Table, TableCell, TableColumn, TableRow};
-use crate::code::Severity;
-use crate::metric::{self, Metric, MetricReference, Statistic};
+use crate::judge::summary::CellSummary;
 use crate::plan::Cell;
 use crate::report::Input;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::stats::interval::Estimate;
-use crate::summary::CellSummary;
+use crate::statistics::interval::Estimate;
+use crate::vocabulary::code::Severity;
+use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
 
 /// One column in the making: its heading and one cell a row.
 pub(super) struct Filled {

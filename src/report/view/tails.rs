@@ -2,11 +2,11 @@
 
 use super::comparisons::{number, path, text};
 use super::{Table, TableCell, TableRow};
-use crate::metric::MetricReference;
+use crate::judge::summary::MOST_COMPARISONS;
 use crate::report::Input;
 use crate::report::format::{self, percent};
-use crate::stats::interval::Interval;
-use crate::summary::MOST_COMPARISONS;
+use crate::statistics::interval::Interval;
+use crate::vocabulary::metric::MetricReference;
 
 /// One row for each comparison of which something is known; `None` where no pair has samples enough for any percentile.
 pub(super) fn tails(input: &Input<'_>) -> Option<Table> {

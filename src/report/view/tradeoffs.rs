@@ -1,14 +1,14 @@
 //! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
 
 use super::{PlotView, Table, TableCell, TableColumn, TableRow, TradeoffView};
-use crate::compare::pareto::{Place, Point, Tradeoff};
-use crate::metric::MetricReference;
+use crate::judge::compare::pareto::{Place, Point, Tradeoff};
 use crate::plan::Plan;
 use crate::report::answer::unfit_words;
 use crate::report::format::{self, Column};
 use crate::report::plots::Plots;
 use crate::report::{Input, name_among, place_of};
-use crate::stats::frontier_membership::MEMBERSHIP_RESAMPLES;
+use crate::statistics::frontier_membership::MEMBERSHIP_RESAMPLES;
+use crate::vocabulary::metric::MetricReference;
 
 /// More cells than these are counted where something dominates.
 const MOST_NAMED: usize = 3;

@@ -2,9 +2,9 @@
 
 use super::DatasetProblem;
 use super::source::Source;
-use crate::array::{Array, Head};
+use crate::data::array::{Array, Head};
+use crate::experiment::Dataset;
 use crate::onnx::{Dimension, ElementType, Signature, TensorType};
-use crate::spec::model::Dataset;
 
 /// A dataset that fits a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,13 +14,13 @@ pub use fit::{Fitted, FittedInput};
 
 use self::source::Source;
 use super::prepare::PrepareError;
-use crate::array::{Array, ArrayProblem, save_npy};
-use crate::backend::TensorRequest;
-use crate::digest;
+use crate::data::array::{Array, ArrayProblem, save_npy};
+use crate::data::digest;
+use crate::data::table::FileError;
+use crate::experiment::{AccuracyMetric, Dataset, Experiment, Values};
 use crate::onnx::{ElementType, ModelHeader};
-use crate::spec::model::{AccuracyMetric, Dataset, Experiment, Values};
-use crate::store::{DatasetFile, Place, StoreError};
-use crate::table::FileError;
+use crate::record::{DatasetFile, Place, StoreError};
+use crate::worker::backend::TensorRequest;
 use crate::worker::{Data, Feed};
 
 /// Why a dataset cannot be used with a model.

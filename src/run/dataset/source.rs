@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::DatasetProblem;
-use crate::array::{Array, Head, NpyReader, Npz};
-use crate::spec::model::Dataset;
-use crate::table::{parquet_heads, read_parquet};
+use crate::data::array::{Array, Head, NpyReader, Npz};
+use crate::data::table::{parquet_heads, read_parquet};
+use crate::experiment::Dataset;
 
 /// An open file with arrays.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What is done before the first block, one pass after the other. Each leaves its findings in a file of the record, and is
 //! not carried out again where they are there.
 //!
-//! A pass is a file here, a line in [`PASSES`], and its findings in `store::findings`.
+//! A pass is a file here, a line in [`PASSES`], and its findings in `record::findings`.
 
 mod accuracy;
 mod convert;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use self::convert::Observation;
 use super::Job;
 use super::session::{Halt, Session};
-use crate::store::{Finding, StoreError};
+use crate::record::{Finding, StoreError};
 
 /// One thing that is found out before the first block.
 trait Pass {

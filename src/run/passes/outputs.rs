@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::Pass;
-use crate::fidelity::compare;
+use crate::experiment::{Axis, Point, Precision, VariantIndex};
 use crate::plan::Cell;
+use crate::quality::fidelity::compare;
+use crate::record::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::run::Job;
 use crate::run::session::{Halt, Session};
-use crate::spec::model::{Axis, Point, Precision, VariantIndex};
-use crate::store::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::worker::read_outputs;
 
 /// Who is compared with whom: for each cell the one that its outputs are compared with.

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Pass;
-use crate::backend::{CellRequest, TensorRequest};
+use crate::experiment::{Values, Warmup};
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::{self, Dimension, ElementType};
 use crate::plan::Cell;
-use crate::quantity::{Nanos, Ratio};
+use crate::record::{self, Arm, Outcome, Peaks};
 use crate::run::Job;
 use crate::run::session::{self, Halt, Session};
-use crate::spec::model::{Values, Warmup};
-use crate::stats::random::{Xoshiro256PlusPlus, key_seed};
-use crate::store::{self, Arm, Outcome, Peaks};
+use crate::statistics::random::{Xoshiro256PlusPlus, key_seed};
+use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::RunPlan;
+use crate::worker::backend::{CellRequest, TensorRequest};
 
 /// Rows and columns of both matrices: large enough that the product is bound by arithmetic, and some tens of
 /// milliseconds long on a few cores.
@@ -60,7 +60,7 @@ impl Pass for Peak {
                 break;
             }
             if let Some(operations_per_s) = run(job, &cell, &path, session)? {
-                peaks.push(store::Peak { threads, operations_per_s });
+                peaks.push(record::Peak { threads, operations_per_s });
             }
         }
         Ok(Peaks { peaks })

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use super::Pass;
 use super::outputs::{self, References};
-use crate::clock::ClockQuality;
-use crate::event::Event;
-use crate::measure::batching::iterations_per_sample;
-use crate::metric;
+use crate::experiment::{Cache, RuntimeIndex, Warmup};
+use crate::machine::clock::ClockQuality;
 use crate::plan::{Cell, CellId};
-use crate::quantity::{Nanos, Ratio};
+use crate::record::{Arm, LibrarySaid, Rehearsed, StoredRun};
 use crate::run::Job;
+use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::iteration_ns;
 use crate::run::session::{Halt, Session};
-use crate::spec::model::{Cache, RuntimeIndex, Warmup};
-use crate::store::{Arm, LibrarySaid, Rehearsed, StoredRun};
+use crate::vocabulary::metric;
+use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::RunPlan;
+use crate::worker::measure::batching::iterations_per_sample;
 
 /// A pilot runs for a fifth of a second at most, or three times if that takes longer: enough to see the speed.
 const PILOT: Warmup = Warmup::Adaptive {

@@ -1,16 +1,16 @@
 //! Conditions of a specification that are checked before anything is measured (`require`).
 
 use super::Pass;
-use crate::event::Event;
-use crate::metric::LATENCY;
-use crate::quantity::Nanos;
+use crate::experiment::Grade;
+use crate::record::{Arm, Preview, StoredRun};
 use crate::run::Job;
+use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::session::{Halt, Session};
-use crate::spec::model::Grade;
-use crate::stats::moments::standard_deviation;
-use crate::stats::planning::minimum_detectable_effect;
-use crate::store::{Arm, Preview, StoredRun};
+use crate::statistics::moments::standard_deviation;
+use crate::statistics::planning::minimum_detectable_effect;
+use crate::vocabulary::metric::LATENCY;
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::RunPlan;
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.

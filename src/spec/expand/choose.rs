@@ -1,16 +1,16 @@
 //! `choose`: a metric to be best in, bounds in the units of their metrics, and the samples that percentiles take.
 
-use crate::metric::MetricReference;
+use crate::experiment::Vocabulary;
+use crate::experiment::{Bound, Choose, Compare, Measure, Stop};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{BoundForm, ChooseForm};
-use crate::spec::model::{Bound, Choose, Compare, Measure, Stop};
 use crate::spec::note::Note;
-use crate::spec::selector::Vocabulary;
-use crate::stats::quantile::quantile_support;
+use crate::statistics::quantile::quantile_support;
+use crate::vocabulary::metric::MetricReference;
 
 use super::{metric, selection};
-use crate::spec::matrix::Space;
+use crate::experiment::Space;
 
 /// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
 pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {
@@ -118,9 +118,9 @@ fn most_demanding(asked: impl Iterator<Item = (Place, MetricReference)>) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use crate::metric::Statistic;
+    use crate::experiment::Selector;
     use crate::spec::expand::tests::{mock, mock_with, notes, warnings};
-    use crate::spec::model::Selector;
+    use crate::vocabulary::metric::Statistic;
 
     use super::*;
 

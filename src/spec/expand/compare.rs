@@ -1,14 +1,14 @@
 //! `compare`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
 
-use crate::quantity::{Nanos, Ratio};
+use crate::experiment::{Compare, Grade, Margin, Require, Selector};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm};
-use crate::spec::model::{Compare, Grade, Margin, Require, Selector};
-use crate::spec::nearest::list;
+use crate::vocabulary::nearest::list;
+use crate::vocabulary::quantity::{Nanos, Ratio};
 
 use super::{measure, selection};
-use crate::spec::matrix::Space;
+use crate::experiment::Space;
 
 /// Reads `compare`.
 pub(super) fn expand(form: &CompareForm, axes: &Space, check: &mut Check<'_>) -> Compare {
@@ -59,8 +59,8 @@ pub(super) fn budget(form: Option<&DurationText>, check: &mut Check<'_>) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use crate::experiment::Aa;
     use crate::spec::expand::tests::{mock, mock_with, warnings};
-    use crate::spec::model::Aa;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! How a variant's model is converted: settings laid over those of the base, and refused where they would do nothing.
 
+use crate::experiment::{ConversionSettings, Precision, Quantization, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{ConvertForm, VariantForm};
-use crate::spec::model::{ConversionSettings, Precision, Quantization, Variant};
 
 /// Lays what is written over what the base says.
 pub(super) fn overlay(settings: &mut ConversionSettings, form: &ConvertForm) {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::Axis;
 use super::models::report;
-use crate::metric::MetricReference;
+use crate::experiment::{AccuracyMetric, Dataset, Model};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files;
 use crate::spec::form::DatasetForm;
-use crate::spec::model::{AccuracyMetric, Dataset, Model};
+use crate::vocabulary::metric::MetricReference;
 
 /// The formats that can be read.
 const ENDINGS: [&str; 3] = ["npz", "npy", "parquet"];

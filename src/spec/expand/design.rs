@@ -1,9 +1,9 @@
 //! Whether the design fits what is compared (method 4.2).
 
+use crate::experiment::Space;
+use crate::experiment::{Aa, Axis as AxisName, Compare, Design, Device, Matrix, Measure, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::matrix::Space;
-use crate::spec::model::{Aa, Axis as AxisName, Compare, Design, Device, Matrix, Measure, Variant};
 use crate::spec::note::Note;
 
 /// Checks `measure.design`, and takes away the control where nothing is compared by design.
@@ -138,9 +138,9 @@ fn take_control(compare: &mut Compare, check: &mut Check<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::quantity::Nanos;
+    use crate::experiment::Cache;
     use crate::spec::expand::tests::{mock, mock_with, notes, problems, warnings};
-    use crate::spec::model::Cache;
+    use crate::vocabulary::quantity::Nanos;
 
     use super::*;
 

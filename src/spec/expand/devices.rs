@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use crate::experiment::Device;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::OneOrMany;
-use crate::spec::model::Device;
-use crate::spec::nearest::suggestion;
+use crate::vocabulary::nearest::suggestion;
 
 use super::Axis;
 

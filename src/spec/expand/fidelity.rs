@@ -1,10 +1,10 @@
 //! The limits of outputs: whose they are, and what they say.
 
+use crate::experiment::{FidelityLimits, FidelitySettings, Precision, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{FidelityForm, Ordered, RatioText};
-use crate::spec::model::{FidelityLimits, FidelitySettings, Precision, Variant};
-use crate::spec::nearest::suggestion;
+use crate::vocabulary::nearest::suggestion;
 
 use super::Axis;
 
@@ -37,7 +37,7 @@ pub(super) fn expand(
 fn limits(form: &FidelityForm, place: &Place, check: &mut Check<'_>) -> FidelityLimits {
     let mut share = |key: &str, text: &Option<RatioText>| {
         let place = place.key(key);
-        let ratio: crate::quantity::Ratio = check.quantity(&place, &text.as_ref()?.0);
+        let ratio: crate::vocabulary::quantity::Ratio = check.quantity(&place, &text.as_ref()?.0);
         if key != "rel" && !(0.0..=1.0).contains(&ratio.0) {
             check.error(&place, format!("`{key}` is a share; it must be at most 100 %"), None);
         }

@@ -1,13 +1,13 @@
 //! `goals`: bounds that are promised.
 
-use crate::metric::MetricReference;
+use crate::experiment::{Compare, Goal};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{ExperimentForm, GoalForm};
-use crate::spec::model::{Compare, Goal};
+use crate::vocabulary::metric::MetricReference;
 
 use super::{choose, metric};
-use crate::spec::matrix::Space;
+use crate::experiment::Space;
 
 /// Reads the goals; names are unique.
 pub(super) fn expand(forms: &[GoalForm], axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Vec<Goal> {

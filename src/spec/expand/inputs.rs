@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::experiment::beyond_limit;
+use crate::experiment::{InputPoint, Values};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{DimensionSize, InputEntry, Inputs, OneOrMany};
-use crate::spec::matrix::beyond_limit;
-use crate::spec::model::{InputPoint, Values};
 
 use super::Axis;
 

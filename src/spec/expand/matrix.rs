@@ -1,11 +1,11 @@
 //! `matrix`: axes that walk together, and the cells left out or added; what is wrong with them, at its place.
 
+use crate::experiment::Vocabulary;
+use crate::experiment::{Axis as AxisName, Matrix, Selector};
+use crate::experiment::{MatrixProblem, Space};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{MatrixForm, SelectorForm};
-use crate::spec::matrix::{MatrixProblem, Space};
-use crate::spec::model::{Axis as AxisName, Matrix, Selector};
-use crate::spec::selector::Vocabulary;
 
 use super::selection;
 

@@ -1,12 +1,12 @@
 //! `measure` and `backend`: texts to quantities, and bounds that agree.
 
-use crate::quantity::{Nanos, Ratio};
+use crate::experiment::{Backend, Measure, Mock, Stop, Warmup};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{
     BackendForm, DurationText, MeasureForm, MockForm, PrecisionStop, RatioText, StopForm, WarmupForm,
 };
-use crate::spec::model::{Backend, Measure, Mock, Stop, Warmup};
+use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Reads `measure`.
 pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {

@@ -2,15 +2,17 @@
 
 use std::str::FromStr;
 
-use crate::metric::{Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit};
-use crate::quantity::{Bytes, Nanos, QuantityError, Ratio};
+use crate::experiment::Compare;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{BoundText, MetricText};
-use crate::spec::model::Compare;
-use crate::spec::nearest::{list, nearest, suggestion};
+use crate::vocabulary::metric::{
+    Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit,
+};
+use crate::vocabulary::nearest::{list, nearest, suggestion};
+use crate::vocabulary::quantity::{Bytes, Nanos, QuantityError, Ratio};
 
-use crate::spec::matrix::Space;
+use crate::experiment::Space;
 
 /// Every metric that a reference can name.
 fn known() -> impl Iterator<Item = &'static Metric> + Clone {

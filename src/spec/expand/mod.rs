@@ -30,10 +30,10 @@ use std::path::Path;
 use super::check::Check;
 use super::document::Place;
 use super::form::ExperimentForm;
-use super::matrix::Space;
-use super::model::{Axis as AxisName, AxisMap, Entry, Experiment, labels};
 use super::name::is_name;
 use super::wording::bad_name;
+use crate::experiment::Space;
+use crate::experiment::{Axis as AxisName, AxisMap, Entry, Experiment, labels};
 
 /// What an axis has, as far as it could be read.
 #[derive(Clone, Debug)]

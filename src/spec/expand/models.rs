@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use crate::digest;
+use crate::data::digest;
+use crate::experiment::is_glob;
+use crate::experiment::{Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files::{self, FileProblem};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
-use crate::spec::model::{Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::name::{fitting_name, is_name};
-use crate::spec::nearest::suggestion;
-use crate::spec::selector::is_glob;
 use crate::spec::wording::bad_name;
+use crate::vocabulary::nearest::suggestion;
 
 use super::{Axis, BackendKind, dataset, inputs};
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::metric::MetricReference;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::MetricText;
+use crate::vocabulary::metric::MetricReference;
 
 use super::metric;
 
@@ -36,8 +36,8 @@ pub(super) fn places(metrics: &[MetricReference]) -> impl Iterator<Item = (Place
 
 #[cfg(test)]
 mod tests {
+    use crate::experiment::Stop;
     use crate::spec::expand::tests::{mock, problems};
-    use crate::spec::model::Stop;
 
     #[test]
     fn metrics_are_read_and_a_tail_asks_for_samples() {

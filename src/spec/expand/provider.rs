@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::experiment::Device;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{ExperimentForm, Ordered, ProviderForm, VariantEntry};
-use crate::spec::model::Device;
-use crate::spec::nearest::nearest;
+use crate::vocabulary::nearest::nearest;
 
 use super::{Axis, devices};
 

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use crate::experiment::{Package, Runtime};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files;
 use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
-use crate::spec::model::{Package, Runtime};
 use crate::spec::name::{fitting_name, is_name};
-use crate::spec::nearest::list;
 use crate::spec::wording::{bad_name, quote};
+use crate::vocabulary::nearest::list;
 
 use super::{Axis, BackendKind};
 
@@ -152,8 +152,8 @@ fn name_of(path: &Path) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use crate::experiment::Runtime;
     use crate::spec::expand::tests::{mock, problems};
-    use crate::spec::model::Runtime;
     use crate::spec::parse;
 
     use super::*;

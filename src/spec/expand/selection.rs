@@ -1,10 +1,10 @@
 //! A selector of the spec, its names checked against the axes.
 
+use crate::experiment::Selector;
+use crate::experiment::{SelectorError, Vocabulary};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::SelectorForm;
-use crate::spec::model::Selector;
-use crate::spec::selector::{SelectorError, Vocabulary};
 
 /// Reads the selector at `place`; what it names and the experiment does not know is a problem.
 pub(super) fn expand(form: &SelectorForm, place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Selector {

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use crate::metric::MetricReference;
+use crate::experiment::{Axis as AxisName, Compare, Matrix, TableSpec};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{CoordinateWord, MetricText, OneOrMany, TableForm};
-use crate::spec::model::{Axis as AxisName, Compare, Matrix, TableSpec};
+use crate::vocabulary::metric::MetricReference;
 
 use super::metric;
-use crate::spec::matrix::Space;
+use crate::experiment::Space;
 
 /// Reads `tables`.
 pub(super) fn expand(

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use crate::experiment::{Model, Precision, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::VariantForm;
-use crate::spec::model::{Model, Precision, Variant};
 use crate::spec::note::Note;
 
 use super::{Axis, BackendKind};

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::quantity::Ratio;
+use crate::experiment::beyond_limit;
+use crate::experiment::{Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::{Place, Step};
 use crate::spec::form::{
     ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
-use crate::spec::matrix::beyond_limit;
-use crate::spec::model::{Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant};
 use crate::spec::name::is_name;
-use crate::spec::nearest::{nearest, suggestion};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
+use crate::vocabulary::nearest::{nearest, suggestion};
+use crate::vocabulary::quantity::Ratio;
 
 use super::{Axis, BackendKind, conversion, provider, variant_names};
 

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::spec::model::{Backend, MockFailureKind, MockStep};
+use crate::experiment::{Backend, MockFailureKind, MockStep};
 
 use super::scalar::{DurationText, RatioText};
 

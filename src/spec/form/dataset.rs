@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::model::AccuracyMetric;
+use crate::experiment::AccuracyMetric;
 
 use super::shorthand::Ordered;
 

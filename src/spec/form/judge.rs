@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::spec::model::{Aa, Axis, Grade};
+use crate::experiment::{Aa, Axis, Grade};
 
 use super::SelectorForm;
 use super::scalar::{BoundText, MetricText, Name, RatioText};

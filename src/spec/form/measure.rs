@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::spec::model::{Cache, Design, StopStatistic};
+use crate::experiment::{Cache, Design, StopStatistic};
 
 use super::scalar::{DurationText, RatioText};
 

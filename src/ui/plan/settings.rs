@@ -2,14 +2,14 @@
 
 use std::fmt::{Result, Write};
 
-use crate::metric::{Direction, MetricReference, Unit};
+use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
+use crate::judge::summary::LEAST_RUNS;
 use crate::plan::{Plan, estimate_before_measuring, is_idle};
-use crate::quantity::Nanos;
 use crate::report::format;
 use crate::spec::Note;
-use crate::spec::model::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
-use crate::summary::LEAST_RUNS;
 use crate::ui::duration;
+use crate::vocabulary::metric::{Direction, MetricReference, Unit};
+use crate::vocabulary::quantity::Nanos;
 
 /// Baseline, margins, controls, design, samples, budget, conditions and questions.
 pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note], plan: &Plan) -> Result {

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::format::{fixed, significant_decimals};
-use crate::stats::interval::Interval;
+use crate::statistics::interval::Interval;
 
 /// Numbers that need more places than this are shown with an exponent.
 const MOST_DECIMALS: i32 = 9;

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use grid::{shortened, wrap};
 
-use crate::printable::printable;
-use crate::series::{Contrast, Findings};
+use crate::stat::{Contrast, Findings};
+use crate::vocabulary::printable::printable;
 
 /// Names longer than this are cut from the left, where paths say least.
 const LONGEST_NAME: usize = 30;

@@ -2,12 +2,12 @@
 
 use super::grid::{Alignment, Digits, Grid, hundredths, significant};
 use super::words::{needed_for, quantile_name};
-use crate::printable::printable;
 use crate::report::format::{count, percent};
-use crate::series::{AcrossRuns, Description, Findings, Order, Precision, Quantile};
-use crate::stats::autocorrelation::CorrelatedQuantile;
-use crate::stats::planning::MINIMUM_RUNS;
-use crate::stats::{Estimate, Interval, Modality, Mode, TukeyClasses};
+use crate::stat::{AcrossRuns, Description, Findings, Order, Precision, Quantile};
+use crate::statistics::autocorrelation::CorrelatedQuantile;
+use crate::statistics::planning::MINIMUM_RUNS;
+use crate::statistics::{Estimate, Interval, Modality, Mode, TukeyClasses};
+use crate::vocabulary::printable::printable;
 
 /// The quantiles that a table shows.
 const SHOWN: [f64; 7] = [0.5, 0.25, 0.75, 0.9, 0.95, 0.99, 0.999];

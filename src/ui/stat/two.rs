@@ -4,9 +4,9 @@ use super::grid::{Alignment, Grid, hundredths, p_value, shortened, significant};
 use super::one;
 use super::words::quantile_name;
 use crate::report::format::{percent, ratio};
-use crate::series::{Contrast, Description, Findings, Level, Reason};
-use crate::stats::permutation::Rearrangements;
-use crate::stats::{Interval, Magnitude, NullDistribution, PermutationTest, RatioBounds, UsualRules};
+use crate::stat::{Contrast, Description, Findings, Level, Reason};
+use crate::statistics::permutation::Rearrangements;
+use crate::statistics::{Interval, Magnitude, NullDistribution, PermutationTest, RatioBounds, UsualRules};
 
 /// A longer unit makes the first column wider than its names.
 const LONGEST_UNIT: usize = 8;

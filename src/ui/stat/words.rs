@@ -1,8 +1,8 @@
 //! Sentences about series.
 
 use crate::report::format::{count, judged_ratio, percent};
-use crate::series::{Contrast, Findings, Level, Reason};
-use crate::stats::Claim;
+use crate::stat::{Contrast, Findings, Level, Reason};
+use crate::statistics::Claim;
 
 /// The answer: what may be claimed of the candidate, with the evidence.
 pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]) -> String {
@@ -77,7 +77,7 @@ pub(super) fn needed_for(probability: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::quantile::quantile_is_supported;
+    use crate::statistics::quantile::quantile_is_supported;
 
     #[test]
     fn needed_numbers_are_those_of_the_rule() {

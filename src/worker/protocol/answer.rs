@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::CommandName;
-use crate::backend::{Failure, Phase, Placement};
-use crate::measure::Samples;
-use crate::measure::stop::StopReason;
-use crate::measure::warm::WarmupStatus;
 use crate::onnx::precision::activation_ranges::Range;
+use crate::worker::backend::{Failure, Phase, Placement};
+use crate::worker::measure::Samples;
+use crate::worker::measure::stop::StopReason;
+use crate::worker::measure::warm::WarmupStatus;
 
 /// Which samples these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

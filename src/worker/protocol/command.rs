@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::CellRequest;
-use crate::quantity::Nanos;
-use crate::spec::model::{Calibration, Stop, Warmup};
+use crate::experiment::{Calibration, Stop, Warmup};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::CellRequest;
 use crate::worker::batches::Data;
 
 /// What the parent asks.

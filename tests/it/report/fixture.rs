@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use perfrun::backend::onnxruntime::why_not;
-use perfrun::backend::{Failure, FailureKind, Placement};
-use perfrun::compare::{Judged, judge};
-use perfrun::host::Host;
-use perfrun::measure::Samples;
-use perfrun::measure::stop::StopReason;
-use perfrun::measure::warm::WarmupStatus;
-use perfrun::metric;
-use perfrun::plan::{self, Plan};
-use perfrun::report::{Format, Input, compose};
-use perfrun::results::Results;
-use perfrun::revision::Revision;
-use perfrun::spec::model::{
+use perfrun::experiment::{
     Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads,
     Values, Variant,
 };
-use perfrun::stats::Distribution;
-use perfrun::stats::quantile::median;
-use perfrun::stats::random::{Xoshiro256PlusPlus, key_seed};
-use perfrun::store::{
+use perfrun::judge::compare::{Judged, judge};
+use perfrun::judge::summary::{Summary, summarize};
+use perfrun::machine::host::Host;
+use perfrun::plan::{self, Plan};
+use perfrun::record::revision::Revision;
+use perfrun::record::{
     Arm, FORMAT, Findings, Manifest, ModelFile, Outcome, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
 };
-use perfrun::summary::{Summary, summarize};
+use perfrun::report::results::Results;
+use perfrun::report::{Format, Input, compose};
+use perfrun::statistics::Distribution;
+use perfrun::statistics::quantile::median;
+use perfrun::statistics::random::{Xoshiro256PlusPlus, key_seed};
+use perfrun::vocabulary::metric;
+use perfrun::worker::backend::onnxruntime::why_not;
+use perfrun::worker::backend::{Failure, FailureKind, Placement};
+use perfrun::worker::measure::Samples;
+use perfrun::worker::measure::stop::StopReason;
+use perfrun::worker::measure::warm::WarmupStatus;
 
 /// A record in memory, with what is derived from it.
 pub(super) struct Fixture {
@@ -270,7 +270,7 @@ impl Fixture {
     }
 
     pub(super) fn results(&self) -> Results {
-        perfrun::results::results(&self.manifest, &self.summary, &self.judged)
+        perfrun::report::results::results(&self.manifest, &self.summary, &self.judged)
     }
 
     fn cell(&self, path: &str) -> usize {
@@ -378,7 +378,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         choose: None,
         pareto: Vec::new(),
         dataset: None,
-        fidelity: perfrun::spec::model::FidelitySettings::default(),
+        fidelity: perfrun::experiment::FidelitySettings::default(),
         goals: Vec::new(),
         goals_strict: false,
         tables: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use perfrun::backend::FailureKind;
-use perfrun::spec::model::{Axis, Bound, Choose, Selector, TableSpec};
+use perfrun::experiment::{Axis, Bound, Choose, Selector, TableSpec};
+use perfrun::worker::backend::FailureKind;
 
 use super::fixture::{Axes, Behaviour, Fixture, experiment, usual};
 

@@ -16,10 +16,10 @@ mod survey;
 mod versions;
 mod weights;
 
+use crate::experiment::Io;
 use crate::onnx::ElementType;
 use crate::onnx::infer::{Inferred, infer};
 use crate::onnx::proto::ModelProto;
-use crate::spec::model::Io;
 
 use super::inline::inline_functions;
 use super::keep::Keep;

@@ -12,8 +12,8 @@ use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 
 use super::HalfSettings;
 use super::decide::{Decision, Judge};
+use crate::experiment::Io;
 use crate::onnx::precision::report::{ConversionProblem, ConversionReport};
-use crate::spec::model::Io;
 
 /// Weights of at least so many elements are worth a cast: below, the cast takes more of the file than it saves.
 pub(super) const WORTH_A_CAST: usize = 256;

@@ -1,11 +1,11 @@
 //! Functions in place of which their nodes stand, and those that stay.
 
 use super::*;
+use crate::experiment::Io;
 use crate::onnx::precision::quantize_dynamic::tests::model;
 use crate::onnx::precision::{DynamicQuantization, Half, HalfSettings, Keep, ProviderClass, quantize_dynamic, to_half};
 use crate::onnx::proto::{AttributeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use crate::onnx::{check_graph, infer};
-use crate::spec::model::Io;
 
 fn node(operator: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     NodeProto::of(operator, "", inputs, outputs, vec![])

@@ -1,12 +1,12 @@
 //! Bounds in words, and which cells keep them.
 
 use super::super::Sentence;
-use crate::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choice, Doubt};
-use crate::compare::{GoalCheck, GoalOutcome, Judged};
-use crate::metric::{LATENCY, MetricReference, Statistic};
+use crate::experiment::{Axis, Bound, Selector};
+use crate::judge::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choice, Doubt};
+use crate::judge::compare::{GoalCheck, GoalOutcome, Judged};
 use crate::plan::{Cell, Plan};
 use crate::report::{format, has_several};
-use crate::spec::model::{Axis, Bound, Selector};
+use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// More cells than these are counted.
 const MOST_NAMED: usize = 4;

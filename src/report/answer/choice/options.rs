@@ -1,12 +1,12 @@
 //! What a sentence is about: the contests of one model, the names of what can be chosen, and where answers agree.
 
-use crate::compare::choose::{Choice, Contest, Entrant, Standing};
+use crate::experiment::Axis;
+use crate::judge::compare::choose::{Choice, Contest, Entrant, Standing};
 use crate::plan::Plan;
 use crate::report::answer::evidence::Places;
 use crate::report::answer::ties::Ahead;
 use crate::report::format;
-use crate::spec::model::Axis;
-use crate::stats::paired::Verdict;
+use crate::statistics::paired::Verdict;
 
 /// The contests that one sentence answers.
 pub(super) struct Question<'a> {

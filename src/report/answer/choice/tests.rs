@@ -1,10 +1,10 @@
 //! Known choices in, known sentences out.
 
 use super::*;
-use crate::compare::Terms;
-use crate::compare::choose::tests::{Scene, at_most};
-use crate::metric::ITEMS;
-use crate::spec::model::Bound;
+use crate::experiment::Bound;
+use crate::judge::compare::Terms;
+use crate::judge::compare::choose::tests::{Scene, at_most};
+use crate::vocabulary::metric::ITEMS;
 
 fn told(scene: &Scene, best: &str, within: &[Bound]) -> Vec<String> {
     let choice = scene.choose(best, within);
@@ -50,8 +50,9 @@ fn what_is_not_told_apart_is_named_together() {
 /// What the report of a network said at one image at a time: the answer was open, and the trade-offs were not.
 #[test]
 fn a_tie_in_speed_is_broken_in_the_answer_as_in_the_trade_offs() {
-    let memory =
-        |scene: Scene, path: &str, mib: f64| scene.values(path, &crate::metric::PEAK_RSS, &[mib * 1024.0 * 1024.0; 10]);
+    let memory = |scene: Scene, path: &str, mib: f64| {
+        scene.values(path, &crate::vocabulary::metric::PEAK_RSS, &[mib * 1024.0 * 1024.0; 10])
+    };
     let scene = two_batches().level("m/b1/fp32/cpu", 7.95).level("m/b1/fp16/cpu", 7.85);
     let scene = memory(memory(memory(scene, "m/b1/fp32/cpu", 125.0), "m/b1/int8/cpu", 75.5), "m/b1/fp16/cpu", 126.6);
     let sentence = told(&scene, "latency", &[]).concat();

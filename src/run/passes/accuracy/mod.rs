@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use super::Pass;
 use super::outputs::References;
-use crate::accuracy::{AccuracyProblem, ItemScores, Score, change, score};
-use crate::array::Array;
-use crate::backend::CellRequest;
-use crate::event::Event;
-use crate::fidelity::compare;
+use crate::data::array::Array;
+use crate::experiment::{AccuracyMetric, ModelIndex};
 use crate::plan::Cell;
-use crate::quantity::Nanos;
+use crate::quality::accuracy::{AccuracyProblem, ItemScores, Score, change, score};
+use crate::quality::fidelity::compare;
+use crate::record::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
+use crate::run::event::Event;
 use crate::run::session::{self, Halt, Session};
-use crate::spec::model::{AccuracyMetric, ModelIndex};
-use crate::store::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::CellRequest;
 use crate::worker::protocol::Command;
 use crate::worker::read_outputs;
 

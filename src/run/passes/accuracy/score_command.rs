@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::array::{Array, save_npy};
+use crate::data::array::{Array, save_npy};
 use crate::plan::Cell;
-use crate::printable::printable;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
+use crate::vocabulary::printable::printable;
 use crate::worker::read_outputs;
 
 /// What the command finds as `outputs.json`.

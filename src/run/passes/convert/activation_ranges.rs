@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::backend::inputs::sets_within_limit;
-use crate::backend::{BackendRequest, CellRequest, TensorRequest};
-use crate::models::{Ranges, Recipe, random_items};
+use crate::experiment::Calibration;
 use crate::plan::Cell;
-use crate::quantity::Nanos;
+use crate::prepare::models::{Ranges, Recipe, random_items};
+use crate::record::DatasetFile;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::job::VariantKey;
 use crate::run::passes::accuracy::items_folder;
 use crate::run::session::{self, Session};
-use crate::spec::model::Calibration;
-use crate::store::DatasetFile;
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::Data;
+use crate::worker::backend::inputs::sets_within_limit;
+use crate::worker::backend::{BackendRequest, CellRequest, TensorRequest};
 use crate::worker::protocol::Command;
 
 /// What a calibration runs.

@@ -11,19 +11,19 @@ use std::time::Instant;
 
 pub use self::activation_ranges::Observation;
 use super::Pass;
-use crate::digest;
-use crate::event::Event;
-use crate::models::{self, Recipe};
+use crate::data::digest;
+use crate::experiment::Precision;
 use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
+use crate::prepare::models::{self, Recipe};
+use crate::prepare::runtime;
+use crate::record::{Converted, VariantFile, VariantOrigin};
 use crate::run::Job;
+use crate::run::event::Event;
 use crate::run::job::{VariantKey, VariantModel};
 use crate::run::model::{self, Stamp};
 use crate::run::session::{Halt, Session};
-use crate::runtime;
-use crate::spec::model::Precision;
-use crate::store::{Converted, VariantFile, VariantOrigin};
 
 /// Gives every variant its file.
 ///

@@ -1,0 +1,163 @@
+//! Groups of rows, and what polars says of each.
+//!
+//! These are the aggregations of polars' eager frames. Its lazy engine would be the other way to write them; it is left
+//! out because it is as large as the rest of polars (CONTRIBUTING.md, "Build times").
+
+use polars::prelude::*;
+
+use super::{Table, TableError};
+
+/// What is made of the values of a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aggregate {
+    /// How many rows.
+    Count,
+    /// Their sum.
+    Sum,
+    /// Their arithmetic mean.
+    Mean,
+    /// Their standard deviation (n - 1); none below two values.
+    StandardDeviation,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The type-7 quantile at this probability.
+    Quantile(f64),
+}
+
+/// Rows with equal keys, in the order in which the keys first appear.
+#[derive(Debug)]
+pub struct Groups<'a> {
+    frame: &'a DataFrame,
+    grouped: GroupBy<'a>,
+}
+
+impl Table {
+    /// The rows by their values in these columns.
+    ///
+    /// # Errors
+    ///
+    /// A column that is not there.
+    pub fn group_by(&self, keys: &[&str]) -> Result<Groups<'_>, TableError> {
+        Ok(Groups { frame: &self.frame, grouped: self.frame.group_by_stable(keys.iter().copied())? })
+    }
+
+    /// The same table, knowing that this column never falls: its groups are then stretches of rows, which are found and
+    /// read several times as fast.
+    ///
+    /// # Errors
+    ///
+    /// A column that is not there, holds something else, or falls.
+    pub fn sorted_by(mut self, column: &str) -> Result<Self, TableError> {
+        let mut keys = self.frame.column(column)?.u32()?.rechunk().into_owned();
+        if !keys.cont_slice()?.is_sorted() {
+            return Err(TableError(format!("{column} is not sorted")));
+        }
+        keys.set_sorted_flag(polars::series::IsSorted::Ascending);
+        self.frame.with_column(keys.into_column())?;
+        Ok(self)
+    }
+}
+
+impl Groups<'_> {
+    /// One row a group: its keys, then each wanted aggregate of a column under a new name, as numbers.
+    ///
+    /// # Errors
+    ///
+    /// A column that is not there, or has no such aggregate.
+    pub fn aggregate(&self, wanted: &[(&str, Aggregate, &str)]) -> Result<Table, TableError> {
+        let mut columns = self.grouped.keys();
+        for (column, aggregate, name) in wanted {
+            columns.push(self.one(column, *aggregate)?.with_name(PlSmallStr::from_str(name)));
+        }
+        Ok(Table { frame: DataFrame::new_infer_height(columns)? })
+    }
+
+    #[expect(deprecated, reason = "polars means its lazy engine to be used instead, which is left out")]
+    fn one(&self, column: &str, aggregate: Aggregate) -> Result<Column, TableError> {
+        let one = self.grouped.clone().select([column]);
+        let frame = match aggregate {
+            Aggregate::Count => one.count(),
+            Aggregate::Sum => one.sum(),
+            Aggregate::Mean => one.mean(),
+            Aggregate::StandardDeviation => one.std(1),
+            Aggregate::Min => one.min(),
+            Aggregate::Max => one.max(),
+            Aggregate::Quantile(probability) => one.quantile(probability, QuantileMethod::Linear),
+        }?;
+        let found = frame.columns().last().ok_or_else(|| TableError(format!("{column} has no {aggregate:?}")))?;
+        Ok(found.cast(&DataType::Float64)?)
+    }
+
+    /// The numbers of a column by group; a row without one is left out.
+    ///
+    /// # Errors
+    ///
+    /// A column that is not there or holds something else.
+    pub fn lists(&self, column: &str) -> Result<Vec<Vec<f64>>, TableError> {
+        let values = self.frame.column(column)?.cast(&DataType::Float64)?;
+        let values = values.f64()?.rechunk();
+        let list = |rows: &mut dyn Iterator<Item = IdxSize>| rows.filter_map(|row| values.get(row as usize)).collect();
+        let lists = self.grouped.get_groups().iter().map(|group| match group {
+            GroupsIndicator::Idx((_, rows)) => list(&mut rows.iter().copied()),
+            GroupsIndicator::Slice([first, length]) => list(&mut (first..first + length)),
+        });
+        Ok(lists.collect())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::statistics::moments::{mean, standard_deviation};
+    use crate::statistics::quantile::{quantile_sorted, sorted};
+    use proptest::prelude::*;
+
+    fn table(groups: &[Vec<f64>]) -> Table {
+        let keys = groups.iter().enumerate().flat_map(|(key, values)| vec![key as u32; values.len()]);
+        let values: Vec<f64> = groups.concat();
+        Table::of([("key", keys.collect::<Vec<u32>>().into()), ("value", values.into())]).unwrap()
+    }
+
+    #[test]
+    fn groups_stand_in_the_order_of_their_first_rows() {
+        let keys = vec!["b".to_owned(), "a".to_owned(), "b".to_owned()];
+        let table = Table::of([("key", keys.into()), ("value", vec![1.0, 2.0, 5.0].into())]).unwrap();
+        let groups = table.group_by(&["key"]).unwrap();
+        let found = groups.aggregate(&[("value", Aggregate::Mean, "mean"), ("value", Aggregate::Count, "n")]).unwrap();
+        assert_eq!(found.texts("key").unwrap(), [Some("b"), Some("a")]);
+        assert_eq!(found.f64s("mean").unwrap(), [Some(3.0), Some(2.0)]);
+        assert_eq!(found.f64s("n").unwrap(), [Some(2.0), Some(1.0)]);
+        assert_eq!(groups.lists("value").unwrap(), [vec![1.0, 5.0], vec![2.0]]);
+        assert!(table.group_by(&["colour"]).is_err() && groups.lists("colour").is_err());
+    }
+
+    proptest! {
+        /// polars and perfrun's own functions mean the same by the same words.
+        #[test]
+        fn aggregates_are_those_of_the_statistics(
+            groups in proptest::collection::vec(proptest::collection::vec(1.0_f64..1e9, 1..40), 1..6),
+            probability in 0.0_f64..1.0,
+        ) {
+            let table = table(&groups);
+            let wanted = [
+                ("value", Aggregate::Mean, "mean"),
+                ("value", Aggregate::StandardDeviation, "deviation"),
+                ("value", Aggregate::Quantile(probability), "quantile"),
+            ];
+            let found = table.group_by(&["key"]).unwrap().aggregate(&wanted).unwrap();
+            let column = |name: &str| found.f64s(name).unwrap();
+            let near = |found: Option<f64>, expected: Option<f64>| match (found, expected) {
+                (Some(found), Some(expected)) => (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
+                (found, expected) => found == expected,
+            };
+            for (index, values) in groups.iter().enumerate() {
+                prop_assert!(near(column("mean")[index], mean(values)));
+                prop_assert!(near(column("deviation")[index], standard_deviation(values)));
+                prop_assert!(near(column("quantile")[index], quantile_sorted(&sorted(values), probability)));
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What can be wrong with a matrix, in words.
+
+use super::MAX_CELLS;
+use crate::experiment::Axis;
+use crate::vocabulary::nearest::list;
+
+/// What is wrong with a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MatrixProblem {
+    /// An axis in two groups of a zip, or twice in one.
+    #[error("`{}` is zipped twice", axis.plural())]
+    ZippedTwice {
+        /// The axis.
+        axis: Axis,
+    },
+    /// A zip over inputs where a model brings its own.
+    #[error("`inputs` cannot be zipped: the model `{model}` has inputs of its own")]
+    ZipOfOwnInputs {
+        /// The model.
+        model: String,
+    },
+    /// Axes of a zip differ in length.
+    #[error("zipped axes need equally many entries: {lengths}")]
+    UnequalZip {
+        /// Their lengths, as `models` has 2.
+        lengths: String,
+    },
+    /// The product is larger than [`MAX_CELLS`].
+    #[error("{product} = {} cells; the limit is {}", grouped(*cells), grouped(MAX_CELLS.into()))]
+    TooManyCells {
+        /// Size of the product.
+        cells: u128,
+        /// The factors, as `20 models x 10 variants`.
+        product: String,
+        /// The longest of them.
+        largest: Axis,
+    },
+    /// An `include` that leaves out an axis of several entries.
+    #[error("the cell to include is not said whole: {} may be one of several", list(axes, "and"))]
+    IncludeUnsaid {
+        /// The words for these axes.
+        axes: Vec<&'static str>,
+    },
+    /// An `include` that does not name exactly one cell.
+    #[error(
+        "`matrix.include` {selector} names {found} cells; name each axis that has more than one entry, without globs"
+    )]
+    IncludeNotOne {
+        /// The entry as written.
+        selector: String,
+        /// How many cells it names, of which no more than two are counted.
+        found: usize,
+    },
+}
+
+impl MatrixProblem {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        match self {
+            MatrixProblem::ZippedTwice { .. } => Some("an axis walks once"),
+            MatrixProblem::TooManyCells { .. } => Some("split the experiment, or `zip` axes that belong together"),
+            MatrixProblem::IncludeUnsaid { .. } => Some("only an axis with one entry may be left out"),
+            _ => None,
+        }
+    }
+}
+
+/// More entries of one axis than the limit, in words.
+pub(crate) fn beyond_limit(what: &str, count: u128, entries: &str) -> Option<String> {
+    let limit = u128::from(MAX_CELLS);
+    (count > limit).then(|| format!("{what} to {} {entries}; the limit is {}", grouped(count), grouped(limit)))
+}
+
+/// A count with its thousands apart: `10,000,000`.
+pub(crate) fn grouped(count: u128) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(10_000_000), "10,000,000");
+    }
+}

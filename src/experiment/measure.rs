@@ -1,0 +1,171 @@
+//! How a run warms up, samples and stops, and in which order the runs come.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::vocabulary::quantity::{Nanos, Ratio};
+
+/// How a run warms up, samples and stops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// Before the counted samples.
+    pub warmup: Warmup,
+    /// When the counted samples end.
+    pub stop: Stop,
+    /// Distinct input sets used in turn.
+    pub inputs: u32,
+    /// Deadline of one run.
+    pub timeout: Nanos,
+    /// In which order, and how many at a time, the arms of a group run.
+    #[serde(default)]
+    pub design: Design,
+    /// Length of a slice in the designs that have slices.
+    #[serde(default = "default_slice")]
+    pub slice_time: Nanos,
+    /// What the caches hold when a sample begins.
+    #[serde(default)]
+    pub cache: Cache,
+    /// Longest wait between blocks for a throttled processor to cool down.
+    #[serde(default = "default_cooldown")]
+    pub cooldown: Nanos,
+}
+
+fn default_slice() -> Nanos {
+    Nanos::from_millis(500)
+}
+
+fn default_cooldown() -> Nanos {
+    Nanos::from_secs(30)
+}
+
+/// In which order, and how many at a time, the arms of a group run (method 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "design", description = "In which order, and how many at a time, the cells of a group run.")]
+pub enum Design {
+    /// One run of each arm in a block, one after the other, in a counterbalanced random order.
+    #[default]
+    Blocks,
+    /// The workers of a group stay alive and take turns in slices.
+    Slices,
+    /// Two arms at the same time on equal, disjoint sets of cores, which they swap in every block; on the CPU only.
+    Duet,
+    /// All runs of a cell, then all of the next: for records that compare nothing.
+    Sequential,
+}
+
+/// What the caches hold when a sample begins (method 1.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "cache", description = "What the processor's caches hold when a sample begins.")]
+pub enum Cache {
+    /// What the samples before left in them.
+    #[default]
+    Warm,
+    /// Nothing of the model: they are overwritten before every sample, outside the clock.
+    Cold,
+}
+
+/// What a specification without `measure` means (docs/reference/spec.md).
+impl Default for Measure {
+    fn default() -> Self {
+        Measure {
+            warmup: Warmup::Adaptive {
+                min_time: Nanos::from_millis(300),
+                max_time: Nanos::from_secs(5),
+                min_samples: 12,
+                tolerance: Ratio(0.02),
+            },
+            stop: Stop::Precision {
+                statistic: StopStatistic::Median,
+                relative: Ratio(0.01),
+                confidence: Ratio(0.95),
+                min_samples: 50,
+                max_samples: 100_000,
+                min_time: Nanos::from_millis(500),
+                max_time: Nanos::from_secs(5),
+            },
+            inputs: 8,
+            timeout: Nanos::from_secs(600),
+            design: Design::Blocks,
+            slice_time: default_slice(),
+            cache: Cache::Warm,
+            cooldown: default_cooldown(),
+        }
+    }
+}
+
+/// How a run warms up. `max_time` beats every minimum, but never fewer than 3 samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum Warmup {
+    /// Until the second quarter and the last half of everything seen agree.
+    Adaptive {
+        /// Never less.
+        min_time: Nanos,
+        /// Never more.
+        max_time: Nanos,
+        /// Never fewer samples.
+        min_samples: u32,
+        /// Largest relative difference between the second quarter and the last half.
+        tolerance: Ratio,
+    },
+    /// A fixed number of samples.
+    Samples {
+        /// How many.
+        count: u32,
+    },
+    /// A fixed time.
+    Time {
+        /// How long.
+        time: Nanos,
+    },
+}
+
+/// When a run stops sampling. `max_time` beats every minimum, but never fewer than 5 samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum Stop {
+    /// When the interval of the statistic is narrow enough.
+    Precision {
+        /// Of which the interval is.
+        statistic: StopStatistic,
+        /// Half width relative to the estimate.
+        relative: Ratio,
+        /// Of the interval.
+        confidence: Ratio,
+        /// Never fewer samples.
+        min_samples: u32,
+        /// Never more samples.
+        max_samples: u32,
+        /// Never less.
+        min_time: Nanos,
+        /// Never more.
+        max_time: Nanos,
+    },
+    /// A fixed number of samples.
+    Samples {
+        /// How many.
+        count: u32,
+        /// Never more.
+        max_time: Nanos,
+    },
+    /// A fixed time.
+    Time {
+        /// How long.
+        time: Nanos,
+        /// Never more samples.
+        max_samples: u32,
+    },
+}
+
+/// The statistic whose interval decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "stop-statistic")]
+pub enum StopStatistic {
+    /// Type-7 median, order-statistic interval.
+    Median,
+    /// Arithmetic mean, t interval on the effective sample size.
+    Mean,
+}

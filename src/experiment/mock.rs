@@ -1,0 +1,76 @@
+//! The script of the mock backend.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::vocabulary::quantity::{Nanos, Ratio};
+
+/// The script of the mock backend: y = median · scale · run effect · (1 + warm-up excess) · noise.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Mock {
+    /// Typical duration of an iteration.
+    pub median: Nanos,
+    /// Standard deviation of the log of a run's own level.
+    pub run_sd: Ratio,
+    /// Standard deviation of the log of an iteration.
+    pub noise: Ratio,
+    /// Lag-1 correlation of that noise, 0 to below 1.
+    pub ar1: Ratio,
+    /// How much slower the first iterations are.
+    pub warmup_excess: Ratio,
+    /// Time constant with which that excess fades.
+    pub warmup_time: Nanos,
+    /// Duration of loading.
+    pub load: Nanos,
+}
+
+/// What differs in the script for one variant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MockVariant {
+    /// Factor on the median; `None`: 1.
+    pub scale: Option<Ratio>,
+    /// Relative standard deviation by which outputs differ from other variants'; `None`: they are equal.
+    #[serde(default)]
+    pub differ: Option<Ratio>,
+    /// A failure to play.
+    pub fail: Option<MockFailure>,
+}
+
+/// A failure that the mock worker plays out for real.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MockFailure {
+    /// What happens.
+    pub kind: MockFailureKind,
+    /// In which step.
+    pub at: MockStep,
+    /// In which runs (0 is the first); empty: in every one, the rehearsal too.
+    pub runs: Vec<u32>,
+}
+
+/// How the mock worker fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "mock-failure-kind")]
+pub enum MockFailureKind {
+    /// The backend reports an error.
+    Error,
+    /// The process aborts.
+    Crash,
+    /// The process never answers.
+    Hang,
+    /// The process writes what is not the protocol.
+    Garbage,
+}
+
+/// When the mock worker fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "mock-step")]
+pub enum MockStep {
+    /// While loading.
+    Load,
+    /// While warming up.
+    Warmup,
+    /// While sampling.
+    Measure,
+}

@@ -1,0 +1,347 @@
+//! The experiment as the rest of perfrun sees it: every shorthand expanded, every default filled in.
+//!
+//! These types are stored in a record's manifest, so they are part of format 1.
+
+mod axis;
+mod axis_map;
+mod backend;
+mod compiled;
+mod dataset;
+mod entries;
+mod fidelity;
+mod index;
+mod judge;
+mod matrix;
+mod measure;
+mod mock;
+mod precision;
+mod runtime;
+mod selector;
+mod source;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use axis::Axis;
+pub use axis_map::{AxisMap, Point, fields_schema};
+pub use backend::Backend;
+pub use compiled::CompiledSelector;
+pub use dataset::{AccuracyMetric, Dataset};
+pub use entries::Entries;
+pub use fidelity::{FidelityLimits, FidelitySettings};
+pub use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
+pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
+pub(crate) use matrix::beyond_limit;
+pub use matrix::{Factor, MAX_CELLS, MatrixProblem, Space};
+pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
+pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
+pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+pub use runtime::{Package, Runtime};
+pub(crate) use selector::is_glob;
+pub use selector::{Matcher, SelectorError, Vocabulary, parse_selector};
+
+pub(crate) use source::ZOO;
+pub use source::{Network, Source};
+
+use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::quantity::{Nanos, Ratio};
+
+/// What one YAML file describes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Names the record and the report folder; default: the file's stem.
+    pub name: String,
+    /// What the experiment asks, in the author's words.
+    pub description: Option<String>,
+    /// The models, in the order of the file (globs and folders sorted).
+    pub models: Vec<Model>,
+    /// The input points of every model that has none of its own.
+    pub inputs: Vec<InputPoint>,
+    /// The variants, lists inside them multiplied.
+    pub variants: Vec<Variant>,
+    /// Where to run.
+    pub devices: Vec<Device>,
+    /// The libraries that execute the models; empty where the specification leaves the one to perfrun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Runtime>,
+    /// Fresh processes for each cell.
+    pub runs: u32,
+    /// Master seed of order, inputs and bootstrap.
+    pub seed: u64,
+    /// What the product of the axes is reduced to or extended by.
+    pub matrix: Matrix,
+    /// How a run warms up, samples and stops.
+    pub measure: Measure,
+    /// What executes the models.
+    pub backend: Backend,
+    /// What is compared with what, and how strictly.
+    #[serde(default)]
+    pub compare: Compare,
+    /// Time that the whole record may take.
+    #[serde(default)]
+    pub budget: Option<Nanos>,
+    /// What must be so before anything is measured.
+    #[serde(default)]
+    pub require: Require,
+    /// A question that the report answers.
+    #[serde(default)]
+    pub choose: Option<Choose>,
+    /// Promises, judged by interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<Goal>,
+    /// A goal that is undecided counts as missed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goals_strict: bool,
+    /// Metrics that are weighed against each other; empty where the specification leaves it to perfrun.
+    #[serde(default)]
+    pub pareto: Vec<MetricReference>,
+    /// Tables beside the headline.
+    #[serde(default)]
+    pub tables: Vec<TableSpec>,
+    /// How far outputs may be from the reference's.
+    #[serde(default, skip_serializing_if = "FidelitySettings::is_default")]
+    pub fidelity: FidelitySettings,
+    /// Real data of every model that has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
+}
+
+impl Experiment {
+    /// What stands on an axis, by name; of inputs, those of the models that have none of their own.
+    pub fn names(&self, axis: Axis) -> Vec<String> {
+        match axis {
+            Axis::Models => labels(&self.models),
+            Axis::Inputs => labels(&self.inputs),
+            Axis::Variants => labels(&self.variants),
+            Axis::Devices => labels(&self.devices),
+            Axis::Runtimes => labels(&self.runtimes),
+        }
+    }
+
+    /// The dataset of a model, by its index.
+    pub fn dataset_of(&self, model: u32) -> Option<&Dataset> {
+        self.models.get(model as usize).and_then(|model| model.dataset.as_ref()).or(self.dataset.as_ref())
+    }
+
+    /// Every dataset: the experiment's, then those of models.
+    pub fn datasets_mut(&mut self) -> impl Iterator<Item = &mut Dataset> {
+        self.dataset.iter_mut().chain(self.models.iter_mut().filter_map(|model| model.dataset.as_mut()))
+    }
+}
+
+/// The names of entries, in their order.
+pub(crate) fn labels<T: Entry>(entries: &[T]) -> Vec<String> {
+    entries.iter().map(Entry::label).collect()
+}
+
+/// One model of the models axis.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    /// Unique within the experiment; default: the file's stem.
+    pub name: String,
+    /// The ONNX file, absolute in memory; `None` with the mock backend, and until it is obtained from its source.
+    pub path: Option<PathBuf>,
+    /// Where it comes from, if that is no file of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// SHA-256 that the file must have, lower-case hex.
+    pub sha256: Option<String>,
+    /// This model's own input points, in place of the experiment's.
+    pub inputs: Option<Vec<InputPoint>>,
+    /// Files that take the place of a conversion, by variant or precision, absolute in memory.
+    #[serde(default)]
+    pub files: BTreeMap<String, PathBuf>,
+    /// This model's own data, in place of the experiment's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<Dataset>,
+}
+
+impl Model {
+    /// A model of which no more is said.
+    pub fn new(name: String, path: Option<PathBuf>) -> Self {
+        Model { name, path, source: None, sha256: None, inputs: None, files: BTreeMap::new(), dataset: None }
+    }
+
+    /// The user's own file for a variant: by the variant's name, else by its precision.
+    pub fn file_for(&self, variant: &Variant) -> Option<&PathBuf> {
+        self.files.get(&variant.name).or_else(|| self.files.get(variant.precision.name()))
+    }
+}
+
+impl Entry for Model {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// One entry of the inputs axis: what shapes and values a model is fed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputPoint {
+    /// `b16-sequence128` for dimensions, the author's own for entries, `default` when `inputs` is absent.
+    pub name: String,
+    /// Values for named dimensions; `batch` is special (see `onnx::resolve`).
+    pub dimensions: BTreeMap<String, u64>,
+    /// Whole shapes by tensor name.
+    pub shapes: BTreeMap<String, Vec<u64>>,
+    /// What fills the tensors.
+    pub values: Values,
+}
+
+impl Entry for InputPoint {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// What fills input tensors that no file provides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "values")]
+pub enum Values {
+    /// Seeded: N(0,1) for floats, 0 or 1 for integers and booleans.
+    #[default]
+    Random,
+    /// All zeros (fast on power-limited devices, so never the default; method 1.7).
+    #[schemars(description = "All zeros; fast on power-limited devices, so never the default.")]
+    Zeros,
+    /// All ones.
+    Ones,
+}
+
+/// How a model is run, apart from model, input, device and runtime.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// Unique within the experiment.
+    pub name: String,
+    /// The arithmetic of the model file.
+    pub precision: Precision,
+    /// How a model is brought to it.
+    #[serde(default)]
+    pub convert: ConversionSettings,
+    /// Threads inside and between operators; `None`: chosen from the machine and stated in the report.
+    pub threads: Threads,
+    /// ONNX Runtime's graph optimisation level; `None`: all.
+    pub graph_optimization: Option<GraphOptimization>,
+    /// Whether operators that do not depend on each other run side by side; `None`: where there are threads for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
+    /// ONNX Runtime session entries, by its own names, as text.
+    pub session: BTreeMap<String, String>,
+    /// Options of providers, by provider and by ONNX Runtime's own names, as text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub provider: BTreeMap<String, BTreeMap<String, String>>,
+    /// Environment variables of the worker process.
+    pub env: BTreeMap<String, String>,
+    /// Command in front of the worker process.
+    pub wrap: Vec<String>,
+    /// Script of the mock backend for this variant.
+    pub mock: MockVariant,
+    /// Share by which every call is made slower; only `perfrun calibrate` sets it.
+    #[serde(default, skip_serializing_if = "Ratio::is_zero")]
+    pub slowdown: Ratio,
+}
+
+impl Entry for Variant {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// Explicit thread counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Threads {
+    /// Threads inside an operator.
+    pub intra: Option<u32>,
+    /// Threads between operators.
+    pub inter: Option<u32>,
+}
+
+/// ONNX Runtime's graph optimisation levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "graph-optimization")]
+pub enum GraphOptimization {
+    /// The graph as it is.
+    Disabled,
+    /// Constant folding and redundant nodes.
+    Basic,
+    /// Fusions that keep the operator set.
+    Extended,
+    /// Layout changes too.
+    All,
+}
+
+/// ONNX Runtime's execution modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "execution")]
+pub enum Execution {
+    /// One operator after the other.
+    Sequential,
+    /// Operators that do not depend on each other side by side, on the threads between operators.
+    Parallel,
+}
+
+/// Where a cell runs, and through which provider.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Device {
+    /// Provider in lower case: `cpu`, `cuda`, `tensorrt` ...
+    pub provider: String,
+    /// Which device of that kind; `None` for the CPU.
+    pub index: Option<u32>,
+}
+
+impl Device {
+    /// The label used in cell ids and everywhere else: `cpu`, `cuda:0`.
+    pub fn label(&self) -> String {
+        match self.index {
+            Some(index) => format!("{}:{index}", self.provider),
+            None => self.provider.clone(),
+        }
+    }
+}
+
+impl Entry for Device {
+    fn label(&self) -> String {
+        Device::label(self)
+    }
+}
+
+/// Changes to the product of the axes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// Axes that walk together and count as one.
+    pub zip: Vec<Vec<Axis>>,
+    /// Cells to leave out.
+    pub exclude: Vec<Selector>,
+    /// Cells to add; an axis with one value may be left out.
+    pub include: Vec<Selector>,
+}
+
+/// A map from axis (`model`, `input`, `variant`, `device`, `runtime`) or dimension (`batch`) to patterns; all must match.
+///
+/// A pattern is a name or a glob; several for one key mean any of them. `cuda` matches every `cuda:N`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selector(pub BTreeMap<String, Vec<String>>);
+
+impl Selector {
+    /// The axes that it names, in plan order; a key that is no axis is a dimension of the input.
+    pub fn axes(&self) -> Vec<Axis> {
+        let is_dimension = |key: &String| Axis::of_singular(key).is_none();
+        let names = |axis: &Axis| {
+            self.0.keys().any(|key| key == axis.singular() || (*axis == Axis::Inputs && is_dimension(key)))
+        };
+        Axis::ALL.into_iter().filter(names).collect()
+    }
+}
+
+/// `model=mlp|cnn,batch=1`, as `--only` reads it.
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let keys: Vec<String> = self.0.iter().map(|(key, names)| format!("{key}={}", names.join("|"))).collect();
+        f.write_str(&keys.join(","))
+    }
+}

@@ -1,0 +1,86 @@
+//! The answer to the question of a specification: which cells are best among those that keep within bounds.
+//!
+//! Input: plan, summary, what is judged already, and the question. Output: a [`Choice`], from which the sentences are
+//! made and nothing else. A cell is best if no other that keeps the bounds is better by the verdict of method 6.1;
+//! where that leaves several, what else is weighed, memory and the model's size break the tie, and where these do not, all
+//! of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking by estimates
+//! alone.
+//!
+//! What is chosen among, a contest, are the cells that somebody could use in each other's place: those of one model at
+//! one input, whatever their variant and device. Models compete where the specification compares them, or where there is
+//! nothing else to choose. Batch sizes compete for a rate per item alone, since a larger batch always takes longer.
+
+mod bound;
+mod contest;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use bound::check as check_bound;
+pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
+pub use contest::{Contest, Entrant, Standing};
+
+use super::{Judged, Terms};
+use crate::experiment::Choose;
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+use crate::vocabulary::metric::MetricReference;
+
+/// What may be said about the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The metric by which the best is chosen.
+    pub best: MetricReference,
+    /// The control that speaks for the whole record failed: nothing is claimed, and the rest is empty.
+    pub failed_control: Option<FailedControl>,
+    /// One contest for each set of cells that could stand in for each other, in plan order.
+    pub contests: Vec<Contest>,
+    /// How each bound is kept, in the order of the specification.
+    pub bounds: Vec<BoundCheck>,
+}
+
+/// Two identical arms that were found different.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedControl {
+    /// Index of the cell that was measured twice.
+    pub cell: usize,
+    /// How far apart the arms were, as a relative difference.
+    pub difference: f64,
+}
+
+impl Choice {
+    /// By which metric pairs of cells are judged.
+    pub fn asked(&self) -> MetricReference {
+        asked(self.best)
+    }
+}
+
+/// Of two cells with one baseline, the one with the larger speed-up takes less time.
+fn asked(best: MetricReference) -> MetricReference {
+    if best.is_speedup() { MetricReference::LATENCY } else { best }
+}
+
+/// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
+/// baseline, `weighed` the metrics of the trade-offs; pure.
+pub fn choose(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &Terms,
+    question: &Choose,
+    weighed: &[MetricReference],
+) -> Choice {
+    let mut choice = Choice { best: question.best, failed_control: None, contests: Vec::new(), bounds: Vec::new() };
+    if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
+        choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
+        return choice;
+    }
+    let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, bound));
+    choice.bounds = bounds.collect();
+    choice.contests = contest::hold(
+        &contest::Question { plan, summary, judged, terms, best: question.best, weighed },
+        &choice.bounds,
+    );
+    choice
+}

@@ -1,0 +1,139 @@
+//! Whether cells keep within a bound: by the whole interval of the estimate, not by the estimate.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::pair::{Withheld, withheld};
+use super::super::{Comparison, Judged};
+use crate::experiment::Bound;
+use crate::experiment::CompiledSelector;
+use crate::judge::summary::{CONFIDENCE, CellSummary, LEAST_RUNS, Summary};
+use crate::plan::Plan;
+use crate::statistics::interval::{Estimate, Interval};
+use crate::worker::backend::FailureKind;
+
+/// One bound and the cells that it speaks of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundCheck {
+    /// As specified.
+    pub bound: Bound,
+    /// The cells that it speaks of and that are to be run, in plan order.
+    pub cells: Vec<BoundedCell>,
+}
+
+/// One cell under a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundedCell {
+    /// Index of the cell.
+    pub cell: usize,
+    /// The bounded metric; `None` where the cell has no value.
+    pub estimate: Option<Estimate>,
+    /// What may be said.
+    pub outcome: BoundOutcome,
+}
+
+/// Whether a bound is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundOutcome {
+    /// The whole interval lies inside.
+    Kept,
+    /// The whole interval lies outside.
+    Missed,
+    /// Neither can be said.
+    Undecided(Doubt),
+}
+
+/// Why a bound is undecided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// The interval lies across the bound.
+    Across,
+    /// The samples of a run do not support the percentile.
+    TooFewSamples,
+    /// There are too few runs for an interval.
+    TooFewRuns,
+    /// There is no value.
+    NoValue,
+    /// No run completed, for this kind of failure.
+    Failed(FailureKind),
+    /// The value is not to be used.
+    Withheld(Withheld),
+}
+
+impl BoundCheck {
+    /// What is known about a cell; `None` where the bound does not speak of it, which keeps it.
+    pub fn of(&self, cell: usize) -> Option<&BoundedCell> {
+        let position = self.cells.binary_search_by_key(&cell, |bounded| bounded.cell).ok()?;
+        self.cells.get(position)
+    }
+}
+
+/// Checks a bound on every cell that it speaks of and that is to be run.
+pub(in crate::judge::compare) fn check(plan: &Plan, summary: &Summary, judged: &Judged, bound: &Bound) -> BoundCheck {
+    let selector = CompiledSelector::new(&bound.of, &plan.axes);
+    let bounded = plan.runnable().filter(|(_, cell)| selector.matches(&cell.at)).map(|(index, cell)| {
+        let summary = &summary.cells[index];
+        let (estimate, doubt) = if bound.metric.is_speedup() {
+            let is_baseline = plan.baseline.is_some() && plan.is_baseline(cell);
+            speedup(summary, judged.of(index), is_baseline)
+        } else {
+            (summary.estimate_of(bound.metric), doubt(summary, bound))
+        };
+        BoundedCell { cell: index, estimate, outcome: outcome(bound, estimate.as_ref(), doubt) }
+    });
+    BoundCheck { bound: bound.clone(), cells: bounded.collect() }
+}
+
+/// What forbids to judge a cell's own metric.
+fn doubt(summary: &CellSummary, bound: &Bound) -> Option<Doubt> {
+    if summary.runs.completed == 0 {
+        let failure = summary.failures.first().map(|failure| failure.failure.kind);
+        return Some(failure.map_or(Doubt::NoValue, Doubt::Failed));
+    }
+    let unsupported = (!summary.supports(bound.metric)).then_some(Doubt::TooFewSamples);
+    withheld(summary).map(Doubt::Withheld).or(unsupported)
+}
+
+/// The ratio to the baseline, and what forbids to judge it. The baseline's own is 1 by definition.
+fn speedup(
+    summary: &CellSummary,
+    comparison: Option<&Comparison>,
+    is_baseline: bool,
+) -> (Option<Estimate>, Option<Doubt>) {
+    if is_baseline {
+        let n = summary.runs.completed as usize;
+        let interval = Some(Interval { low: 1.0, high: 1.0 });
+        let estimate = Estimate { value: 1.0, interval, n, confidence: CONFIDENCE };
+        return (Some(estimate), withheld(summary).map(Doubt::Withheld));
+    }
+    let Some(comparison) = comparison else {
+        return (None, summary.failures.first().map(|failure| Doubt::Failed(failure.failure.kind)));
+    };
+    let Comparison { speedup: value, interval, blocks, .. } = *comparison;
+    let estimate = Estimate { value, interval, n: blocks, confidence: CONFIDENCE };
+    (Some(estimate), comparison.withheld.map(Doubt::Withheld))
+}
+
+fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> BoundOutcome {
+    let Some(estimate) = estimate else { return BoundOutcome::Undecided(doubt.unwrap_or(Doubt::NoValue)) };
+    let interval = estimate.interval.filter(|_| estimate.n >= LEAST_RUNS);
+    match (doubt, interval) {
+        (Some(doubt), _) => BoundOutcome::Undecided(doubt),
+        (None, None) => BoundOutcome::Undecided(Doubt::TooFewRuns),
+        (None, Some(interval)) => place(bound, interval),
+    }
+}
+
+/// Where an interval lies; a bound itself is inside.
+fn place(bound: &Bound, interval: Interval) -> BoundOutcome {
+    let least = bound.min.unwrap_or(f64::NEG_INFINITY);
+    let most = bound.max.unwrap_or(f64::INFINITY);
+    if interval.low >= least && interval.high <= most {
+        BoundOutcome::Kept
+    } else if interval.high < least || interval.low > most {
+        BoundOutcome::Missed
+    } else {
+        BoundOutcome::Undecided(Doubt::Across)
+    }
+}

@@ -1,0 +1,186 @@
+//! Cells that could stand in for each other, and which of them no other beats.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::comparable::{Unfit, comparable, unfit};
+use super::super::pair::verdict_between;
+use super::super::tie::TieBreak;
+use super::super::{Comparison, Judged, Terms};
+use super::bound::{BoundCheck, BoundOutcome};
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric::{Direction, MetricReference};
+
+/// The cells among which one is chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contest {
+    /// Every cell, in plan order.
+    pub entrants: Vec<Entrant>,
+    /// Indices of the cells that no other beats, the one with the best estimate first: several where they are not told
+    /// apart and nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
+    pub best: Vec<usize>,
+    /// The first of `best` against every other cell that may be chosen, in plan order.
+    pub evidence: Vec<Comparison>,
+}
+
+/// One cell of a contest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entrant {
+    /// Index of the cell.
+    pub cell: usize,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// How a cell stands in its contest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Standing {
+    /// No other is better, and it keeps every bound.
+    Unbeaten,
+    /// No other is better, but whether it keeps this bound is undecided.
+    InDoubt {
+        /// Index of the bound.
+        bound: usize,
+    },
+    /// A cell that keeps every bound is better.
+    Beaten {
+        /// Index of that cell: among several the one with the best estimate.
+        by: usize,
+    },
+    /// No other is better, and one that keeps every bound and is not told apart from it is better by another metric.
+    Tied {
+        /// Index of that cell: among several one that is best.
+        with: usize,
+        /// The metric.
+        by: MetricReference,
+    },
+    /// It misses this bound.
+    OutOfBounds {
+        /// Index of the bound.
+        bound: usize,
+    },
+    /// Nothing may be said about it.
+    Unfit {
+        /// Why.
+        why: Unfit,
+    },
+}
+
+/// What the contests are about.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) summary: &'a Summary,
+    pub(super) judged: &'a Judged,
+    pub(super) terms: &'a Terms,
+    pub(super) best: MetricReference,
+    pub(super) weighed: &'a [MetricReference],
+}
+
+/// Every contest of which some cell is to be run, in order of their first cells.
+pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
+    let sets = comparable(question.plan, &[question.best]);
+    sets.iter().map(|cells| question.contest(cells, bounds)).collect()
+}
+
+impl Question<'_> {
+    /// What is compared.
+    fn metric(&self) -> MetricReference {
+        super::asked(self.best)
+    }
+
+    fn contest(&self, cells: &[usize], bounds: &[BoundCheck]) -> Contest {
+        let mut standings: BTreeMap<usize, Standing> = BTreeMap::new();
+        let mut field: Vec<usize> = Vec::new();
+        for &cell in cells {
+            let standing = match unfit(self.plan, self.summary, &self.judged.controls, self.metric(), cell) {
+                Some(why) => Standing::Unfit { why },
+                None => within(cell, bounds),
+            };
+            if matches!(standing, Standing::Unbeaten | Standing::InDoubt { .. }) {
+                field.push(cell);
+            }
+            standings.insert(cell, standing);
+        }
+        self.sort_by_estimate(&mut field);
+        let keeps: Vec<usize> = field.iter().copied().filter(|cell| standings[cell] == Standing::Unbeaten).collect();
+        let mut best: Vec<usize> = Vec::new();
+        for &cell in &field {
+            match keeps.iter().copied().find(|other| *other != cell && self.beats(*other, cell)) {
+                Some(by) => {
+                    standings.insert(cell, Standing::Beaten { by });
+                }
+                None => best.push(cell),
+            }
+        }
+        for (cell, with, by) in self.ties(&best, &keeps) {
+            standings.insert(cell, Standing::Tied { with, by });
+            best.retain(|other| *other != cell);
+        }
+        let evidence = best.first().map(|leader| self.evidence(*leader, &mut field)).unwrap_or_default();
+        let entrants = standings.into_iter().map(|(cell, standing)| Entrant { cell, standing }).collect();
+        Contest { entrants, best, evidence }
+    }
+
+    /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
+    /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
+    fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
+        let broken = TieBreak::new(self.summary, self.terms, self.metric(), self.weighed);
+        let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
+        let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
+            .iter()
+            .map(|cell| (*cell, kept.iter().filter_map(|other| Some((*other, broken.ahead(*other, *cell)?))).collect()))
+            .collect();
+        let stays = |cell: usize| given_up.iter().any(|(other, to)| *other == cell && to.is_empty());
+        if !kept.iter().any(|cell| stays(*cell)) {
+            return Vec::new();
+        }
+        let to = |(cell, to): &(usize, Vec<(usize, MetricReference)>)| {
+            let (with, by) = to.iter().find(|(other, _)| stays(*other)).or(to.first())?;
+            Some((*cell, *with, *by))
+        };
+        given_up.iter().filter_map(to).collect()
+    }
+
+    /// The leader against the others, in plan order.
+    fn evidence(&self, leader: usize, field: &mut [usize]) -> Vec<Comparison> {
+        field.sort_unstable();
+        let others = field.iter().copied().filter(|other| *other != leader);
+        others.filter_map(|other| self.verdict(leader, other)).collect()
+    }
+
+    fn verdict(&self, cell: usize, other: usize) -> Option<Comparison> {
+        verdict_between(self.summary, other, cell, self.metric(), self.terms)
+    }
+
+    fn beats(&self, cell: usize, other: usize) -> bool {
+        self.verdict(cell, other).is_some_and(|comparison| comparison.verdict == Verdict::Better)
+    }
+
+    /// The best estimate first.
+    fn sort_by_estimate(&self, cells: &mut [usize]) {
+        let metric = self.metric();
+        let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+        let value =
+            |cell: &usize| self.summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
+        cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
+    }
+}
+
+/// A bound that is missed, else one that is undecided.
+fn within(cell: usize, bounds: &[BoundCheck]) -> Standing {
+    let outcomes = || {
+        let known = |(index, check): (usize, &BoundCheck)| Some((index, check.of(cell)?.outcome));
+        bounds.iter().enumerate().filter_map(known)
+    };
+    let missed = outcomes().find(|(_, outcome)| *outcome == BoundOutcome::Missed);
+    let doubtful = || outcomes().find(|(_, outcome)| matches!(outcome, BoundOutcome::Undecided(_)));
+    match missed {
+        Some((bound, _)) => Standing::OutOfBounds { bound },
+        None => doubtful().map_or(Standing::Unbeaten, |(bound, _)| Standing::InDoubt { bound }),
+    }
+}

@@ -1,0 +1,120 @@
+//! What breaks ties, and that the trade-offs say the same.
+
+use super::*;
+use crate::judge::compare::pareto::Place;
+use crate::judge::compare::tradeoffs;
+use crate::vocabulary::metric::{ACCURACY_TOP1, MODEL_SIZE, PEAK_RSS};
+
+/// The memory of each variant of [`three`], in MiB, and the size of its file, in bytes.
+fn heavy(scene: Scene, memory: [f64; 3], sizes: [f64; 3]) -> Scene {
+    let cells = ["fp32", "int8", "fp16"].into_iter().zip(memory.into_iter().zip(sizes));
+    cells.fold(scene, |scene, (variant, (memory, size))| {
+        let path = format!("m/default/{variant}/cpu");
+        scene.values(&path, &PEAK_RSS, &around(memory * 1e6)).values(&path, &MODEL_SIZE, &[size; 10])
+    })
+}
+
+/// fp32 and fp16 take the same time as int8, as far as can be told.
+fn level() -> Scene {
+    three().level("m/default/fp32/cpu", 8.05).level("m/default/fp16/cpu", 8.02)
+}
+
+#[test]
+fn ties_in_speed_are_broken_by_memory_and_then_by_size() {
+    let int8 = "m/default/int8/cpu";
+    let by_memory = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
+    let choice = by_memory.choose("latency", &[]);
+    assert_eq!(by_memory.best(&choice), [[int8]]);
+    let by = MetricReference::of(&PEAK_RSS);
+    let tied = Standing::Tied { with: by_memory.cell(int8), by };
+    assert_eq!(by_memory.standing(&choice, "m/default/fp32/cpu"), tied);
+    assert_eq!(by_memory.standing(&choice, "m/default/fp16/cpu"), tied);
+    let by_size = heavy(level(), [75.1, 75.0, 127.0], [20.0, 30.0, 10.0]);
+    assert_eq!(by_size.best(&by_size.choose("latency", &[])), [["m/default/fp32/cpu"]]);
+    let open = heavy(level(), [75.1, 75.0, 75.2], [20.0, 20.0, 20.0]);
+    assert_eq!(open.best(&open.choose("latency", &[]))[0].len(), 3);
+    // Speed that is told apart comes before memory.
+    let slower = heavy(three(), [10.0, 75.0, 12.0], [20.0, 30.0, 10.0]);
+    assert_eq!(slower.best(&slower.choose("latency", &[])), [[int8]]);
+}
+
+#[test]
+fn what_was_asked_for_is_weighed_before_memory() {
+    let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
+    let scene = ["fp32", "int8", "fp16"].iter().zip([0.981, 0.92, 0.981]).fold(scene, |scene, (variant, share)| {
+        scene.values(&format!("m/default/{variant}/cpu"), &ACCURACY_TOP1, &[share; 10])
+    });
+    let question = Choose { best: MetricReference::LATENCY, within: Vec::new() };
+    let weighed = [MetricReference::LATENCY, MetricReference::of(&ACCURACY_TOP1)];
+    let choice = choose(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &question, &weighed);
+    // fp32 and fp16 are as right as each other and take as much memory, and the file of fp16 is smaller.
+    assert_eq!(scene.best(&choice), [["m/default/fp16/cpu"]]);
+}
+
+#[test]
+fn what_may_miss_a_bound_takes_no_tie() {
+    let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
+    let scene = scene.tails("m/default/fp32/cpu", true).tails("m/default/int8/cpu", false);
+    let choice = scene.choose("latency", &[at_most("latency.p95", 20e6, None)]);
+    assert_eq!(scene.standing(&choice, "m/default/int8/cpu"), Standing::InDoubt { bound: 0 });
+    assert_eq!(scene.standing(&choice, "m/default/fp32/cpu"), Standing::Unbeaten);
+}
+
+/// fp32 is faster than fp16, and neither is told apart from int8, which gives way to fp16 in memory and fp32 to int8.
+#[test]
+fn what_was_beaten_dominates_nothing_that_is_chosen() {
+    let scene = three().level("m/default/fp32/cpu", 1.0).level("m/default/int8/cpu", 1.015);
+    let scene = heavy(scene.level("m/default/fp16/cpu", 1.03), [115.0, 107.0, 100.0], [10.0, 10.0, 10.0]);
+    let choice = scene.choose("latency", &[]);
+    assert_eq!(scene.best(&choice), [["m/default/int8/cpu"]]);
+    let places = |scene: &Scene| -> Vec<Place> {
+        let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
+        let sets = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
+        sets[0].points.iter().map(|point| point.place.clone()).collect()
+    };
+    let by = |cell: usize| Place::Dominated { by: vec![cell] };
+    assert_eq!(places(&scene), [by(1), by(2), Place::Frontier]);
+    let mut answered = scene;
+    answered.judged.choice = Some(choice);
+    assert_eq!(places(&answered), [by(1), Place::Frontier, Place::Frontier]);
+}
+
+#[test]
+fn a_quick_look_breaks_no_tie() {
+    let quick = Terms { is_quick: true, ..Terms::default() };
+    let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
+    assert_eq!(scene.best(&scene.choose_by("latency", &[], &quick))[0].len(), 3);
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Close enough for margins to be at work, in time and in memory.
+    fn close() -> impl Strategy<Value = [(f64, f64); 3]> {
+        prop::array::uniform3((1.0_f64..1.06, 1.0_f64..1.06))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// The answer and the trade-offs come from the same verdicts.
+        #[test]
+        fn what_is_best_is_dominated_by_nothing(cells in close(), sizes in prop::array::uniform3(1_u32..3)) {
+            let scene = ["fp32", "int8", "fp16"].iter().zip(cells).fold(three(), |scene, (variant, (latency, _))| {
+                scene.level(&format!("m/default/{variant}/cpu"), latency)
+            });
+            let mut scene = heavy(scene, cells.map(|(_, memory)| 100.0 * memory), sizes.map(f64::from));
+            let choice = scene.choose("latency", &[]);
+            prop_assert!(!choice.contests[0].best.is_empty());
+            scene.judged.choice = Some(choice.clone());
+            let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
+            let weighed =
+                tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
+            for point in weighed[0].points.iter().filter(|point| choice.contests[0].best.contains(&point.cell)) {
+                let is_dominated = matches!(point.place, Place::Dominated { .. });
+                prop_assert!(!is_dominated, "{:?} {:?}", choice.contests[0], weighed[0]);
+            }
+        }
+    }
+}

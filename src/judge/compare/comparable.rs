@@ -1,0 +1,139 @@
+//! Which cells could stand in for each other, and about which of them anything may be said.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Control;
+use super::control::is_discredited;
+use super::pair::{Withheld, withheld};
+use crate::experiment::{Axis, InputIndex, InputPoint, ModelIndex, Values};
+use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
+use crate::plan::{Cell, Plan};
+use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
+use crate::worker::backend::FailureKind;
+
+/// Why nothing may be said about a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unfit {
+    /// The plan skips it.
+    Skipped,
+    /// No run completed, for this kind of failure.
+    Failed(FailureKind),
+    /// It has not been run.
+    NotRun,
+    /// Fewer runs than an interval takes.
+    TooFewRuns(u32),
+    /// It cannot be judged.
+    Withheld(Withheld),
+    /// Its outputs are not those of the reference.
+    OutputsDiffer,
+    /// It has no value of the metric.
+    NoValue,
+    /// The samples of a run do not support the percentile.
+    TooFewSamples,
+    /// Neither more nor less of the metric is better.
+    NoDirection,
+}
+
+/// What cells that could stand in for each other share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    model: Option<ModelIndex>,
+    input: InputKey,
+    group: Option<u32>,
+}
+
+/// An input, with its batch size or whatever that is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum InputKey {
+    Same(InputIndex),
+    BesidesBatch { dimensions: Vec<(String, u64)>, shapes: Vec<(String, Vec<u64>)>, values: &'static str },
+}
+
+/// The sets of cells, by index and in plan order, that somebody could use in each other's place and that these metrics
+/// can tell apart; sets of which no cell is to be run are left out.
+///
+/// A set has one model, unless models compete, and one input. A rate per item compares batch sizes too. A ratio to one
+/// baseline says nothing about a ratio to another, so that speed-ups stay in their group.
+pub(super) fn comparable(plan: &Plan, metrics: &[MetricReference]) -> Vec<Vec<usize>> {
+    let is_per_item = metrics.iter().any(|reference| reference.metric.name == ITEMS.name);
+    let is_speedup = metrics.iter().any(MetricReference::is_speedup);
+    let models_compete = models_compete(plan);
+    let key = |cell: &Cell| Key {
+        model: (!models_compete).then_some(cell.model()),
+        input: if is_per_item { besides_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
+        group: is_speedup.then_some(cell.group),
+    };
+    let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    for (index, cell) in plan.cells.iter().enumerate() {
+        let place = *places.entry(key(cell)).or_insert_with(|| {
+            sets.push(Vec::new());
+            sets.len() - 1
+        });
+        sets[place].push(index);
+    }
+    sets.retain(|cells| cells.iter().any(|cell| plan.cells[*cell].skip.is_none()));
+    sets
+}
+
+/// Whether models could stand in for each other: the specification says so, or leaves nothing else to choose.
+fn models_compete(plan: &Plan) -> bool {
+    let is_asked = plan.baseline.as_ref().is_some_and(|baseline| !baseline.is_default);
+    let may_differ = |axis: Axis| matches!(axis, Axis::Models | Axis::Inputs);
+    let nothing_else = Axis::ALL.into_iter().all(|axis| may_differ(axis) || plan.names(axis).len() <= 1);
+    plan.compares(Axis::Models) && (is_asked || nothing_else)
+}
+
+fn besides_batch(input: &InputPoint) -> InputKey {
+    let others = input.dimensions.iter().filter(|(name, _)| *name != "batch");
+    InputKey::BesidesBatch {
+        dimensions: others.map(|(name, size)| (name.clone(), *size)).collect(),
+        shapes: input.shapes.iter().map(|(name, shape)| (name.clone(), shape.clone())).collect(),
+        values: match input.values {
+            Values::Random => "random",
+            Values::Zeros => "zeros",
+            Values::Ones => "ones",
+        },
+    }
+}
+
+/// Why nothing may be said about this metric of a cell, if so.
+pub(super) fn unfit(
+    plan: &Plan,
+    summary: &Summary,
+    controls: &[Control],
+    metric: MetricReference,
+    index: usize,
+) -> Option<Unfit> {
+    let cell = &plan.cells[index];
+    let summary = &summary.cells[index];
+    let completed = summary.runs.completed;
+    if metric.metric.direction == Direction::Neutral {
+        Some(Unfit::NoDirection)
+    } else if cell.skip.is_some() {
+        Some(Unfit::Skipped)
+    } else if completed == 0 {
+        Some(why_not_run(summary))
+    } else if let Some(reason) = withheld(summary) {
+        Some(Unfit::Withheld(reason))
+    } else if is_discredited(plan, controls, index) {
+        Some(Unfit::Withheld(Withheld::ControlFailed))
+    } else if summary.outputs_differ() {
+        Some(Unfit::OutputsDiffer)
+    } else if (completed as usize) < LEAST_RUNS {
+        Some(Unfit::TooFewRuns(completed))
+    } else if summary.estimate_of(metric).is_none() {
+        Some(Unfit::NoValue)
+    } else if !summary.supports(metric) {
+        Some(Unfit::TooFewSamples)
+    } else {
+        None
+    }
+}
+
+fn why_not_run(summary: &CellSummary) -> Unfit {
+    summary.failures.first().map_or(Unfit::NotRun, |failure| Unfit::Failed(failure.failure.kind))
+}

@@ -1,0 +1,151 @@
+//! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
+
+use serde::{Deserialize, Serialize};
+
+use super::pair::{Comparison, Terms, Withheld, paired, speedup, speedup_interval};
+use crate::experiment::{Aa, Grade};
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+use crate::record::Manifest;
+use crate::statistics::interval::Interval;
+use crate::statistics::paired::{PairedComparison, Verdict};
+use crate::statistics::planning::minimum_detectable_effect;
+use crate::vocabulary::code::{BIASED, Code};
+use crate::vocabulary::metric::MetricReference;
+
+/// A cell and its double.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// Index of the cell.
+    pub cell: usize,
+    /// The cell over its double: 1 but for noise.
+    pub ratio: f64,
+    /// Its interval; `None` below five common blocks.
+    pub interval: Option<Interval>,
+    /// The comparison as of two different things.
+    pub paired: PairedComparison,
+    /// The interval excludes 1 and the estimate is beyond half of the margin, which chance does in 2 to 5 of 100.
+    pub is_biased: bool,
+}
+
+impl Control {
+    /// Two identical arms were found different: the measurement itself is at fault (`E_AA_FAILED`).
+    pub fn has_failed(&self) -> bool {
+        self.paired.verdict.is_difference()
+    }
+
+    /// What casts doubt on the measurement.
+    pub fn code(&self) -> Option<Code> {
+        match (self.has_failed(), self.is_biased) {
+            (true, _) => Some(Code::AaFailed),
+            (false, true) => Some(Code::AaBias),
+            (false, false) => None,
+        }
+    }
+
+    /// How far the two arms were apart, as a relative difference.
+    pub fn difference(&self) -> f64 {
+        self.paired.theta.abs().exp() - 1.0
+    }
+}
+
+/// How small a difference can be seen, from the controls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DetectableEffect {
+    /// `None` without a control of at least five blocks.
+    pub grade: Option<Grade>,
+    /// Standard deviation of a block's log ratio of identical arms.
+    #[serde(default)]
+    pub standard_deviation: Option<f64>,
+    /// The relative effect that ten blocks find with 80 % power.
+    pub in_ten_blocks: Option<f64>,
+    /// The same for the blocks of this record.
+    pub here: Option<f64>,
+    /// Runs during which others took more than 2 % of the processors.
+    pub noisy_runs: u32,
+}
+
+/// The controls of a record that have at least one common block.
+pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Control> {
+    let control = |(index, double): (&u32, &crate::judge::summary::Double)| {
+        let cell = *index as usize;
+        let other = double.twin.as_ref().or_else(|| summary.cells.get(cell))?;
+        let paired = paired(other, &double.summary, MetricReference::LATENCY, terms)?;
+        let excludes_one = paired.interval.is_some_and(|interval| !interval.contains(0.0));
+        Some(Control {
+            cell,
+            ratio: speedup(paired.theta),
+            interval: paired.interval.map(speedup_interval),
+            is_biased: excludes_one && paired.theta.abs() > BIASED * paired.margin.ln_1p(),
+            paired,
+        })
+    };
+    plan.controls.iter().zip(&summary.doubles).filter_map(control).collect()
+}
+
+/// Takes back the verdicts of groups whose control failed.
+pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[Control]) {
+    for comparison in comparisons.iter_mut().filter(|comparison| is_discredited(plan, controls, comparison.cell)) {
+        comparison.withheld.get_or_insert(Withheld::ControlFailed);
+        comparison.verdict = Verdict::Inconclusive;
+        comparison.hint = None;
+    }
+}
+
+/// Whether the control of this cell's group failed; a single control stands for the whole record.
+pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> bool {
+    let group_of = |cell: usize| plan.cells.get(cell).map(|cell| cell.group);
+    let is_single = plan.controls.len() == 1;
+    let mut failed = controls.iter().filter(|control| control.has_failed());
+    failed.any(|control| is_single || group_of(control.cell) == group_of(cell))
+}
+
+/// Root of the mean variance of the log ratios of several comparisons.
+pub(super) fn pooled_deviation<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
+    let variances: Vec<f64> =
+        comparisons.filter_map(|paired| paired.standard_deviation).map(|deviation| deviation * deviation).collect();
+    crate::statistics::mean(&variances).map(f64::sqrt)
+}
+
+/// What the controls together say about this machine.
+pub(super) fn detectable_effect(controls: &[Control], summary: &Summary, manifest: &Manifest) -> DetectableEffect {
+    let doubles = summary.doubles.iter().flat_map(|double| std::iter::once(&double.summary).chain(&double.twin));
+    let noisy_runs = summary.cells.iter().chain(doubles).map(|cell| cell.findings.noisy_runs).sum();
+    if manifest.experiment.compare.aa == Aa::Off {
+        return DetectableEffect { noisy_runs, ..DetectableEffect::default() };
+    }
+    let judged: Vec<&PairedComparison> =
+        controls.iter().map(|control| &control.paired).filter(|paired| paired.interval.is_some()).collect();
+    let blocks = judged.iter().map(|paired| paired.blocks).min();
+    let (Some(deviation), Some(blocks)) = (pooled_deviation(judged.into_iter()), blocks) else {
+        return DetectableEffect { noisy_runs, ..DetectableEffect::default() };
+    };
+    let in_ten_blocks = minimum_detectable_effect(deviation, Grade::BLOCKS);
+    DetectableEffect {
+        standard_deviation: Some(deviation),
+        grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),
+        in_ten_blocks,
+        here: minimum_detectable_effect(deviation, blocks),
+        noisy_runs,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::statistics::paired::compare_paired;
+    use crate::vocabulary::code::Carrier;
+
+    #[test]
+    fn controls_raise_the_codes_that_the_table_gives_them() {
+        let control = |apart: f64, is_biased| {
+            let logs = [0.001, -0.001, 0.0, 0.002, -0.002].map(|noise| apart + noise);
+            let paired = compare_paired(&logs, 0.02, 0.95).unwrap();
+            Control { cell: 0, ratio: speedup(paired.theta), interval: None, paired, is_biased }
+        };
+        let found = [control(0.1, true), control(0.0, true)].map(|control| control.code());
+        assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), Carrier::Control.codes().collect::<Vec<_>>());
+        assert_eq!(control(0.0, false).code(), None);
+    }
+}

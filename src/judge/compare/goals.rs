@@ -1,0 +1,54 @@
+//! Promises of the specification: whether each is kept, by interval.
+
+use serde::{Deserialize, Serialize};
+
+use super::Judged;
+use super::choose::{BoundCheck, BoundOutcome, Doubt, check_bound};
+use crate::experiment::Goal;
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+
+/// One goal with what is known about the cells that it speaks of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GoalCheck {
+    /// What reports call it; `None`: the bound says it.
+    pub name: Option<String>,
+    /// The bound, and how each cell keeps it.
+    pub check: BoundCheck,
+    /// What follows.
+    pub outcome: GoalOutcome,
+}
+
+/// Whether a goal is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GoalOutcome {
+    /// By every cell, with its whole interval.
+    Met,
+    /// A cell lies outside with its whole interval, or failed.
+    Missed,
+    /// Neither can be said.
+    Undecided,
+}
+
+/// Checks every goal.
+pub(super) fn check(plan: &Plan, summary: &Summary, judged: &Judged, goals: &[Goal]) -> Vec<GoalCheck> {
+    let one = |goal: &Goal| {
+        let check = check_bound(plan, summary, judged, &goal.bound);
+        GoalCheck { name: goal.name.clone(), outcome: outcome(&check), check }
+    };
+    goals.iter().map(one).collect()
+}
+
+/// A goal that speaks of no cell that is run promises nothing that could be seen.
+fn outcome(check: &BoundCheck) -> GoalOutcome {
+    let misses =
+        |outcome: BoundOutcome| matches!(outcome, BoundOutcome::Missed | BoundOutcome::Undecided(Doubt::Failed(_)));
+    if check.cells.iter().any(|cell| misses(cell.outcome)) {
+        GoalOutcome::Missed
+    } else if !check.cells.is_empty() && check.cells.iter().all(|cell| cell.outcome == BoundOutcome::Kept) {
+        GoalOutcome::Met
+    } else {
+        GoalOutcome::Undecided
+    }
+}

@@ -1,0 +1,141 @@
+//! Summary -> what may be claimed: verdicts on each cell against its baseline, the controls that they rest on, and what
+//! follows for the whole record (method 6 and 8).
+//!
+//! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
+
+pub mod calibration;
+pub mod choose;
+mod comparable;
+pub mod control;
+pub mod details;
+pub mod family;
+mod goals;
+pub mod pair;
+pub mod pareto;
+pub mod proposal;
+mod tails;
+mod tie;
+
+use serde::{Deserialize, Serialize};
+
+pub use calibration::{Calibration, calibrate};
+pub use choose::{Choice, choose};
+pub use comparable::Unfit;
+pub use control::{Control, DetectableEffect};
+pub use details::Details;
+pub use family::Family;
+pub use goals::{GoalCheck, GoalOutcome};
+pub use pair::{Comparison, Terms, Withheld, compare_cells};
+pub use pareto::{Tradeoff, tradeoffs};
+pub use tie::Tie;
+
+use pair::verdict_between;
+
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+use crate::record::Manifest;
+use crate::vocabulary::metric::MetricReference;
+
+/// Everything that is judged in one record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Each cell against its baseline, in plan order.
+    pub comparisons: Vec<Comparison>,
+    /// The tails of the same pairs, where their runs have enough samples; no gate rests on them.
+    #[serde(default)]
+    pub tails: Vec<Comparison>,
+    /// Whether the cells of a group differ at all, for groups of three and more.
+    pub families: Vec<Family>,
+    /// Identical arms against each other, in the order of the plan's controls.
+    pub controls: Vec<Control>,
+    /// How small a difference can be seen here.
+    pub detectable_effect: DetectableEffect,
+    /// What breaks ties of latency, where the specification asks no question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<Tie>,
+    /// The answer to the specification's question, if it asks one.
+    #[serde(default)]
+    pub choice: Option<Choice>,
+    /// The specification's promises, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalCheck>,
+    /// The cells that give and take between two metrics, one entry for each set that can stand in for each other.
+    #[serde(default)]
+    pub tradeoffs: Vec<Tradeoff>,
+}
+
+impl Judged {
+    /// The comparison of a cell with its baseline.
+    pub fn of(&self, cell: usize) -> Option<&Comparison> {
+        let index = self.comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
+        self.comparisons.get(index)
+    }
+
+    /// The control that failed, if one did.
+    pub fn failed_control(&self) -> Option<&Control> {
+        self.controls.iter().find(|control| control.has_failed())
+    }
+}
+
+/// What the controls say, and by what cells are judged therefore.
+fn grounds(manifest: &Manifest, summary: &Summary) -> (Vec<Control>, DetectableEffect, Terms) {
+    let terms = Terms::of(manifest);
+    let controls = control::controls(&manifest.plan, summary, &terms);
+    let seen = control::detectable_effect(&controls, summary, manifest);
+    let terms = terms.seeing(&seen);
+    (controls, seen, terms)
+}
+
+/// The comparisons of [`judge`] without their details, and nothing else that is judged: what a table shows while a record
+/// grows. Details are resampled, which takes too long between two blocks.
+pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
+    let plan = &manifest.plan;
+    let (controls, _, terms) = grounds(manifest, summary);
+    let verdict = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::LATENCY, &terms);
+    let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
+    control::withhold(&mut comparisons, plan, &controls);
+    comparisons
+}
+
+/// Judges a record, complete or not.
+pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
+    let plan = &manifest.plan;
+    let (controls, seen, terms) = grounds(manifest, summary);
+    let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
+    control::withhold(&mut comparisons, plan, &controls);
+    family::adjust(&mut comparisons);
+    let tails = tails::tails(plan, summary, &terms, &controls);
+    let mut judged = Judged {
+        tails,
+        families: family::families(plan, summary),
+        detectable_effect: seen,
+        comparisons,
+        controls,
+        ties: Vec::new(),
+        choice: None,
+        goals: Vec::new(),
+        tradeoffs: Vec::new(),
+    };
+    let question = manifest.experiment.choose.as_ref();
+    let weighed = pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest));
+    match question {
+        Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question, &weighed)),
+        None => judged.ties = tie::ties(plan, summary, &judged, &terms, &weighed),
+    }
+    judged.goals = goals::check(plan, summary, &judged, &manifest.experiment.goals);
+    let is_listed = !manifest.experiment.pareto.is_empty();
+    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, is_listed);
+    judged
+}
+
+/// What the data of the models say first.
+fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
+    let first = manifest.accuracy().iter().flat_map(|known| &known.scores).next()?;
+    Some(MetricReference::of(first.metric.metric()))
+}
+
+/// Every cell that has a baseline and at least one block in common with it, in plan order.
+pub fn against_baseline(plan: &Plan, summary: &Summary, reference: MetricReference, terms: &Terms) -> Vec<Comparison> {
+    let compared = plan.pairs().filter_map(|(baseline, cell)| compare_cells(summary, baseline, cell, reference, terms));
+    compared.collect()
+}

@@ -1,0 +1,388 @@
+//! Two cells in their common blocks (method 6.1).
+
+use serde::{Deserialize, Serialize};
+
+use super::control::DetectableEffect;
+use super::details::Details;
+use crate::experiment::{Design, Grade, Margin};
+use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
+use crate::record::Manifest;
+use crate::statistics::duet::paired_slice_ratio;
+use crate::statistics::interval::Interval;
+use crate::statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
+use crate::vocabulary::code::Code;
+use crate::vocabulary::metric::{Direction, MetricReference};
+
+/// The margin of a quick look: what is within it stays open (method 6.1).
+pub const QUICK_MARGIN: f64 = 0.10;
+
+/// By what cells are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// Differences of no interest.
+    pub margin: Margin,
+    /// A quick look claims only what is beyond its wide margin.
+    pub is_quick: bool,
+    /// The arms of a pair ran at the same time, and are compared slice by slice.
+    pub is_duet: bool,
+    /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged.
+    pub detectable: Option<f64>,
+    /// Master seed of what is drawn at random.
+    pub seed: u64,
+}
+
+impl Terms {
+    /// Those of a record.
+    pub fn of(manifest: &Manifest) -> Self {
+        Terms {
+            margin: manifest.experiment.compare.margin,
+            is_quick: manifest.quick,
+            is_duet: manifest.experiment.measure.design == Design::Duet,
+            detectable: None,
+            seed: manifest.plan.seed,
+        }
+    }
+
+    /// The same with what the controls say about the machine.
+    pub(super) fn seeing(self, seen: &DetectableEffect) -> Self {
+        Terms { detectable: seen.here.filter(|_| seen.grade == Some(Grade::D)), ..self }
+    }
+
+    /// The margin for this metric as a relative difference.
+    pub fn margin_of(&self, reference: MetricReference) -> f64 {
+        match (self.is_quick, reference.statistic.is_tail()) {
+            (true, _) => QUICK_MARGIN,
+            (false, true) => self.margin.tail.0,
+            (false, false) => self.margin.default.0,
+        }
+    }
+}
+
+/// One cell against another, its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Index of the baseline cell.
+    pub baseline: usize,
+    /// What is compared, as users name it: `latency`, `latency.p95`.
+    pub metric: MetricReference,
+    /// Baseline over candidate for times, candidate over baseline for rates: above 1 is better.
+    pub speedup: f64,
+    /// Its interval; `None` below five common blocks.
+    pub interval: Option<Interval>,
+    /// Blocks in which both completed.
+    pub blocks: usize,
+    /// The margin of the verdict.
+    pub margin: f64,
+    /// What may be claimed.
+    pub verdict: Verdict,
+    /// Why not more, where the verdict is inconclusive.
+    pub hint: Option<Hint>,
+    /// Why there is no verdict whatever the interval says; the verdict is then inconclusive.
+    pub withheld: Option<Withheld>,
+    /// What else was computed from the same values.
+    #[serde(default)]
+    pub details: Option<Details>,
+}
+
+/// What forbids a verdict (method 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// Outputs with NaN or infinity: what was timed is not the model's work.
+    NotFinite,
+    /// Samples too short for a cold cache, which allows one iteration a sample.
+    NotResolved,
+    /// More than a fifth of the runs failed or were given up.
+    ManyFailures,
+    /// More than half of the runs never became steady.
+    NotSteady,
+    /// Two identical arms differed by more than the margin.
+    ControlFailed,
+    /// Nothing within the wide margin of a quick look is judged.
+    QuickLook,
+    /// On a machine of the lowest grade, only what exceeds the effect that it can find is judged.
+    BelowSight,
+}
+
+impl Withheld {
+    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
+    pub fn hides_the_value(self) -> bool {
+        matches!(self, Withheld::NotFinite | Withheld::NotResolved)
+    }
+
+    /// The reason as a fragment.
+    pub fn words(self) -> &'static str {
+        match self {
+            Withheld::NotFinite => "outputs with NaN or infinity",
+            Withheld::NotResolved => "samples too short for a cold cache",
+            Withheld::ManyFailures => "more than a fifth of the runs failed",
+            Withheld::NotSteady => "most runs never became steady",
+            Withheld::ControlFailed => "two identical arms differed",
+            Withheld::QuickLook => "quick look",
+            Withheld::BelowSight => "smaller than what can be seen here (grade D)",
+        }
+    }
+}
+
+/// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
+pub fn compare_cells(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<Comparison> {
+    let (comparison, paired) = judge_pair(summary, baseline, cell, reference, terms)?;
+    let details = Details::new(&summary.cells[baseline], &summary.cells[cell], reference, &paired, terms);
+    Some(Comparison { details, ..comparison })
+}
+
+/// As [`compare_cells`], without the details.
+pub(super) fn verdict_between(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<Comparison> {
+    if reference.metric.is_constant() {
+        return exact(summary, baseline, cell, reference);
+    }
+    judge_pair(summary, baseline, cell, reference, terms).map(|(comparison, _)| comparison)
+}
+
+/// The verdict by a metric that no run tells more about: the values themselves, without margin (method 6.1).
+fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);
+    let is_better = match reference.metric.direction {
+        Direction::HigherIsBetter => after > before,
+        Direction::LowerIsBetter | Direction::Neutral => after < before,
+    };
+    let verdict = match is_better {
+        true => Verdict::Better,
+        false if after == before => Verdict::Equivalent,
+        false => Verdict::Worse,
+    };
+    let ratio = if reference.metric.direction == Direction::HigherIsBetter { after / before } else { before / after };
+    let withheld = withheld(from).or_else(|| withheld(to));
+    Some(Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: ratio,
+        interval: Some(Interval { low: ratio, high: ratio }),
+        blocks: from.runs.completed.min(to.runs.completed) as usize,
+        margin: 0.0,
+        verdict: if withheld.is_some() { Verdict::Inconclusive } else { verdict },
+        hint: None,
+        withheld,
+        details: None,
+    })
+}
+
+fn judge_pair(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<(Comparison, PairedComparison)> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let paired = paired(from, to, reference, terms)?;
+    let withheld = withheld(from).or_else(|| withheld(to)).or_else(|| terms.withheld(&paired));
+    let comparison = Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: speedup(paired.theta),
+        interval: paired.interval.map(speedup_interval),
+        blocks: paired.blocks,
+        margin: paired.margin,
+        verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
+        hint: paired.hint.filter(|_| withheld.is_none()),
+        withheld,
+        details: None,
+    };
+    Some((comparison, paired))
+}
+
+impl Terms {
+    /// What a quick look leaves open, and what cannot be seen here.
+    fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
+        if self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some() {
+            return Some(Withheld::QuickLook);
+        }
+        let is_hidden = self.detectable.is_some_and(|effect| paired.theta.abs() <= effect.ln_1p());
+        (is_hidden && !paired.verdict.is_open()).then_some(Withheld::BelowSight)
+    }
+}
+
+/// The paired comparison of two arms in their common blocks.
+pub(super) fn paired(
+    from: &CellSummary,
+    to: &CellSummary,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Option<PairedComparison> {
+    compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), CONFIDENCE)
+}
+
+/// What is compared: one log ratio for each common block, positive where the candidate is worse.
+pub fn block_log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference, terms: &Terms) -> Vec<f64> {
+    if terms.is_duet && reference == MetricReference::LATENCY {
+        slice_ratios(from, to)
+    } else {
+        log_ratios(from, to, reference)
+    }
+}
+
+/// Theta above 0 is worse, so the speed-up is its negative exponential.
+pub(super) fn speedup(theta: f64) -> f64 {
+    (-theta).exp()
+}
+
+/// As [`speedup`], by which the ends of the interval swap.
+pub(super) fn speedup_interval(interval: Interval) -> Interval {
+    Interval { low: speedup(interval.high), high: speedup(interval.low) }
+}
+
+/// What of a cell forbids verdicts about it.
+pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
+    let runs = cell.runs;
+    let lost = runs.failed + runs.not_run;
+    if cell.carries(Code::OutputNonFinite) {
+        Some(Withheld::NotFinite)
+    } else if cell.carries(Code::ColdUnresolved) {
+        Some(Withheld::NotResolved)
+    } else if lost * 5 > lost + runs.completed {
+        Some(Withheld::ManyFailures)
+    } else if cell.is_mostly_unsteady() {
+        Some(Withheld::NotSteady)
+    } else {
+        None
+    }
+}
+
+/// The same for arms that ran at the same time: the median over the slices of each block.
+fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
+    let ratio = |(block, slices): &(u32, Vec<f64>)| {
+        let (_, base) = from.slices.iter().find(|(other, _)| other == block)?;
+        let each = |medians: &[f64]| -> Vec<Vec<f64>> { medians.iter().map(|median| vec![*median]).collect() };
+        paired_slice_ratio(&each(base), &each(slices))
+    };
+    to.slices.iter().filter_map(ratio).collect()
+}
+
+/// Log of candidate over baseline in each block that both completed; positive is worse.
+pub fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
+    let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let base = from.run_values(reference);
+    let pair = |(block, value): (u32, f64)| {
+        let position = base.binary_search_by_key(&block, |(other, _)| *other).ok()?;
+        let base = base[position].1;
+        (value > 0.0 && base > 0.0).then(|| sign * (value.ln() - base.ln()))
+    };
+    to.run_values(reference).into_iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::metric::{ITEMS, LATENCY, Metric};
+    use crate::vocabulary::quantity::Ratio;
+    use std::collections::BTreeMap;
+
+    fn cell(values: &[f64], metric: &Metric) -> CellSummary {
+        CellSummary::unmeasured("0123456789abcdef".parse().expect("an id")).with_values(metric, values)
+    }
+
+    fn compared(base: CellSummary, other: CellSummary, metric: &'static Metric) -> Comparison {
+        let summary = Summary { cells: vec![base, other], ..Summary::default() };
+        compare_cells(&summary, 0, 1, MetricReference::of(metric), &Terms::default()).expect("common blocks")
+    }
+
+    const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0];
+
+    #[test]
+    fn more_time_is_worse_and_a_higher_rate_is_better() {
+        let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
+        let time = compared(cell(&BASE, &LATENCY), cell(&higher, &LATENCY), &LATENCY);
+        assert_eq!(time.verdict, Verdict::Worse);
+        assert!((time.speedup - 1.0 / 1.1).abs() < 1e-9);
+        let rate = compared(cell(&BASE, &ITEMS), cell(&higher, &ITEMS), &ITEMS);
+        assert_eq!(rate.verdict, Verdict::Better);
+        assert!((rate.speedup - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn pairs_are_made_by_block_and_lost_blocks_are_dropped() {
+        let mut other = cell(&BASE, &LATENCY);
+        let per_run = &mut other.metrics.get_mut(LATENCY.name).expect("latency").per_run;
+        per_run.remove(2);
+        assert_eq!(compared(cell(&BASE, &LATENCY), other, &LATENCY).blocks, 5);
+    }
+
+    #[test]
+    fn no_verdict_on_wrong_outputs_many_failures_or_unsteady_runs() {
+        let faster: Vec<f64> = BASE.iter().map(|value| value * 0.5).collect();
+        let verdict = |change: &dyn Fn(&mut CellSummary)| {
+            let mut other = cell(&faster, &LATENCY);
+            change(&mut other);
+            let found = compared(cell(&BASE, &LATENCY), other, &LATENCY);
+            (found.verdict, found.withheld)
+        };
+        assert_eq!(verdict(&|_| {}), (Verdict::Better, None));
+        let withheld = |reason| (Verdict::Inconclusive, Some(reason));
+        let warn = |code: &'static str, runs: u32| {
+            move |cell: &mut CellSummary| cell.warnings = BTreeMap::from([(code.to_owned(), runs)])
+        };
+        assert_eq!(verdict(&warn("W_OUTPUT_NONFINITE", 1)), withheld(Withheld::NotFinite));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 3)), (Verdict::Better, None));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 4)), withheld(Withheld::NotSteady));
+        assert_eq!(verdict(&|cell| cell.runs.failed = 2), withheld(Withheld::ManyFailures));
+    }
+
+    #[test]
+    fn a_quick_look_claims_only_what_is_beyond_its_margin() {
+        let terms = Terms { is_quick: true, ..Terms::default() };
+        let against = |factor: f64| {
+            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
+            let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
+            let summary = Summary { cells, ..Summary::default() };
+            compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks")
+        };
+        assert_eq!((against(1.5).verdict, against(1.5).withheld), (Verdict::Worse, None));
+        for factor in [0.95, 1.0, 1.05] {
+            let found = against(factor);
+            assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
+        }
+    }
+
+    #[test]
+    fn the_lowest_grade_judges_only_what_exceeds_its_detectable_effect() {
+        let found = |grade, factor: f64| {
+            let seen = DetectableEffect { grade: Some(grade), here: Some(0.25), ..DetectableEffect::default() };
+            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
+            let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
+            let summary = Summary { cells, ..Summary::default() };
+            let terms = Terms::default().seeing(&seen);
+            let found = compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks");
+            (found.verdict, found.withheld)
+        };
+        let open = (Verdict::Inconclusive, Some(Withheld::BelowSight));
+        assert_eq!([1.0, 1.1, 1.2].map(|factor| found(Grade::D, factor)), [open; 3]);
+        assert_eq!(found(Grade::D, 1.5), (Verdict::Worse, None));
+        assert_eq!(found(Grade::C, 1.1), (Verdict::Worse, None));
+    }
+
+    #[test]
+    fn tails_have_their_own_margin() {
+        let terms = Terms { margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) }, ..Terms::default() };
+        let margin = |text: &str| terms.margin_of(text.parse().expect("a reference"));
+        assert_eq!((margin("latency"), margin("latency.mean")), (0.01, 0.01));
+        assert_eq!((margin("latency.p95"), margin("latency.p99.9")), (0.07, 0.07));
+    }
+}

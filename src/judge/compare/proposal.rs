@@ -1,0 +1,197 @@
+//! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
+//!
+//! The estimate of a cell is the mean of its runs' medians, so what varies within a run is the error of its median, on
+//! samples discounted for their correlation.
+
+use serde::Serialize;
+
+use super::Judged;
+use crate::experiment::Stop;
+use crate::judge::summary::CONFIDENCE;
+use crate::plan::Plan;
+use crate::record::{Arm, Manifest, Outcome, StoredRun};
+use crate::statistics::autocorrelation::indicator_autocorrelation_time;
+use crate::statistics::interval::mean_interval;
+use crate::statistics::moments::{mean, variance};
+use crate::statistics::planning::{Variances, blocks_for_effect, optimal_samples, runs_for_precision};
+use crate::statistics::quantile::median_with_error;
+use crate::vocabulary::metric;
+
+/// What one cell needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Proposal {
+    /// Path of the cell.
+    pub cell: String,
+    /// Runs of the record.
+    pub runs_now: usize,
+    /// Samples of a run, on average.
+    pub samples_now: usize,
+    /// Half width of the 95 % interval that the record's runs are expected to give, relative to the estimate.
+    pub precision_now: Option<f64>,
+    /// Samples in each run that buy the most precision for the time; those of the record where runs add no variance.
+    pub samples: usize,
+    /// Runs; `None` where no reasonable number is enough.
+    pub runs: Option<usize>,
+    /// Expected time of all of them, in seconds.
+    pub seconds: Option<f64>,
+}
+
+/// What one comparison needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Needed {
+    /// Path of the cell.
+    pub cell: String,
+    /// Blocks of the record.
+    pub blocks_now: usize,
+    /// The relative effect that they find with 80 % power.
+    pub sees_now: Option<f64>,
+    /// Blocks until an effect of the size of the margin is found with 80 % power.
+    pub blocks: Option<usize>,
+}
+
+/// What every cell that completed at least two runs needs for a relative half width of `relative`.
+pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Vec<Proposal> {
+    let plan = &manifest.plan;
+    let bounds = match manifest.experiment.measure.stop {
+        Stop::Precision { min_samples, max_samples, .. } => min_samples as usize..=max_samples as usize,
+        Stop::Samples { .. } | Stop::Time { .. } => 5..=100_000,
+    };
+    let of = |cell: &crate::plan::Cell| -> Vec<&StoredRun> {
+        let is_of = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main;
+        runs.iter().filter(is_of).filter(|run| run.outcome == Outcome::Completed).collect()
+    };
+    let cells = plan.runnable().map(|(_, cell)| (plan.path(cell), of(cell)));
+    cells.filter_map(|(path, runs)| proposal(path, &runs, bounds.clone(), relative)).collect()
+}
+
+/// The number of runs that serves every cell, with the expected seconds of all of them; `None` where no number is enough
+/// for one of the cells.
+pub fn for_every_cell(proposals: &[Proposal]) -> Option<(usize, f64)> {
+    let wanted: Vec<usize> = proposals.iter().map(|proposal| proposal.runs).collect::<Option<_>>()?;
+    let runs = wanted.into_iter().max()?;
+    let seconds = |proposal: &Proposal| Some(proposal.seconds? / proposal.runs? as f64 * runs as f64);
+    Some((runs, proposals.iter().filter_map(seconds).sum()))
+}
+
+fn proposal(
+    cell: String,
+    runs: &[&StoredRun],
+    bounds: std::ops::RangeInclusive<usize>,
+    relative: f64,
+) -> Option<Proposal> {
+    let mut medians = Vec::new();
+    let mut errors = Vec::new();
+    let mut counts = Vec::new();
+    for run in runs {
+        let durations: Vec<f64> = run.durations().collect();
+        let (median, error) = median_with_error(&durations)?;
+        medians.push(median);
+        errors.push(error * error * indicator_autocorrelation_time(&durations, median));
+        counts.push(durations.len() as f64);
+    }
+    let (estimate, between) = (mean(&medians)?, variance(&medians)?);
+    let (error, count) = (mean(&errors)?, mean(&counts)?);
+    let variances = Variances { within_runs: error * count, between_runs: between - error };
+    let (of_sample, of_run) = costs(runs, count);
+    let samples_now = count as usize;
+    let samples = optimal_samples(of_sample, of_run, variances, bounds).unwrap_or(samples_now);
+    let wanted = runs_for_precision(estimate, variances, samples, relative);
+    let half_width = mean_interval(&medians, CONFIDENCE)?.interval.map(|interval| interval.half_width());
+    Some(Proposal {
+        cell,
+        runs_now: medians.len(),
+        samples_now,
+        precision_now: half_width.map(|half_width| half_width / estimate).filter(|precision| precision.is_finite()),
+        samples,
+        runs: wanted,
+        seconds: wanted.map(|runs| runs as f64 * (of_run + of_sample * samples as f64)),
+    })
+}
+
+/// Seconds that a sample, and a run without its samples, take.
+fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
+    let seconds = |of: &dyn Fn(&StoredRun) -> f64| {
+        let values: Vec<f64> = runs.iter().map(|run| of(run) / 1e9).collect();
+        mean(&values).unwrap_or(0.0)
+    };
+    let value = |run: &StoredRun, metric: metric::Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
+    let before = seconds(&|run| {
+        let start = value(run, metric::SPAWN) + value(run, metric::LOAD) + value(run, metric::FIRST_INFERENCE);
+        start + run.data.warmup.span_ns() as f64
+    });
+    let samples = seconds(&|run| run.active_ns() as f64);
+    (samples / count.max(1.0), before)
+}
+
+/// What every judged comparison needs to find an effect of the size of its margin.
+pub fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
+    let needed = judged.comparisons.iter().filter_map(|comparison| {
+        let paired = comparison.details.as_ref()?.paired;
+        Some(Needed {
+            cell: plan.path(&plan.cells[comparison.cell]),
+            blocks_now: paired.blocks,
+            sees_now: paired.minimum_detectable_effect,
+            blocks: blocks_for_effect(paired.standard_deviation?, paired.margin),
+        })
+    });
+    needed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::RunData;
+    use crate::worker::measure::Samples;
+
+    fn run(number: u32, level: u64) -> StoredRun {
+        let cell = "0123456789abcdef".parse().expect("an id");
+        let mut measured = Samples::default();
+        for index in 0..100_u64 {
+            measured.start_ns.push(index * 2_000_000);
+            // A spread of 20 % within a run, whatever its level.
+            measured.duration_ns.push(level + (index * 37 % 100) * level / 500);
+            measured.input.push(0);
+        }
+        let data = RunData { measured, ..RunData::default() };
+        StoredRun { data, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
+    }
+
+    #[test]
+    fn the_cell_that_needs_the_most_runs_decides_for_all() {
+        let proposal = |runs: Option<usize>| Proposal {
+            cell: String::new(),
+            runs_now: 5,
+            samples_now: 100,
+            precision_now: None,
+            samples: 100,
+            runs,
+            seconds: runs.map(|runs| runs as f64 * 2.0),
+        };
+        assert_eq!(for_every_cell(&[proposal(Some(5)), proposal(Some(20))]), Some((20, 80.0)));
+        assert_eq!(for_every_cell(&[proposal(Some(5)), proposal(None)]), None);
+        assert_eq!(for_every_cell(&[]), None);
+    }
+
+    #[test]
+    fn runs_that_differ_ask_for_more_runs_and_not_for_longer_ones() {
+        let runs: Vec<StoredRun> = [1_000_000, 1_100_000, 950_000, 1_050_000, 1_000_000]
+            .iter()
+            .zip(0..)
+            .map(|(level, k)| run(k, *level))
+            .collect();
+        let runs: Vec<&StoredRun> = runs.iter().collect();
+        let coarse = proposal("m".to_owned(), &runs, 50..=100_000, 0.05).expect("samples");
+        let fine = proposal("m".to_owned(), &runs, 50..=100_000, 0.01).expect("samples");
+        assert_eq!((coarse.runs_now, coarse.samples_now, coarse.samples), (5, 100, 50));
+        assert!(fine.runs > coarse.runs && fine.runs > Some(50), "{fine:?}");
+        assert!(fine.seconds > coarse.seconds);
+    }
+
+    #[test]
+    fn runs_that_agree_ask_for_the_fewest() {
+        let runs: Vec<StoredRun> = (0..5).map(|number| run(number, 1_000_000)).collect();
+        let runs: Vec<&StoredRun> = runs.iter().collect();
+        let agreed = proposal("m".to_owned(), &runs, 50..=100_000, 0.05).expect("samples");
+        assert_eq!((agreed.runs, agreed.samples, agreed.precision_now), (Some(5), 100, Some(0.0)));
+    }
+}

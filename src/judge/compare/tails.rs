@@ -1,0 +1,25 @@
+//! The tails of each comparison: p95 and p99 of the cells' runs in their common blocks, by the rule of every verdict and
+//! with the wider margin of tails (method 6.1).
+//!
+//! Deliberately absent: adjustment for their number, since no gate rests on them; a question about a percentile is
+//! answered by `choose`.
+
+use super::control::{self, Control};
+use super::pair::{Comparison, Terms, verdict_between};
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+use crate::vocabulary::metric::MetricReference;
+
+/// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
+pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[Control]) -> Vec<Comparison> {
+    let compare = |(baseline, cell): (usize, usize)| {
+        let is_supported = move |metric: &MetricReference| {
+            [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
+        };
+        let supported = MetricReference::TAILS.into_iter().filter(is_supported);
+        supported.filter_map(move |metric| verdict_between(summary, baseline, cell, metric, terms))
+    };
+    let mut tails: Vec<Comparison> = plan.pairs().flat_map(compare).collect();
+    control::withhold(&mut tails, plan, controls);
+    tails
+}

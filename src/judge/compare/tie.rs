@@ -1,0 +1,101 @@
+//! Cells that no verdict on the asked metric tells apart, and what else speaks for one of them.
+//!
+//! The metrics that the trade-offs weigh come first, then peak memory and the size of the model file, so that what an
+//! answer names is what the trade-offs leave on the frontier. Input and output as for any verdict; pure.
+
+use serde::{Deserialize, Serialize};
+
+use super::comparable::unfit;
+use super::pair::verdict_between;
+use super::{Comparison, Judged, Terms};
+use crate::judge::summary::Summary;
+use crate::plan::Plan;
+use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
+
+/// Two cells of a group that latency does not tell apart, and another metric does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tie {
+    /// Index of the cell that is better by that metric.
+    pub ahead: usize,
+    /// Index of the other cell.
+    pub behind: usize,
+    /// The metric.
+    pub by: MetricReference,
+}
+
+/// How ties are broken.
+pub(super) struct TieBreak<'a> {
+    summary: &'a Summary,
+    terms: &'a Terms,
+    asked: MetricReference,
+    metrics: Vec<MetricReference>,
+}
+
+impl<'a> TieBreak<'a> {
+    /// Of `asked`, by the other metrics that are weighed against it, then by peak memory, then by the model's size.
+    pub(super) fn new(
+        summary: &'a Summary,
+        terms: &'a Terms,
+        asked: MetricReference,
+        weighed: &[MetricReference],
+    ) -> Self {
+        let is_weighed = weighed.contains(&asked);
+        let weighed = weighed.iter().copied().filter(|_| is_weighed);
+        let mut metrics: Vec<MetricReference> = Vec::new();
+        for reference in weighed.chain([MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)]) {
+            let is_known = metrics.contains(&reference) || reference.metric.name == asked.metric.name;
+            if !is_known && !reference.is_speedup() && reference.metric.direction != Direction::Neutral {
+                metrics.push(reference);
+            }
+        }
+        TieBreak { summary, terms, asked, metrics }
+    }
+
+    /// By which metric a cell is ahead of another one, where the asked metric does not tell them apart.
+    pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<MetricReference> {
+        self.verdict(cell, other, self.asked).filter(is_tie)?;
+        for metric in &self.metrics {
+            let verdict = self.verdict(cell, other, *metric).map(|comparison| comparison.verdict);
+            if let Some(verdict) = verdict.filter(|verdict| verdict.is_difference()) {
+                return (verdict == Verdict::Better).then_some(*metric);
+            }
+        }
+        None
+    }
+
+    fn verdict(&self, cell: usize, other: usize, metric: MetricReference) -> Option<Comparison> {
+        verdict_between(self.summary, other, cell, metric, self.terms)
+    }
+}
+
+/// A comparison that could have told two cells apart, and did not.
+fn is_tie(comparison: &Comparison) -> bool {
+    comparison.interval.is_some() && comparison.withheld.is_none() && !comparison.verdict.is_difference()
+}
+
+/// The ties of latency within each group that something breaks, among the cells that are not slower than their baseline.
+pub(super) fn ties(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &Terms,
+    weighed: &[MetricReference],
+) -> Vec<Tie> {
+    let asked = MetricReference::LATENCY;
+    let broken = TieBreak::new(summary, terms, asked, weighed);
+    let is_slower = |cell: usize| judged.of(cell).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
+    let may_be_named =
+        |cell: &usize| unfit(plan, summary, &judged.controls, asked, *cell).is_none() && !is_slower(*cell);
+    let mut ties = Vec::new();
+    for group in &plan.groups {
+        let cells: Vec<usize> = group.cells.iter().map(|cell| *cell as usize).filter(may_be_named).collect();
+        for (position, &one) in cells.iter().enumerate() {
+            for &other in &cells[position + 1..] {
+                let tie = |ahead: usize, behind: usize| Some(Tie { ahead, behind, by: broken.ahead(ahead, behind)? });
+                ties.extend(tie(one, other).or_else(|| tie(other, one)));
+            }
+        }
+    }
+    ties
+}

@@ -1,0 +1,49 @@
+//! Metrics that are the same in every run of a cell: what its model file is, how like the reference's its outputs are, and
+//! how right they are.
+//!
+//! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
+//! interval of an accuracy is over items, since runs do not tell it.
+
+use super::{CONFIDENCE, CellSummary, MetricSummary};
+use crate::plan::Cell;
+use crate::record::Manifest;
+use crate::statistics::interval::{Estimate, mean_interval};
+use crate::vocabulary::metric::{FIDELITY_COSINE, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
+
+/// Adds them to the summary of a cell that has completed runs.
+pub(super) fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
+    let own = manifest.variant_file(cell).map(|file| file.bytes);
+    let stored = || manifest.models.get(cell.model().place())?.as_ref().map(|file| file.bytes);
+    let size = own.unwrap_or_else(stored).map(|bytes| bytes as f64);
+    let fidelity = summary.fidelity.clone();
+    let cosine = fidelity.as_ref().map(|fidelity| fidelity.cosine);
+    let top1 = fidelity.and_then(|fidelity| fidelity.agreement).map(|agreement| agreement.top1());
+    for (metric, value) in [(MODEL_SIZE, size), (FIDELITY_COSINE, cosine), (FIDELITY_TOP1, top1)] {
+        if let Some(value) = value {
+            constant(summary, &metric, value, None);
+        }
+    }
+    summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
+    judge_classes(manifest, cell, summary);
+    for score in summary.accuracy.clone() {
+        constant(summary, score.metric.metric(), score.estimate.value, Some(score.estimate));
+    }
+}
+
+/// Where labels say that the outputs are as right as the reference's, it does not matter which classes changed.
+fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
+    let is_as_right = summary.accuracy.first().is_some_and(|score| score.change.is_some() && !score.is_worse());
+    let variant = manifest.experiment.variants.get(cell.variant().place());
+    if let (Some(fidelity), Some(variant), false) = (&mut summary.fidelity, variant, is_as_right) {
+        fidelity.judge_classes(&manifest.experiment.fidelity.limits_of(variant));
+    }
+}
+
+fn constant(summary: &mut CellSummary, metric: &Metric, value: f64, known: Option<Estimate>) {
+    let Some(latency) = summary.metrics.get(LATENCY.name) else { return };
+    let per_run: Vec<(u32, f64)> = latency.per_run.iter().map(|(block, _)| (*block, value)).collect();
+    let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+    if let Some(estimate) = known.or_else(|| mean_interval(&values, CONFIDENCE)) {
+        summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
+    }
+}

@@ -1,0 +1,36 @@
+//! What of the machine casts doubt on a whole record or on a cell, from what the manifest says.
+
+use serde::Serialize;
+
+use crate::machine::probe::check::{Others, State, checks};
+use crate::plan::Cell;
+use crate::record::Manifest;
+use crate::vocabulary::code::Code;
+use crate::worker::backend;
+
+/// A code that a record carries as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordCode {
+    /// The code.
+    pub code: Code,
+    /// What was found, in words.
+    pub found: String,
+}
+
+/// The codes of a record as a whole: who used the machine when it began, and how the machine is set up. None where a
+/// script told the time.
+pub fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
+    if !backend::of(&manifest.experiment.backend).takes_machine_time() {
+        return Vec::new();
+    }
+    let others = Others { cpus: manifest.others_cpus, names: Vec::new(), load: manifest.load };
+    let off = checks(&manifest.host, &others).into_iter().filter(|check| check.state == State::Off);
+    off.filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? })).collect()
+}
+
+/// Whether the cell has more threads than the quota of the control group grants processors (method 8.1).
+pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
+    let threads = manifest.threads_of(cell);
+    let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();
+    is_real && manifest.host.cpu_quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
+}

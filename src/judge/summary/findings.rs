@@ -1,0 +1,336 @@
+//! What is odd about a cell as a whole, and how much each of its codes weighs.
+//!
+//! Input: the completed runs of a cell and what the plan says of it. Output: codes of the cell, the shape of its
+//! samples, and what its runs met on the machine. Codes of single runs are counted in [`super::CellSummary::warnings`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{CellSummary, LEAST_RUNS};
+use crate::record::{Arm, StoredRun};
+use crate::statistics::quantile::median;
+use crate::statistics::shape::OutlierCounts;
+use crate::statistics::{Course, RunGroups, run_groups};
+use crate::vocabulary::code::{self, Code, NARROW, RUNS_APART, Severity};
+use crate::vocabulary::metric;
+
+/// What is odd about a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Findings {
+    /// Codes of the cell as a whole.
+    pub codes: Vec<String>,
+    /// The two groups into which its runs fall, if they do; latency in nanoseconds.
+    pub run_groups: Option<RunGroups>,
+    /// What the samples of its runs look like; absent without samples.
+    pub shape: Option<CellShape>,
+    /// Runs during which a hypervisor took much of the processors (method 8.1).
+    pub noisy_runs: u32,
+    /// What its runs met on the machine: metrics of the environment by stored name.
+    pub environment: BTreeMap<String, Spread>,
+}
+
+/// One value a run, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The smallest.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Spread {
+    /// Of some values; `None` without any.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some(Spread { low, median: median(values)?, high })
+    }
+}
+
+/// What the samples of a cell's runs look like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellShape {
+    /// Samples of all runs that have them by Tukey's fences, each run's own; absent where a sample holds several
+    /// iterations.
+    pub outliers: Option<OutlierCounts>,
+    /// Median over runs of the robust coefficient of variation.
+    pub robust_variation: Option<f64>,
+    /// Median over runs of the skewness.
+    pub skewness: Option<f64>,
+    /// Runs whose samples fall into several groups.
+    pub multimodal_runs: u32,
+    /// The largest number of groups in one run.
+    pub most_modes: u32,
+    /// Runs by what became of the duration in their course.
+    #[serde(default)]
+    pub courses: BTreeMap<Course, u32>,
+    /// Runs that became slower by more than noise and 1 % between their halves.
+    #[serde(default)]
+    pub slower_runs: u32,
+    /// Runs that became faster.
+    #[serde(default)]
+    pub faster_runs: u32,
+}
+
+/// What the codes of a cell as a whole are raised by.
+struct Seen {
+    completed: usize,
+    exceeds_quota: bool,
+    /// The smallest and the largest median of a run; `None` for a single one.
+    ends: Option<(f64, f64)>,
+    groups: Option<RunGroups>,
+}
+
+impl Seen {
+    fn of(medians: &[f64], completed: usize, exceeds_quota: bool) -> Self {
+        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let ends = (medians.len() > 1).then_some((least, most));
+        Seen { completed, exceeds_quota, ends, groups: run_groups(medians) }
+    }
+}
+
+/// A code of a cell as a whole, and whether its runs call for it.
+type Rule = (Code, fn(&Seen) -> bool);
+
+/// What the runs of a cell call for together.
+const RULES: [Rule; 3] = [
+    (Code::FewRuns, |seen| (1..LEAST_RUNS).contains(&seen.completed)),
+    (Code::Quota, |seen| seen.exceeds_quota && seen.completed > 0),
+    (Code::BimodalRuns, |seen| {
+        seen.groups.is_some() || seen.ends.is_some_and(|(least, most)| most > RUNS_APART * least)
+    }),
+];
+
+/// What the rehearsal alone may see: it looks at the outputs of every input set.
+const OF_REHEARSAL: Code = Code::OutputNonFinite;
+
+impl Findings {
+    /// Of the completed runs of a cell, which may have more threads than the quota grants.
+    pub(super) fn of(
+        completed: &[&StoredRun],
+        environment: &BTreeMap<String, Spread>,
+        exceeds_quota: bool,
+    ) -> Findings {
+        let medians: Vec<f64> =
+            completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
+        let seen = Seen::of(&medians, completed.len(), exceeds_quota);
+        Findings {
+            codes: RULES.iter().filter(|(_, holds)| holds(&seen)).map(|(code, _)| String::from(*code)).collect(),
+            run_groups: seen.groups,
+            shape: CellShape::of(completed),
+            noisy_runs: completed.iter().filter(|run| run.is_noisy()).count() as u32,
+            environment: environment.clone(),
+        }
+    }
+}
+
+impl Findings {
+    /// With what only the rehearsal sees.
+    pub(super) fn with_rehearsal(mut self, runs: &[&StoredRun]) -> Findings {
+        let is_seen = |run: &&StoredRun| run.warnings.iter().any(|code| *code == OF_REHEARSAL);
+        let (in_pilot, in_runs) = (
+            runs.iter().filter(|run| run.arm == Arm::Pilot).any(&is_seen),
+            runs.iter().filter(|run| run.arm != Arm::Pilot).any(is_seen),
+        );
+        if in_pilot && !in_runs {
+            self.codes.push(OF_REHEARSAL.into());
+        }
+        self
+    }
+}
+
+impl CellShape {
+    fn of(completed: &[&StoredRun]) -> Option<CellShape> {
+        let shapes: Vec<_> = completed.iter().filter_map(|run| run.shape.as_ref()).collect();
+        shapes.first()?;
+        let middle = |values: Vec<f64>| median(&values);
+        let drifts = || shapes.iter().filter_map(|shape| shape.drift).filter(|drift| drift.flagged);
+        let drifted = |is: &dyn Fn(f64) -> bool| drifts().filter(|drift| is(drift.relative)).count() as u32;
+        let mut courses = BTreeMap::new();
+        for course in shapes.iter().filter_map(|shape| shape.course) {
+            *courses.entry(course).or_insert(0) += 1;
+        }
+        Some(CellShape {
+            outliers: shapes.iter().filter_map(|shape| shape.outliers).reduce(|sum, counts| sum.plus(&counts)),
+            robust_variation: middle(shapes.iter().filter_map(|shape| shape.robust_variation).collect()),
+            skewness: middle(shapes.iter().filter_map(|shape| shape.skewness).collect()),
+            multimodal_runs: shapes.iter().filter(|shape| shape.is_multimodal).count() as u32,
+            most_modes: shapes.iter().map(|shape| shape.modes.len()).max().unwrap_or(0) as u32,
+            courses,
+            slower_runs: drifted(&|relative| relative > 0.0),
+            faster_runs: drifted(&|relative| relative < 0.0),
+        })
+    }
+}
+
+impl CellSummary {
+    /// Every code of the cell and of its runs, with the number of runs; the cell's own codes have none.
+    pub fn all_codes(&self) -> BTreeMap<&str, Option<u32>> {
+        let of_runs = self.warnings.iter().map(|(code, runs)| (code.as_str(), Some(*runs)));
+        of_runs.chain(self.findings.codes.iter().map(|code| (code.as_str(), None))).collect()
+    }
+
+    /// How much a code weighs in this cell; that of a later version counts as a warning.
+    ///
+    /// A precision that was not reached within runs is information where the interval over runs is narrow, and a few
+    /// runs without a steady state are a warning only.
+    pub fn severity(&self, name: &str) -> Severity {
+        match code::by_name(name) {
+            Some(Code::PrecisionNotReached) if self.is_narrow() => Severity::Info,
+            Some(Code::NoSteadyState) if !self.is_mostly_unsteady() => Severity::Warn,
+            _ => code::severity(name),
+        }
+    }
+
+    /// Whether the cell as a whole or one of its runs carries a code.
+    pub fn carries(&self, code: Code) -> bool {
+        self.warnings.contains_key(code.name()) || self.findings.codes.iter().any(|own| *own == code)
+    }
+
+    /// Whether more than half of the runs never became steady.
+    pub fn is_mostly_unsteady(&self) -> bool {
+        self.warnings.get(Code::NoSteadyState.name()).copied().unwrap_or(0) * 2 > self.runs.completed
+    }
+
+    /// Why the values are not to be used, if a code says so (method 14).
+    pub fn why_invalid(&self) -> Option<&str> {
+        let codes = self.all_codes();
+        let code = codes.keys().copied().find(|code| self.severity(code) == Severity::Invalid)?;
+        Some(match code::by_name(code) {
+            Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
+            Some(Code::ColdUnresolved) => "too short to time one by one",
+            _ => code,
+        })
+    }
+
+    fn is_narrow(&self) -> bool {
+        let estimate = self.estimate(&metric::LATENCY);
+        let interval = estimate.and_then(|estimate| Some((estimate.value, estimate.interval?)));
+        interval.is_some_and(|(value, interval)| (interval.high - interval.low) / 2.0 <= NARROW * value)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::tables::tables;
+    use super::*;
+    use crate::judge::summary::{MetricSummary, RunCounts};
+    use crate::record::Outcome;
+    use crate::vocabulary::metric::LATENCY;
+
+    fn runs(medians: &[f64], steal: f64) -> Vec<StoredRun> {
+        let cell = "0123456789abcdef".parse().unwrap();
+        let run = |(number, median): (usize, &f64)| {
+            let mut run = StoredRun::not_started(cell, Arm::Main, number as u32, 0, Outcome::Completed);
+            run.data.metrics.insert(LATENCY.name.to_owned(), *median);
+            run.data.metrics.insert(metric::STEAL.name.to_owned(), steal * number as f64);
+            run
+        };
+        medians.iter().enumerate().map(run).collect()
+    }
+
+    fn findings(medians: &[f64]) -> Findings {
+        let runs = runs(medians, 0.01);
+        let runs: Vec<&StoredRun> = runs.iter().collect();
+        let tables = tables(1, std::slice::from_ref(&runs)).unwrap();
+        Findings::of(&runs, &tables[0].environment, false)
+    }
+
+    fn summary(warnings: &[(&str, u32)], half_width: f64) -> CellSummary {
+        let mut estimate = crate::statistics::mean_interval(&[1.0], 0.95).unwrap();
+        estimate.interval = Some(crate::statistics::Interval { low: 1.0 - half_width, high: 1.0 + half_width });
+        CellSummary {
+            runs: RunCounts { completed: 10, ..RunCounts::default() },
+            metrics: BTreeMap::from([(LATENCY.name.to_owned(), MetricSummary { estimate, per_run: Vec::new() })]),
+            warnings: warnings.iter().map(|(code, runs)| ((*code).to_owned(), *runs)).collect(),
+            findings: Findings { codes: vec!["W_BIMODAL_RUNS".to_owned()], ..Findings::default() },
+            ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap())
+        }
+    }
+
+    #[test]
+    fn few_runs_and_runs_in_groups_are_codes_of_the_cell() {
+        assert_eq!(findings(&[1.0, 1.001, 0.999]).codes, ["W_FEW_RUNS"]);
+        assert_eq!(findings(&[1.0, 1.01, 0.99, 1.0, 1.005]).codes, [""; 0]);
+        let apart = findings(&[1.0, 1.001, 0.999, 1.0005, 1.05, 1.051, 1.049, 1.0505]);
+        assert_eq!(apart.codes, ["W_BIMODAL_RUNS"]);
+        assert_eq!(apart.run_groups.map(|groups| (groups.low_runs, groups.high_runs)), Some((4, 4)));
+        assert_eq!(findings(&[1.0, 1.0, 1.01, 1.02, 1.2]).codes, ["W_BIMODAL_RUNS"], "more than a tenth apart");
+        assert_eq!(findings(&[]).codes, [""; 0]);
+    }
+
+    #[test]
+    fn values_that_must_not_be_used_are_shown_nowhere() {
+        let good = summary(&[("W_DRIFT", 3)], 0.1);
+        let invalid = summary(&[("W_OUTPUT_NONFINITE", 1)], 0.1);
+        let ratio = crate::judge::summary::TailRatio {
+            cell: 1,
+            baseline: 0,
+            metric: crate::vocabulary::metric::MetricReference::TAILS[0],
+            ratio: 1.0,
+            interval: crate::statistics::Interval { low: 0.9, high: 1.1 },
+        };
+        let all = crate::judge::summary::Summary {
+            cells: vec![good.clone(), invalid],
+            tails: vec![ratio],
+            doubles: Vec::new(),
+        };
+        let shown = all.shown();
+        assert_eq!(shown.cells[0], good);
+        assert!(shown.cells[1].metrics.is_empty() && shown.tails.is_empty());
+        assert_eq!(shown.cells[1].why_invalid(), Some("outputs with NaN or infinity"), "the reason stays");
+        assert_eq!(shown.cells[1].runs, all.cells[1].runs);
+    }
+
+    /// Input sets that only the rehearsal looks at are measured as well.
+    #[test]
+    fn what_the_rehearsal_finds_in_any_input_set_withholds_the_cell() {
+        let mut pilot = runs(&[1.0], 0.0).remove(0);
+        pilot.arm = Arm::Pilot;
+        let main = runs(&[1.0; 5], 0.0);
+        let found = |pilot: &StoredRun| {
+            let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
+            Findings::of(&all[1..], &BTreeMap::new(), false).with_rehearsal(&all).codes
+        };
+        assert_eq!(found(&pilot), [""; 0]);
+        pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];
+        assert_eq!(found(&pilot), ["W_OUTPUT_NONFINITE"]);
+    }
+
+    #[test]
+    fn what_runs_met_is_summed_up() {
+        let found = findings(&[1.0; 5]);
+        assert_eq!(found.environment["steal_ratio"], Spread { low: 0.0, median: 0.02, high: 0.04 });
+        assert_eq!(found.noisy_runs, 2);
+        assert!(!found.environment.contains_key("major_faults"), "unknown is not zero");
+    }
+
+    #[test]
+    fn severity_depends_on_the_cell() {
+        let severity = |code: &str, runs, half_width| summary(&[(code, runs)], half_width).severity(code);
+        assert_eq!(severity("W_PRECISION_NOT_REACHED", 10, 0.009), Severity::Info);
+        assert_eq!(severity("W_PRECISION_NOT_REACHED", 10, 0.02), Severity::Warn);
+        assert_eq!(severity("W_NO_STEADY_STATE", 5, 0.02), Severity::Warn);
+        assert_eq!(severity("W_NO_STEADY_STATE", 6, 0.02), Severity::Block);
+        assert_eq!(severity("W_OF_LATER", 1, 0.02), Severity::Warn);
+    }
+
+    #[test]
+    fn codes_of_runs_and_of_the_cell_stand_together() {
+        let summary = summary(&[("W_DRIFT", 3)], 0.02);
+        assert_eq!(summary.all_codes(), BTreeMap::from([("W_BIMODAL_RUNS", None), ("W_DRIFT", Some(3))]));
+    }
+
+    #[test]
+    fn cells_raise_the_codes_that_the_table_gives_them() {
+        let mut raised: Vec<Code> = RULES.iter().map(|(code, _)| *code).chain([OF_REHEARSAL]).collect();
+        raised.sort_by_key(|code| code::rank(code.name()));
+        assert_eq!(raised, code::Carrier::Cell.codes().collect::<Vec<_>>());
+    }
+}

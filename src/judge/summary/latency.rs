@@ -1,0 +1,100 @@
+//! The distribution of latency in a cell, beyond what stands among its metrics.
+
+use super::tables::ArmTables;
+use super::{CONFIDENCE, Extent};
+use crate::record::StoredRun;
+use crate::statistics::autocorrelation::supports_quantile;
+use crate::statistics::interval::{Estimate, mean_interval};
+use crate::statistics::runs::{TwoLevel, two_level};
+use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
+
+/// The percentiles that are reported.
+pub const PERCENTILES: [Statistic; 4] = [Statistic::P90, Statistic::P95, Statistic::P99, Statistic::P999];
+
+/// Latency of one inference in nanoseconds, over the counted samples of the completed runs. Means, percentiles and
+/// deviations of each run are metrics of the cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// Counted samples of all runs together.
+    pub samples: u64,
+    /// Counted samples of the run with the fewest.
+    pub fewest_samples: u64,
+    /// Samples that were excluded as late warm-up.
+    pub late_warmup: u64,
+    /// Smallest sample: the best case, not an estimate; absent where iterations share samples.
+    pub min: Option<f64>,
+    /// Largest sample; absent where iterations share samples.
+    pub max: Option<f64>,
+    /// Mean of the runs' skewness; absent where iterations share samples.
+    pub skewness: Option<f64>,
+    /// Percentiles of iterations; empty where iterations share samples, since a sample is then a mean.
+    pub percentiles: Vec<Percentile>,
+    /// Variance within and between runs.
+    pub two_level: Option<TwoLevelSummary>,
+}
+
+/// One percentile of iterations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Percentile {
+    /// Which.
+    pub statistic: Statistic,
+    /// Mean of the runs' type-7 quantiles, with a t interval over runs.
+    pub estimate: Estimate,
+    /// Every run has enough (effective) samples for a finite upper bound; otherwise the true value may lie anywhere above.
+    pub supported: bool,
+}
+
+/// Where the variance lies (Kalibera-Jones).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TwoLevelSummary {
+    /// Standard deviation of iterations within a run.
+    pub within_runs: f64,
+    /// Standard deviation of the run means.
+    pub between_runs: f64,
+    /// Share of the variance that lies between runs, beyond what iterations explain.
+    pub intraclass_correlation: Option<f64>,
+}
+
+/// The distribution over completed runs; `None` if there is no sample.
+pub(super) fn summarize_latency(completed: &[&StoredRun], tables: &ArmTables, extent: Extent) -> Option<Latency> {
+    let totals = tables.samples?;
+    let runs: Vec<Vec<f64>> =
+        completed.iter().map(|run| run.durations().collect::<Vec<f64>>()).filter(|values| !values.is_empty()).collect();
+    Some(Latency {
+        samples: totals.all,
+        fewest_samples: totals.fewest,
+        late_warmup: completed.iter().map(|run| u64::from(run.late_warmup)).sum(),
+        min: totals.min,
+        max: totals.max,
+        skewness: totals.skewness,
+        percentiles: match extent {
+            Extent::Whole => percentiles(&PERCENTILES, &runs, tables),
+            Extent::Brief => percentiles(&[Statistic::P95], &runs, tables),
+        },
+        two_level: match extent {
+            Extent::Whole => two_level(&runs, CONFIDENCE).map(to_summary),
+            Extent::Brief => None,
+        },
+    })
+}
+
+fn to_summary(levels: TwoLevel) -> TwoLevelSummary {
+    TwoLevelSummary {
+        within_runs: levels.s1_squared.max(0.0).sqrt(),
+        between_runs: levels.s2_squared.max(0.0).sqrt(),
+        intraclass_correlation: levels.intraclass_correlation,
+    }
+}
+
+fn percentiles(wanted: &[Statistic], runs: &[Vec<f64>], tables: &ArmTables) -> Vec<Percentile> {
+    let one = |statistic: &Statistic| {
+        let statistic = *statistic;
+        let column = MetricReference { metric: &LATENCY, statistic }.column();
+        let values: Vec<f64> = tables.values.get(&column)?.iter().map(|(_, value)| *value).collect();
+        let probability = statistic.probability()?;
+        // Counts the samples, discounted for their correlation around the quantile.
+        let supported = runs.iter().zip(&values).all(|(run, value)| supports_quantile(run, probability, *value));
+        Some(Percentile { statistic, estimate: mean_interval(&values, CONFIDENCE)?, supported })
+    };
+    wanted.iter().filter_map(one).collect()
+}

@@ -1,0 +1,427 @@
+//! Record -> Summary: what each cell's runs say together (method 4.3 and 5).
+//!
+//! A run gives one observation; every interval here is a t interval over runs. Percentiles of iterations are averaged
+//! over runs, and marked where the number of samples cannot support them.
+
+mod constants;
+mod environment;
+mod findings;
+pub mod latency;
+mod tables;
+mod tails;
+
+use std::collections::BTreeMap;
+
+use latency::summarize_latency;
+use tables::{ArmTables, RunValues};
+
+pub use environment::{RecordCode, record_codes};
+pub use findings::{CellShape, Findings, Spread};
+pub use latency::{Latency, PERCENTILES, Percentile, TwoLevelSummary};
+pub use tails::{MOST_COMPARISONS, TailRatio};
+
+use crate::experiment::Design;
+use crate::plan::{Cell, CellId};
+use crate::quality::accuracy::Score;
+use crate::quality::fidelity::Fidelity;
+use crate::record::{Arm, Manifest, Outcome, StoredRun};
+use crate::statistics::interval::{Estimate, mean_interval};
+use crate::vocabulary::metric::{self, Kind, MetricReference, Statistic};
+use crate::worker::backend::Failure;
+
+/// Confidence of every interval (method 11).
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
+pub const LEAST_RUNS: usize = crate::statistics::planning::MINIMUM_RUNS;
+
+/// What all cells of a record say, in plan order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// One entry a cell.
+    pub cells: Vec<CellSummary>,
+    /// The doubles of the plan's controls, in the order of [`crate::plan::Plan::controls`].
+    pub doubles: Vec<Double>,
+    /// Ratios of tails, in the order of the comparisons.
+    pub tails: Vec<TailRatio>,
+}
+
+/// A cell measured a second time, as if it were another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Double {
+    /// Index of the cell.
+    pub cell: usize,
+    /// What its runs say.
+    pub summary: CellSummary,
+    /// In a duet, where a double runs beside another double: what that one's runs say.
+    pub twin: Option<CellSummary>,
+}
+
+/// What the runs of one cell say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellSummary {
+    /// The cell.
+    pub id: CellId,
+    /// Runs by outcome.
+    pub runs: RunCounts,
+    /// Metrics by stored name, over the completed runs that have them.
+    pub metrics: BTreeMap<String, MetricSummary>,
+    /// The distribution of latency, if any run completed.
+    pub latency: Option<Latency>,
+    /// Why runs failed: each distinct failure with its number of runs and the end of one log.
+    pub failures: Vec<FailureCount>,
+    /// Warning codes with the number of runs that carry them.
+    pub warnings: BTreeMap<String, u32>,
+    /// Hash of the outputs for the first input set, if all completed runs agree on it.
+    pub output_hash: Option<String>,
+    /// Iterations of each sample.
+    pub iterations: u32,
+    /// In designs with slices, the median latency of each slice by block.
+    pub slices: Vec<(u32, Vec<f64>)>,
+    /// The runtime allocated outputs inside the timed region.
+    pub dynamic_outputs: bool,
+    /// Nodes by execution provider.
+    pub nodes: BTreeMap<String, u64>,
+    /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
+    pub fidelity: Option<Fidelity>,
+    /// How right its variant is on its model's data; empty where nobody asked.
+    pub accuracy: Vec<Score>,
+    /// What is odd about the cell as a whole.
+    pub findings: Findings,
+}
+
+/// Runs by outcome; their sum is the number of planned runs once a record is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// Ran to the end.
+    pub completed: u32,
+    /// Failed.
+    pub failed: u32,
+    /// Never started, because earlier runs failed alike.
+    pub not_run: u32,
+    /// Of a skipped cell.
+    pub skipped: u32,
+}
+
+/// One metric over the runs of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricSummary {
+    /// Mean of the run-level values and its t interval.
+    pub estimate: Estimate,
+    /// The run-level values with the number of their block.
+    pub per_run: Vec<(u32, f64)>,
+}
+
+/// Runs that failed alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailureCount {
+    /// Kind and message.
+    pub failure: Failure,
+    /// It failed in the rehearsal, so the cell was not run.
+    pub rehearsal: bool,
+    /// How many runs.
+    pub runs: u32,
+    /// The end of the first one's log.
+    pub log_tail: Option<String>,
+}
+
+/// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
+pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    summarize_on(threads(), manifest, runs)
+}
+
+/// As [`summarize`], on so many threads.
+pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    let by_cell = by_cell(runs);
+    let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
+    let summary = summarize_by_cell(threads, manifest, &by_cell, Extent::Whole);
+    let plan = &manifest.plan;
+    let tails = tails::tail_ratios(threads, plan, &summary.cells, |index| runs_of(&plan.cells[index]));
+    Summary { tails, ..summary }
+}
+
+/// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile,
+/// neither the others nor where the variance lies, and no ratios of tails. No verdict on latency rests on what is left
+/// out, which takes too long between two blocks.
+pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    summarize_by_cell(threads(), manifest, &by_cell(runs), Extent::Brief)
+}
+
+/// How much of the distribution of latency is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All that a report has.
+    Whole,
+    /// The 95th percentile.
+    Brief,
+}
+
+type ByCell<'a> = BTreeMap<CellId, Vec<&'a StoredRun>>;
+
+fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
+    let mut by_cell = ByCell::new();
+    for run in runs {
+        by_cell.entry(run.cell).or_default().push(run);
+    }
+    by_cell
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
+    let plan = &manifest.plan;
+    let is_duet = manifest.experiment.measure.design == Design::Duet;
+    let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
+    let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
+    let arms: Vec<(usize, Arm)> =
+        (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
+    let mut summaries = summarize_arms(threads, manifest, by_cell, &arms, extent).into_iter();
+    let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
+    for known in manifest.fidelity() {
+        if let Some(cell) = cells.get_mut(known.cell as usize) {
+            cell.fidelity = Some(known.fidelity.clone());
+        }
+    }
+    for (cell, summary) in plan.cells.iter().zip(&mut cells) {
+        constants::add(manifest, cell, summary);
+    }
+    let mut double = |cell: &u32| {
+        let summary = summaries.next()?;
+        Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
+    };
+    let doubles = plan.controls.iter().filter_map(&mut double).collect();
+    Summary { cells, doubles, tails: Vec::new() }
+}
+
+/// Summarises these arms of cells, each with its runs.
+fn summarize_arms(
+    threads: usize,
+    manifest: &Manifest,
+    by_cell: &ByCell<'_>,
+    arms: &[(usize, Arm)],
+    extent: Extent,
+) -> Vec<CellSummary> {
+    let runs: Vec<Vec<&StoredRun>> = arms
+        .iter()
+        .map(|(cell, arm)| {
+            let runs = by_cell.get(&manifest.plan.cells[*cell].id).map_or(&[][..], Vec::as_slice);
+            // The pilot's failure is the cell's, and is told once.
+            let is_told = |run: &&StoredRun| run.arm == *arm || (run.arm == Arm::Pilot && *arm == Arm::Main);
+            runs.iter().copied().filter(is_told).collect()
+        })
+        .collect();
+    let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
+    let tables = tables::tables(threads, &completed).expect("columns that this module has made");
+    let each: Vec<_> = arms.iter().zip(&runs).zip(completed.iter().zip(&tables)).collect();
+    in_parallel(threads, &each, |(((cell, _), runs), (completed, tables))| {
+        let latency = summarize_latency(completed, tables, extent);
+        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
+    })
+}
+
+/// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
+fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
+    let is_counted = |run: &&StoredRun| run.arm != Arm::Pilot && run.outcome == Outcome::Completed;
+    let mut completed: Vec<&StoredRun> = runs.iter().copied().filter(is_counted).collect();
+    completed.sort_by_key(|run| run.block);
+    completed
+}
+
+/// `of` each item, in order: every thread takes an equal stretch of them.
+fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let stretch = items.len().div_ceil(threads.max(1)).max(1);
+    let of = &of;
+    std::thread::scope(|scope| {
+        let started: Vec<_> =
+            items.chunks(stretch).map(|chunk| scope.spawn(move || chunk.iter().map(of).collect::<Vec<R>>())).collect();
+        let joined = started.into_iter().map(|thread| match thread.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.flatten().collect()
+    })
+}
+
+fn summarize_arm(
+    manifest: &Manifest,
+    cell: &Cell,
+    runs: &[&StoredRun],
+    completed: &[&StoredRun],
+    tables: &ArmTables,
+    latency: Option<Latency>,
+) -> CellSummary {
+    let first = completed.first();
+    let placement = first.and_then(|run| run.data.placement.as_ref());
+    CellSummary {
+        id: cell.id,
+        runs: count(runs),
+        metrics: metrics(&tables.values),
+        latency,
+        failures: failures(runs),
+        warnings: tables.codes.clone(),
+        output_hash: agreed_hash(completed),
+        iterations: first.map_or(1, |run| run.iterations),
+        slices: slices(completed),
+        dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
+        nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
+        fidelity: None,
+        accuracy: Vec::new(),
+        findings: Findings::of(completed, &tables.environment, environment::exceeds_quota(manifest, cell))
+            .with_rehearsal(runs),
+    }
+}
+
+/// The median of each slice of each run that was cut into slices; a slice of nothing but late warm-up is a gap in which
+/// nothing is paired.
+fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
+    let typical = |slice: &Vec<f64>| crate::statistics::quantile::median(slice).unwrap_or(0.0);
+    let cut = completed.iter().filter(|run| !run.data.slices.is_empty());
+    cut.map(|run| (run.block, run.slice_durations().iter().map(typical).collect())).collect()
+}
+
+fn count(runs: &[&StoredRun]) -> RunCounts {
+    let mut counts = RunCounts::default();
+    for run in runs.iter().filter(|run| run.arm != Arm::Pilot) {
+        match run.outcome {
+            Outcome::Completed => counts.completed += 1,
+            Outcome::Failed => counts.failed += 1,
+            Outcome::NotRun => counts.not_run += 1,
+            Outcome::Skipped => counts.skipped += 1,
+        }
+    }
+    counts
+}
+
+fn metrics(values: &RunValues) -> BTreeMap<String, MetricSummary> {
+    let summarized = values.iter().filter_map(|(name, per_run)| {
+        let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+        let estimate = mean_interval(&numbers, CONFIDENCE)?;
+        Some((name.clone(), MetricSummary { estimate, per_run: per_run.clone() }))
+    });
+    summarized.collect()
+}
+
+/// What explains a number is summed up in the findings; it would only swell what is committed.
+fn is_of_environment(name: &str) -> bool {
+    metric::by_name(name).is_some_and(|metric| metric.kind == Kind::Environment)
+}
+
+fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
+    let mut counts: Vec<FailureCount> = Vec::new();
+    for run in runs {
+        let Some(failure) = &run.failure else { continue };
+        let rehearsal = run.arm == Arm::Pilot;
+        match counts.iter_mut().find(|known| known.failure == *failure && known.rehearsal == rehearsal) {
+            Some(known) => known.runs += 1,
+            None => {
+                let (failure, log_tail) = (failure.clone(), run.log_tail.clone());
+                counts.push(FailureCount { failure, rehearsal, runs: 1, log_tail });
+            }
+        }
+    }
+    counts
+}
+
+fn agreed_hash(completed: &[&StoredRun]) -> Option<String> {
+    let mut hashes = completed.iter().map(|run| run.data.output_hash.as_ref());
+    let first = hashes.next()??;
+    hashes.all(|hash| hash == Some(first)).then(|| first.clone())
+}
+
+impl Summary {
+    /// What people are shown: without the values of cells that are not to be used; runs, codes and failures stay.
+    pub fn shown(&self) -> Summary {
+        let mut shown = self.clone();
+        for cell in shown.cells.iter_mut().filter(|cell| cell.why_invalid().is_some()) {
+            cell.metrics.clear();
+            cell.latency = None;
+            cell.findings.shape = None;
+        }
+        let is_shown = |index: usize| self.cells.get(index).is_some_and(|cell| cell.why_invalid().is_none());
+        shown.tails.retain(|tail| is_shown(tail.cell) && is_shown(tail.baseline));
+        shown
+    }
+}
+
+impl CellSummary {
+    /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
+    pub fn outputs_differ(&self) -> bool {
+        self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
+    }
+
+    /// A cell of which no run is known.
+    pub fn unmeasured(id: CellId) -> Self {
+        CellSummary {
+            id,
+            runs: RunCounts::default(),
+            metrics: BTreeMap::new(),
+            latency: None,
+            failures: Vec::new(),
+            warnings: BTreeMap::new(),
+            output_hash: None,
+            iterations: 1,
+            slices: Vec::new(),
+            dynamic_outputs: false,
+            nodes: BTreeMap::new(),
+            fidelity: None,
+            accuracy: Vec::new(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// The same with completed runs that have these values of a metric, one a block.
+    #[cfg(test)]
+    pub(crate) fn with_values(mut self, metric: &crate::vocabulary::metric::Metric, values: &[f64]) -> Self {
+        let estimate = mean_interval(values, CONFIDENCE).expect("values");
+        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
+        self.runs.completed = values.len() as u32;
+        self.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
+        self
+    }
+
+    /// The estimate of a metric, by its stored name.
+    pub fn estimate(&self, metric: &crate::vocabulary::metric::Metric) -> Option<&Estimate> {
+        self.metrics.get(metric.name).map(|summary| &summary.estimate)
+    }
+
+    /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
+    pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
+        let of = |reference: MetricReference| match self.metrics.get(&reference.column()) {
+            Some(metric) => metric.per_run.as_slice(),
+            None => &[],
+        };
+        if reference.statistic != Statistic::CoefficientOfVariation {
+            return of(reference).to_vec();
+        }
+        let means = of(MetricReference { statistic: Statistic::Mean, ..reference });
+        let deviations = of(MetricReference { statistic: Statistic::StandardDeviation, ..reference });
+        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+        deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
+    }
+
+    /// Mean of the run-level values and its t interval.
+    pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
+        if let Some(known) = self.metrics.get(&reference.column()) {
+            return Some(known.estimate);
+        }
+        let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
+        mean_interval(&values, CONFIDENCE)
+    }
+
+    /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
+    pub fn supports(&self, reference: MetricReference) -> bool {
+        !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)
+    }
+
+    /// A percentile of iterations.
+    pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
+        self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
+    }
+
+    /// Whether the cell has enough runs for intervals and verdicts.
+    pub fn has_enough_runs(&self) -> bool {
+        self.runs.completed as usize >= LEAST_RUNS
+    }
+}

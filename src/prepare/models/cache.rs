@@ -1,0 +1,229 @@
+//! Converted models in perfrun's cache, each with a report of how it was made.
+//!
+//! A folder of its own for each, named by a hash of everything that decides its bytes; it appears whole, by renaming, so
+//! that several perfruns can share the cache. Deliberately absent: removing anything, since another perfrun may use it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::observed;
+use super::recipe::{HalfRecipe, Recipe};
+use crate::data::digest;
+use crate::experiment::Calibration;
+use crate::onnx::infer::infer;
+use crate::onnx::precision::activation_ranges::Range;
+use crate::onnx::precision::{
+    self, BlockQuantization, ConversionProblem, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
+    StaticQuantization,
+};
+use crate::onnx::proto::ModelProto;
+use crate::onnx::{self, GraphProblem, OnnxError};
+
+/// The version of what lies in the cache; another one is made again.
+const FORMAT: u32 = 1;
+
+/// A converted model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The model file.
+    pub path: PathBuf,
+    /// What the cache knows of it.
+    pub entry: Entry,
+    /// It was there already.
+    pub was_cached: bool,
+}
+
+/// What the cache knows of a converted model: `entry.json` beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Version of this file.
+    pub format: u32,
+    /// Version of the converter.
+    pub converter: u32,
+    /// SHA-256 of the model that it was made from, external data included.
+    pub source: String,
+    /// What was done.
+    pub recipe: Recipe,
+    /// SHA-256 of the file and of its external data.
+    pub sha256: String,
+    /// Their size.
+    pub bytes: u64,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// What was converted and what was left.
+    pub report: ConversionReport,
+}
+
+/// Why there is no converted model.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    /// The model cannot be read.
+    #[error(transparent)]
+    Model(#[from] OnnxError),
+    /// Its graph is not whole.
+    #[error("{0}")]
+    Graph(#[from] GraphProblem),
+    /// It cannot be converted.
+    #[error("{problem}")]
+    Conversion {
+        /// Why not.
+        #[from]
+        problem: ConversionProblem,
+    },
+    /// Its activations could not be observed.
+    #[error("calibration: {0}")]
+    Calibration(String),
+    /// The cache cannot be read or written.
+    #[error("the cache {path}: {source}", path = path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What a calibration gives: the range of each activation.
+pub type Ranges = std::collections::BTreeMap<String, Range>;
+
+/// Runs the model in the file, whose outputs are what has to be observed, and says what ranges they have.
+pub type Observe<'a> = &'a mut dyn FnMut(&Path) -> Result<Ranges, String>;
+
+/// The model at `path`, whose content has the hash `source`, converted by `recipe`: from the cache, or made now.
+///
+/// # Errors
+///
+/// [`Problem`]: a model that cannot be read or converted, a cache that cannot be written.
+pub fn convert(
+    path: &Path,
+    source: &str,
+    recipe: &Recipe,
+    cache: &Path,
+    observe: Observe<'_>,
+) -> Result<Made, Problem> {
+    let models = cache.join("models");
+    let folder = models.join(key(source, recipe));
+    if let Some(made) = cached(&folder) {
+        return Ok(made);
+    }
+    let failed = |source| Problem::Io { path: models.clone(), source };
+    std::fs::create_dir_all(&models).map_err(failed)?;
+    let scratch = tempfile::Builder::new().prefix(".convert-").tempdir_in(&models).map_err(failed)?;
+    let started = Instant::now();
+    let model = onnx::load(path)?;
+    onnx::check_graph(&model)?;
+    let precision::Conversion { model, report } = carry_out(model, recipe, scratch.path(), observe)?;
+    let written = onnx::save(model, &scratch.path().join(FILE)).map_err(failed)?;
+    let entry = Entry {
+        format: FORMAT,
+        converter: precision::VERSION,
+        source: source.to_owned(),
+        recipe: recipe.clone(),
+        sha256: digest::of_files(&written).map_err(|(path, source)| Problem::Io { path, source })?,
+        bytes: written.iter().filter_map(|file| Some(file.metadata().ok()?.len())).sum(),
+        took_ms: started.elapsed().as_millis() as u64,
+        report,
+    };
+    let text = serde_json::to_vec_pretty(&entry).expect("an entry has string keys only");
+    std::fs::write(scratch.path().join(ENTRY), text).map_err(failed)?;
+    publish(scratch, &folder).map_err(failed)?;
+    Ok(Made { path: folder.join(FILE), entry, was_cached: false })
+}
+
+/// The model's name in its folder.
+const FILE: &str = "model.onnx";
+
+/// What is known of it, beside it.
+const ENTRY: &str = "entry.json";
+
+/// The name of the folder: a hash of everything that decides the bytes.
+fn key(source: &str, recipe: &Recipe) -> String {
+    let recipe = serde_json::to_string(recipe).expect("a recipe has string keys only");
+    let text = format!("{FORMAT}\0{}\0{source}\0{recipe}", precision::VERSION);
+    digest::of_text(&text)[..32].to_owned()
+}
+
+/// What lies in a folder of the cache, if it is whole.
+fn cached(folder: &Path) -> Option<Made> {
+    let entry: Entry = serde_json::from_slice(&std::fs::read(folder.join(ENTRY)).ok()?).ok()?;
+    let path = folder.join(FILE);
+    let mut files = vec![path.clone()];
+    files.extend(Some(folder.join(format!("{FILE}.data"))).filter(|data| data.is_file()));
+    let is_whole = entry.format == FORMAT && digest::of_files(&files).is_ok_and(|sha256| sha256 == entry.sha256);
+    is_whole.then_some(Made { path, entry, was_cached: true })
+}
+
+/// Renames the folder into its place. One that another perfrun put there meanwhile is as good; a damaged one is replaced.
+fn publish(scratch: tempfile::TempDir, folder: &Path) -> io::Result<()> {
+    let made = scratch.keep();
+    if std::fs::rename(&made, folder).is_err() {
+        if cached(folder).is_none() {
+            std::fs::remove_dir_all(folder)?;
+            return std::fs::rename(&made, folder);
+        }
+        std::fs::remove_dir_all(&made)?;
+    }
+    Ok(())
+}
+
+fn carry_out(
+    model: ModelProto,
+    recipe: &Recipe,
+    scratch: &Path,
+    observe: Observe<'_>,
+) -> Result<precision::Conversion, Problem> {
+    match recipe {
+        Recipe::Fp16(recipe) => half(model, Half::Fp16, recipe),
+        Recipe::Bf16(recipe) => half(model, Half::Bf16, recipe),
+        Recipe::Int8Dynamic { keep, reduce_range } => {
+            let (keep, reduce_range) = (Keep::new(keep), *reduce_range);
+            let options = DynamicQuantization { keep, reduce_range, ..DynamicQuantization::default() };
+            Ok(precision::quantize_dynamic(model, &options)?)
+        }
+        Recipe::Int8Static { keep, reduce_range, calibration, .. } => calibrated(
+            precision::prepare_static(model)?.keeping(Keep::new(keep)),
+            &StaticQuantization { reduce_range: *reduce_range, ..StaticQuantization::default() },
+            *calibration,
+            scratch,
+            observe,
+        ),
+        Recipe::Int4 { keep, block } => {
+            let (keep, block_size) = (Keep::new(keep), *block);
+            let options = BlockQuantization { keep, block_size, ..BlockQuantization::default() };
+            Ok(precision::quantize_blocks(model, &options)?)
+        }
+    }
+}
+
+fn half(model: ModelProto, target: Half, recipe: &HalfRecipe) -> Result<precision::Conversion, Problem> {
+    let types = infer(&model, &[]);
+    let settings = HalfSettings { target, io: recipe.io, keep: Keep::new(&recipe.keep), provider: recipe.provider };
+    Ok(precision::to_half(model, &types, &settings)?)
+}
+
+/// Observes the activations of the model and quantises it by them.
+fn calibrated(
+    prepared: precision::Prepared,
+    options: &StaticQuantization,
+    calibration: Calibration,
+    scratch: &Path,
+    observe: Observe<'_>,
+) -> Result<precision::Conversion, Problem> {
+    let names = prepared.to_calibrate()?;
+    let path = scratch.join("observed.onnx");
+    let (observed, given) = match calibration {
+        Calibration::MinMax => observed::with_extremes(prepared.model().clone(), &names),
+        Calibration::Percentile | Calibration::Entropy => {
+            observed::with_inputs_as_outputs(prepared.with_outputs(&names), &names)
+        }
+    };
+    let written = onnx::save(observed, &path).map_err(|source| Problem::Io { path: path.clone(), source })?;
+    let mut ranges = observe(&path).map_err(Problem::Calibration)?;
+    given.rename(&mut ranges);
+    // What was observed is no part of what is kept; where it cannot be removed, the cache is a little larger.
+    written.iter().for_each(|file| drop(std::fs::remove_file(file)));
+    Ok(prepared.quantize(&ranges, options)?)
+}

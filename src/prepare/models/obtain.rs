@@ -1,0 +1,145 @@
+//! Models that are no files of the user's: made here, or fetched, and kept in the cache.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::data::digest;
+use crate::experiment::{Experiment, Network, Source};
+use crate::onnx;
+use crate::onnx::zoo::{self, ZooProblem};
+
+/// What happens meanwhile, for the terminal to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// A network is being made.
+    Making(&'a str),
+    /// A model is being fetched.
+    Fetching(&'a str),
+}
+
+/// Why a model is not there.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum ObtainError {
+    /// The network cannot be made like that.
+    #[error("model `{model}`: {problem}")]
+    Zoo {
+        /// Its name.
+        model: String,
+        /// Why not.
+        problem: ZooProblem,
+    },
+    /// The server did not give it.
+    #[error("model `{model}`: {url} cannot be fetched: {reason}")]
+    #[diagnostic(help("fetch it by other means, and name the file with `path`"))]
+    Fetch {
+        /// Its name.
+        model: String,
+        /// From where.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// It is another file than the specification means.
+    #[error("model `{model}`: {url} has another SHA-256 than the specification says: {found}")]
+    #[diagnostic(help("if the change is meant, write that one"))]
+    CheckSum {
+        /// Its name.
+        model: String,
+        /// From where.
+        url: String,
+        /// What was fetched.
+        found: String,
+    },
+    /// The cache.
+    #[error("the cache {path}: {source}", path = path.display())]
+    #[diagnostic(help("PERFRUN_CACHE names another folder"))]
+    Cache {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Gives every model of the experiment its file.
+///
+/// # Errors
+///
+/// A network that cannot be made, a server that does not answer, another check sum, a cache that cannot be written.
+pub fn obtain(
+    experiment: &mut Experiment,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), ObtainError> {
+    for model in experiment.models.iter_mut().filter(|model| model.path.is_none()) {
+        let (name, sha256) = (model.name.as_str(), model.sha256.as_deref());
+        model.path = match &model.source {
+            Some(Source::Zoo { network, classes }) => Some(network_file(name, *network, *classes, cache, progress)?),
+            Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, progress)?),
+            None => None,
+        };
+    }
+    Ok(())
+}
+
+/// The file of a network with the usual seed, made where it is not there yet.
+///
+/// # Errors
+///
+/// Classes that it cannot have, a cache that cannot be written.
+pub fn network_file(
+    model: &str,
+    network: Network,
+    classes: Option<u32>,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<PathBuf, ObtainError> {
+    let folder = cache.join("zoo").join(format!("v{}", zoo::VERSION));
+    let suffix = classes.map(|classes| format!("-{classes}")).unwrap_or_default();
+    let path = folder.join(format!("{}{suffix}.onnx", network.name()));
+    if path.is_file() {
+        return Ok(path);
+    }
+    progress(Progress::Making(network.name()));
+    let problem = |problem| ObtainError::Zoo { model: model.to_owned(), problem };
+    let made = zoo::build(zoo::of(network), &zoo::Settings { classes, ..zoo::Settings::default() }).map_err(problem)?;
+    let failed = |source| ObtainError::Cache { path: folder.clone(), source };
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    onnx::save(made, &path).map_err(failed)?;
+    Ok(path)
+}
+
+/// A fetched file, named by its check sum in the cache.
+fn fetch(
+    model: &str,
+    url: &str,
+    sha256: &str,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<PathBuf, ObtainError> {
+    let folder = cache.join("downloads");
+    let path = folder.join(format!("{sha256}.onnx"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    progress(Progress::Fetching(url));
+    let refused = |reason: String| ObtainError::Fetch { model: model.to_owned(), url: url.to_owned(), reason };
+    let failed = |source| ObtainError::Cache { path: folder.clone(), source };
+    let mut answer = ureq::get(url).call().map_err(|error| refused(error.to_string()))?;
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
+    io::copy(&mut answer.body_mut().as_reader(), &mut file).map_err(|error| refused(error.to_string()))?;
+    let found = digest::of_files(&[file.path().to_owned()]).map_err(|(_, source)| failed(source))?;
+    if found != sha256 {
+        return Err(ObtainError::CheckSum { model: model.to_owned(), url: url.to_owned(), found });
+    }
+    readable(file.as_file()).and_then(|()| file.persist(&path).map_err(|error| error.error)).map_err(failed)?;
+    Ok(path)
+}
+
+/// A temporary file is its owner's only, and a cache may be shared.
+fn readable(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}

@@ -1,0 +1,205 @@
+//! The libraries in perfrun's cache: where it is, what is there, and how something gets there.
+//!
+//! Input: a cache folder. Output: [`Library`] values. Deliberately absent: removing anything; a library in the cache may
+//! be in use by another perfrun.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::error::RuntimeError;
+use super::find::Places;
+use super::library::{self, Library, Machine, Origin};
+use super::wheel::Wheel;
+use super::{Progress, pip};
+use crate::experiment::Package;
+
+/// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
+/// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
+pub fn cache_folder() -> PathBuf {
+    let folder =
+        cache_folder_for(std::env::var_os("PERFRUN_CACHE"), std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir());
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
+fn cache_folder_for(own: Option<OsString>, xdg: Option<OsString>, home: Option<PathBuf>) -> PathBuf {
+    if let Some(own) = own.filter(|own| !own.is_empty()) {
+        return PathBuf::from(own);
+    }
+    // The XDG specification: relative paths are to be ignored.
+    if let Some(xdg) = xdg.map(PathBuf::from).filter(|xdg| xdg.is_absolute()) {
+        return xdg.join("perfrun");
+    }
+    match home.filter(|home| home.is_absolute()) {
+        Some(home) => home.join(".cache/perfrun"),
+        // Never a folder that others can write: what lies there is loaded into processes.
+        None => PathBuf::from(".perfrun/cache"),
+    }
+}
+
+/// The libraries in the cache, the newest version first; those for other machines that share the cache too.
+///
+/// # Errors
+///
+/// [`RuntimeError::Io`] where the folder is there but cannot be read.
+pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
+    let folder = runtimes(cache);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(RuntimeError::Io { path: folder, source }),
+    };
+    let in_entry = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = library::in_folder(&entry.ok()?.path())?;
+        let version = library::version(&path);
+        Some(Library { path, version, origin: Origin::Cache })
+    };
+    let mut libraries: Vec<Library> = entries.filter_map(in_entry).collect();
+    let newest_first =
+        |library: &Library| (std::cmp::Reverse(library.version.as_deref().map(library::numbers)), library.path.clone());
+    libraries.sort_by_key(newest_first);
+    Ok(libraries)
+}
+
+/// Makes sure that a version is in the cache: finds it there, or fetches it.
+///
+/// # Errors
+///
+/// [`RuntimeError`]: a version without a known checksum, no pip, no network, another file than expected, a cache that
+/// cannot be written.
+pub fn install(
+    package: Package,
+    version: &str,
+    cache: &Path,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    install_with(package, version, &Places::of_this_machine(None, cache), progress)
+}
+
+/// A version in the cache; `None`: it would have to be fetched.
+///
+/// # Errors
+///
+/// [`RuntimeError::UnknownVersion`] for one that cannot be.
+pub fn find_version(package: Package, version: &str, cache: &Path) -> Result<Option<Library>, RuntimeError> {
+    let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
+    Ok(cached(&Wheel::known(package, version, Machine::this()?)?, &cache))
+}
+
+pub(super) fn install_with(
+    package: Package,
+    version: &str,
+    places: &Places,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    let wheel = Wheel::known(package, version, Machine::this()?)?;
+    match cached(&wheel, &places.cache) {
+        Some(library) => Ok(library),
+        None => fetch(&wheel, places, progress),
+    }
+}
+
+/// A version in the cache, if it is there for this machine.
+pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
+    library::checked(&folder(wheel, cache).join(wheel.library_name()), Origin::Cache).ok()
+}
+
+/// Downloads, checks and unpacks. The download lies in the cache's own folder, which must have room for it anyway.
+fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+    let runtimes = runtimes(&places.cache);
+    let cache_error = |source| RuntimeError::Cache { path: runtimes.clone(), source };
+    std::fs::create_dir_all(&runtimes).map_err(cache_error)?;
+    let scratch = tempfile::Builder::new().prefix(".fetch-").tempdir_in(&runtimes).map_err(cache_error)?;
+    let package = pip::download(wheel, scratch.path(), &places.programs, progress)?;
+    let path = wheel.unpack(&package, &folder(wheel, &places.cache))?;
+    progress(&Progress::Installed { path: path.clone() });
+    library::checked(&path, Origin::Installed)
+}
+
+fn runtimes(cache: &Path) -> PathBuf {
+    cache.join("runtimes")
+}
+
+fn folder(wheel: &Wheel<'_>, cache: &Path) -> PathBuf {
+    runtimes(cache).join(format!("{}-{}-linux-{}", wheel.package.name(), wheel.version, wheel.machine.name()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::prepare::runtime::PINNED;
+    use crate::prepare::runtime::pip::fake_program;
+    use crate::prepare::runtime::wheel::{fake, fake_wheel};
+
+    #[test]
+    fn the_cache_is_where_the_environment_says() {
+        let check = |own: Option<&str>, xdg: Option<&str>, home: Option<&str>, expected: &str| {
+            let folder = cache_folder_for(own.map(OsString::from), xdg.map(OsString::from), home.map(PathBuf::from));
+            assert_eq!(folder, Path::new(expected));
+        };
+        check(Some("/c"), Some("/x"), Some("/h"), "/c");
+        check(Some("here"), None, Some("/h"), "here");
+        check(Some(""), Some("/x"), Some("/h"), "/x/perfrun");
+        check(None, Some("relative"), Some("/h"), "/h/.cache/perfrun");
+        check(None, None, None, ".perfrun/cache");
+    }
+
+    /// A pip that copies `package` to where it is asked to.
+    fn copying_pip(bin: &Path, package: &Path) {
+        let script = format!("for word; do folder=$last; last=$word; done; cp '{}' \"$folder\"", package.display());
+        fake_program(bin, "pip", &script);
+    }
+
+    fn places(root: &Path) -> Places {
+        Places { programs: vec![root.join("bin")], ..Places::nowhere(&root.join("cache")) }
+    }
+
+    #[test]
+    fn what_was_fetched_is_found_afterwards() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(root.path(), "7.7.7");
+        copying_pip(&root.path().join("bin"), &package);
+        let places = places(root.path());
+        let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
+        assert!(cached(&wheel, &places.cache).is_none());
+        assert_eq!(list(&places.cache).unwrap(), []);
+        let mut said = 0;
+        let library = fetch(&wheel, &places, &mut |_| said += 1).unwrap();
+        assert_eq!((library.version.as_deref(), library.origin, said), (Some("7.7.7"), Origin::Installed, 2));
+        let found = Library { origin: Origin::Cache, ..library };
+        assert_eq!(cached(&wheel, &places.cache), Some(found.clone()));
+        assert_eq!(list(&places.cache).unwrap(), [found]);
+        // The download itself is gone.
+        assert_eq!(std::fs::read_dir(places.cache.join("runtimes")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn another_file_never_reaches_the_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, _) = fake_wheel(root.path(), PINNED);
+        copying_pip(&root.path().join("bin"), &package);
+        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RuntimeError::Checksum { .. }));
+        assert_eq!(list(&root.path().join("cache")).unwrap(), []);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("cache"), "a file in the way").unwrap();
+        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RuntimeError::Cache { .. }));
+    }
+
+    #[test]
+    fn newest_versions_are_listed_first() {
+        let root = tempfile::tempdir().unwrap();
+        for version in ["1.9.0", "1.31.1", "1.30.0"] {
+            let folder = root.path().join(format!("runtimes/onnxruntime-{version}-linux-x86_64"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(format!("libonnxruntime.so.{version}")), "").unwrap();
+        }
+        let versions: Vec<_> = list(root.path()).unwrap().into_iter().filter_map(|library| library.version).collect();
+        assert_eq!(versions, ["1.31.1", "1.30.0", "1.9.0"]);
+    }
+}

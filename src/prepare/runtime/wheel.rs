@@ -1,0 +1,251 @@
+//! The packages that perfrun fetches: which file for which machine, with which checksum, and what is taken out of it.
+//!
+//! Input: a version and a machine, or a downloaded file. Output: a [`Wheel`], or the library written into a folder.
+//! Deliberately absent: downloading (`pip`).
+//!
+//! A new version is added by `pip download` with the arguments that `pip` uses here, once for each machine, and
+//! `sha256sum`.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+
+use crate::data::digest;
+use crate::experiment::Package;
+
+use super::error::RuntimeError;
+use super::library::Machine;
+
+/// The Python that the wheel is for. Any would do, as the library in it is the same; one is fixed so that everyone gets
+/// the same file.
+pub(super) const PYTHON: &str = "3.12";
+pub(super) const PYTHON_TAG: &str = "cp312";
+
+const CPU: Package = Package::Onnxruntime;
+const GPU: Package = Package::OnnxruntimeGpu;
+
+/// The systems that a wheel is for, as its file name has them, the one that is asked for last.
+const SINCE_2_27: &[&str] = &["manylinux_2_27", "manylinux_2_28"];
+const SINCE_2_28: &[&str] = &["manylinux_2_28"];
+
+/// What can be fetched, the newest first. The versions are those of [`Package::versions`].
+#[rustfmt::skip]
+const WHEELS: [Wheel<'static>; 20] = [
+    wheel(CPU, "1.31.1", Machine::X86_64, SINCE_2_28, "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536"),
+    wheel(CPU, "1.31.1", Machine::Aarch64, SINCE_2_28, "0b9a492176886992e0e875f06bc0367e333f5fff11711a2d642e18b02f3009cc"),
+    wheel(CPU, "1.31.0", Machine::X86_64, SINCE_2_28, "5e129d6c56abd53e659cb70f00a108d6824086470ff99c2e47a82e5786563db3"),
+    wheel(CPU, "1.31.0", Machine::Aarch64, SINCE_2_28, "35758d7606d578ec5b9d65f6e8a1f488013194c3f6097038a3223cb26d35ef9a"),
+    wheel(CPU, "1.30.0", Machine::X86_64, SINCE_2_28, "fa688e7891a6aa206636fe7372e27ee75fd17713289f6b4fc7b190e0a7de9328"),
+    wheel(CPU, "1.30.0", Machine::Aarch64, SINCE_2_28, "6c32a000d5139a38ba9349030b0032e3331acb559d596b22738d9d2b343a2b83"),
+    wheel(CPU, "1.29.0", Machine::X86_64, SINCE_2_28, "2b80d8c7ec2cc7438e4da3760b88c24568cba72c9ace96d668800a6c79419acb"),
+    wheel(CPU, "1.29.0", Machine::Aarch64, SINCE_2_28, "d2fb19e848f7c33ed8d3182b52504aaa11c5e8da438bbb47296f85b133cbcf6b"),
+    wheel(CPU, "1.28.0", Machine::X86_64, SINCE_2_27, "0a83bdb70d143cede762b677789bf2a7acca54b3fb82565601d5c30695aa933c"),
+    wheel(CPU, "1.28.0", Machine::Aarch64, SINCE_2_27, "4e81a23df16e7acb9d51b06d30cc098e49315ef9180f97bc2221d167b4b04d9c"),
+    wheel(CPU, "1.27.0", Machine::X86_64, SINCE_2_27, "7c65a7438632d55dfbc8a02ee60bd6cf7dd9d1ba05a43d4b851452f32338e194"),
+    wheel(CPU, "1.27.0", Machine::Aarch64, SINCE_2_27, "c6fddce0539a4898c7bef35b052ffd37935b2190e35488eab99ce91887743ea1"),
+    wheel(CPU, "1.26.0", Machine::X86_64, SINCE_2_27, "9b6dd70599005bd1bf29779f04a91978b92b5e719c11a20068a8f8e535f725b6"),
+    wheel(CPU, "1.26.0", Machine::Aarch64, SINCE_2_27, "91f2bb870a4b9224eba0a6728c1fa7a9e552b8e59e1083c51fbbc3d013f2b5c0"),
+    wheel(CPU, "1.25.1", Machine::X86_64, SINCE_2_27, "905409e9eb2ef87f8226e073f56e71faf731c3e480ebd34952cf953730e4a4ff"),
+    wheel(CPU, "1.25.1", Machine::Aarch64, SINCE_2_27, "a5f41779f044d1ff75593df5c10a4d311bc82563687796d5218e2685b8f9da25"),
+    wheel(CPU, "1.25.0", Machine::X86_64, SINCE_2_27, "be93baa694ef8e5831fcb7b542da21f502b122918b5b9612d9f02972e043ee01"),
+    wheel(CPU, "1.25.0", Machine::Aarch64, SINCE_2_27, "9c99238d20bfa80ac68c7b03c2c936d389189ae40997f78a30d151570d7e18bf"),
+    wheel(GPU, "1.31.1", Machine::X86_64, SINCE_2_28, "05d548956197b9d01f59b625de740e0d6be3593f874e241a12dc0362650ecdf7"),
+    wheel(GPU, "1.30.0", Machine::X86_64, SINCE_2_28, "6acc0f4b3d5ac5f2984432faa59dd8fcce6775f8b43a7140afa0f322c7a703b1"),
+];
+
+const fn wheel(
+    package: Package,
+    version: &'static str,
+    machine: Machine,
+    systems: &'static [&'static str],
+    sha256: &'static str,
+) -> Wheel<'static> {
+    Wheel { package, version, machine, systems, sha256 }
+}
+
+/// One official package.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wheel<'a> {
+    pub(super) package: Package,
+    pub(super) version: &'a str,
+    pub(super) machine: Machine,
+    /// As in the file's name, the one to ask for last.
+    pub(super) systems: &'a [&'a str],
+    /// Of the whole file, lower-case hex.
+    pub(super) sha256: &'a str,
+}
+
+impl Wheel<'_> {
+    /// The package of a version for a machine.
+    pub(super) fn known(package: Package, version: &str, machine: Machine) -> Result<Wheel<'static>, RuntimeError> {
+        let wheels = || WHEELS.iter().filter(|wheel| (wheel.package, wheel.machine) == (package, machine));
+        wheels().find(|wheel| wheel.version == version).copied().ok_or_else(|| {
+            let known = wheels().map(|wheel| wheel.version.to_owned()).collect();
+            RuntimeError::UnknownVersion { package: package.name(), version: version.to_owned(), known }
+        })
+    }
+
+    /// As pip takes it.
+    pub(super) fn requirement(&self) -> String {
+        format!("{}=={}", self.package.name(), self.version)
+    }
+
+    pub(super) fn platform_tag(&self) -> String {
+        format!("{}_{}", self.systems.last().unwrap_or(&SINCE_2_28[0]), self.machine.name())
+    }
+
+    pub(super) fn file_name(&self) -> String {
+        let project = self.package.name().replace('-', "_");
+        let systems: Vec<String> =
+            self.systems.iter().map(|system| format!("{system}_{}", self.machine.name())).collect();
+        format!("{project}-{}-{PYTHON_TAG}-{PYTHON_TAG}-{}.whl", self.version, systems.join("."))
+    }
+
+    /// The name of the library in the package and in the cache.
+    pub(super) fn library_name(&self) -> String {
+        format!("libonnxruntime.so.{}", self.version)
+    }
+
+    /// Checks the package and writes the library that is in it into `folder`, which is made if need be.
+    ///
+    /// The file appears under its name whole or not at all, whoever else writes it at the same time.
+    pub(super) fn unpack(&self, package: &Path, folder: &Path) -> Result<PathBuf, RuntimeError> {
+        self.verify(package)?;
+        let cache_error = |source| RuntimeError::Cache { path: folder.to_owned(), source };
+        let package_error = |source| RuntimeError::Package { file: self.file_name(), source };
+        let file = File::open(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
+        let mut archive = ZipArchive::new(file).map_err(package_error)?;
+        let member = format!("onnxruntime/capi/{}", self.library_name());
+        let mut library = archive.by_name(&member).map_err(package_error)?;
+
+        std::fs::create_dir_all(folder).map_err(cache_error)?;
+        let mut part = tempfile::Builder::new().prefix(".part-").tempfile_in(folder).map_err(cache_error)?;
+        io::copy(&mut library, &mut part).and_then(|_| part.flush()).map_err(cache_error)?;
+        // Temporary files are private; a cache may serve several users.
+        part.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(cache_error)?;
+        let path = folder.join(self.library_name());
+        part.persist(&path).map_err(|error| cache_error(error.error))?;
+        Ok(path)
+    }
+
+    fn verify(&self, package: &Path) -> Result<(), RuntimeError> {
+        let found = digest::of_file(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
+        if found == self.sha256 {
+            return Ok(());
+        }
+        Err(RuntimeError::Checksum { file: self.file_name(), expected: self.sha256.to_owned(), found })
+    }
+}
+
+/// A wheel that nobody published, for tests.
+#[cfg(test)]
+pub(super) fn fake<'a>(version: &'a str, machine: Machine, sha256: &'a str) -> Wheel<'a> {
+    Wheel { package: CPU, version, machine, systems: SINCE_2_28, sha256 }
+}
+
+/// A package with a library that is only a header, in `folder`, and its checksum, for tests.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
+    let machine = Machine::this().unwrap();
+    let wheel = fake(version, machine, "");
+    let path = folder.join(wheel.file_name());
+    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+    let options = zip::write::SimpleFileOptions::default();
+    archive.start_file("onnxruntime/__init__.py", options).unwrap();
+    archive.start_file(format!("onnxruntime/capi/{}", wheel.library_name()), options).unwrap();
+    archive.write_all(&super::library::fake_library(machine)).unwrap();
+    archive.finish().unwrap();
+    let checksum = digest::of_file(&path).unwrap();
+    (path, checksum)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::data::digest;
+    use crate::prepare::runtime::PINNED;
+
+    #[test]
+    fn the_pinned_version_is_known_for_every_machine() {
+        for machine in [Machine::X86_64, Machine::Aarch64] {
+            let wheel = Wheel::known(CPU, PINNED, machine).unwrap();
+            let expected = format!("onnxruntime-{PINNED}-cp312-cp312-manylinux_2_28_{}.whl", machine.name());
+            assert_eq!(wheel.file_name(), expected);
+        }
+        let error = Wheel::known(CPU, "9.9.9", Machine::X86_64).unwrap_err();
+        assert!(matches!(error, RuntimeError::UnknownVersion { known, .. } if known == CPU.versions()));
+    }
+
+    #[test]
+    fn files_are_named_as_their_publisher_names_them() {
+        let old = Wheel::known(CPU, "1.28.0", Machine::Aarch64).unwrap();
+        let name = "onnxruntime-1.28.0-cp312-cp312-manylinux_2_27_aarch64.manylinux_2_28_aarch64.whl";
+        assert_eq!((old.file_name().as_str(), old.platform_tag().as_str()), (name, "manylinux_2_28_aarch64"));
+        let gpu = Wheel::known(GPU, "1.31.1", Machine::X86_64).unwrap();
+        assert_eq!(gpu.file_name(), "onnxruntime_gpu-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl");
+        assert_eq!(gpu.requirement(), "onnxruntime-gpu==1.31.1");
+    }
+
+    #[test]
+    fn what_a_specification_may_name_has_a_checksum() {
+        let versions = |package: Package, machine: Machine| -> Vec<&str> {
+            let wheels = WHEELS.iter().filter(|wheel| (wheel.package, wheel.machine) == (package, machine));
+            wheels.map(|wheel| wheel.version).collect()
+        };
+        for machine in [Machine::X86_64, Machine::Aarch64] {
+            assert_eq!(versions(CPU, machine), CPU.versions());
+        }
+        // There is no such package for the other machine.
+        assert_eq!(versions(GPU, Machine::X86_64), GPU.versions());
+        let digests: std::collections::BTreeSet<&str> = WHEELS.iter().map(|wheel| wheel.sha256).collect();
+        assert!(digests.len() == WHEELS.len() && digests.iter().all(|digest| digest.len() == 64));
+    }
+
+    /// FIPS 180-2, appendix B.1.
+    #[test]
+    fn checksums_are_those_of_the_standard() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(digest::of_file(file.path()).unwrap(), expected);
+    }
+
+    #[test]
+    fn only_the_library_is_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(folder.path(), "7.7.7");
+        let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
+        let target = folder.path().join("a/b");
+        // Twice, as when two perfruns start at once.
+        for _ in 0..2 {
+            let path = wheel.unpack(&package, &target).unwrap();
+            assert_eq!(std::fs::read(&path).unwrap().len(), 64);
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+        }
+        let names: Vec<_> = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["libonnxruntime.so.7.7.7"]);
+    }
+
+    #[test]
+    fn another_file_is_refused_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (package, _) = fake_wheel(folder.path(), PINNED);
+        let wheel = Wheel::known(CPU, PINNED, Machine::this().unwrap()).unwrap();
+        let target = folder.path().join("target");
+        assert!(matches!(wheel.unpack(&package, &target), Err(RuntimeError::Checksum { .. })));
+        assert!(!target.exists());
+    }
+
+    #[test]
+    fn a_package_without_the_library_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(folder.path(), "7.7.7");
+        let wheel = fake("7.7.8", Machine::this().unwrap(), &checksum);
+        assert!(matches!(wheel.unpack(&package, folder.path()), Err(RuntimeError::Package { .. })));
+    }
+}

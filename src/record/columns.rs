@@ -1,0 +1,277 @@
+//! The Parquet files of a complete record: cells, runs and metrics; samples are in [`super::samples`].
+//!
+//! Column names and types are documented in `docs/reference/record.md`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::journal::{StoredRun, sort};
+use super::{FORMAT, Record, StoreError, samples, write_with};
+use crate::data::table::{Table, TableError, Values};
+use crate::experiment::Axis;
+use crate::plan::CellId;
+use crate::worker::measure::Samples;
+
+const CELLS: &str = "cells.parquet";
+const RUNS: &str = "runs.parquet";
+const METRICS: &str = "metrics.parquet";
+
+/// Writes all four files.
+pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
+    write_table(&record.folder.join(CELLS), cells(record))?;
+    let rows = record.manifest.plan.cells.iter().zip(0_u32..).map(|(cell, row)| (cell.id, row)).collect();
+    write_table(&record.folder.join(RUNS), runs(&rows, &mut record.runs))?;
+    write_table(&record.folder.join(METRICS), metrics(&record.runs))?;
+    write_table(&record.folder.join(samples::FILE), samples::table(&mut record.runs))
+}
+
+/// Reads all runs back.
+pub(super) fn read(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
+    let mut runs = read_table(&folder.join(RUNS), read_runs)?;
+    read_table(&folder.join(METRICS), |table| read_metrics(table, &mut runs))?;
+    samples::read(&folder.join(samples::FILE), &mut runs)?;
+    sort(&mut runs);
+    Ok(runs)
+}
+
+fn write_table(path: &Path, table: Result<Table, TableError>) -> Result<(), StoreError> {
+    let failed = |error: TableError| StoreError::Write { path: path.to_owned(), source: std::io::Error::other(error) };
+    let table = table.map_err(failed)?;
+    write_with(path, |file| table.to_parquet(file).map_err(std::io::Error::other))
+}
+
+fn read_table<T>(path: &Path, take: impl FnOnce(&Table) -> Result<T, TableError>) -> Result<T, StoreError> {
+    let table = Table::read_parquet(path, None, None)?;
+    Ok(take(&table).map_err(|error| error.in_file(path))?)
+}
+
+fn cells(record: &Record) -> Result<Table, TableError> {
+    let manifest = &record.manifest;
+    let plan = &manifest.plan;
+    let text = |of: &dyn Fn(&crate::plan::Cell) -> String| -> Values {
+        plan.cells.iter().map(of).collect::<Vec<String>>().into()
+    };
+    let model_hash = |cell: &crate::plan::Cell| {
+        manifest.models.get(cell.model().place()).and_then(Option::as_ref).map(|file| file.sha256.clone())
+    };
+    let skipped = |cell: &crate::plan::Cell| plan.skip(cell).map(|skip| skip.reason.clone());
+    let optional = |of: &dyn Fn(&crate::plan::Cell) -> Option<String>| -> Values {
+        plan.cells.iter().map(of).collect::<Vec<Option<String>>>().into()
+    };
+    let identity = [
+        ("index", (0..plan.cells.len() as u32).collect::<Vec<u32>>().into()),
+        ("id", text(&|cell| cell.id.to_string())),
+        ("definition", manifest.definitions.clone().into()),
+    ];
+    let names = Axis::ALL.map(|axis| (axis.singular(), text(&|cell| plan.coordinates(cell).on(axis).to_owned())));
+    let others = [("model_sha256", optional(&model_hash)), ("skipped", optional(&skipped))];
+    Table::of(identity.into_iter().chain(names).chain(others))
+}
+
+/// What a column of `runs.parquet` holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Text,
+    /// A structured value as JSON text: every reader of Parquet can show it.
+    Json,
+}
+
+/// The columns of `runs.parquet` that hold what is in a [`StoredRun`]: name, kind, and where the value stands in the run
+/// as JSON. Writing and reading both follow this table; metrics and samples have files of their own.
+const RUN_COLUMNS: [(&str, Kind, &str); 22] = [
+    ("cell_id", Kind::Text, "/cell"),
+    ("arm", Kind::Text, "/arm"),
+    ("run", Kind::Number, "/run"),
+    ("block", Kind::Number, "/block"),
+    ("position", Kind::Number, "/position"),
+    ("session", Kind::Number, "/session"),
+    ("outcome", Kind::Text, "/outcome"),
+    ("failure_kind", Kind::Text, "/failure/kind"),
+    ("message", Kind::Text, "/failure/message"),
+    ("log_tail", Kind::Text, "/log_tail"),
+    ("iterations", Kind::Number, "/iterations"),
+    ("warmup_status", Kind::Text, "/warmup_status"),
+    ("stop_reason", Kind::Text, "/stop_reason"),
+    ("late_warmup", Kind::Number, "/late_warmup"),
+    ("shape", Kind::Json, "/shape"),
+    ("warnings", Kind::Json, "/warnings"),
+    ("placement", Kind::Json, "/placement"),
+    ("output_shapes", Kind::Json, "/output_shapes"),
+    ("output_hash", Kind::Text, "/output_hash"),
+    ("output_hash_after", Kind::Text, "/output_hash_after"),
+    ("non_finite", Kind::Json, "/non_finite"),
+    ("slices", Kind::Json, "/slices"),
+];
+
+/// `cells` gives the row of each cell in `cells.parquet`.
+fn runs(cells: &BTreeMap<CellId, u32>, runs: &mut [StoredRun]) -> Result<Table, TableError> {
+    let cells: Vec<Option<u32>> = runs.iter().map(|run| cells.get(&run.cell).copied()).collect();
+    let runs: Vec<Value> = runs.iter_mut().map(without_samples).collect::<Result<_, _>>()?;
+    let mut columns: Vec<(&str, Values)> =
+        vec![("index", (0..runs.len() as u32).collect::<Vec<u32>>().into()), ("cell", cells.into())];
+    for (name, kind, place) in RUN_COLUMNS {
+        let values = runs.iter().map(|run| run.pointer(place).filter(|value| !value.is_null()));
+        let column: Values = match kind {
+            Kind::Number => values.map(|value| u32::try_from(value?.as_u64()?).ok()).collect::<Vec<_>>().into(),
+            Kind::Text => values.map(|value| Some(value?.as_str()?.to_owned())).collect::<Vec<_>>().into(),
+            Kind::Json => values.map(|value| Some(value?.to_string())).collect::<Vec<_>>().into(),
+        };
+        columns.push((name, column));
+    }
+    Table::of(columns)
+}
+
+/// The run as JSON, but for what may be millions of numbers.
+fn without_samples(run: &mut StoredRun) -> Result<Value, TableError> {
+    let take = |samples: &mut Samples| std::mem::take(samples);
+    let (warmup, measured) = (take(&mut run.data.warmup), take(&mut run.data.measured));
+    let value = serde_json::to_value(&*run).map_err(|error| TableError(error.to_string()));
+    (run.data.warmup, run.data.measured) = (warmup, measured);
+    value
+}
+
+fn read_runs(table: &Table) -> Result<Vec<StoredRun>, TableError> {
+    let nothing = Value::Object(Map::from_iter([
+        ("format".to_owned(), FORMAT.into()),
+        ("metrics".to_owned(), Value::Object(Map::new())),
+    ]));
+    let mut runs = vec![nothing; table.height()];
+    // Records of earlier versions lack the columns of later ones.
+    for (name, kind, place) in RUN_COLUMNS.into_iter().filter(|(name, ..)| table.has(name)) {
+        let unreadable = |error: serde_json::Error| TableError(format!("column {name}: {error}"));
+        match kind {
+            Kind::Number => {
+                for (run, number) in runs.iter_mut().zip(table.u32s(name)?) {
+                    put(run, place, number.map(Value::from));
+                }
+            }
+            Kind::Text | Kind::Json => {
+                for (run, text) in runs.iter_mut().zip(table.texts(name)?) {
+                    let value = match (kind, text) {
+                        (Kind::Json, Some(text)) => Some(serde_json::from_str(text).map_err(unreadable)?),
+                        (_, text) => text.map(Value::from),
+                    };
+                    put(run, place, value);
+                }
+            }
+        }
+    }
+    let run = |(row, run)| serde_json::from_value(run).map_err(|error| TableError(format!("row {row}: {error}")));
+    runs.into_iter().enumerate().map(run).collect()
+}
+
+/// Puts a value where the table of columns says; what is absent is left out.
+fn put(run: &mut Value, place: &str, value: Option<Value>) {
+    let Some(value) = value else { return };
+    let mut target = run;
+    for key in place.split('/').skip(1) {
+        let Value::Object(fields) = target else { return };
+        target = fields.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    }
+    *target = value;
+}
+
+fn metrics(runs: &[StoredRun]) -> Result<Table, TableError> {
+    let each = || {
+        let numbered = runs.iter().enumerate();
+        numbered.flat_map(|(index, run)| run.data.metrics.iter().map(move |(name, value)| (index as u32, name, *value)))
+    };
+    Table::of([
+        ("run", each().map(|(run, ..)| run).collect::<Vec<u32>>().into()),
+        ("metric", each().map(|(_, name, _)| name.clone()).collect::<Vec<String>>().into()),
+        ("value", each().map(|(.., value)| value).collect::<Vec<f64>>().into()),
+    ])
+}
+
+fn read_metrics(table: &Table, runs: &mut [StoredRun]) -> Result<(), TableError> {
+    let empty = |column: &str| TableError(format!("column {column} has an empty value"));
+    let rows = table.u32s("run")?.into_iter().zip(table.texts("metric")?).zip(table.f64s("value")?);
+    for ((index, name), value) in rows {
+        let index = index.ok_or_else(|| empty("run"))?;
+        let run = runs.get_mut(index as usize).ok_or_else(|| TableError(format!("there is no run {index}")))?;
+        let (name, value) = (name.ok_or_else(|| empty("metric"))?, value.ok_or_else(|| empty("value"))?);
+        run.data.metrics.insert(name.to_owned(), value);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::record::{Arm, Outcome};
+    use crate::statistics::Distribution;
+    use crate::worker::RunData;
+    use crate::worker::backend::{Failure, FailureKind, Placement};
+    use crate::worker::measure::stop::StopReason;
+    use crate::worker::measure::warm::WarmupStatus;
+
+    /// A run in which nothing is left at its default.
+    fn full_run() -> StoredRun {
+        let samples = |first: u64, count: u64| Samples {
+            start_ns: (first..first + count).collect(),
+            duration_ns: (0..count).map(|sample| 100 + sample).collect(),
+            input: (0..count).map(|sample| sample as u32 % 2).collect(),
+            device_ns: (0..count).map(|sample| 90 + sample).collect(),
+        };
+        let data = RunData {
+            metrics: BTreeMap::from([("latency_ns".to_owned(), 0.1 + 0.2)]),
+            placement: Some(Placement { build: Some("b".to_owned()), ..Placement::default() }),
+            output_shapes: Some(BTreeMap::from([("y".to_owned(), vec![1, 2])])),
+            output_hash: Some("h".to_owned()),
+            output_hash_after: Some("i".to_owned()),
+            non_finite: vec!["y".to_owned()],
+            warmup_status: Some(WarmupStatus::Converged),
+            stop_reason: Some(StopReason::Precision),
+            slices: vec![1, 2],
+            warmup: samples(0, 2),
+            measured: samples(2, 3),
+        };
+        StoredRun {
+            block: 3,
+            position: 4,
+            iterations: 5,
+            late_warmup: 1,
+            shape: Distribution::of(&[1.0, 2.0, 4.0], 1),
+            warnings: vec!["W_DRIFT".to_owned()],
+            data,
+            ..StoredRun::not_started("0123456789abcdef".parse().unwrap(), Arm::Main, 2, 1, Outcome::Completed)
+        }
+    }
+
+    /// Every field of a run has its column, its file, or is found missing here.
+    #[test]
+    fn parquet_holds_all_that_the_journal_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut failed = StoredRun::not_started(full_run().cell, Arm::Aa, 1, 0, Outcome::Failed);
+        failed.failure = Some(Failure::new(FailureKind::Killed, "gone"));
+        failed.log_tail = Some("last words".to_owned());
+        let mut without_device = full_run();
+        for half in [&mut without_device.data.warmup, &mut without_device.data.measured] {
+            half.device_ns.clear();
+        }
+        let expected = vec![full_run(), failed, without_device];
+        let mut written = expected.clone();
+        let path = |name: &str| folder.path().join(name);
+        write_table(&path(RUNS), runs(&BTreeMap::new(), &mut written)).unwrap();
+        write_table(&path(METRICS), metrics(&written)).unwrap();
+        write_table(&path(samples::FILE), samples::table(&mut written)).unwrap();
+        assert_eq!(written, expected, "writing changes nothing");
+        let mut found = read(folder.path()).unwrap();
+        found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.arm == Arm::Main);
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_no_run_is_told_with_its_row() {
+        let table = Table::of([("cell_id", vec!["0123456789abcdef".to_owned()].into())]).unwrap();
+        assert_eq!(read_runs(&table).unwrap_err().to_string(), "row 0: missing field `arm`");
+        let table = Table::of([("warnings", vec!["[".to_owned()].into())]).unwrap();
+        assert!(read_runs(&table).unwrap_err().to_string().starts_with("column warnings: "));
+        let table = Table::of([("run", vec!["x".to_owned()].into())]).unwrap();
+        assert!(read_runs(&table).is_err());
+    }
+}

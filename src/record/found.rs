@@ -1,0 +1,238 @@
+//! What passes find, by pass, and how readers ask for it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Manifest, RuntimeUsed};
+use crate::experiment::{Axis, Grade, ModelIndex, RuntimeIndex, VariantIndex};
+use crate::onnx::precision::{ConversionReport, ProviderClass};
+use crate::plan::Cell;
+use crate::prepare::models::Recipe;
+use crate::quality::accuracy::Score;
+use crate::quality::fidelity::Fidelity;
+use crate::vocabulary::quantity::Nanos;
+
+/// What conversion found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Converted {
+    /// The files of variants that are not run with the model's own.
+    pub variant_files: Vec<VariantFile>,
+}
+
+/// What the rehearsal found beside its runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rehearsed {
+    /// Iterations per sample by group; 0 where no cell of the group ran.
+    pub iterations: Vec<u32>,
+    /// What libraries said of themselves.
+    pub libraries: Vec<LibrarySaid>,
+}
+
+/// What a library said of itself in a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibrarySaid {
+    /// Index on the runtimes axis; 0 where there is none.
+    pub runtime: RuntimeIndex,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its build description.
+    pub build: Option<String>,
+}
+
+/// What comparing outputs found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// How like the reference's the outputs of cells are.
+    pub fidelity: Vec<CellFidelity>,
+}
+
+/// What the machine was seen to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Peaks {
+    /// The most, by threads.
+    pub peaks: Vec<Peak>,
+}
+
+/// What running over data found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scored {
+    /// How right variants are.
+    pub accuracy: Vec<VariantAccuracy>,
+    /// How like the reference's their outputs for the data are: real items say more than random ones.
+    pub fidelity: Vec<CellFidelity>,
+}
+
+/// What a short control said about this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preview {
+    /// The grade.
+    pub grade: Grade,
+    /// The relative effect that ten blocks would find with 80 % power.
+    pub in_ten_blocks: f64,
+}
+
+/// A budget, and what it left of the runs that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetUsed {
+    /// The whole record's limit.
+    pub limit: Nanos,
+    /// Runs of each cell that were asked for.
+    pub wanted: u32,
+    /// Runs of each cell that fit.
+    pub runs: u32,
+    /// The relative effect that so many blocks find with 80 % power, where this machine's noise is known.
+    pub sees: Option<f64>,
+}
+
+/// What the machine was seen to do at most: a product of two float32 matrices of 1024 rows and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// Threads inside an operator.
+    pub threads: u32,
+    /// Floating-point operations per second, two for each multiply-accumulate, of the fastest product.
+    pub operations_per_s: f64,
+}
+
+/// How right a variant of a model is on its data, on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariantAccuracy {
+    /// Index of the cell that was run; it speaks for all cells that differ from it in their input alone.
+    pub cell: u32,
+    /// Index of the cell whose variant it is compared with; `None` for the reference itself.
+    pub reference: Option<u32>,
+    /// Items that were run.
+    pub items: u64,
+    /// Items in each call.
+    pub batch: u64,
+    /// What was computed from outputs and labels.
+    pub scores: Vec<Score>,
+    /// What the specification's own command printed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_scores: BTreeMap<String, f64>,
+    /// Why there is nothing, or not everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// How like the reference's the outputs of a cell are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellFidelity {
+    /// Index of the cell.
+    pub cell: u32,
+    /// Index of the cell that it was compared with.
+    pub reference: u32,
+    /// What was found.
+    pub fidelity: Fidelity,
+}
+
+/// The file that a variant of a model is run with, where it is not the model's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantFile {
+    /// Index on the models axis.
+    pub model: ModelIndex,
+    /// Index on the variants axis.
+    pub variant: VariantIndex,
+    /// The kind of device that it is for.
+    pub provider: ProviderClass,
+    /// Where it comes from.
+    pub origin: VariantOrigin,
+    /// SHA-256 of the file and its external data as hex; `None`: there is none.
+    pub sha256: Option<String>,
+    /// Size of both, in bytes.
+    pub bytes: Option<u64>,
+    /// Why there is none.
+    pub problem: Option<String>,
+}
+
+/// Where a variant's file comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VariantOrigin {
+    /// perfrun converted the model.
+    Converted {
+        /// What was done.
+        recipe: Recipe,
+        /// Version of the converter.
+        converter: u32,
+        /// How long it took when it was made, in milliseconds.
+        took_ms: Option<u64>,
+        /// What was converted, what was left and why.
+        report: Option<ConversionReport>,
+    },
+    /// The specification names a file.
+    Own {
+        /// Path relative to the root.
+        path: String,
+    },
+}
+
+impl Manifest {
+    /// The files of variants that are not run with the model's own.
+    pub fn variant_files(&self) -> &[VariantFile] {
+        self.findings.convert.as_ref().map_or(&[], |found| &found.variant_files)
+    }
+
+    /// The file of a cell's variant, if it is not the model's own.
+    pub fn variant_file(&self, cell: &Cell) -> Option<&VariantFile> {
+        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device().place())?.provider);
+        let is_it =
+            |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model(), cell.variant(), provider);
+        self.variant_files().iter().find(is_it)
+    }
+
+    /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
+    pub fn iterations(&self) -> &[u32] {
+        self.findings.rehearsal.as_ref().map_or(&[], |found| &found.iterations)
+    }
+
+    /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
+    pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, RuntimeUsed)> {
+        let named = self.plan.names(Axis::Runtimes).iter().zip(&self.runtimes).enumerate();
+        let named = named.filter_map(|(index, (name, used))| Some((Some(name.as_str()), used.as_ref()?, index)));
+        let alone = self.runtime.iter().map(|used| (None, used, 0));
+        alone.chain(named).map(|(name, used, index)| (name, self.as_it_said(used, index.into())))
+    }
+
+    /// A library with what it said of itself.
+    fn as_it_said(&self, used: &RuntimeUsed, runtime: RuntimeIndex) -> RuntimeUsed {
+        let mut used = used.clone();
+        let libraries = self.findings.rehearsal.iter().flat_map(|found| &found.libraries);
+        if let Some(said) = libraries.into_iter().find(|said| said.runtime == runtime) {
+            used.version = said.version.clone().or(used.version);
+            used.build.clone_from(&said.build);
+        }
+        used
+    }
+
+    /// How like the reference's the outputs of cells are, on data where a variant was run over some, in plan order.
+    pub fn fidelity(&self) -> Vec<&CellFidelity> {
+        let on_data = self.findings.accuracy.as_ref().map_or(&[][..], |found| &found.fidelity);
+        let random = self.findings.outputs.as_ref().map_or(&[][..], |found| &found.fidelity);
+        let by_cell: BTreeMap<u32, &CellFidelity> =
+            random.iter().chain(on_data).map(|known| (known.cell, known)).collect();
+        by_cell.into_values().collect()
+    }
+
+    /// What the machine can do at most, by threads; nothing where the costs of models are not known.
+    pub fn peaks(&self) -> &[Peak] {
+        self.findings.peak.as_ref().map_or(&[], |found| &found.peaks)
+    }
+
+    /// What the machine can do with the threads of a cell, in operations per second.
+    pub fn peak_of(&self, cell: &Cell) -> Option<f64> {
+        let threads = self.threads_of(cell);
+        self.peaks().iter().find(|peak| peak.threads == threads).map(|peak| peak.operations_per_s)
+    }
+
+    /// How right variants are on the data.
+    pub fn accuracy(&self) -> &[VariantAccuracy] {
+        self.findings.accuracy.as_ref().map_or(&[], |found| &found.accuracy)
+    }
+
+    /// How right a cell's variant is, if it was run with data.
+    pub fn accuracy_of(&self, cell: &Cell) -> Option<&VariantAccuracy> {
+        let is_like = |measured: &Cell| measured.differs_in_input_alone(cell);
+        self.accuracy().iter().find(|known| self.plan.cells.get(known.cell as usize).is_some_and(is_like))
+    }
+}

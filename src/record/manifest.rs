@@ -1,0 +1,223 @@
+//! What a record was made from and on: the first file written and the one that makes a folder a record.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::findings::Findings;
+use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
+use crate::experiment::{Experiment, Variant};
+use crate::machine::host::Host;
+use crate::machine::kernel::Load;
+use crate::plan::{Cell, Plan};
+use crate::record::revision::Revision;
+
+/// `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the record.
+    pub format: u32,
+    /// Version of perfrun that began it.
+    pub perfrun: String,
+    /// Name of the record's folder.
+    pub record: String,
+    /// The specification as written.
+    pub spec: SpecSource,
+    /// The specification as understood; model paths are relative to the root.
+    pub experiment: Experiment,
+    /// What narrows this record to less than the specification in its file: `--runs 3`, `--only ...`.
+    pub restrictions: Vec<String>,
+    /// Every cell, its group, and why it is skipped. Its number of runs is what the budget left of it.
+    pub plan: Plan,
+    /// Definition of each cell, in plan order.
+    pub definitions: Vec<String>,
+    /// The commit at the beginning.
+    pub revision: Option<Revision>,
+    /// The machine.
+    pub host: Host,
+    /// The model files, in the order of the models axis; `None` with the mock backend.
+    pub models: Vec<Option<ModelFile>>,
+    /// The data of each model, in the order of the models axis; empty where no model has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub datasets: Vec<Option<DatasetFile>>,
+    /// The runtime library, where the specification names none; `None` with the mock backend.
+    pub runtime: Option<RuntimeUsed>,
+    /// The library of each entry of the specification's `runtimes`; `None` for one that no cell needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<Option<RuntimeUsed>>,
+    /// Threads of cells whose variant does not set them.
+    pub default_threads: u32,
+    /// Session entries that every variant without its own gets, because the design keeps several workers resident.
+    #[serde(default)]
+    pub imposed_session: BTreeMap<String, String>,
+    /// The two sets of processors on which the arms of a duet run; they swap them in every block.
+    #[serde(default)]
+    pub core_sets: Option<[Vec<u32>; 2]>,
+    /// Processors' worth of time that other processes used just before the record began.
+    pub others_cpus: f64,
+    /// What the kernel said of the machine's load then; absent with the mock backend.
+    #[serde(default)]
+    pub load: Option<Load>,
+    /// A quick look: short runs, a wide margin, never a side of anything.
+    #[serde(default)]
+    pub quick: bool,
+    /// What was found since; it stands in files of its own.
+    #[serde(skip)]
+    pub findings: Findings,
+}
+
+/// The specification's file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecSource {
+    /// Path relative to the root.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+    /// SHA-256 of the parsed, canonical form, overrides applied, as hex.
+    pub sha256: String,
+    /// Values of `--set`.
+    pub overrides: Vec<String>,
+}
+
+/// One model file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFile {
+    /// Path relative to the root.
+    pub path: String,
+    /// SHA-256 as hex.
+    pub sha256: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// What wrote it, if it says so.
+    pub producer: Option<String>,
+    /// Elements of its float initialisers, if it could be read.
+    pub parameters: Option<u64>,
+    /// Items that one inference handles, by the index of the input point; `None` where unknown.
+    pub batch_sizes: Vec<Option<u64>>,
+    /// What one inference costs, by the index of the input point; `None` where the model is not fed that one.
+    #[serde(default)]
+    pub costs: Vec<Option<InferenceCost>>,
+}
+
+/// What one inference costs, by the graph of the model as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InferenceCost {
+    /// Multiply-accumulates of convolutions, products of matrices, recurrent cells and attention; `None`: unknown.
+    pub macs: Option<u64>,
+    /// Bytes that the nodes read and write, before any fusion; `None`: unknown.
+    pub bytes_moved: Option<u64>,
+}
+
+/// The data of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatasetFile {
+    /// Path relative to the root.
+    pub path: String,
+    /// SHA-256 of the file, and of that of the labels, as hex.
+    pub sha256: String,
+    /// Items that are used, the first ones.
+    pub items: u64,
+}
+
+/// The runtime library that the workers opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeUsed {
+    /// Its version: in the manifest from its file name, else from its own mouth.
+    pub version: Option<String>,
+    /// Its build description, from its own mouth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// Where it was found, in words: `the cache`, `--runtime` ...
+    pub origin: String,
+    /// SHA-256 of the library as hex.
+    pub sha256: String,
+}
+
+/// One invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// When it began: UTC, RFC 3339, whole seconds.
+    pub started: String,
+    /// Hash of the boot: two sessions with the same one shared everything that a reboot changes.
+    pub boot: Option<String>,
+    /// The command line, paths relative to the root.
+    pub command: String,
+    /// Version of perfrun.
+    pub perfrun: String,
+}
+
+impl Manifest {
+    /// The file's name in a record's folder.
+    pub const FILE: &'static str = "manifest.json";
+
+    /// Reads the manifest of a record, and what was found since.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or one of the files is newer or damaged.
+    pub fn read(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(Self::FILE);
+        if !path.is_file() {
+            return Err(StoreError::NotARecord { path: folder.to_owned() });
+        }
+        let text = std::fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let mut manifest: Manifest = parse_versioned(&path, &text)?;
+        if manifest.format == format1::FORMAT {
+            manifest.findings = format1::findings(&path, &text)?;
+        } else {
+            manifest.findings = Findings::read(folder)?;
+            manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
+        }
+        manifest.check(&path)?;
+        Ok(manifest)
+    }
+
+    /// Writes the manifest of a record: once, since nothing in it ever changes.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written, or is there already.
+    pub fn write(&self, folder: &Path) -> Result<(), StoreError> {
+        debug_assert_eq!(self.format, FORMAT, "only the current format is written");
+        let path = folder.join(Self::FILE);
+        if path.exists() {
+            let source = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(StoreError::Write { path, source });
+        }
+        let text = serde_json::to_vec_pretty(self).expect("a manifest has string keys only");
+        write_whole(&path, &text)
+    }
+
+    /// What one inference of a cell's model costs, as stored.
+    pub fn cost(&self, cell: &Cell) -> Option<InferenceCost> {
+        *self.models.get(cell.model().place())?.as_ref()?.costs.get(cell.input().place())?
+    }
+
+    /// Threads inside an operator of a cell.
+    pub fn threads_of(&self, cell: &Cell) -> u32 {
+        let variant = self.experiment.variants.get(cell.variant().place());
+        variant.and_then(|variant| variant.threads.intra).unwrap_or(self.default_threads)
+    }
+
+    /// The session entries of a variant: its own, and what the design asks for beside them.
+    pub fn session_of(&self, variant: &Variant) -> BTreeMap<String, String> {
+        let mut entries = self.imposed_session.clone();
+        entries.extend(variant.session.clone());
+        entries
+    }
+
+    /// Indices must point where they say: a manifest may come from anywhere.
+    fn check(&self, path: &Path) -> Result<(), StoreError> {
+        let plan = &self.plan;
+        let accuracy_fits = self.accuracy().iter().all(|known| (known.cell as usize) < plan.cells.len());
+        if plan.fits(&self.experiment)
+            && accuracy_fits
+            && self.definitions.len() == plan.cells.len()
+            && !self.findings.sessions.is_empty()
+        {
+            return Ok(());
+        }
+        Err(StoreError::Damaged { path: path.to_owned(), reason: "its plan does not fit together".to_owned() })
+    }
+}

@@ -1,0 +1,215 @@
+//! A record on disk: what one execution of an experiment left (docs/reference/record.md).
+//!
+//! While it runs, a record is a manifest, which never changes, a file for the findings of each pass, and a journal of
+//! one file a run; when all runs are done, four Parquet files take the journal's place. [`Record::open`] reads either.
+//! Every file appears whole, by renaming.
+
+pub mod columns;
+pub mod findings;
+mod format1;
+pub mod found;
+pub mod journal;
+pub mod local;
+pub mod manifest;
+pub mod place;
+pub mod provenance;
+pub mod revision;
+pub mod samples;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub use findings::{Finding, Findings};
+pub use found::{
+    BudgetUsed, CellFidelity, Compared, Converted, LibrarySaid, Peak, Peaks, Preview, Rehearsed, Scored,
+    VariantAccuracy, VariantFile, VariantOrigin,
+};
+pub use journal::{Arm, Outcome, StoredRun};
+pub use local::{LocalModel, LocalPaths};
+pub use manifest::{DatasetFile, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
+pub use place::Place;
+
+use crate::data::table::FileError;
+
+/// Version of everything that a record holds.
+pub const FORMAT: u32 = 2;
+
+/// Why a record cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file or folder cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file or folder cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No record is there.
+    #[error("{path} is not a record: it has no manifest.json")]
+    NotARecord {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The content is not what perfrun writes.
+    #[error("{path} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Written by a later version.
+    #[error("{path} has format {found}; this perfrun reads up to {known}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The last one that this version reads.
+        known: u32,
+    },
+}
+
+/// One record, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What was planned, where and with what.
+    pub manifest: Manifest,
+    /// Every run that has an outcome, in the order of session and start.
+    pub runs: Vec<StoredRun>,
+}
+
+impl Record {
+    /// Reads a record, complete or not.
+    ///
+    /// # Errors
+    ///
+    /// When the folder holds none, a newer one, or a damaged one.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let manifest = Manifest::read(folder)?;
+        let runs = if manifest.findings.complete { columns::read(folder)? } else { journal::read_all(folder)? };
+        Ok(Record { folder: folder.to_owned(), manifest, runs })
+    }
+
+    /// Begins a record in its folder. The manifest, which makes it one, comes last, when nothing is missing any more.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn create(
+        folder: PathBuf,
+        mut manifest: Manifest,
+        session: Session,
+        local: &LocalPaths,
+    ) -> Result<Self, StoreError> {
+        manifest.findings.begin_session(&folder, session)?;
+        local.write(&folder)?;
+        manifest.write(&folder)?;
+        Ok(Record { folder, manifest, runs: Vec::new() })
+    }
+
+    /// Adds an invocation to the record.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn begin_session(&mut self, session: Session) -> Result<(), StoreError> {
+        self.manifest.findings.begin_session(&self.folder, session)
+    }
+
+    /// Keeps what a pass found.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep<F: Finding>(&mut self, found: F) -> Result<(), StoreError> {
+        self.manifest.findings.keep(&self.folder, found)
+    }
+
+    /// Plans the runs that the budget leaves.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep_to_budget(&mut self, budget: BudgetUsed) -> Result<(), StoreError> {
+        self.manifest.plan.runs = budget.runs;
+        self.manifest.findings.keep_budget(&self.folder, budget)
+    }
+
+    /// Replaces the journal by Parquet files and marks the record as complete.
+    ///
+    /// The journal is removed last, so that a kill at any moment leaves one readable form.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written; the journal is then still there.
+    pub fn complete(&mut self) -> Result<(), StoreError> {
+        columns::write(self)?;
+        self.manifest.findings.complete(&self.folder)?;
+        journal::remove(&self.folder)
+    }
+}
+
+/// Writes a file by writing another one beside it and renaming that.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    write_with(path, |mut file| file.write_all(content))
+}
+
+/// As [`write_whole`], with what writes the content.
+fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
+    let partial = partial_path(path);
+    let written = File::create(&partial).and_then(|file| write(&file)).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|source| {
+        // A half-written file would only confuse; if it cannot be removed either, the error to tell is the first.
+        let _unremovable = std::fs::remove_file(&partial);
+        StoreError::Write { path: path.to_owned(), source }
+    })
+}
+
+impl From<FileError> for StoreError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Open { path, source } => StoreError::Read { path, source },
+            FileError::Content { path, reason } => StoreError::Damaged { path, reason },
+        }
+    }
+}
+
+/// The name under which a file is written before it is whole.
+fn partial_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Reads a versioned JSON file: the format is checked before anything else is expected of it.
+fn read_versioned<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
+    let text = std::fs::read_to_string(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    parse_versioned(path, &text)
+}
+
+/// As [`read_versioned`], from a text that was read from `path`.
+pub fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, StoreError> {
+    let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        format: u64,
+    }
+    let versioned: Versioned = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
+    if versioned.format > u64::from(FORMAT) {
+        return Err(StoreError::Newer { path: path.to_owned(), found: versioned.format, known: FORMAT });
+    }
+    serde_json::from_str(text).map_err(|error| damaged(error.to_string()))
+}

@@ -1,0 +1,201 @@
+//! One cell: its names, what its runs gave, and what is odd about them.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{AxisMap, fields_schema};
+
+/// One cell of the matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// Identity across records: a hash of the five names.
+    pub id: String,
+    /// Hash of its settings that differ from the defaults, the first 16 digits.
+    pub definition: String,
+    /// Its names by axis: `model`, `input`, `variant` ...
+    #[serde(flatten)]
+    #[schemars(schema_with = "names_schema")]
+    pub names: AxisMap<String>,
+    /// What became of it.
+    pub status: Status,
+    /// Why it was not run, if it was skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<Skipped>,
+    /// Why runs failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureSeen>,
+    /// Items that one inference handles; absent where unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
+    /// Threads inside an operator.
+    pub threads: u32,
+    /// Iterations of each sample.
+    pub iterations: u32,
+    /// The runtime allocated outputs inside the timed region.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub dynamic_outputs: bool,
+    /// Runs that were never started, because earlier ones failed alike.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_run: u32,
+    /// SHA-256 of the file that is run: the model's own, a conversion, or the user's own for this variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Nodes by execution provider.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, u64>,
+    /// Hash of the outputs for the first input set, if all completed runs agree on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_hash: Option<String>,
+    /// Estimates by metric. Latency has one for each statistic: `latency_ns` (median), `latency_p95_ns` ...
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, Estimated>,
+    /// One value a completed run, in columns, and `block`, the number of the block of each run. Of the smallest sample,
+    /// p90, the deviation, the share of processors, and percentiles that are not supported there is the estimate alone,
+    /// unless the specification names them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, Vec<Option<f64>>>,
+    /// Smallest, median and largest value over the runs of what explains a number: how it was measured, and what its
+    /// runs met on the machine; one value where all are equal.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, Vec<f64>>,
+    /// What is odd about it, by code (docs/reference/codes.md).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub codes: BTreeMap<String, CodeSeen>,
+    /// How like the reference's its outputs are; absent for the reference, and where they were not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<FidelityFound>,
+    /// By how much each score differs from the reference's on the same items.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub score_changes: BTreeMap<String, ScoreChange>,
+    /// In designs with slices, the median latency of each slice, one list for each of `runs.block`; nothing for a slice
+    /// that is late warm-up as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Vec<Option<f64>>>,
+}
+
+fn names_schema(_: &mut SchemaGenerator) -> Schema {
+    fields_schema(|axis| {
+        let absent = if axis.may_be_absent() { "; `-` where the specification leaves it to perfrun" } else { "" };
+        json_schema!({
+            "description": format!("{} on the {} axis{absent}.", axis.called(), axis.plural()),
+            "type": "string",
+        })
+    })
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What became of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every run that there is completed.
+    Measured,
+    /// Some runs completed, and some did not.
+    Partial,
+    /// No run completed.
+    Failed,
+    /// The plan skips it.
+    Skipped,
+    /// Nobody has run it.
+    NotRun,
+}
+
+/// Why a cell was not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Skipped {
+    /// The kind of reason: `device`, `shape`, `selection`, `other`.
+    pub code: String,
+    /// The reason, a fragment.
+    pub reason: String,
+}
+
+/// Runs that failed alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureSeen {
+    /// The kind of failure: `operator`, `out_of_memory` ...
+    pub kind: String,
+    /// The message of what failed.
+    pub message: String,
+    /// How many runs.
+    pub runs: u32,
+    /// It failed in the rehearsal, so that the cell was not run.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub rehearsal: bool,
+}
+
+/// A number with what is known about it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimated {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end of its interval; absent below two values, for what is the same in every run, and where it says nothing:
+    /// of the smallest sample, of a deviation, and of a percentile that is not supported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// What the interval is over: runs, or the items of a dataset; 1 for a fact.
+    pub n: u64,
+    /// False for a percentile that the samples of a run cannot support: the true value may lie anywhere above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supported: Option<bool>,
+}
+
+/// A code of a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CodeSeen {
+    /// How much it weighs in this cell: `info`, `warn`, `block`, `invalid`.
+    pub severity: String,
+    /// Runs that carry it; absent for a code of the cell as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
+}
+
+/// How like the reference's the outputs of a cell are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FidelityFound {
+    /// They keep the limits.
+    pub passes: bool,
+    /// Items of a dataset that were compared; absent where the inputs were random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u64>,
+    /// Largest absolute difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_abs: Option<f64>,
+    /// Largest difference over the largest magnitude of the reference's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_scaled: Option<f64>,
+    /// Share of the elements within the limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close: Option<f64>,
+    /// What of the limits is not kept, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<String>,
+}
+
+/// A score less that of the reference on the same items.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ScoreChange {
+    /// The difference.
+    pub difference: f64,
+    /// Lower end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Two-sided p value of no difference.
+    pub p: f64,
+    /// Items that only the reference gets right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Items that only this variant gets right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gained: Option<u64>,
+}

@@ -1,0 +1,322 @@
+//! Manifest, summary and verdicts -> results.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+use super::{FORMAT, Measured, RecordCode, Results, Rules, verdicts};
+use crate::experiment::{AxisMap, Experiment};
+use crate::judge::compare::Judged;
+use crate::judge::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary, record_codes};
+use crate::plan;
+use crate::record::Manifest;
+use crate::record::provenance::Provenance;
+use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
+use crate::vocabulary::privacy::without_home;
+
+/// Significant digits of what is measured: an error of at most 0.005 %, a tenth of what the quietest machine repeats.
+const DIGITS: i32 = 5;
+
+/// Digits of what is the same in every run and no whole number.
+const EXACT: i32 = 9;
+
+/// The results of a record, with the home folder taken out of texts that other programs wrote.
+pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Results {
+    let plan = &manifest.plan;
+    let margin = manifest.experiment.compare.margin;
+    let cells = plan.cells.iter().zip(&summary.cells).enumerate();
+    let named = named(&manifest.experiment);
+    Results {
+        format: FORMAT,
+        experiment: manifest.experiment.name.clone(),
+        description: manifest.experiment.description.clone(),
+        record: manifest.record.clone(),
+        measured: Measured {
+            complete: manifest.findings.complete,
+            quick: manifest.quick,
+            restrictions: manifest.restrictions.iter().map(|text| without_home(text)).collect(),
+            runs_wanted: manifest.findings.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
+            sessions: manifest.findings.sessions.iter().map(|session| session.started.clone()).collect(),
+            commands: manifest.findings.sessions.iter().map(|session| without_home(&session.command)).collect(),
+        },
+        provenance: Provenance::of(manifest),
+        rules: Rules {
+            runs: plan.runs,
+            seed: plan.seed,
+            baseline: plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
+            compared: plan.baseline.iter().flat_map(|of| &of.axes).map(|axis| axis.singular().to_owned()).collect(),
+            margin: margin.default.0,
+            margin_of_tails: margin.tail.0,
+            confidence: CONFIDENCE,
+        },
+        cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
+        codes: codes_of_record(manifest),
+        comparisons: verdicts::comparisons(plan, summary, judged),
+        controls: verdicts::controls(plan, summary, judged),
+        detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
+        families: verdicts::families(plan, judged),
+        goals: verdicts::goals(plan, judged),
+        choice: verdicts::choice(plan, judged),
+        ties: verdicts::ties(plan, judged),
+        tradeoffs: verdicts::tradeoffs(plan, judged),
+    }
+}
+
+fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
+    let names = manifest.plan.coordinates(cell);
+    let model = manifest.models.get(cell.model().place()).and_then(Option::as_ref);
+    let skip = manifest.plan.skip(cell);
+    Cell {
+        id: cell.id.to_string(),
+        definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
+        names: AxisMap::of(|axis| names.on(axis).to_owned()),
+        status: status(skip.is_some(), summary.runs),
+        skipped: skip.map(|skip| Skipped { code: word(&skip.kind), reason: without_home(&skip.reason) }),
+        failures: failures(summary),
+        batch: model.and_then(|file| file.batch_sizes.get(cell.input().place()).copied().flatten()),
+        threads: manifest.threads_of(cell),
+        iterations: summary.iterations,
+        dynamic_outputs: summary.dynamic_outputs,
+        not_run: summary.runs.not_run,
+        sha256: match manifest.variant_file(cell) {
+            Some(file) => file.sha256.clone(),
+            None => model.map(|file| file.sha256.clone()),
+        },
+        nodes: summary.nodes.clone(),
+        output_hash: summary.output_hash.clone(),
+        metrics: metrics(summary),
+        runs: columns(summary, named),
+        environment: environment(summary),
+        codes: codes(summary),
+        fidelity: summary.fidelity.as_ref().map(|found| FidelityFound {
+            passes: found.passes(),
+            items: found.items_of_data,
+            max_abs: Some(rounded(found.max_abs)).filter(|number| number.is_finite()),
+            max_scaled: found.max_scaled.map(rounded),
+            close: found.close.map(rounded),
+            misses: found.misses.clone(),
+        }),
+        score_changes: score_changes(summary),
+        slices: slices(summary),
+    }
+}
+
+/// As many digits of a hash as an id has.
+pub(super) fn short(hash: &str) -> String {
+    hash.chars().take(16).collect()
+}
+
+fn status(is_skipped: bool, runs: RunCounts) -> Status {
+    match (is_skipped, runs.completed, runs.failed + runs.not_run) {
+        (true, ..) => Status::Skipped,
+        (false, 0, 0) => Status::NotRun,
+        (false, 0, _) => Status::Failed,
+        (false, _, 0) => Status::Measured,
+        (false, ..) => Status::Partial,
+    }
+}
+
+fn failures(summary: &CellSummary) -> Vec<FailureSeen> {
+    let seen = summary.failures.iter().map(|seen| FailureSeen {
+        kind: seen.failure.kind.name().to_owned(),
+        message: without_home(&seen.failure.message),
+        runs: seen.runs,
+        rehearsal: seen.rehearsal,
+    });
+    seen.collect()
+}
+
+/// What a metric is for; one of a later version is shown like those of the model.
+fn kind(name: &str) -> Kind {
+    metric::by_name(name).map_or(Kind::Model, |metric| metric.kind)
+}
+
+/// What others compare. Inferences per second follow from items per second, where both are known.
+fn compared(summary: &CellSummary) -> impl Iterator<Item = (&String, &MetricSummary)> {
+    let has_items = summary.metrics.contains_key(metric::ITEMS.name);
+    let of_model = summary.metrics.iter().filter(|(name, _)| kind(name) == Kind::Model);
+    of_model.filter(move |(name, _)| !has_items || *name != metric::THROUGHPUT.name)
+}
+
+/// The statistic of latency that a column holds.
+fn statistic(name: &str) -> Option<Statistic> {
+    static COLUMNS: LazyLock<BTreeMap<String, Statistic>> = LazyLock::new(|| {
+        let column = |(_, statistic): &(&str, Statistic)| {
+            (MetricReference { metric: &LATENCY, statistic: *statistic }.column(), *statistic)
+        };
+        Statistic::NAMES.iter().map(column).collect()
+    });
+    COLUMNS.get(name).copied()
+}
+
+fn metrics(summary: &CellSummary) -> BTreeMap<String, Estimated> {
+    // The number of samples is no estimate of anything; it stands among the columns.
+    let all = compared(summary).filter(|(name, _)| *name != metric::SAMPLES.name);
+    all.map(|(name, metric)| (name.clone(), estimated(summary, name, metric))).collect()
+}
+
+fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estimated {
+    let estimate = metric.estimate;
+    let statistic = statistic(name);
+    let percentile = statistic.and_then(|statistic| summary.percentile(statistic));
+    let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
+    let says_nothing = matches!(statistic, Some(Statistic::Min | Statistic::StandardDeviation))
+        || percentile.is_some_and(|percentile| !percentile.supported);
+    // A fact is one number; only of scores of items something is uncertain.
+    let interval = estimate.interval.filter(|interval| !says_nothing && (!is_fact || interval.low < interval.high));
+    let exact = is_fact && interval.is_none();
+    Estimated {
+        value: if exact { as_fact(estimate.value) } else { rounded(estimate.value) },
+        low: interval.map(|interval| rounded(interval.low)),
+        high: interval.map(|interval| rounded(interval.high)),
+        n: if exact { 1 } else { estimate.n as u64 },
+        supported: percentile.map(|percentile| percentile.supported).filter(|supported| !supported),
+    }
+}
+
+/// The columns that the specification names, which have values of each run whatever they are.
+fn named(experiment: &Experiment) -> Vec<String> {
+    let choose = experiment
+        .choose
+        .iter()
+        .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
+    let goals = experiment.goals.iter().map(|goal| goal.bound.metric);
+    let tables = experiment.tables.iter().flat_map(|table| table.show.iter().copied());
+    let all = choose.chain(goals).chain(tables).chain(experiment.pareto.iter().copied());
+    all.flat_map(|reference| match reference.statistic {
+        // Made of two others.
+        Statistic::CoefficientOfVariation => vec![
+            MetricReference { statistic: Statistic::Mean, ..reference }.column(),
+            MetricReference { statistic: Statistic::StandardDeviation, ..reference }.column(),
+        ],
+        _ => vec![reference.column()],
+    })
+    .collect()
+}
+
+/// One column for each metric that verdicts are usually made of, and for those that are `named`, with a gap where a run
+/// does not have it.
+pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<String, Vec<Option<f64>>> {
+    let Some(latency) = summary.metrics.get(LATENCY.name) else { return BTreeMap::new() };
+    let blocks: Vec<u32> = latency.per_run.iter().map(|(block, _)| *block).collect();
+    let is_column = |name: &String| {
+        let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
+        let statistic = statistic(name);
+        let unsupported = statistic.and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
+        let is_usual = !matches!(statistic, Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation))
+            && unsupported != Some(true)
+            && name != metric::CPU_UTILISATION.name;
+        !is_fact && (is_usual || named.contains(name))
+    };
+    let column = |(name, metric): (&String, &MetricSummary)| {
+        let value = |block: &u32| {
+            let place = metric.per_run.binary_search_by_key(block, |(other, _)| *other).ok()?;
+            Some(rounded(metric.per_run[place].1))
+        };
+        (name.clone(), blocks.iter().map(value).collect())
+    };
+    let mut columns: BTreeMap<String, Vec<Option<f64>>> =
+        compared(summary).filter(|(name, _)| is_column(name)).map(column).collect();
+    columns.insert("block".to_owned(), blocks.iter().map(|block| Some(f64::from(*block))).collect());
+    columns
+}
+
+/// How the cell was measured, and what its runs met.
+fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
+    let short = |spread: &Spread| {
+        let mut all: Vec<f64> = [spread.low, spread.median, spread.high].map(|number| to_digits(number, 3)).into();
+        all.truncate(if all[0] == all[2] { 1 } else { 3 });
+        all
+    };
+    // A damaged table may hold anything, and JSON has numbers alone.
+    let is_number = |(_, values): &(String, Vec<f64>)| values.iter().all(|value| value.is_finite());
+    let mut all: BTreeMap<String, Vec<f64>> =
+        summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(spread))).collect();
+    let is_told = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
+    for (name, metric) in summary.metrics.iter().filter(|(name, _)| is_told(name)) {
+        let values: Vec<f64> = metric.per_run.iter().map(|(_, value)| *value).collect();
+        all.extend(Spread::of(&values).map(|spread| (name.clone(), short(&spread))));
+    }
+    all.into_iter().filter(is_number).collect()
+}
+
+/// The slices of each run; those that are late warm-up as a whole have nothing.
+fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
+    if summary.slices.is_empty() {
+        return Vec::new();
+    }
+    let blocks = summary.metrics.get(LATENCY.name).into_iter().flat_map(|latency| &latency.per_run);
+    let of_run = |(block, _): &(u32, f64)| {
+        let found = summary.slices.iter().find(|(other, _)| other == block);
+        let medians = found.map(|(_, medians)| medians.as_slice()).unwrap_or_default();
+        medians.iter().map(|ns| Some(rounded(*ns)).filter(|ns| *ns > 0.0)).collect()
+    };
+    blocks.map(of_run).collect()
+}
+
+fn codes_of_record(manifest: &Manifest) -> BTreeMap<String, RecordCode> {
+    let found = record_codes(manifest).into_iter().map(|code| {
+        (
+            String::from(code.code),
+            RecordCode { severity: word(&code.code.severity()), found: without_home(&code.found) },
+        )
+    });
+    found.collect()
+}
+
+fn codes(summary: &CellSummary) -> BTreeMap<String, CodeSeen> {
+    let seen = |(code, runs): (&str, Option<u32>)| {
+        (code.to_owned(), CodeSeen { severity: word(&summary.severity(code)), runs })
+    };
+    summary.all_codes().into_iter().map(seen).collect()
+}
+
+fn score_changes(summary: &CellSummary) -> BTreeMap<String, ScoreChange> {
+    let changes = summary.accuracy.iter().filter_map(|score| Some((score.metric.metric().name, score.change?)));
+    let change = |(name, change): (&str, crate::quality::accuracy::Change)| {
+        let found = ScoreChange {
+            difference: change.difference,
+            low: change.interval.map(|interval| rounded(interval.low)),
+            high: change.interval.map(|interval| rounded(interval.high)),
+            p: rounded(change.p),
+            lost: change.lost,
+            gained: change.gained,
+        };
+        (name.to_owned(), found)
+    };
+    changes.map(change).collect()
+}
+
+/// The stored word of an enum.
+pub(super) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        // `{"failed": "operator"}` and the like: what it is, not its details.
+        Ok(Value::Object(fields)) => match fields.get("kind") {
+            Some(Value::String(word)) => word.clone(),
+            _ => fields.into_iter().next().map(|(word, _)| word).unwrap_or_default(),
+        },
+        _ => String::new(),
+    }
+}
+
+/// What is measured, to as many digits as mean anything.
+pub(super) fn rounded(number: f64) -> f64 {
+    to_digits(number, DIGITS)
+}
+
+/// What is the same in every run: sizes in bytes are whole, and shares of items are told apart.
+fn as_fact(number: f64) -> f64 {
+    if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
+}
+
+fn to_digits(number: f64, digits: i32) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return number;
+    }
+    // Through the decimal form, so that what is written is short.
+    format!("{number:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(number)
+}

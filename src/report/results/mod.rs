@@ -1,0 +1,145 @@
+//! `results.json`: what a record says, for people, for other programs, and for comparisons with other records.
+//!
+//! Input: manifest, summary and verdicts, or a file of this or an earlier format. Output: one [`Results`], in which every
+//! row carries its own names, so that none is needed to read another. Deliberately absent: samples and words.
+//!
+//! Compatibility: a format only ever gains fields, readers ignore those that they do not know, and a field that leaves
+//! or changes its meaning makes a new format. Every earlier format is read; a later one is refused.
+
+mod cell;
+mod format1;
+mod judged;
+mod layout;
+mod make;
+mod read;
+mod reference;
+mod tidy;
+mod verdicts;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::provenance::Provenance;
+
+pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+pub use judged::{BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Family, GoalFound, Tie, Tradeoff};
+pub use make::results;
+pub use read::{parse, read};
+pub use reference::reference_markdown;
+pub use tidy::tidy;
+
+/// Version of the file.
+pub const FORMAT: u32 = 2;
+
+/// The file's name in the folder of a report.
+pub const FILE: &str = "results.json";
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Results {
+    /// Version of the file: 2.
+    pub format: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The question, for readers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Name of the record that this was made from.
+    pub record: String,
+    /// How much of the experiment was measured, and when.
+    pub measured: Measured,
+    /// What was measured, on what, and where, by what may differ between two sides of a comparison.
+    pub provenance: Provenance,
+    /// By what verdicts were made.
+    pub rules: Rules,
+    /// Every cell of the matrix, in plan order.
+    pub cells: Vec<Cell>,
+    /// Codes of the record as a whole, with what was found.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub codes: BTreeMap<String, RecordCode>,
+    /// Each cell against its baseline, by metric.
+    pub comparisons: Vec<Compared>,
+    /// Identical arms against each other.
+    pub controls: Vec<Control>,
+    /// How small a difference can be seen here.
+    #[serde(rename = "sight")]
+    pub detectable_effect: DetectableEffect,
+    /// Whether the cells of a group differ at all, for groups of three and more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<Family>,
+    /// The promises of the specification.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalFound>,
+    /// The answer to the question of the specification, if it asks one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+    /// Cells that latency does not tell apart and something else does; the answer rests on them where nothing is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<Tie>,
+    /// The cells that give and take between metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tradeoffs: Vec<Tradeoff>,
+}
+
+/// How much of an experiment was measured, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// Every run of the plan has its outcome.
+    pub complete: bool,
+    /// A quick look, which is never a side of a comparison.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub quick: bool,
+    /// What narrowed the record to less than the specification: `--runs 3`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restrictions: Vec<String>,
+    /// Runs of each cell that were asked for, where a budget left fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_wanted: Option<u32>,
+    /// When each invocation began: UTC, RFC 3339.
+    pub sessions: Vec<String>,
+    /// The command lines.
+    pub commands: Vec<String>,
+}
+
+/// A code of the record as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordCode {
+    /// How much it weighs: `info`, `warn`, `block`, `invalid`.
+    pub severity: String,
+    /// What was found, in words.
+    pub found: String,
+}
+
+/// By what verdicts were made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rules {
+    /// Runs of each cell in the plan.
+    pub runs: u32,
+    /// Master seed.
+    pub seed: u64,
+    /// What cells are compared with, as named on the compared axes; absent where nothing is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// The axes on which cells of a group differ.
+    pub compared: Vec<String>,
+    /// Relative differences of no interest.
+    pub margin: f64,
+    /// The same for tails.
+    pub margin_of_tails: f64,
+    /// Confidence of the intervals of cells.
+    pub confidence: f64,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The JSON Schema of the file, as committed in `schemas/results.schema.json`.
+pub fn schema_text() -> String {
+    let schema = schemars::schema_for!(Results);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,230 @@
+//! Verdicts -> rows that name cells by their ids.
+
+use super::judged::{
+    BoundFound, Bounded, Choice, Compared, Contest, Control, Details, DetectableEffect, Entrant, Family, GoalFound,
+    Point, Tie, Tradeoff,
+};
+use super::make::{columns, rounded, word};
+use crate::judge::compare::choose::Standing;
+use crate::judge::compare::{self, Comparison, Judged, control};
+use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
+use crate::plan::Plan;
+use crate::statistics::Claim;
+use crate::statistics::interval::Interval;
+use crate::statistics::paired::Hint;
+use crate::vocabulary::code::Code;
+
+fn id(plan: &Plan, cell: usize) -> String {
+    plan.cells.get(cell).map(|cell| cell.id.to_string()).unwrap_or_default()
+}
+
+fn ids(plan: &Plan, cells: &[usize]) -> Vec<String> {
+    cells.iter().map(|cell| id(plan, *cell)).collect()
+}
+
+fn ends(interval: Option<Interval>) -> (Option<f64>, Option<f64>) {
+    (interval.map(|interval| rounded(interval.low)), interval.map(|interval| rounded(interval.high)))
+}
+
+pub(super) fn comparisons(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Compared> {
+    let bootstrap = |row: &Comparison| {
+        let is_it = |tail: &&crate::judge::summary::TailRatio| (tail.cell, tail.metric) == (row.cell, row.metric);
+        let found = summary.tails.iter().find(is_it)?;
+        Some([found.ratio, found.interval.low, found.interval.high].map(rounded))
+    };
+    let row = |row: &Comparison| Compared { bootstrap: bootstrap(row), ..compared(plan, row) };
+    judged.comparisons.iter().chain(&judged.tails).map(row).collect()
+}
+
+fn compared(plan: &Plan, row: &Comparison) -> Compared {
+    let (low, high) = ends(row.interval);
+    let more_blocks = match row.hint {
+        Some(Hint::NotEnoughData { more_blocks, .. }) => more_blocks.map(|blocks| blocks as u64),
+        _ => None,
+    };
+    Compared {
+        cell: id(plan, row.cell),
+        baseline: id(plan, row.baseline),
+        metric: row.metric.to_string(),
+        ratio: rounded(row.speedup),
+        low,
+        high,
+        level: CONFIDENCE,
+        blocks: row.blocks as u64,
+        margin: row.margin,
+        verdict: word(&row.verdict),
+        reason: reason(row),
+        more_blocks,
+        details: row.details.as_ref().map(details),
+        bootstrap: None,
+    }
+}
+
+/// Why the verdict is what it is.
+fn reason(row: &Comparison) -> String {
+    match (row.withheld, row.verdict.claim(), &row.hint) {
+        (Some(withheld), ..) => word(&withheld),
+        (None, Claim::Difference, _) => "beyond_margin".to_owned(),
+        (None, Claim::Sameness, _) => "within_margin".to_owned(),
+        (None, Claim::Nothing, Some(hint)) => word(hint),
+        (None, Claim::Nothing, None) => "not_enough_data".to_owned(),
+    }
+}
+
+fn details(of: &compare::Details) -> Details {
+    let round = |number: Option<f64>| number.map(rounded);
+    Details {
+        standard_deviation: round(of.paired.standard_deviation),
+        detectable: round(of.paired.minimum_detectable_effect),
+        p_holm: round(of.p_holm),
+        q: round(of.q),
+        p_tost: round(of.p_tost),
+        p_welch: round(of.welch.as_ref().map(|test| test.p)),
+        p_mann_whitney: round(of.p_mann_whitney),
+        p_permutation: round(of.p_permutation),
+        p_sign_flip: round(of.p_sign_flip),
+        cliffs_delta: round(of.cliffs_delta.as_ref().map(|effect| effect.delta)),
+        hedges_g: round(of.hedges_g),
+        shift: round(of.shift),
+    }
+}
+
+pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Control> {
+    let row = |control: &control::Control| {
+        let (low, high) = ends(control.interval);
+        let double = summary.doubles.iter().find(|double| double.cell == control.cell);
+        let runs = |arm: Option<&CellSummary>| arm.map(|arm| columns(arm, &[])).unwrap_or_default();
+        let outcome = match control.code() {
+            Some(Code::AaFailed) => "failed",
+            Some(_) => "biased",
+            None => "passed",
+        };
+        Control {
+            cell: id(plan, control.cell),
+            ratio: rounded(control.ratio),
+            low,
+            high,
+            level: CONFIDENCE,
+            blocks: control.paired.blocks as u64,
+            verdict: word(&control.paired.verdict),
+            outcome: outcome.to_owned(),
+            runs: runs(double.map(|double| &double.summary)),
+            twin_runs: runs(double.and_then(|double| double.twin.as_ref())),
+        }
+    };
+    judged.controls.iter().map(row).collect()
+}
+
+pub(super) fn detectable_effect(of: &control::DetectableEffect) -> DetectableEffect {
+    DetectableEffect {
+        grade: of.grade.map(|grade| grade.letter().to_owned()),
+        standard_deviation: of.standard_deviation.map(rounded),
+        in_ten_blocks: of.in_ten_blocks.map(rounded),
+        here: of.here.map(rounded),
+        noisy_runs: of.noisy_runs,
+    }
+}
+
+pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {
+    let row = |family: &compare::Family| Family {
+        cells: ids(plan, &family.cells),
+        blocks: family.blocks as u64,
+        p_friedman: family.friedman.as_ref().map(|test| rounded(test.p)),
+        p_welch: family.welch_anova.as_ref().map(|test| rounded(test.p)),
+        p_kruskal: family.kruskal_wallis.as_ref().map(|test| rounded(test.p)),
+        explained: family.anova.as_ref().map(|test| rounded(test.omega_squared)),
+    };
+    judged.families.iter().map(row).collect()
+}
+
+fn bounded(plan: &Plan, cell: &compare::choose::BoundedCell) -> Bounded {
+    use compare::choose::BoundOutcome::{Kept, Missed, Undecided};
+    let (outcome, reason) = match cell.outcome {
+        Kept => ("kept", None),
+        Missed => ("missed", None),
+        Undecided(doubt) => ("undecided", Some(word(&doubt))),
+    };
+    Bounded {
+        cell: id(plan, cell.cell),
+        value: cell.estimate.map(|estimate| rounded(estimate.value)),
+        outcome: outcome.to_owned(),
+        reason,
+    }
+}
+
+pub(super) fn goals(plan: &Plan, judged: &Judged) -> Vec<GoalFound> {
+    let row = |goal: &compare::GoalCheck| GoalFound {
+        name: goal.name.clone(),
+        metric: goal.check.bound.metric.to_string(),
+        min: goal.check.bound.min,
+        max: goal.check.bound.max,
+        outcome: word(&goal.outcome),
+        cells: goal.check.cells.iter().map(|cell| bounded(plan, cell)).collect(),
+    };
+    judged.goals.iter().map(row).collect()
+}
+
+pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
+    let choice = judged.choice.as_ref()?;
+    let entrant = |entrant: &compare::choose::Entrant| Entrant {
+        cell: id(plan, entrant.cell),
+        standing: word(&entrant.standing),
+        other: match entrant.standing {
+            Standing::Beaten { by: cell } | Standing::Tied { with: cell, .. } => Some(id(plan, cell)),
+            _ => None,
+        },
+        metric: match entrant.standing {
+            Standing::InDoubt { bound } | Standing::OutOfBounds { bound } => {
+                choice.bounds.get(bound).map(|check| check.bound.metric.to_string())
+            }
+            Standing::Tied { by, .. } => Some(by.to_string()),
+            _ => None,
+        },
+        why: match entrant.standing {
+            Standing::Unfit { why } => Some(word(&why)),
+            _ => None,
+        },
+    };
+    let contest = |contest: &compare::choose::Contest| Contest {
+        entrants: contest.entrants.iter().map(entrant).collect(),
+        best: ids(plan, &contest.best),
+    };
+    let bound = |check: &compare::choose::BoundCheck| BoundFound {
+        metric: check.bound.metric.to_string(),
+        min: check.bound.min,
+        max: check.bound.max,
+        cells: check.cells.iter().map(|cell| bounded(plan, cell)).collect(),
+    };
+    Some(Choice {
+        metric: choice.best.to_string(),
+        bounds: choice.bounds.iter().map(bound).collect(),
+        contests: choice.contests.iter().map(contest).collect(),
+    })
+}
+
+pub(super) fn ties(plan: &Plan, judged: &Judged) -> Vec<Tie> {
+    let row =
+        |tie: &compare::Tie| Tie { ahead: id(plan, tie.ahead), behind: id(plan, tie.behind), by: tie.by.to_string() };
+    judged.ties.iter().map(row).collect()
+}
+
+pub(super) fn tradeoffs(plan: &Plan, judged: &Judged) -> Vec<Tradeoff> {
+    let point = |point: &compare::pareto::Point| Point {
+        cell: id(plan, point.cell),
+        place: word(&point.place),
+        by: match &point.place {
+            compare::pareto::Place::Dominated { by } => ids(plan, by),
+            _ => Vec::new(),
+        },
+        why: match &point.place {
+            compare::pareto::Place::LeftOut { why } => Some(word(why)),
+            _ => None,
+        },
+        membership: point.membership.map(rounded),
+    };
+    let row = |tradeoff: &compare::Tradeoff| Tradeoff {
+        metrics: tradeoff.metrics.iter().map(ToString::to_string).collect(),
+        points: tradeoff.points.iter().map(point).collect(),
+    };
+    judged.tradeoffs.iter().map(row).collect()
+}

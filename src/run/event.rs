@@ -1,0 +1,113 @@
+//! What the runner says while it works. The terminal listens; the record is written by the runner itself.
+
+use std::time::Duration;
+
+use crate::experiment::{Grade, Precision};
+use crate::plan::Plan;
+use crate::record::{BudgetUsed, Manifest, StoredRun};
+
+/// Something happened. Borrowed data belongs to the runner.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The record exists; nothing has run yet.
+    Started {
+        /// What is going to run.
+        manifest: &'a Manifest,
+        /// Runs that an earlier session finished.
+        already_done: usize,
+    },
+    /// A model is being converted.
+    Converting {
+        /// Its name.
+        model: &'a str,
+        /// To what.
+        precision: Precision,
+    },
+    /// A model is there in another precision.
+    Converted {
+        /// Its name.
+        model: &'a str,
+        /// In which.
+        precision: Precision,
+        /// It was in the cache.
+        was_cached: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The rehearsal has run one cell.
+    Rehearsed {
+        /// How many of how many.
+        done: usize,
+        /// Cells to rehearse.
+        total: usize,
+        /// The pilot.
+        run: &'a StoredRun,
+    },
+    /// A variant is going to be run over the data of its model.
+    Scoring {
+        /// How many were, of how many.
+        done: usize,
+        /// Variants with data.
+        total: usize,
+    },
+    /// Every variant was run over the data of its model.
+    Scored {
+        /// What was found.
+        manifest: &'a Manifest,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The rehearsal is over.
+    RehearsalEnded {
+        /// The plan.
+        plan: &'a Plan,
+        /// All pilots.
+        pilots: &'a [StoredRun],
+        /// How long it took.
+        took: Duration,
+    },
+    /// A short control begins, by which the specification's requirement is checked.
+    CheckingGrade {
+        /// What is required.
+        required: Grade,
+        /// Runs of the control.
+        runs: u32,
+    },
+    /// What is going to be measured is known.
+    Planned {
+        /// The plan.
+        plan: &'a Plan,
+        /// Cells that can be run.
+        cells: usize,
+        /// How long the blocks will take, from what the pilots showed.
+        estimate: Option<Duration>,
+        /// What the budget leaves of them.
+        budget: Option<BudgetUsed>,
+        /// Runs of the blocks.
+        total: usize,
+    },
+    /// A run of a block has its outcome.
+    RunEnded {
+        /// The run.
+        run: &'a StoredRun,
+        /// Runs with an outcome so far.
+        done: usize,
+        /// Runs in all.
+        total: usize,
+    },
+    /// Every run of a block has its outcome.
+    BlockEnded {
+        /// What was planned.
+        manifest: &'a Manifest,
+        /// Every run so far.
+        runs: &'a [StoredRun],
+        /// Blocks that have ended.
+        done: u32,
+        /// Blocks in all.
+        total: u32,
+    },
+    /// About a second passed.
+    Tick,
+    /// The first interrupt came; the run in flight is finished.
+    Interrupted,
+}

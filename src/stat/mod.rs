@@ -1,0 +1,161 @@
+//! Numbers from anywhere: read, described, compared (method 3 to 6).
+//!
+//! Input: the bytes of one or two files, and the terms of the judgement. Output: a value that serialises, with every
+//! statistic under a stable name (docs/reference/stat.md lists them; a test keeps that list complete).
+//! Reading, describing and comparing are pure. Deliberately absent: files (`commands`), rounding and sentences (`ui`).
+
+mod across_runs;
+mod beside;
+mod contrast;
+mod description;
+mod judged;
+mod numbers_in_json;
+mod numbers_in_lines;
+mod one_process;
+mod problem;
+mod quantiles;
+mod read;
+mod resample;
+mod symptoms;
+
+use serde::Serialize;
+
+pub use across_runs::{AcrossRuns, Plan, Planning, RunQuantile, RunStatistics, SupportedQuantile};
+pub use beside::{EffectSizes, Ratios, Tests};
+pub use contrast::{Contrast, ContrastError, Level, Observations, RatioEstimate};
+pub use description::{Description, Moments, Robust};
+pub use judged::Reason;
+pub use one_process::{Order, Precision};
+pub use problem::{Fault, ReadError};
+pub use quantiles::{PROBABILITIES, Quantile};
+pub use read::read;
+
+use crate::statistics::Pairing;
+use crate::vocabulary::metric::Direction;
+
+/// Version of the JSON output; a name that changes its meaning or goes away raises it.
+pub const FORMAT: u32 = 1;
+
+/// Values in the order of the file, perhaps in runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    source: String,
+    header: Option<String>,
+    values: Vec<f64>,
+    /// Where each run ends in `values`; `None` for values without runs.
+    run_ends: Option<Vec<usize>>,
+}
+
+impl Series {
+    /// Values of which nothing is known but their order.
+    pub fn of_values(source: impl Into<String>, values: Vec<f64>) -> Self {
+        Series { source: source.into(), header: None, values, run_ends: None }
+    }
+
+    /// The values of runs, each run in its order.
+    pub fn of_runs<Run: AsRef<[f64]>>(source: impl Into<String>, runs: &[Run]) -> Self {
+        let mut series = Series::of_values(source, Vec::new());
+        let mut run_ends = Vec::with_capacity(runs.len());
+        for run in runs {
+            series.values.extend_from_slice(run.as_ref());
+            run_ends.push(series.values.len());
+        }
+        series.run_ends = Some(run_ends);
+        series
+    }
+
+    /// Where the values come from, as the user named it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// All values.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The runs; `None` for values without runs.
+    pub fn runs(&self) -> Option<Vec<&[f64]>> {
+        let ends = self.run_ends.as_ref()?;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        Some(starts.zip(ends).map(|(start, end)| &self.values[start..*end]).collect())
+    }
+}
+
+/// By what series are described and judged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Terms {
+    /// Confidence of every interval, between 0 and 1.
+    pub confidence: f64,
+    /// Differences up to this ratio do not matter.
+    pub margin: f64,
+    /// Which way is good.
+    pub direction: Direction,
+    /// Whether the observations of both files belong together by position.
+    pub paired: bool,
+    /// Standard deviation between sessions on the log scale; 0 when both sides come from one session.
+    pub session_spread: f64,
+    /// What a run costs without its values, in values; `None` where nobody said.
+    pub run_cost: Option<f64>,
+    /// Whether the comparison also says what usual rules would report.
+    pub usual_rules: bool,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Unit of the values, for display.
+    pub unit: Option<String>,
+}
+
+impl Terms {
+    /// How the observations of both files belong together.
+    fn pairing(&self) -> Pairing {
+        if self.paired { Pairing::Blocked } else { Pairing::Unpaired }
+    }
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Terms {
+            confidence: 0.95,
+            margin: 0.02,
+            direction: Direction::LowerIsBetter,
+            paired: false,
+            session_spread: 0.0,
+            run_cost: None,
+            usual_rules: false,
+            seed: 42,
+            unit: None,
+        }
+    }
+}
+
+/// All that is said of one or two series.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of perfrun.
+    pub perfrun: &'static str,
+    /// By what was judged.
+    pub terms: Terms,
+    /// Each series; the first of two is the baseline.
+    pub series: Vec<Description>,
+    /// The candidate against the baseline; `None` for a single series.
+    pub comparison: Option<Contrast>,
+}
+
+/// Describes the series, and compares the candidate with the baseline if there is one.
+///
+/// # Errors
+///
+/// Series that cannot be compared: one with runs and one without, or pairs of different number.
+pub fn analyse(baseline: &Series, candidate: Option<&Series>, terms: &Terms) -> Result<Findings, ContrastError> {
+    let comparison = candidate.map(|candidate| contrast::compare(baseline, candidate, terms)).transpose()?;
+    let series = std::iter::once(baseline).chain(candidate).map(|series| description::describe(series, terms));
+    Ok(Findings {
+        format: FORMAT,
+        perfrun: env!("CARGO_PKG_VERSION"),
+        terms: terms.clone(),
+        series: series.collect(),
+        comparison,
+    })
+}

@@ -1,0 +1,208 @@
+//! How many samples and runs an answer takes (method 4.3).
+//!
+//! Input: variances and costs from a pilot, and what is wanted. Output: whole numbers, or the effect that a given number
+//! can detect. Deliberately absent: the pilot itself, and time estimates.
+
+use std::ops::RangeInclusive;
+
+use super::distribution::{normal_quantile, student_t_quantile};
+use super::interval::is_confidence;
+
+/// Fewer runs than this give no verdict.
+pub const MINIMUM_RUNS: usize = 5;
+
+/// The two-sided confidence for which effects are planned is 95%.
+const PLANNED_CONFIDENCE: f64 = 0.95;
+
+/// The power for which effects are planned.
+const PLANNED_POWER: f64 = 0.8;
+
+/// No answer is planned that takes more than this.
+const MOST: f64 = 1e15;
+
+/// What a pilot found about one cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variances {
+    /// Variance due to samples, the T1 squared of `TwoLevel`.
+    pub within_runs: f64,
+    /// Variance due to runs, the T2 squared of `TwoLevel`; it may be negative.
+    pub between_runs: f64,
+}
+
+/// Samples in each run that buy the most precision for the time, not rounded: the square root of the cost of a run over
+/// that of a sample times the variance within over that between runs. Costs in the same unit, that of a run without its
+/// samples. `None` when the runs add no variance, where any number does, or for costs that are not positive.
+pub fn optimal_samples_unrounded(cost_of_sample: f64, cost_of_run: f64, variances: Variances) -> Option<f64> {
+    let ratio = (cost_of_run / cost_of_sample) * (variances.within_runs / variances.between_runs);
+    let is_defined = variances.between_runs > 0.0 && cost_of_sample > 0.0 && cost_of_run >= 0.0 && ratio.is_finite();
+    is_defined.then(|| ratio.sqrt())
+}
+
+/// As [`optimal_samples_unrounded`], rounded up and clamped to `bounds`.
+pub fn optimal_samples(
+    cost_of_sample: f64,
+    cost_of_run: f64,
+    variances: Variances,
+    bounds: RangeInclusive<usize>,
+) -> Option<usize> {
+    let samples = optimal_samples_unrounded(cost_of_sample, cost_of_run, variances)?;
+    Some((samples.ceil() as usize).min(*bounds.end()).max(*bounds.start()))
+}
+
+/// The smallest number of runs, at least five, whose 95% interval of the mean has a relative half width of at most
+/// `relative`, with `samples` in each. `None` for a mean of zero or a precision that no number reaches.
+pub fn runs_for_precision(mean: f64, variances: Variances, samples: usize, relative: f64) -> Option<usize> {
+    let of_run_mean = variances.between_runs.max(0.0) + variances.within_runs / samples.max(1) as f64;
+    samples_at_least(MINIMUM_RUNS, of_run_mean.sqrt(), relative * mean.abs(), PLANNED_CONFIDENCE)
+}
+
+/// The smallest number of independent values whose t interval of the mean has at most this half width. `None` unless
+/// the half width is positive and the number is within reason.
+pub fn samples_for_half_width(standard_deviation: f64, half_width: f64, confidence: f64) -> Option<usize> {
+    samples_at_least(2, standard_deviation, half_width, confidence)
+}
+
+/// The number of values by the normal formula (z s / h)^2, not rounded: what textbooks print, a little too few.
+pub fn samples_for_half_width_normal(standard_deviation: f64, half_width: f64, confidence: f64) -> f64 {
+    (normal_quantile(f64::midpoint(1.0, confidence)) * standard_deviation / half_width).powi(2)
+}
+
+/// Values in each of two unpaired groups that detect the relative effect `delta` with 80% power at 95% confidence
+/// (normal approximation). `None` unless it is within reason.
+pub fn samples_per_group(coefficient_of_variation: f64, delta: f64) -> Option<usize> {
+    let errors = normal_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE)) + normal_quantile(PLANNED_POWER);
+    whole((2.0 * (errors * coefficient_of_variation / delta).powi(2)).ceil())
+}
+
+/// The relative effect, such as 0.02, that `blocks` pairs detect with 80% power at 95% confidence, given the standard
+/// deviation of their log ratios. `None` below two blocks and for a deviation that is not finite.
+pub fn minimum_detectable_effect(standard_deviation: f64, blocks: usize) -> Option<f64> {
+    if blocks < 2 || !(standard_deviation >= 0.0 && standard_deviation.is_finite()) {
+        return None;
+    }
+    let freedom = (blocks - 1) as f64;
+    let errors = student_t_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE), freedom)
+        + student_t_quantile(PLANNED_POWER, freedom);
+    Some((errors * standard_deviation / (blocks as f64).sqrt()).exp_m1())
+}
+
+/// The smallest number of blocks, at least five, that detect the relative effect `delta` with 80% power at 95%
+/// confidence. `None` unless it is within reason.
+pub fn blocks_for_effect(standard_deviation: f64, delta: f64) -> Option<usize> {
+    let errors = normal_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE)) + normal_quantile(PLANNED_POWER);
+    // A t quantile exceeds the normal one, so that the search may start here, a few steps below the answer.
+    let start = whole((errors * standard_deviation / delta.ln_1p()).powi(2).ceil())?.max(MINIMUM_RUNS);
+    (start..).find(|&blocks| minimum_detectable_effect(standard_deviation, blocks).is_none_or(|effect| effect <= delta))
+}
+
+/// The smallest n >= `least` with t(n - 1) s / sqrt(n) <= `half_width`.
+fn samples_at_least(least: usize, standard_deviation: f64, half_width: f64, confidence: f64) -> Option<usize> {
+    if !(is_confidence(confidence) && half_width > 0.0 && standard_deviation >= 0.0) {
+        return None;
+    }
+    let probability = f64::midpoint(1.0, confidence);
+    let suffices = |n: usize| {
+        let quantile = student_t_quantile(probability, (n - 1) as f64);
+        quantile * standard_deviation / (n as f64).sqrt() <= half_width
+    };
+    let start = whole(samples_for_half_width_normal(standard_deviation, half_width, confidence).ceil())?.max(least);
+    (start..).find(|&n| suffices(n))
+}
+
+fn whole(value: f64) -> Option<usize> {
+    (0.0..=MOST).contains(&value).then_some(value as usize)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::statistics::vectors::{assert_close, count, load, number, one_sample};
+    use proptest::prelude::*;
+
+    #[test]
+    fn reference_plans_hold() {
+        let planning = &load()["planning"];
+        for case in planning["n_for_halfwidth"].as_array().unwrap() {
+            let (deviation, half_width) = (number(&case["sd"]), number(&case["half_width"]));
+            let confidence = number(&case["conf"]);
+            let normal = samples_for_half_width_normal(deviation, half_width, confidence);
+            assert_close(normal, number(&case["expected"]["z_formula_real"]), 1e-10);
+            assert_eq!(normal.ceil() as usize, count(&case["expected"]["z_formula"]));
+            let exact = samples_for_half_width(deviation, half_width, confidence);
+            assert_eq!(exact, Some(count(&case["expected"]["t_exact"])));
+        }
+        for case in planning["n_per_group"].as_array().unwrap() {
+            let actual = samples_per_group(number(&case["cv"]), number(&case["delta"]));
+            assert_eq!(actual, Some(count(&case["expected"])));
+        }
+        for case in planning["mde"].as_array().unwrap() {
+            let actual = minimum_detectable_effect(number(&case["sd_log"]), count(&case["blocks"]));
+            assert_close(actual.unwrap(), number(&case["expected"]), 1e-10);
+        }
+    }
+
+    #[test]
+    fn one_percent_of_the_mean_takes_as_many_as_the_vectors_say() {
+        for (_, _, expected) in one_sample() {
+            let case = &expected["n_for_1pct_ci"];
+            let (deviation, half_width) = (number(&expected["std"]), 0.01 * number(&expected["mean"]));
+            let normal = samples_for_half_width_normal(deviation, half_width, 0.95);
+            assert_close(normal, number(&case["z_formula_real"]), 1e-10);
+            assert_eq!(samples_for_half_width(deviation, half_width, 0.95), Some(count(&case["t_exact"])));
+        }
+    }
+
+    #[test]
+    fn reference_pilots_hold() {
+        let nested = &load()["nested"]["expected"];
+        for key in ["a", "b", "a_unbalanced"] {
+            let case = &nested[key];
+            let variances = Variances { within_runs: number(&case["T1_sq"]), between_runs: number(&case["T2_sq"]) };
+            let (sample, run) = (number(&case["cost_iteration"]), number(&case["cost_run"]));
+            let unrounded = optimal_samples_unrounded(sample, run, variances).unwrap();
+            assert_close(unrounded, number(&case["optimal_iterations_real"]), 1e-10);
+            let samples = optimal_samples(sample, run, variances, 1..=1000).unwrap();
+            assert_eq!(samples, count(&case["optimal_iterations"]));
+            assert_eq!(optimal_samples(sample, run, variances, 50..=1000), Some(50));
+            let runs = runs_for_precision(number(&case["mean_of_run_means"]), variances, samples, 0.01);
+            assert_eq!(runs, Some(count(&case["runs_for_1pct"])));
+        }
+    }
+
+    #[test]
+    fn example_of_tinytorch_holds() {
+        let questions = &load()["tinytorch_module19"];
+        assert_eq!(samples_for_half_width(2.0, 0.5, 0.95), Some(count(&questions["Q2"]["t_exact"])));
+        let wider = &questions["Q2"]["half_width_1ms"];
+        assert_eq!(samples_for_half_width(2.0, 1.0, 0.95), Some(count(&wider["t_exact"])));
+    }
+
+    #[test]
+    fn impossible_wishes_have_no_plan() {
+        let quiet = Variances { within_runs: 1.0, between_runs: 0.0 };
+        assert_eq!(optimal_samples(1.0, 1.0, quiet, 50..=100), None);
+        assert_eq!(optimal_samples(0.0, 1.0, Variances { between_runs: 1.0, ..quiet }, 50..=100), None);
+        assert_eq!(runs_for_precision(0.0, quiet, 50, 0.01), None);
+        assert_eq!(runs_for_precision(10.0, Variances { within_runs: 0.0, ..quiet }, 50, 0.01), Some(MINIMUM_RUNS));
+        assert_eq!(samples_for_half_width(1.0, 0.0, 0.95), None);
+        assert_eq!(samples_for_half_width(f64::NAN, 1.0, 0.95), None);
+        assert_eq!(samples_for_half_width(1.0, 1e-12, 0.95), None);
+        assert_eq!(samples_per_group(0.1, 0.0), None);
+        assert_eq!(minimum_detectable_effect(0.1, 1), None);
+        assert_eq!(minimum_detectable_effect(f64::NAN, 9), None);
+        assert_eq!(blocks_for_effect(0.1, 0.0), None);
+        assert_eq!(blocks_for_effect(0.0, 0.02), Some(MINIMUM_RUNS));
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_are_the_fewest_that_detect_the_effect(deviation in 0.001_f64..0.2, delta in 0.005_f64..0.2) {
+            let blocks = blocks_for_effect(deviation, delta).unwrap();
+            prop_assert!(minimum_detectable_effect(deviation, blocks).unwrap() <= delta);
+            if blocks > MINIMUM_RUNS {
+                prop_assert!(minimum_detectable_effect(deviation, blocks - 1).unwrap() > delta);
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The verbs about model files.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::experiment::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
+
+/// Arguments of `inspect`.
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// Model files, or folders of them.
+    #[arg(value_name = "MODEL", required = true)]
+    pub models: Vec<PathBuf>,
+    /// Sizes of dimensions, for what one inference costs: `batch=1,sequence=128`. Default: a batch of 1.
+    #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
+    pub inputs: Vec<Size>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The size of a dimension: `batch=1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The dimension.
+    pub name: String,
+    /// Its size.
+    pub size: u64,
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size = text.split_once('=').and_then(|(name, size)| Some((name.trim(), size.trim().parse().ok()?)));
+        match size {
+            Some((name, size)) if !name.is_empty() => Ok(Size { name: name.to_owned(), size }),
+            _ => Err("a size is written NAME=SIZE, such as batch=1".to_owned()),
+        }
+    }
+}
+
+/// Random items of a calibration: more tell nothing new.
+const RANDOM_ITEMS: u32 = 8;
+
+/// Arguments of `convert`.
+#[derive(Clone, Debug, Args)]
+pub struct ConvertArgs {
+    /// The model file.
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    /// To what.
+    #[arg(long, value_name = "PRECISION")]
+    pub precision: TargetPrecision,
+    /// The file to write; never overwritten.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The kind of device that it is for: operators that its provider lacks stay as they are.
+    #[arg(long, value_enum, default_value_t)]
+    pub device: TargetDevice,
+    /// With fp16 and bf16: whether inputs and outputs stay as they are, behind casts, or are converted too.
+    #[arg(long, value_enum, default_value_t)]
+    pub io: IoWord,
+    /// An operator or node that stays as it is; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub keep: Vec<String>,
+    /// With int8: how activations get their scales.
+    #[arg(long, value_enum, default_value_t)]
+    pub quantization: QuantizationWord,
+    /// With static int8: how observed activations become a range.
+    #[arg(long, value_enum, default_value_t)]
+    pub calibration: CalibrationWord,
+    /// With static int8: real items that ranges are found from, a `.npz`, `.npy` or `.parquet` file with an array for each
+    /// input. Without it they are random, and only the speed of what comes out can be judged.
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// With static int8: how many items. Default: 128 of a file, 8 random ones.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    items: Option<u32>,
+    /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`. Default: a batch of 1.
+    #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
+    pub inputs: Vec<Size>,
+    /// With int8: weights keep to seven bits, for processors whose 8-bit products saturate.
+    #[arg(long)]
+    pub reduce_range: bool,
+    /// With int4: weights that share a scale.
+    #[arg(long, value_name = "N", default_value_t = INT4_BLOCK)]
+    pub block: u32,
+    /// Print what was done as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ConvertArgs {
+    /// Items that ranges are found from.
+    pub fn items(&self) -> u32 {
+        let usual = if self.data.is_some() { CALIBRATION_ITEMS } else { RANDOM_ITEMS };
+        self.items.unwrap_or(usual)
+    }
+
+    /// The settings as a specification would have them.
+    pub fn settings(&self) -> ConversionSettings {
+        ConversionSettings {
+            io: self.io.into(),
+            keep: self.keep.clone(),
+            quantization: self.quantization.into(),
+            calibration: self.calibration.into(),
+            reduce_range: self.reduce_range,
+            block: self.block,
+            items: self.items(),
+        }
+    }
+}
+
+/// A word of the command line for each value of a specification's enumeration.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident => $of:ident { $($(#[$word_about:meta])* $word:ident),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        #[value(rename_all = "snake_case")]
+        pub enum $name {
+            $($(#[$word_about])* $word),+
+        }
+
+        impl From<$name> for $of {
+            fn from(word: $name) -> $of {
+                match word {
+                    $($name::$word => $of::$word),+
+                }
+            }
+        }
+    };
+}
+
+words!(
+    /// What a model can be converted to.
+    TargetPrecision => Precision {
+        /// IEEE half precision.
+        Fp16,
+        /// bfloat16.
+        Bf16,
+        /// 8-bit integers.
+        Int8,
+        /// Weights of matrix products in 4-bit integers.
+        Int4,
+    }
+);
+
+words!(
+    /// Inputs and outputs.
+    #[derive(Default)]
+    IoWord => Io {
+        /// They stay as they are.
+        #[default]
+        Keep,
+        /// They are converted too.
+        Convert,
+    }
+);
+
+words!(
+    /// Scales of activations.
+    #[derive(Default)]
+    QuantizationWord => Quantization {
+        /// Static for models with convolutions, dynamic for others.
+        #[default]
+        Auto,
+        /// Found at run time.
+        Dynamic,
+        /// Found beforehand.
+        Static,
+    }
+);
+
+words!(
+    /// Ranges of activations.
+    #[derive(Default)]
+    CalibrationWord => Calibration {
+        /// From the smallest to the largest value.
+        #[default]
+        MinMax,
+        /// The 99.99th percentile of the magnitudes.
+        Percentile,
+        /// The range that loses least information.
+        Entropy,
+    }
+);
+
+/// The kind of device that a model is converted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TargetDevice {
+    /// ONNX Runtime's CPU provider.
+    #[default]
+    Cpu,
+    /// CUDA and what is built upon it.
+    Cuda,
+}
+
+impl TargetDevice {
+    /// The provider.
+    pub fn provider(self) -> &'static str {
+        match self {
+            TargetDevice::Cpu => "cpu",
+            TargetDevice::Cuda => "cuda",
+        }
+    }
+}
+
+/// Arguments of `zoo`.
+#[derive(Clone, Debug, Args)]
+pub struct ZooArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ZooAction,
+}
+
+/// What can be done with the networks.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ZooAction {
+    /// Every network with its parameters and multiply-accumulates.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write one to a file.
+    Export {
+        /// Its name, as `perfrun zoo list` prints it.
+        #[arg(value_name = "NETWORK")]
+        network: String,
+        /// The file to write (default: its name in the current folder); never overwritten.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Classes of its classifier, in place of those that are published.
+        #[arg(long, value_name = "N")]
+        classes: Option<u32>,
+    },
+}

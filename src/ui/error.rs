@@ -1,0 +1,118 @@
+//! Every error that ends a command, and its exit code.
+//!
+//! A failed run is none of these: it is an outcome in the record.
+
+mod exit;
+
+use std::io;
+use std::path::PathBuf;
+
+use miette::Diagnostic;
+
+use crate::experiment::SelectorError;
+use crate::onnx::OnnxError;
+use crate::plan::PlanError;
+use crate::prepare::models::ObtainError;
+use crate::prepare::runtime::RuntimeError;
+use crate::record::StoreError;
+use crate::report::{ReportError, TemplateError};
+use crate::run::prepare::PrepareError;
+use crate::spec::SpecError;
+use crate::stat::{ContrastError, ReadError};
+use crate::worker::lock::LockError;
+
+pub use exit::{ExitCode, exit_codes_help, exit_codes_markdown};
+
+/// What a command ends with when it does not succeed.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum Error {
+    /// The specification.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Spec(#[from] SpecError),
+    /// `--only`.
+    #[error("--only: {0}")]
+    Selector(SelectorError, #[help] Option<String>),
+    /// The matrix.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The facts of host and files.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The runtime library.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A record.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A report.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A template of the user's own.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Template(#[from] TemplateError),
+    /// A model file.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Onnx(#[from] OnnxError),
+    /// A model that is made or fetched.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Obtain(#[from] ObtainError),
+    /// A file of numbers.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Numbers(#[from] ReadError),
+    /// Two files of numbers that cannot be compared.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Contrast(#[from] ContrastError),
+    /// The machine's lock.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// What is asked for cannot be done; the user can mend it.
+    #[error("{message}")]
+    Refused {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        #[help]
+        help: Option<String>,
+    },
+    /// A file or descriptor.
+    #[error("{what}")]
+    Io {
+        /// What was attempted, with the path.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A fault of perfrun.
+    #[error("{0}")]
+    #[diagnostic(help("this is a fault of perfrun; please report it"))]
+    Internal(String),
+}
+
+impl Error {
+    /// A refusal with a hint.
+    pub fn refused(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Error::Refused { message: message.into(), help: Some(help.into()) }
+    }
+
+    /// A failed access to `path`.
+    pub fn io(path: &std::path::Path, source: io::Error) -> Self {
+        Error::Io { what: PathBuf::from(path).display().to_string(), source }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Internal(_) => ExitCode::Internal,
+            Error::Report(error) if error.is_internal() => ExitCode::Internal,
+            _ => ExitCode::Mendable,
+        }
+    }
+}

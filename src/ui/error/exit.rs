@@ -1,0 +1,141 @@
+//! What perfrun ends with: the codes, what each means, and which one is told.
+//!
+//! The help and the reference take their words from here.
+
+use std::fmt::Write as _;
+
+/// What perfrun ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// Done.
+    Done = 0,
+    /// Internal fault.
+    Internal = 1,
+    /// What the user can mend.
+    Mendable = 2,
+    /// Some runs failed, or what was asked for could not be measured.
+    RunsFailed = 3,
+    /// A gate fell: a goal was missed.
+    GateFell = 4,
+    /// Interrupted, with everything finished so far kept.
+    Interrupted = 130,
+}
+
+impl ExitCode {
+    /// All of them, the one first that is told where several apply.
+    pub const ALL: [ExitCode; 6] = [
+        ExitCode::Interrupted,
+        ExitCode::Internal,
+        ExitCode::Mendable,
+        ExitCode::GateFell,
+        ExitCode::RunsFailed,
+        ExitCode::Done,
+    ];
+
+    /// The number that the shell sees.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// What it means, a fragment.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ExitCode::Done => "done",
+            ExitCode::Internal => "internal fault",
+            ExitCode::Mendable => {
+                "something that you can mend: usage, specification, a missing file, an unwritable place, a required device \
+                 that is absent"
+            }
+            ExitCode::RunsFailed => "some runs failed, an accuracy could not be told, or nothing could be measured",
+            ExitCode::GateFell => "a goal was missed",
+            ExitCode::Interrupted => "interrupted; everything finished so far is kept",
+        }
+    }
+
+    /// When that is, a fragment with code in back quotes.
+    pub fn examples(self) -> &'static str {
+        match self {
+            ExitCode::Done => "every run that was started has completed",
+            ExitCode::Internal => "a fault of perfrun; please report it",
+            ExitCode::Mendable => {
+                "a mistake on the command line, a record of a newer format, no ONNX Runtime library, an absent device with \
+                 `--require-devices`, a machine that is in use with `--no-wait`, or that is not as `require` asks"
+            }
+            ExitCode::RunsFailed => {
+                "an operator that is not supported, a crash, a deadline, a dataset that cannot be scored, every cell skipped"
+            }
+            ExitCode::GateFell => {
+                "an interval lies wholly beyond a bound of `goals`, or a goal is undecided with `goals_strict: true`"
+            }
+            ExitCode::Interrupted => "Ctrl-C or SIGTERM while waiting or measuring",
+        }
+    }
+
+    /// The one that is told when several apply.
+    pub fn worst(self, other: Self) -> Self {
+        Self::ALL.into_iter().find(|code| *code == self || *code == other).unwrap_or(self)
+    }
+
+    fn by_number() -> [ExitCode; 6] {
+        let mut codes = Self::ALL;
+        codes.sort_by_key(|code| code.number());
+        codes
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        std::process::ExitCode::from(code.number())
+    }
+}
+
+/// The lines of the help, one for each code.
+pub fn exit_codes_help() -> String {
+    let line = |code: ExitCode| format!("  {}  {}\n", code.number(), code.meaning());
+    ExitCode::by_number().map(line).concat()
+}
+
+/// The reference of exit codes: `docs/reference/exit-codes.md`.
+pub fn exit_codes_markdown() -> String {
+    let mut text = String::from(concat!(
+        "# Exit codes\n\n",
+        "<!-- Generated from the table by `perfrun::ui::error::exit_codes_markdown`; a test keeps it current. -->\n\n",
+        "| code | meaning | examples |\n",
+        "|---|---|---|\n",
+    ));
+    for code in ExitCode::by_number() {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "| {} | {} | {} |", code.number(), code.meaning(), code.examples());
+    }
+    let order = ExitCode::ALL.map(|code| code.number().to_string()).join(", ");
+    let _ = write!(text, "\nWhen several apply, the first of {order} is told.\n");
+    text.push_str(concat!(
+        "With several specifications it is the gravest of all.\n\n",
+        "Skipped cells are no failure, as long as something was measured.\n",
+        "A failed run does not end a record: the other runs go on, and the report is written.\n",
+        "Failed runs are counted by kind in the report; [record.md](record.md#failures) lists the kinds.\n\n",
+        "Messages and progress go to standard error.\n",
+        "Standard output holds data only: the table, a plan, a schema, a path.\n",
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruption_beats_faults_and_faults_beat_failures() {
+        assert_eq!(ExitCode::RunsFailed.worst(ExitCode::Mendable), ExitCode::Mendable);
+        assert_eq!(ExitCode::Interrupted.worst(ExitCode::Internal), ExitCode::Interrupted);
+        assert_eq!(ExitCode::Done.worst(ExitCode::Done), ExitCode::Done);
+    }
+
+    #[test]
+    fn the_help_lists_every_code_once_in_rising_order() {
+        let help = exit_codes_help();
+        let numbers: Vec<&str> = help.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(numbers, ["0", "1", "2", "3", "4", "130"]);
+    }
+}

@@ -1,0 +1,316 @@
+//! Every code that a run, a cell, a record, a control or numbers given to `perfrun stat` can carry: when it is raised,
+//! how much it weighs, what it does to the number, what to do about it.
+//!
+//! Input: a code. Output: its text. Each level decides its codes in one place: runs in `run::codes`, cells in
+//! `summary::findings`, records in `probe::check`, controls in `compare::control`, numbers in `stat::symptoms`; a test
+//! beside each proves that it raises the codes that the table gives it, and no other. Deliberately absent: what a record
+//! of another version calls by a name that this table lacks; it is read and shown by that name.
+
+mod words;
+
+/// The enum of codes and their texts, from one row for each.
+macro_rules! codes {
+    ($($code:ident, $name:literal, $severity:ident, [$($carrier:ident),+] {
+        seen: $seen:expr,
+        effect: $effect:expr,
+        remedy: $remedy:expr,
+        $(stat: $stat:expr,)?
+    })+) => {
+        /// Something that a reader of a number should know; stored by its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $(#[doc = concat!("`", $name, "`")] $code,)+
+        }
+
+        impl Code {
+            /// All of them, the gravest first.
+            pub const ALL: &'static [Code] = &[$(Code::$code),+];
+
+            /// The stored name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Code::$code => $name,)+
+                }
+            }
+
+            /// How much it weighs.
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Code::$code => $severity,)+
+                }
+            }
+
+            /// What can carry it.
+            pub const fn carriers(self) -> &'static [Carrier] {
+                match self {
+                    $(Code::$code => &[$($carrier),+],)+
+                }
+            }
+
+            /// The code in plain words.
+            pub fn text(self) -> &'static CodeText {
+                static TEXTS: LazyLock<Vec<CodeText>> = LazyLock::new(|| vec![$(CodeText {
+                    code: Code::$code,
+                    severity: Code::$code.severity(),
+                    meaning: String::from($seen),
+                    effect: String::from($effect),
+                    remedy: String::from($remedy),
+                    stat: None$(.or(Some(String::from($stat))))?,
+                }),+]);
+                &TEXTS[self as usize]
+            }
+        }
+    };
+}
+
+mod table;
+
+use std::cmp::Ordering;
+use std::fmt::{self, Write as _};
+
+use serde::{Serialize, Serializer};
+
+use words::capital;
+
+pub use table::{BIASED, BUSY_MACHINE, Code, LIMITS, NARROW, NOISY_STEAL, RUNS_APART, SLOW_CLOCK_NS};
+pub use words::{part, percent, spelt};
+
+/// How much a code weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know; shown in details.
+    Info,
+    /// The number beside it deserves doubt.
+    Warn,
+    /// No verdict should rest on it.
+    Block,
+    /// The value is not to be used.
+    Invalid,
+}
+
+impl Severity {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warn => "warning",
+            Severity::Block => "grave",
+            Severity::Invalid => "invalid",
+        }
+    }
+
+    /// What a code of this weight means for a reader, a sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Severity::Info => "Good to know; shown in details.",
+            Severity::Warn => "The number beside it deserves doubt.",
+            Severity::Block => "The verdicts that rest on it become inconclusive.",
+            Severity::Invalid => "The value is not to be used.",
+        }
+    }
+
+    /// All of them, the gravest first.
+    pub const ALL: [Severity; 4] = [Severity::Invalid, Severity::Block, Severity::Warn, Severity::Info];
+}
+
+/// What carries a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// A run of a cell.
+    Run,
+    /// A cell as a whole.
+    Cell,
+    /// The whole record: the machine when it began.
+    Record,
+    /// Two identical arms.
+    Control,
+    /// Numbers that were given to `perfrun stat`.
+    Stat,
+}
+
+impl Carrier {
+    /// The word in the reference.
+    pub fn name(self) -> &'static str {
+        match self {
+            Carrier::Run => "runs",
+            Carrier::Cell => "cells",
+            Carrier::Record => "records",
+            Carrier::Control => "controls",
+            Carrier::Stat => "numbers in `perfrun stat`",
+        }
+    }
+
+    /// The codes that it can carry, the gravest first.
+    pub fn codes(self) -> impl Iterator<Item = Code> {
+        Code::ALL.iter().copied().filter(move |code| code.carriers().contains(&self))
+    }
+}
+
+/// A code in plain words; each text is one or two sentences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CodeText {
+    /// The code.
+    pub code: Code,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What was seen.
+    pub meaning: String,
+    /// What that does to the number or to the verdict.
+    pub effect: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// What was seen in numbers that were given to `perfrun stat`, a fragment; `None` where they cannot carry it.
+    #[serde(skip)]
+    pub stat: Option<String>,
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// By name, as codes stand in files.
+impl Ord for Code {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl PartialOrd for Code {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A stored code is compared by its name, since it may be one of another version.
+impl PartialEq<Code> for str {
+    fn eq(&self, other: &Code) -> bool {
+        self == other.name()
+    }
+}
+
+impl PartialEq<Code> for String {
+    fn eq(&self, other: &Code) -> bool {
+        self == other.name()
+    }
+}
+
+impl From<Code> for String {
+    fn from(code: Code) -> String {
+        code.name().to_owned()
+    }
+}
+
+/// The code of this name; `None` for one of another version.
+pub fn by_name(name: &str) -> Option<Code> {
+    Code::ALL.iter().copied().find(|code| code.name() == name)
+}
+
+/// How much the code of this name weighs; one of another version counts as a warning.
+pub fn severity(name: &str) -> Severity {
+    by_name(name).map_or(Severity::Warn, Code::severity)
+}
+
+/// Where the code of this name stands among all, the gravest first; those of another version come last.
+pub fn rank(name: &str) -> usize {
+    Code::ALL.iter().position(|code| code.name() == name).unwrap_or(Code::ALL.len())
+}
+
+/// The reference of all codes: `docs/reference/codes.md`.
+pub fn reference_markdown() -> String {
+    let mut text = String::from(concat!(
+        "# Codes\n\n",
+        "<!-- Generated from the table by `perfrun::vocabulary::code::reference_markdown`; a test keeps it current. -->\n\n",
+        "A code says that something was seen which a reader of a number should know.\n",
+        "Nothing is ever dropped because of a code: it is stored with its run, counted and shown.\n",
+        "`perfrun explain CODE` prints an entry of this page.\n",
+    ));
+    for severity in Severity::ALL {
+        // Writing into a String cannot fail.
+        let _ = write!(text, "\n## {}\n\n{}\n", capital(severity.name()), severity.meaning());
+        for code in Code::ALL.iter().filter(|code| code.severity() == severity) {
+            let CodeText { meaning, effect, remedy, .. } = code.text();
+            let carriers: Vec<&str> = code.carriers().iter().map(|carrier| carrier.name()).collect();
+            let carriers = carriers.join(", ");
+            let _ = write!(
+                text,
+                "\n### {code}\n\n{meaning}\n\n- Carried by: {carriers}\n- Effect: {effect}\n- What to do: {remedy}\n"
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_one_row_and_a_name_of_its_own() {
+        for (index, code) in Code::ALL.iter().enumerate() {
+            assert_eq!((*code as usize, code.text().code, by_name(code.name())), (index, *code, Some(*code)), "{code}");
+        }
+        assert_eq!(Code::ALL.iter().collect::<BTreeSet<_>>().len(), Code::ALL.len(), "a name stands there twice");
+        let is_word = |c: char| c == '_' || c.is_ascii_uppercase();
+        assert!(Code::ALL.iter().all(|code| code.name().chars().all(is_word)));
+    }
+
+    #[test]
+    fn texts_are_sentences_and_the_gravest_come_first() {
+        for code in Code::ALL {
+            let CodeText { meaning, effect, remedy, stat, .. } = code.text();
+            for text in [meaning, effect, remedy] {
+                assert!(text.ends_with('.') && text.starts_with(|c: char| c.is_uppercase() || c == '`'), "{text}");
+            }
+            assert_eq!(stat.is_some(), code.carriers().contains(&Carrier::Stat), "{code}");
+        }
+        assert!(Code::ALL.windows(2).all(|pair| pair[0].severity() >= pair[1].severity()));
+        assert!(rank("E_AA_FAILED") < rank("W_DRIFT") && rank("W_DRIFT") < rank("of another version"));
+    }
+
+    /// A record may name a code that this version does not raise.
+    #[test]
+    fn a_code_of_another_version_is_a_warning_and_comes_last() {
+        for name in ["W_LITTLE", "E_OF_LATER"] {
+            assert_eq!((by_name(name), severity(name), rank(name)), (None, Severity::Warn, Code::ALL.len()));
+        }
+        assert!(*"W_DRIFT" == Code::Drift && *"W_LITTLE" != Code::Drift);
+    }
+
+    /// What stands below this module cannot be taken from there, so the words are compared.
+    #[test]
+    fn words_agree_with_what_stands_further_down() {
+        let text = "backend: mock\nmodels: m";
+        let defaults = crate::spec::parse("x.yaml", text, std::path::Path::new("."), &[]).unwrap().experiment;
+        assert!(Code::FewRuns.text().remedy.contains(&format!("{} is the default", defaults.runs)));
+        let clock_share = percent(1.0 / crate::worker::measure::batching::LEAST_CLOCK_COSTS as f64);
+        assert!(Code::ClockSlow.text().effect.contains(&format!("cost below {clock_share}")));
+    }
+
+    #[test]
+    fn no_code_is_written_as_a_text_outside_of_the_table() {
+        let sources = walkdir::WalkDir::new(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+        for file in sources.into_iter().filter_map(Result::ok).map(walkdir::DirEntry::into_path) {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            let code = text.split("\nmod tests {").next().unwrap_or_default();
+            let may_name =
+                file.ends_with("tests.rs") || file.parent().is_some_and(|folder| folder.ends_with("vocabulary/code"));
+            let quoted =
+                code.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| line.split('"'));
+            for name in quoted.filter(|part| by_name(part).is_some()) {
+                assert!(may_name, "{} writes \"{name}\" in place of its variant", file.display());
+            }
+        }
+    }
+}

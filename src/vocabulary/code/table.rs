@@ -1,0 +1,278 @@
+//! The table: one row for each code, and the limits that rules and words share.
+//!
+//! A limit of a rule that stands above this module, in [`crate::statistics`], is taken from there; the others stand here.
+
+use std::sync::LazyLock;
+
+use super::Carrier::{self, Cell, Control, Record, Run, Stat};
+use super::CodeText;
+use super::Severity::{self, Block, Info, Invalid, Warn};
+use super::words::{part, percent, spelt};
+use crate::statistics::outlier::{OUTER_FENCE, slow_deviations};
+use crate::statistics::planning::MINIMUM_RUNS;
+use crate::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
+use crate::statistics::steady::{DRIFT_FLOOR, WORTHWHILE_SHIFT};
+use crate::vocabulary::metric::{self, Metric};
+
+/// Reading the clock above this makes short samples doubtful.
+pub const SLOW_CLOCK_NS: f64 = 200.0;
+
+/// From this share of the processors on, the work of others is told.
+pub const BUSY_MACHINE: f64 = 0.1;
+
+/// Largest over smallest run median from which runs are told to differ.
+pub const RUNS_APART: f64 = 1.1;
+
+/// An interval over runs within this makes the precision within a run unimportant (relative half width).
+pub const NARROW: f64 = 0.01;
+
+/// Two identical arms further apart than this part of the margin are biased, where the interval agrees.
+pub const BIASED: f64 = 0.5;
+
+/// Above this share of stolen time a run says little.
+pub const NOISY_STEAL: f64 = 0.02;
+
+const STEAL: f64 = 0.005;
+const CLOCK_CHANGE: f64 = 0.05;
+const PRESSURE: f64 = 0.02;
+const PREEMPTIONS: f64 = 10.0;
+
+/// A metric of the environment, the value above which it is told, and the code that tells it.
+///
+/// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
+pub const LIMITS: [(Metric, f64, Code); 11] = [
+    (metric::STEAL, STEAL, Code::Steal),
+    (metric::THROTTLE_EVENTS, 0.0, Code::CpuThrottled),
+    (metric::CLOCK_CHANGE, CLOCK_CHANGE, Code::FreqDrift),
+    (metric::QUOTA_STOPS, 0.0, Code::CgroupThrottled),
+    (metric::SWAPPED_PAGES, 0.0, Code::Swap),
+    (metric::MEMORY_LIMIT_EVENTS, 0.0, Code::Swap),
+    (metric::MAJOR_FAULTS, 0.0, Code::Swap),
+    (metric::PRESSURE_CPU, PRESSURE, Code::Pressure),
+    (metric::PREEMPTIONS, PREEMPTIONS, Code::Preempted),
+    (metric::SHARED_CORES, 0.0, Code::SmtShared),
+    (metric::MEMORY_NODES, 1.0, Code::NumaSpan),
+];
+
+// The gravest first; among equals, those that more often explain the others.
+codes! {
+    OutputNonFinite, "W_OUTPUT_NONFINITE", Invalid, [Run, Cell] {
+        seen: "An output holds NaN or infinity: the work that was timed may not be the work that was wanted.",
+        effect: "The time is withheld, and no verdict is given.",
+        remedy: "Do not use these times; look at the model and its inputs.",
+    }
+    ColdUnresolved, "W_COLD_UNRESOLVED", Invalid, [Run] {
+        seen: "With cold caches every sample holds one iteration, and one iteration is too short for this machine's clock.",
+        effect: "The time would be mostly the clock's own; it is withheld, and no verdict is given.",
+        remedy: "Measure a larger input, or use `measure.cache: warm`.",
+    }
+    AaFailed, "E_AA_FAILED", Block, [Control] {
+        seen: "Two identical arms, measured side by side, were judged different.",
+        effect: "Every verdict that this control stands for is taken back: what tells equal code apart tells nothing.",
+        remedy: "Look for what the arms do not share (other load, temperature, order), and measure again.",
+    }
+    FewRuns, "W_FEW_RUNS", Block, [Cell, Stat] {
+        seen: format!("Fewer than {} runs completed.", spelt(MINIMUM_RUNS)),
+        effect: "No interval and no verdict: runs differ from each other, and so few do not show by how much.",
+        remedy: format!("Set `runs` to {} or more; 10 is the default.", MINIMUM_RUNS),
+        stat: format!("fewer than {} runs give no verdict", spelt(MINIMUM_RUNS)),
+    }
+    NoSteadyState, "W_NO_STEADY_STATE", Block, [Run, Stat] {
+        seen: "The duration still changed in the second half of the samples: there is no steady state to report.",
+        effect: "The median is one of a moving target; no verdict is given where more than half of the runs are like this.",
+        remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for other load on the machine.",
+        stat: "the values still changed in their second half: there is no steady state",
+    }
+    Load, "W_LOAD", Warn, [Record] {
+        seen: format!("Others used more than {} of the machine just before the record began.", part(BUSY_MACHINE)),
+        effect: "Times are larger and noisier than on a quiet machine; pairs within blocks keep verdicts honest.",
+        remedy: "Stop them, or let `perfrun run --wait 5m` wait for quiet; `require: { quiet: true }` refuses to measure.",
+    }
+    Steal, "W_STEAL", Warn, [Run] {
+        seen: format!(
+            "The hypervisor gave more than {} of the run's processor time to other guests.",
+            percent(STEAL),
+        ),
+        effect: format!(
+            "Times are larger by what was taken; above {} the run counts as noisy, and no record with a noisy run has grade A.",
+            percent(NOISY_STEAL),
+        ),
+        remedy: "Use a dedicated machine, or more runs.",
+    }
+    CpuThrottled, "W_CPU_THROTTLED", Warn, [Run] {
+        seen: "A processor slowed down during the run because it was too hot or drew too much power.",
+        effect: "The time is that of a slower processor than the one that the report names.",
+        remedy: "Improve the cooling, turn turbo off, or use fewer threads; perfrun waits up to `measure.cooldown` between blocks.",
+    }
+    FreqDrift, "W_FREQ_DRIFT", Warn, [Run] {
+        seen: format!(
+            "The processor's clock changed by more than {} between the beginning and the end of the samples.",
+            percent(CLOCK_CHANGE),
+        ),
+        effect: "The time mixes two speeds; part of a difference between cells may be the clock's.",
+        remedy: "Turn turbo off and set the governor to `performance` (`perfrun doctor` prints the commands).",
+    }
+    CgroupThrottled, "W_CGROUP_THROTTLED", Warn, [Run] {
+        seen: "The control group's quota was used up during the run, and its processes were stopped until the next period.",
+        effect: "Samples hold pauses of up to a period (100 ms as a rule); tails are the quota's, not the model's.",
+        remedy: "Raise the quota of the container, or set `threads` below it.",
+    }
+    Quota, "W_QUOTA", Warn, [Cell] {
+        seen: "The cell uses more threads than the control group's quota grants processors.",
+        effect: "The threads are stopped again and again when the quota is used up.",
+        remedy: "Set `threads` to the quota or below, or raise the quota of the container.",
+    }
+    Swap, "W_SWAP", Warn, [Run] {
+        seen: "Pages moved between memory and disk during the run, or the control group reached its memory limit.",
+        effect: "Some samples waited for the disk; a page or two touch a tail, many touch everything.",
+        remedy: "Free memory, use a smaller input, or set `measure.inputs` to less.",
+    }
+    Pressure, "W_PRESSURE", Warn, [Run] {
+        seen: format!(
+            "For more than {} of the run some task of the machine waited for a processor.",
+            percent(PRESSURE),
+        ),
+        effect: "Samples may hold waiting times; the worker's own surplus threads count as well.",
+        remedy: "Stop other work, or use no more threads than there are cores.",
+    }
+    Preempted, "W_PREEMPTED", Warn, [Run] {
+        seen: format!(
+            "The kernel took the processor from the worker's threads more than {} times a second for each.",
+            spelt(PREEMPTIONS as usize),
+        ),
+        effect: "Samples are longer by the time that others ran; tails suffer first.",
+        remedy: "Stop other work, use fewer threads, or pin the worker: `wrap: [taskset, -c, \"2-5\"]`.",
+    }
+    SmtShared, "W_SMT_SHARED", Warn, [Run] {
+        seen: "Two busy threads of the worker ran on one physical core.",
+        effect: "They share its units, so the run is slower than with a core for each.",
+        remedy: "Set `threads` to the number of cores or below, or pin one hardware thread of each core with `wrap: [taskset, ...]`.",
+    }
+    NumaSpan, "W_NUMA_SPAN", Warn, [Run] {
+        seen: "The worker may run on processors of several memory nodes and is pinned to none.",
+        effect: "Memory may be near in one run and far in the next, so runs differ.",
+        remedy: "Pin it: `wrap: [numactl, -N0, -m0]`.",
+    }
+    ClockSlow, "W_CLOCK_SLOW", Warn, [Run, Record] {
+        seen: format!(
+            "Reading the clock takes more than {} ns, or the kernel does not read the time from the processor.",
+            SLOW_CLOCK_NS,
+        ),
+        effect: "Short samples are doubtful; perfrun puts more iterations into each to keep the cost below 0.1 %.",
+        remedy: "Use a machine whose kernel reads the time from the processor (clock source `tsc`).",
+    }
+    AaBias, "W_AA_BIAS", Warn, [Control] {
+        seen: format!(
+            "The interval of two identical arms excludes no difference, by more than {} of the margin.",
+            part(BIASED),
+        ),
+        effect: "A hint only: 2 to 5 of 100 controls do so by chance.",
+        remedy: "Nothing if it happens once; otherwise look for what the arms do not share.",
+    }
+    BimodalRuns, "W_BIMODAL_RUNS", Warn, [Cell, Stat] {
+        seen: format!(
+            "The medians of the runs fall into groups, or differ by more than {}.",
+            percent(RUNS_APART - 1.0),
+        ),
+        effect: "Where they fall into groups, their mean lies between them, where no run is; the interval is wide.",
+        remedy: "Look at the distribution by run: a choice made once a process (algorithm, memory node, thread placement) is likely; pin it.",
+        stat: format!(
+            "the runs disagree: their medians fall into groups, or lie more than {} apart",
+            percent(RUNS_APART - 1.0),
+        ),
+    }
+    WarmupTrend, "W_WARMUP_TREND", Warn, [Run] {
+        seen: "The duration still changed when the time for warming up was over.",
+        effect: "The first counted samples may belong to the warm-up; what is late is looked for and marked.",
+        remedy: "Raise `measure.warmup.max_time`.",
+    }
+    LateWarmup, "W_LATE_WARMUP", Warn, [Run, Stat] {
+        seen: format!(
+            "The first counted samples differed from the rest, and moved the mean by more than {}.",
+            percent(WORTHWHILE_SHIFT),
+        ),
+        effect: "They are stored and marked as late warm-up, and left out of the statistics.",
+        remedy: "Nothing if it is rare; otherwise raise `measure.warmup.min_time`.",
+        stat: format!(
+            "the first values differ from the rest and move the mean by more than {}; they are not left out",
+            percent(WORTHWHILE_SHIFT),
+        ),
+    }
+    Drift, "W_DRIFT", Warn, [Run, Stat] {
+        seen: format!(
+            "The second half of the samples differs from the first by more than {}: the machine or the model changed meanwhile.",
+            percent(DRIFT_FLOOR),
+        ),
+        effect: "The run's median is one of a moving target.",
+        remedy: "Look at clock speed, temperature and other load; `perfrun doctor` shows them.",
+        stat: format!(
+            "the median of the second half differs from that of the first by more than {}",
+            percent(DRIFT_FLOOR),
+        ),
+    }
+    FirstSampleSlow, "W_FIRST_SAMPLE_SLOW", Warn, [Run, Stat] {
+        seen: format!(
+            "The first counted sample lies more than {} robust standard deviations above the median.",
+            spelt(slow_deviations()),
+        ),
+        effect: "The median does not notice; the mean and the largest sample do.",
+        remedy: "Nothing if it is rare; otherwise raise `measure.warmup.min_time`.",
+        stat: format!(
+            "the first value lies more than {} robust standard deviations above the median",
+            spelt(slow_deviations()),
+        ),
+    }
+    Noisy, "W_NOISY", Warn, [Run, Stat] {
+        seen: format!(
+            "The samples of a run scatter by more than {} around their median (robust coefficient of variation).",
+            percent(NOISY),
+        ),
+        effect: "Medians need more samples, and percentiles describe the disturbance as much as the model.",
+        remedy: "Look for other load; use fewer threads; raise `measure.stop.max_time`.",
+        stat: format!("the values spread by more than {} (robust)", percent(NOISY)),
+    }
+    PrecisionNotReached, "W_PRECISION_NOT_REACHED", Warn, [Run] {
+        seen: "The time limit came before the precision that was asked for.",
+        effect: format!(
+            "The run's median is less precise than asked. Information only where the interval over runs is within {}.",
+            percent(NARROW),
+        ),
+        remedy: "Nothing if the interval over runs is narrow enough; otherwise raise `measure.stop.max_time`.",
+    }
+    Outliers, "W_OUTLIERS", Info, [Run, Stat] {
+        seen: format!(
+            "More than {} of the samples lie beyond the outer fences ({} interquartile ranges from the quartiles).",
+            percent(MANY_OUTLIERS), spelt(OUTER_FENCE as usize),
+        ),
+        effect: "The median does not notice; the mean, the deviation and the tail percentiles do.",
+        remedy: "Nothing for medians. For tails look for other load, and measure longer.",
+        stat: format!("more than {} of the values are severe outliers", percent(MANY_OUTLIERS)),
+    }
+    Multimodal, "W_MULTIMODAL", Info, [Run, Stat] {
+        seen: "The samples of a run fall into two or more groups.",
+        effect: "The median belongs to the larger group; a shift between the groups looks like a change of speed.",
+        remedy: "Look at the distribution in the report: clock steps, memory effects and other load do this.",
+        stat: "the distribution has several modes, so that no single number describes it",
+    }
+    Skewed, "W_SKEWED", Info, [Run, Stat] {
+        seen: format!("The distribution of the samples has a long tail on one side (skewness beyond {}).", SKEWED),
+        effect: "The mean says little; the headline is a median anyway.",
+        remedy: "Nothing for medians; give percentiles instead of means.",
+        stat: "the distribution is skewed: rather the median than the mean",
+    }
+    NondeterministicOutput, "W_NONDETERMINISTIC_OUTPUT", Info, [Run] {
+        seen: "The same input gave other outputs after the last sample than after the first.",
+        effect: "None on the time; outputs cannot be compared byte by byte.",
+        remedy: "Expected for models that draw random numbers; otherwise look at the order of reductions.",
+    }
+    Governor, "W_GOVERNOR", Info, [Record] {
+        seen: "The frequency governor of an allowed processor is not `performance`.",
+        effect: "The clock follows the load, so short or idle phases run slower; runs scatter more.",
+        remedy: "As root: `cpupower frequency-set -g performance`. Without: more runs.",
+    }
+    AslrOff, "W_ASLR_OFF", Info, [Record] {
+        seen: "Address-space randomisation is off, so every process has the same memory layout.",
+        effect: "All runs share one layout: the interval leaves out how much another one would change.",
+        remedy: "As root: `sysctl kernel.randomize_va_space=2`.",
+    }
+}

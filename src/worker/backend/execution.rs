@@ -1,0 +1,93 @@
+//! What a backend does inside a worker.
+
+use crate::data::array::Array;
+use crate::machine::clock::{AnyClock, HostClock};
+use crate::machine::probe::Usage;
+use crate::worker::backend::Failure;
+
+/// One model, loaded once and run many times.
+pub trait Backend {
+    /// Loads the model; its duration is `load_ns`.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's own message, classified.
+    fn load(&mut self) -> Result<(), Failure>;
+
+    /// Binds inputs and outputs after loading, outside every timed region.
+    ///
+    /// # Errors
+    ///
+    /// Names, types or shapes that do not fit the model.
+    fn bind(&mut self) -> Result<(), Failure>;
+
+    /// The clock that its samples are timed with.
+    fn clock(&self) -> AnyClock {
+        AnyClock::Host(HostClock::start())
+    }
+
+    /// How many input sets there are.
+    fn input_sets(&self) -> usize;
+
+    /// Makes the input set with this index the one that [`Backend::iterate`] uses.
+    fn select(&mut self, input_set: usize);
+
+    /// Says which phase of the run begins; outside the timed region. Only a script has a use for it.
+    fn begin(&mut self, _phase: Phase) {}
+
+    /// Runs the selected input `times` times: the timed region. No allocation, log or lock of ours.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's own message, classified.
+    fn iterate(&mut self, times: u32) -> Result<(), Failure>;
+
+    /// Puts these values, one array for each input with its type and shape, in place of the first input set.
+    ///
+    /// # Errors
+    ///
+    /// Arrays that are not what the inputs are.
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure>;
+
+    /// The outputs for the selected input, copied out.
+    ///
+    /// # Errors
+    ///
+    /// Outputs that are no tensors, and what the runtime reports.
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure>;
+
+    /// What executes the model and where each node went.
+    fn placement(&self) -> Placement;
+
+    /// Memory and processor time of this process so far.
+    fn usage(&self) -> Usage {
+        crate::machine::probe::usage()
+    }
+}
+
+/// A stretch of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The model is loaded and run once.
+    Load,
+    /// It is run until it is steady.
+    Warm,
+    /// Counted samples are taken.
+    Measure,
+}
+
+/// What the backend says about itself after loading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct Placement {
+    /// Version of the runtime, as it reports it.
+    pub runtime_version: Option<String>,
+    /// Build description of the runtime.
+    pub build: Option<String>,
+    /// Nodes by execution provider after graph optimisation, as read back from the runtime.
+    pub nodes: std::collections::BTreeMap<String, u64>,
+    /// Bytes of all input sets together.
+    pub input_pool_bytes: u64,
+    /// The runtime allocates outputs inside the timed region, because their shapes were not known beforehand.
+    pub dynamic_outputs: bool,
+}

@@ -1,0 +1,60 @@
+//! What the parent asks about a backend, without executing anything.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::BackendRequest;
+use crate::experiment::{Device, Variant};
+use crate::plan::Skip;
+
+/// The answers of one backend about itself.
+///
+/// Whether `models` are files is said by [`crate::experiment::Backend::reads_models`]: a specification has to know.
+pub trait Kind {
+    /// Whether its runs take time of this machine, so that others disturb them; not so where a script tells the time.
+    fn takes_machine_time(&self) -> bool;
+
+    /// Name of the library that its workers open, if they open one.
+    fn library(&self) -> Option<&'static str>;
+
+    /// What the terminal calls it where no library is known.
+    fn title(&self) -> &'static str;
+
+    /// What a report calls it where no library is known.
+    fn description(&self) -> &'static str;
+
+    /// How a run begins, as reports say it.
+    fn first_steps(&self) -> &'static str;
+
+    /// Why a device cannot be measured on, if so.
+    fn why_not(&self, device: &Device) -> Option<Skip>;
+
+    /// Session entries that every cell gets where workers of several stay alive together.
+    fn session_of_residents(&self) -> BTreeMap<String, String>;
+
+    /// What the worker of a run is told.
+    fn request(&self, facts: &CellFacts<'_>) -> BackendRequest;
+}
+
+/// What is known about a run, for a backend to take what it needs.
+#[derive(Clone, Debug)]
+pub struct CellFacts<'a> {
+    /// How the model is run.
+    pub variant: &'a Variant,
+    /// Where.
+    pub device: &'a Device,
+    /// The library of the cell's runtime, if there is one.
+    pub library: Option<&'a Path>,
+    /// The model file, if there is one.
+    pub model: Option<&'a Path>,
+    /// Threads inside an operator.
+    pub threads: u32,
+    /// Session entries, the imposed ones included.
+    pub session: BTreeMap<String, String>,
+    /// Number of the run; `None` in the rehearsal.
+    pub run: Option<u32>,
+    /// Seed of the record.
+    pub seed: u64,
+    /// What tells this run from all others of the record.
+    pub key: String,
+}

@@ -1,0 +1,42 @@
+//! The mock backend, as the parent asks about it.
+
+use std::collections::BTreeMap;
+
+use super::MockRequest;
+use crate::experiment::{Device, Mock};
+use crate::plan::Skip;
+use crate::worker::backend::{BackendRequest, CellFacts, Kind};
+
+impl Kind for Mock {
+    fn takes_machine_time(&self) -> bool {
+        false
+    }
+
+    fn library(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn title(&self) -> &'static str {
+        "mock backend: scripted latencies, nothing is measured"
+    }
+
+    fn description(&self) -> &'static str {
+        "mock: latencies from a script, no model was run"
+    }
+
+    fn first_steps(&self) -> &'static str {
+        "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up"
+    }
+
+    fn why_not(&self, _device: &Device) -> Option<Skip> {
+        None
+    }
+
+    fn session_of_residents(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    fn request(&self, facts: &CellFacts<'_>) -> BackendRequest {
+        BackendRequest::Mock(MockRequest::of_cell(self, facts))
+    }
+}

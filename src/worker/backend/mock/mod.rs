@@ -1,0 +1,153 @@
+//! A scripted backend on a scripted clock: latencies from a formula, failures played for real.
+//!
+//! It lets a whole experiment, from YAML to HTML, run in a second without models, and it is what every test of the
+//! pipeline stands on. The durations follow y = median · scale · run effect · (1 + warm-up excess) · noise, where the
+//! run effect and the AR(1) noise are lognormal.
+
+mod kind;
+mod request;
+
+pub use request::MockRequest;
+
+use super::{Backend, Failure, FailureKind, Phase, Placement};
+use crate::data::array::Array;
+use crate::experiment::{MockFailureKind, MockStep};
+use crate::machine::clock::{AnyClock, Clock, ScriptedClock};
+use crate::machine::probe::Usage;
+use crate::onnx::ElementType;
+use crate::statistics::random::{Xoshiro256PlusPlus, stream_seed};
+
+/// The scripted backend.
+#[derive(Debug)]
+pub struct MockBackend {
+    request: MockRequest,
+    clock: ScriptedClock,
+    random: Xoshiro256PlusPlus,
+    /// Log of this run's own level.
+    run_effect: f64,
+    /// Current value of the AR(1) noise, in standard deviations.
+    noise: f64,
+    /// When the first iteration started.
+    started: Option<u64>,
+    step: MockStep,
+    /// What it was fed, if anything.
+    fed: Option<Array>,
+}
+
+impl MockBackend {
+    /// The script of one run.
+    pub fn new(request: MockRequest, clock: ScriptedClock) -> Self {
+        let run_effect =
+            Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0)).normal() * request.script.run_sd.0;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
+        let noise = random.normal();
+        MockBackend { request, clock, random, run_effect, noise, started: None, step: MockStep::Load, fed: None }
+    }
+
+    fn duration(&mut self) -> u64 {
+        let script = &self.request.script;
+        let correlation = script.ar1.0.clamp(0.0, 0.999);
+        self.noise = correlation * self.noise + (1.0 - correlation * correlation).sqrt() * self.random.normal();
+        let started = *self.started.get_or_insert(self.clock.now());
+        let elapsed = (self.clock.now() - started) as f64;
+        let time_constant = (script.warmup_time.0 as f64).max(1.0);
+        let excess = 1.0 + script.warmup_excess.0 * (-elapsed / time_constant).exp();
+        let level = script.median.0 as f64 * self.request.scale * excess;
+        let nanos = level * (self.run_effect + script.noise.0 * self.noise).exp();
+        nanos.round().clamp(1.0, 1e18) as u64
+    }
+
+    /// Plays the failure that the script has for this step, if any.
+    fn play(&self, step: MockStep) -> Result<(), Failure> {
+        let Some(fail) = self.request.fail.as_ref().filter(|fail| fail.at == step) else { return Ok(()) };
+        match fail.kind {
+            MockFailureKind::Error => {
+                Err(Failure::new(FailureKind::Operator, format!("scripted failure while it should {}", verb(step))))
+            }
+            MockFailureKind::Crash => std::process::abort(),
+            MockFailureKind::Hang => loop {
+                std::thread::park();
+            },
+            MockFailureKind::Garbage => Err(Failure::new(FailureKind::Protocol, GARBAGE)),
+        }
+    }
+}
+
+/// What a worker writes in place of the protocol when the script asks for garbage.
+pub const GARBAGE: &str = "this is not the protocol";
+
+fn verb(step: MockStep) -> &'static str {
+    match step {
+        MockStep::Load => "load",
+        MockStep::Warmup => "warm up",
+        MockStep::Measure => "sample",
+    }
+}
+
+impl Backend for MockBackend {
+    fn clock(&self) -> AnyClock {
+        AnyClock::Scripted(self.clock.clone())
+    }
+
+    fn load(&mut self) -> Result<(), Failure> {
+        self.play(MockStep::Load)?;
+        self.clock.advance(self.request.script.load.0);
+        Ok(())
+    }
+
+    fn bind(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn input_sets(&self) -> usize {
+        1
+    }
+
+    fn select(&mut self, _input_set: usize) {}
+
+    fn begin(&mut self, phase: Phase) {
+        self.step = match phase {
+            Phase::Load => MockStep::Load,
+            Phase::Warm => MockStep::Warmup,
+            Phase::Measure => MockStep::Measure,
+        };
+    }
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        self.play(self.step)?;
+        for _ in 0..times {
+            let nanos = self.duration();
+            self.clock.advance(nanos);
+        }
+        Ok(())
+    }
+
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
+        self.fed = inputs.first().cloned();
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
+        let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(1), Xoshiro256PlusPlus::seed_from_u64(2));
+        if let Some((fed, values)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.floats()?))) {
+            // The scores are what it was fed.
+            let differ = self.request.differ;
+            let bytes =
+                values.iter().flat_map(|v| (v * (1.0 + differ * error.normal()) as f32).to_le_bytes()).collect();
+            return Ok(vec![Array { name: "output".to_owned(), bytes, ..fed.clone() }]);
+        }
+        // Scores of ten classes for eight items, the same in every run; what differs does so in every run alike.
+        let mut score = || (scores.normal() * (1.0 + self.request.differ * error.normal())) as f32;
+        let bytes = (0..80).flat_map(|_| score().to_le_bytes()).collect();
+        Ok(vec![Array { name: "output".to_owned(), element: ElementType::Float32, shape: vec![8, 10], bytes }])
+    }
+
+    fn placement(&self) -> Placement {
+        Placement { runtime_version: Some("mock".to_owned()), ..Placement::default() }
+    }
+
+    fn usage(&self) -> Usage {
+        const SCRIPTED_PEAK: u64 = 32 << 20;
+        Usage { peak_resident_bytes: Some(SCRIPTED_PEAK), cpu_time_ns: Some(self.clock.now()) }
+    }
+}

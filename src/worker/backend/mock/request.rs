@@ -1,0 +1,40 @@
+//! What a worker is told about a run of the mock backend.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{Mock, MockFailure};
+use crate::statistics::random::key_seed;
+use crate::worker::backend::CellFacts;
+
+/// A run of the mock backend.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MockRequest {
+    /// The script.
+    pub script: Mock,
+    /// Factor on the script's median.
+    pub scale: f64,
+    /// Relative standard deviation by which outputs differ from other variants'.
+    #[serde(default)]
+    pub differ: f64,
+    /// A failure to play in this run.
+    pub fail: Option<MockFailure>,
+    /// Seed of this run.
+    pub seed: u64,
+}
+
+impl MockRequest {
+    /// The script of one run.
+    pub(super) fn of_cell(script: &Mock, facts: &CellFacts<'_>) -> Self {
+        let own = &facts.variant.mock;
+        // The rehearsal plays only failures that every run has, as a real model would.
+        let plays = |fail: &MockFailure| fail.runs.is_empty() || facts.run.is_some_and(|run| fail.runs.contains(&run));
+        MockRequest {
+            script: script.clone(),
+            scale: own.scale.map_or(1.0, |scale| scale.0) * (1.0 + facts.variant.slowdown.0),
+            differ: own.differ.map_or(0.0, |differ| differ.0),
+            fail: own.fail.clone().filter(plays),
+            seed: key_seed(facts.seed, &format!("mock/{}", facts.key)),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What executes a model: ONNX Runtime, or a script.
+//!
+//! A backend is a folder. Inside a worker process it is a [`Backend`]: everything between two clock readings happens in
+//! [`Backend::iterate`], and all other methods are outside the timed region and may allocate. What the parent asks about
+//! it is its [`Kind`]. This file is the only one that tells backends apart.
+
+mod execution;
+pub mod failure;
+pub mod inputs;
+mod kind;
+pub mod mock;
+pub mod onnxruntime;
+mod request;
+mod slowed;
+
+pub use execution::{Backend, Phase, Placement};
+pub use failure::{Failure, FailureKind};
+pub use kind::{CellFacts, Kind};
+pub use mock::MockRequest;
+pub use onnxruntime::OnnxruntimeRequest;
+pub use request::{CellRequest, TensorRequest};
+
+use std::path::Path;
+
+use crate::experiment;
+use crate::machine::clock::ScriptedClock;
+
+/// What executes the model.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BackendRequest {
+    /// ONNX Runtime.
+    Onnxruntime(OnnxruntimeRequest),
+    /// A script.
+    Mock(MockRequest),
+}
+
+/// What is known about the backend of an experiment.
+pub fn of(backend: &experiment::Backend) -> &dyn Kind {
+    match backend {
+        experiment::Backend::Onnxruntime => &onnxruntime::OnnxruntimeKind,
+        experiment::Backend::Mock(script) => script,
+    }
+}
+
+impl BackendRequest {
+    /// A model file on the CPU, executed by what reads any model, with its number of threads and no other setting.
+    pub fn on_cpu(library: &Path, model: &Path, threads: u32) -> Self {
+        BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(library, model, threads))
+    }
+
+    /// What is known about the backend that is asked for.
+    pub fn kind(&self) -> &dyn Kind {
+        match self {
+            BackendRequest::Onnxruntime(_) => &onnxruntime::OnnxruntimeKind,
+            BackendRequest::Mock(request) => &request.script,
+        }
+    }
+}
+
+/// The backend that a request asks for.
+///
+/// # Errors
+///
+/// When its library cannot be opened or its inputs cannot be made.
+pub fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
+    let backend: Box<dyn Backend> = match &request.backend {
+        BackendRequest::Onnxruntime(settings) => Box::new(onnxruntime::OnnxRuntime::new(request, settings)?),
+        BackendRequest::Mock(settings) => Box::new(mock::MockBackend::new(settings.clone(), ScriptedClock::default())),
+    };
+    // A script is slowed down by its factor: its clock is not the host's.
+    let spins = request.slowdown > 0.0 && !backend.clock().is_scripted();
+    Ok(if spins { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend })
+}

@@ -1,0 +1,62 @@
+//! ONNX Runtime, through `ort`: the only folder that names it.
+//!
+//! `ort` builds environment, session, tensors and bindings; the timed call is the C API's `RunWithBinding`, because the
+//! safe wrapper fetches the outputs of every call (seen to cost 19 % of a one-node model). Providers are registered by
+//! name, the CPU's too, and fail loudly; where each node went is read back.
+
+mod failures;
+mod placement;
+mod provider;
+mod request;
+mod session;
+mod tensors;
+
+use std::collections::BTreeMap;
+
+pub use provider::why_not;
+pub use request::OnnxruntimeRequest;
+pub use session::OnnxRuntime;
+
+use super::{BackendRequest, CellFacts, Kind};
+use crate::experiment::Device;
+use crate::plan::Skip;
+
+/// The backend, as the parent asks about it.
+#[derive(Clone, Copy, Debug)]
+pub struct OnnxruntimeKind;
+
+impl Kind for OnnxruntimeKind {
+    fn takes_machine_time(&self) -> bool {
+        true
+    }
+
+    fn library(&self) -> Option<&'static str> {
+        Some("ONNX Runtime")
+    }
+
+    fn title(&self) -> &'static str {
+        "ONNX Runtime"
+    }
+
+    fn description(&self) -> &'static str {
+        "ONNX Runtime"
+    }
+
+    fn first_steps(&self) -> &'static str {
+        "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up"
+    }
+
+    fn why_not(&self, device: &Device) -> Option<Skip> {
+        why_not(device)
+    }
+
+    /// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is
+    /// next; where several stay resident, they stop at once.
+    fn session_of_residents(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("session.force_spinning_stop".to_owned(), "1".to_owned())])
+    }
+
+    fn request(&self, facts: &CellFacts<'_>) -> BackendRequest {
+        BackendRequest::Onnxruntime(OnnxruntimeRequest::of_cell(facts))
+    }
+}

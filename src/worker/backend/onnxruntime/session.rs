@@ -1,0 +1,272 @@
+//! The session: loaded, bound, and called between two clock readings.
+#![expect(unsafe_code, reason = "the timed call is the C API's")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use ort::AsPointer;
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::builder::GraphOptimizationLevel;
+use ort::session::{IoBinding, RunOptions, Session};
+use ort::value::{DynTensor, ValueType};
+
+use super::OnnxruntimeRequest;
+use super::failures::{provider_failure, run_failure, strip, take_status};
+use super::placement::{library_version, nodes_by_provider};
+use super::provider::cpu;
+use super::tensors::{copy_in, copy_out, input_value};
+use crate::data::array::Array;
+use crate::experiment::{Execution, GraphOptimization};
+use crate::worker::backend::failure::classify;
+use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
+use crate::worker::backend::{Backend, CellRequest, Failure, FailureKind, Placement, TensorRequest};
+
+/// One session with its bound inputs and outputs.
+pub struct OnnxRuntime {
+    environment: ort::environment::Environment,
+    settings: OnnxruntimeRequest,
+    tensors: Vec<TensorRequest>,
+    /// Input values by set, in the order of `tensors`. Created before the session, so that a model's load does not
+    /// include them.
+    pool: Vec<Vec<DynTensor>>,
+    wanted_outputs: Option<BTreeMap<String, Vec<u64>>>,
+    session: Option<Session>,
+    /// Outputs allocated beforehand, shared by all bindings; empty if their shapes vary.
+    outputs: Vec<(String, DynTensor)>,
+    bindings: Vec<IoBinding>,
+    options: Option<RunOptions>,
+    selected: usize,
+    input_pool_bytes: u64,
+}
+
+impl OnnxRuntime {
+    /// Opens the library and creates the input pool; no model yet.
+    ///
+    /// # Errors
+    ///
+    /// A library that cannot be opened, inputs that cannot be made.
+    pub fn new(request: &CellRequest, settings: &OnnxruntimeRequest) -> Result<Self, Failure> {
+        warm_page_cache(&settings.model)?;
+        let library = ort::init_from(&settings.library)
+            .map_err(|error| Failure::new(FailureKind::Provider, error.to_string()))?;
+        let environment = library.with_name("perfrun").with_telemetry(false).build().map_err(provider_failure)?;
+        let sets = sets_within_limit(&request.tensors, request.input_sets)?;
+        let allocator = Allocator::default();
+        let mut input_pool_bytes = 0;
+        let mut pool = Vec::with_capacity(sets);
+        for set in 0..sets {
+            let mut values = Vec::with_capacity(request.tensors.len());
+            for tensor in &request.tensors {
+                input_pool_bytes += tensor_bytes(tensor)?;
+                values.push(input_value(&allocator, tensor, set)?);
+            }
+            pool.push(values);
+        }
+        Ok(OnnxRuntime {
+            environment,
+            settings: settings.clone(),
+            tensors: request.tensors.clone(),
+            pool,
+            wanted_outputs: request.outputs.clone(),
+            session: None,
+            outputs: Vec::new(),
+            bindings: Vec::new(),
+            options: None,
+            selected: 0,
+            input_pool_bytes,
+        })
+    }
+
+    /// The environment, of which a process may have one only; for the bench that runs a bare loop beside this backend.
+    #[doc(hidden)]
+    pub fn environment(&self) -> &ort::environment::Environment {
+        &self.environment
+    }
+
+    fn session(&self) -> Result<&Session, Failure> {
+        self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Internal, "the model is not loaded"))
+    }
+
+    /// Every input of the model must be among the tensors: what is not bound would be an error at the first call.
+    fn check_inputs(&self, session: &Session) -> Result<(), Failure> {
+        for input in session.inputs() {
+            if !self.tensors.iter().any(|tensor| tensor.name == input.name()) {
+                let text = format!("the model wants an input `{}` that its file does not declare as one", input.name());
+                return Err(Failure::new(FailureKind::Shape, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn allocate_outputs(&self, session: &Session) -> Result<Vec<(String, DynTensor)>, Failure> {
+        let Some(shapes) = &self.wanted_outputs else { return Ok(Vec::new()) };
+        let allocator = Allocator::default();
+        let mut outputs = Vec::with_capacity(shapes.len());
+        for output in session.outputs() {
+            let (Some(shape), ValueType::Tensor { ty, .. }) = (shapes.get(output.name()), output.dtype()) else {
+                return Ok(Vec::new());
+            };
+            let lengths: Vec<i64> = shape.iter().map(|length| *length as i64).collect();
+            let value = DynTensor::new(&allocator, *ty, lengths).map_err(|error| run_failure(&error))?;
+            outputs.push((output.name().to_owned(), value));
+        }
+        Ok(outputs)
+    }
+}
+
+impl Backend for OnnxRuntime {
+    fn load(&mut self) -> Result<(), Failure> {
+        let level = match self.settings.graph_optimization {
+            GraphOptimization::Disabled => GraphOptimizationLevel::Disable,
+            GraphOptimization::Basic => GraphOptimizationLevel::Level1,
+            GraphOptimization::Extended => GraphOptimizationLevel::Level2,
+            GraphOptimization::All => GraphOptimizationLevel::All,
+        };
+        let provider = match self.settings.provider.as_str() {
+            "cpu" => cpu(&self.settings.provider_options)?.build().error_on_failure(),
+            other => {
+                let text = format!("provider `{other}` is not available in this version");
+                return Err(Failure::new(FailureKind::Provider, text));
+            }
+        };
+        let mut builder = Session::builder(&self.environment)
+            .map_err(provider_failure)?
+            .with_execution_providers([provider])
+            .map_err(|error| provider_failure(strip(error)))?
+            .with_intra_threads(self.settings.intra_threads as usize)
+            .map_err(|error| provider_failure(strip(error)))?
+            .with_inter_threads(self.settings.inter_threads as usize)
+            .map_err(|error| provider_failure(strip(error)))?
+            .with_parallel_execution(self.settings.execution == Execution::Parallel)
+            .map_err(|error| provider_failure(strip(error)))?
+            .with_optimization_level(level)
+            .map_err(|error| provider_failure(strip(error)))?
+            .with_config_entry("session.record_ep_graph_assignment_info", "1")
+            .map_err(|error| provider_failure(strip(error)))?;
+        for (key, value) in &self.settings.session {
+            builder = builder.with_config_entry(key, value).map_err(|error| provider_failure(strip(error)))?;
+        }
+        let session = builder.commit_from_file(&self.settings.model).map_err(|error| {
+            let message = error.to_string();
+            Failure::new(classify(&message, FailureKind::Model), message)
+        })?;
+        self.session = Some(session);
+        Ok(())
+    }
+
+    fn bind(&mut self) -> Result<(), Failure> {
+        let session = self.session()?;
+        self.check_inputs(session)?;
+        let mut outputs = self.allocate_outputs(session)?;
+        let mut bindings = Vec::with_capacity(self.pool.len());
+        for values in &self.pool {
+            let mut binding = session.create_binding().map_err(|error| run_failure(&error))?;
+            for (tensor, value) in self.tensors.iter().zip(values) {
+                binding.bind_input(&tensor.name, value).map_err(|error| run_failure(&error))?;
+            }
+            for (name, value) in &mut outputs {
+                binding.bind_output(name.as_str(), value).map_err(|error| run_failure(&error))?;
+            }
+            if outputs.is_empty() {
+                leave_outputs_to_runtime(&mut binding, session.outputs().iter().map(|output| output.name()))?;
+            }
+            bindings.push(binding);
+        }
+        self.options = Some(RunOptions::new().map_err(|error| run_failure(&error))?);
+        self.outputs = outputs;
+        self.bindings = bindings;
+        Ok(())
+    }
+
+    fn input_sets(&self) -> usize {
+        self.pool.len()
+    }
+
+    fn select(&mut self, input_set: usize) {
+        self.selected = input_set;
+    }
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        let (Some(session), Some(options), Some(binding)) =
+            (&self.session, &self.options, self.bindings.get(self.selected))
+        else {
+            return Err(Failure::new(FailureKind::Internal, "the model is not bound"));
+        };
+        let run = ort::api().RunWithBinding;
+        let (session, options, binding) = (session.ptr().cast_mut(), options.ptr(), binding.ptr());
+        for _ in 0..times {
+            // SAFETY: the three objects live in `self`, which is borrowed for the whole loop, and no other thread uses them.
+            let status = unsafe { run(session, options, binding) };
+            if !status.0.is_null() {
+                return Err(take_status(status));
+            }
+        }
+        Ok(())
+    }
+
+    fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
+        let Some(values) = self.pool.first_mut() else {
+            return Err(Failure::new(FailureKind::Internal, "there is no input set"));
+        };
+        for ((tensor, value), input) in self.tensors.iter().zip(values).zip(inputs) {
+            if (&input.name, &input.element, &input.shape) != (&tensor.name, &tensor.element, &tensor.shape) {
+                let text = format!("input `{}` is not what is to be fed to it", tensor.name);
+                return Err(Failure::new(FailureKind::Shape, text));
+            }
+            copy_in(value, &input.bytes, tensor_bytes(tensor)? as usize)?;
+        }
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
+        if !self.outputs.is_empty() {
+            return self.outputs.iter().map(|(name, value)| copy_out(name, value)).collect();
+        }
+        // Outputs that the runtime allocates are only reachable through the call that made them, so it is repeated,
+        // outside the timed region and with the same input.
+        let selected = self.selected;
+        let (Some(session), Some(binding)) = (self.session.as_mut(), self.bindings.get_mut(selected)) else {
+            return Err(Failure::new(FailureKind::Internal, "the model is not bound"));
+        };
+        let outputs = session.run_binding(binding).map_err(|error| run_failure(&error))?;
+        let mut copies = Vec::with_capacity(outputs.len());
+        for (name, value) in outputs {
+            let tensor = value.downcast::<ort::value::DynTensorValueType>().map_err(|_| {
+                Failure::new(FailureKind::Output, format!("output `{name}` is no tensor; only tensors can be compared"))
+            })?;
+            copies.push(copy_out(name, &tensor)?);
+        }
+        // A binding keeps what its last call made: with one for each input set, that is all of it together.
+        binding.clear_outputs();
+        leave_outputs_to_runtime(binding, copies.iter().map(|copy| copy.name.as_str()))?;
+        Ok(copies)
+    }
+
+    fn placement(&self) -> Placement {
+        Placement {
+            runtime_version: library_version(&self.settings.library),
+            build: Some(ort::info().to_owned()),
+            nodes: self.session.as_ref().map(nodes_by_provider).unwrap_or_default(),
+            input_pool_bytes: self.input_pool_bytes,
+            dynamic_outputs: self.outputs.is_empty(),
+        }
+    }
+}
+
+/// Binds outputs whose shapes are not known: every call allocates them.
+fn leave_outputs_to_runtime<'a>(binding: &mut IoBinding, names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+        .map_err(|error| run_failure(&error))?;
+    for name in names {
+        binding.bind_output_to_device(name, &anywhere).map_err(|error| run_failure(&error))?;
+    }
+    Ok(())
+}
+
+/// Reads the model file once, so that `load_ns` never includes the disk.
+fn warm_page_cache(model: &Path) -> Result<(), Failure> {
+    let copied = File::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
+    copied.map(|_| ()).map_err(|error| Failure::new(FailureKind::Model, format!("{}: {error}", model.display())))
+}

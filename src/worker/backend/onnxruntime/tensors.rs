@@ -1,0 +1,94 @@
+//! Values in and out of ONNX Runtime's tensors.
+#![expect(unsafe_code, reason = "raw tensor memory is the C API's")]
+
+use ort::memory::Allocator;
+use ort::value::{DynTensor, TensorElementType};
+
+use super::failures::run_failure;
+use crate::data::array::Array;
+use crate::onnx::ElementType;
+use crate::worker::backend::inputs::{fill, tensor_bytes};
+use crate::worker::backend::{Failure, FailureKind, TensorRequest};
+
+/// One input tensor with its data.
+pub(super) fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: usize) -> Result<DynTensor, Failure> {
+    let element = runtime_element(&tensor.element).ok_or_else(|| {
+        let text = format!("input `{}` has type {}, which cannot be generated", tensor.name, tensor.element);
+        Failure::new(FailureKind::Shape, text)
+    })?;
+    let shape: Vec<i64> = tensor.shape.iter().map(|length| *length as i64).collect();
+    let length = tensor_bytes(tensor)? as usize;
+    let mut value = DynTensor::new(allocator, element, shape).map_err(|error| run_failure(&error))?;
+    let data: *mut u8 = value.data_ptr_mut().cast();
+    if length > 0 {
+        // SAFETY: the tensor was just allocated on the CPU with exactly this element type and shape, is initialised to
+        // zeros, and nobody else has it.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(data, length) };
+        fill(tensor, set, bytes);
+    }
+    Ok(value)
+}
+
+/// Overwrites a tensor of `length` bytes.
+pub(super) fn copy_in(value: &mut DynTensor, bytes: &[u8], length: usize) -> Result<(), Failure> {
+    if bytes.len() != length {
+        let text = format!("{} bytes do not fill a tensor of {length}", bytes.len());
+        return Err(Failure::new(FailureKind::Internal, text));
+    }
+    if length > 0 {
+        // SAFETY: the tensor lives on the CPU, has `length` bytes by its type and shape, holds no texts, and no call that
+        // reads it is under way while it is borrowed here.
+        unsafe { std::slice::from_raw_parts_mut(value.data_ptr_mut().cast::<u8>(), length) }.copy_from_slice(bytes);
+    }
+    Ok(())
+}
+
+/// The values of a tensor.
+pub(super) fn copy_out(name: &str, value: &DynTensor) -> Result<Array, Failure> {
+    let element = element_of(*value.data_type());
+    let shape: Vec<u64> = value.shape().iter().map(|length| (*length).max(0) as u64).collect();
+    let size = element.size_bytes().ok_or_else(|| {
+        Failure::new(FailureKind::Output, format!("output `{name}` has type {element}, which cannot be compared"))
+    })?;
+    let length = shape.iter().product::<u64>().saturating_mul(size) as usize;
+    let bytes = if length == 0 {
+        Vec::new()
+    } else {
+        // SAFETY: the tensor lives on the CPU, and its shape and element type are those that the runtime reports for it.
+        unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), length) }.to_vec()
+    };
+    Ok(Array { name: name.to_owned(), element, shape, bytes })
+}
+
+/// The pairs of our element types and the runtime's.
+const ELEMENTS: &[(ElementType, TensorElementType)] = &[
+    (ElementType::Float32, TensorElementType::Float32),
+    (ElementType::Float64, TensorElementType::Float64),
+    (ElementType::Float16, TensorElementType::Float16),
+    (ElementType::Bfloat16, TensorElementType::Bfloat16),
+    (ElementType::Int8, TensorElementType::Int8),
+    (ElementType::Int16, TensorElementType::Int16),
+    (ElementType::Int32, TensorElementType::Int32),
+    (ElementType::Int64, TensorElementType::Int64),
+    (ElementType::Uint8, TensorElementType::Uint8),
+    (ElementType::Uint16, TensorElementType::Uint16),
+    (ElementType::Uint32, TensorElementType::Uint32),
+    (ElementType::Uint64, TensorElementType::Uint64),
+    (ElementType::Bool, TensorElementType::Bool),
+    (ElementType::String, TensorElementType::String),
+];
+
+fn runtime_element(element: &ElementType) -> Option<TensorElementType> {
+    ELEMENTS
+        .iter()
+        .find(|(ours, _)| ours == element)
+        .map(|(_, theirs)| *theirs)
+        .filter(|t| *t != TensorElementType::String)
+}
+
+fn element_of(element: TensorElementType) -> ElementType {
+    ELEMENTS
+        .iter()
+        .find(|(_, theirs)| *theirs == element)
+        .map_or_else(|| ElementType::Other(format!("{element:?}").to_lowercase()), |(ours, _)| ours.clone())
+}

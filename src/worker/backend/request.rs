@@ -1,0 +1,49 @@
+//! What a worker is asked to prepare: everything about one cell, with nothing left to choose.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::BackendRequest;
+use crate::experiment::Values;
+use crate::onnx::ElementType;
+
+/// One cell, as the parent asks for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellRequest {
+    /// Readable path of the cell, for messages.
+    pub cell: String,
+    /// What executes the model.
+    pub backend: BackendRequest,
+    /// The inputs, with resolved shapes.
+    pub tensors: Vec<TensorRequest>,
+    /// Distinct input sets wanted; fewer where they would pass 64 MiB together.
+    pub input_sets: u32,
+    /// Shapes of the outputs by name, where the rehearsal found them constant; they are then allocated beforehand.
+    pub outputs: Option<BTreeMap<String, Vec<u64>>>,
+    /// Share by which every call is made slower, for positive controls; 0: not at all.
+    #[serde(default)]
+    pub slowdown: f64,
+    /// Bytes to write and read before every sample, so that it begins with cold caches; none where they stay warm.
+    #[serde(default)]
+    pub evict_bytes: Option<u64>,
+    /// Processors that the worker may use, set before anything is loaded; none: those that it starts with.
+    #[serde(default)]
+    pub cpus: Option<Vec<u32>>,
+}
+
+/// One input tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TensorRequest {
+    /// Name in the model.
+    pub name: String,
+    /// Element type.
+    pub element: ElementType,
+    /// Resolved shape.
+    pub shape: Vec<u64>,
+    /// What fills it.
+    pub values: Values,
+    /// One seed for each input set.
+    pub seeds: Vec<u64>,
+}

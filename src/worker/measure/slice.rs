@@ -1,0 +1,32 @@
+//! A stretch of counted samples between others' (method 4.2): bounded by time and number, continued later.
+
+use super::Samples;
+use super::sampler::Sampler;
+use crate::machine::clock::Clock;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{Backend, Failure};
+
+/// Samples until `time` has passed or `most` are taken, at least one.
+///
+/// One iteration comes before the first sample, untimed: since the last slice somebody else had the caches.
+///
+/// # Errors
+///
+/// What the backend reports.
+pub fn take_slice<B: Backend + ?Sized, C: Clock + ?Sized>(
+    sampler: &mut Sampler<'_, B, C>,
+    time: Nanos,
+    most: u32,
+    iterations: u32,
+) -> Result<Samples, Failure> {
+    let mut samples = Samples::default();
+    sampler.rewarm(iterations)?;
+    let started = sampler.elapsed();
+    loop {
+        sampler.take(iterations, &mut samples)?;
+        let spent = sampler.elapsed().saturating_sub(started);
+        if samples.len() >= most as usize || spent >= time.0 {
+            return Ok(samples);
+        }
+    }
+}

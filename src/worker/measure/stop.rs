@@ -1,0 +1,202 @@
+//! When the counted samples end (method 3).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Samples;
+use super::sampler::Sampler;
+use crate::experiment::{Stop, StopStatistic};
+use crate::machine::clock::Clock;
+use crate::statistics::stopping::{Location, next_check, precision_reached};
+use crate::worker::backend::{Backend, Failure};
+
+impl StopStatistic {
+    /// What the stopping rule looks at.
+    pub fn location(self) -> Location {
+        match self {
+            StopStatistic::Median => Location::Median,
+            StopStatistic::Mean => Location::Mean,
+        }
+    }
+}
+
+/// Why a run stopped sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The interval of the statistic was narrow enough.
+    Precision,
+    /// The number of samples asked for, or the most that is allowed.
+    Samples,
+    /// The time asked for.
+    Time,
+    /// The time limit came first.
+    TimeLimit,
+}
+
+impl StopReason {
+    /// The stored name.
+    pub fn name(self) -> &'static str {
+        match self {
+            StopReason::Precision => "precision",
+            StopReason::Samples => "samples",
+            StopReason::Time => "time",
+            StopReason::TimeLimit => "time_limit",
+        }
+    }
+}
+
+/// What sampling gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The counted samples.
+    pub samples: Samples,
+    /// Why it ended.
+    pub reason: StopReason,
+}
+
+/// `max_time` beats every minimum, but this many samples are always taken (method 3.1).
+pub const LEAST_SAMPLES: usize = 5;
+
+/// Room that is reserved beforehand; beyond it, columns grow between samples, outside the timed region.
+const MOST_RESERVED: usize = 1 << 20;
+
+/// Samples until `rule` is satisfied.
+///
+/// # Errors
+///
+/// What the backend reports.
+pub fn measure<B: Backend + ?Sized, C: Clock + ?Sized>(
+    sampler: &mut Sampler<'_, B, C>,
+    rule: Stop,
+    iterations: u32,
+) -> Result<Measured, Failure> {
+    let mut stopping = Stopping::new(rule);
+    let mut samples = Samples::with_capacity(stopping.most_samples().min(MOST_RESERVED));
+    let started = sampler.elapsed();
+    loop {
+        sampler.take(iterations, &mut samples)?;
+        let elapsed = sampler.elapsed().saturating_sub(started);
+        if let Some(reason) = stopping.check(&samples.duration_ns, elapsed) {
+            return Ok(Measured { samples, reason });
+        }
+    }
+}
+
+/// A stopping rule in progress; fed after every sample, tested on number streams alone.
+#[derive(Clone, Debug)]
+pub struct Stopping {
+    rule: Stop,
+    next_check: usize,
+}
+
+impl Stopping {
+    /// Before the first sample.
+    pub fn new(rule: Stop) -> Self {
+        let next_check = match rule {
+            Stop::Precision { min_samples, .. } => (min_samples as usize).max(LEAST_SAMPLES),
+            _ => LEAST_SAMPLES,
+        };
+        Stopping { rule, next_check }
+    }
+
+    fn most_samples(&self) -> usize {
+        match self.rule {
+            Stop::Precision { max_samples, .. } | Stop::Time { max_samples, .. } => max_samples as usize,
+            Stop::Samples { count, .. } => count as usize,
+        }
+    }
+
+    /// Whether sampling ends after these durations, `elapsed` nanoseconds of sampling after it began.
+    pub fn check(&mut self, durations: &[u64], elapsed: u64) -> Option<StopReason> {
+        let taken = durations.len();
+        let enough_to_stop = taken >= LEAST_SAMPLES;
+        match self.rule {
+            Stop::Samples { count, max_time } => {
+                if taken >= count as usize {
+                    return Some(StopReason::Samples);
+                }
+                (enough_to_stop && elapsed >= max_time.0).then_some(StopReason::TimeLimit)
+            }
+            Stop::Time { time, max_samples } => {
+                if enough_to_stop && elapsed >= time.0 {
+                    return Some(StopReason::Time);
+                }
+                (taken >= max_samples as usize).then_some(StopReason::Samples)
+            }
+            Stop::Precision { statistic, relative, confidence, max_samples, min_time, max_time, .. } => {
+                // The grid grows by a quarter, which makes repeated testing honest and its cost constant per sample.
+                if taken >= self.next_check && elapsed >= min_time.0 {
+                    self.next_check = next_check(taken);
+                    let values: Vec<f64> = durations.iter().map(|duration| *duration as f64).collect();
+                    if precision_reached(&values, statistic.location(), relative.0, confidence.0).reached {
+                        return Some(StopReason::Precision);
+                    }
+                }
+                if enough_to_stop && elapsed >= max_time.0 {
+                    return Some(StopReason::TimeLimit);
+                }
+                (taken >= max_samples as usize).then_some(StopReason::Samples)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::quantity::{Nanos, Ratio};
+    use proptest::prelude::*;
+
+    fn precision(min_time: u64, max_time: u64) -> Stop {
+        Stop::Precision {
+            statistic: StopStatistic::Median,
+            relative: Ratio(0.01),
+            confidence: Ratio(0.95),
+            min_samples: 50,
+            max_samples: 1000,
+            min_time: Nanos(min_time),
+            max_time: Nanos(max_time),
+        }
+    }
+
+    /// Feeds durations until the rule stops.
+    fn feed(rule: Stop, durations: impl Iterator<Item = u64>) -> Option<(usize, StopReason)> {
+        let mut stopping = Stopping::new(rule);
+        let mut taken = Vec::new();
+        let mut elapsed = 0;
+        for duration in durations {
+            taken.push(duration);
+            elapsed += duration;
+            if let Some(reason) = stopping.check(&taken, elapsed) {
+                return Some((taken.len(), reason));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn steady_samples_stop_at_the_first_check() {
+        assert_eq!(feed(precision(0, 1_000_000), std::iter::repeat(100)), Some((50, StopReason::Precision)));
+    }
+
+    #[test]
+    fn the_time_limit_beats_the_least_number_of_samples_but_not_five() {
+        assert_eq!(feed(precision(0, 1_000), std::iter::repeat(100)), Some((10, StopReason::TimeLimit)));
+        assert_eq!(feed(precision(0, 1_000), std::iter::repeat(5_000)), Some((5, StopReason::TimeLimit)));
+    }
+
+    #[test]
+    fn a_fixed_count_is_a_count() {
+        let rule = Stop::Samples { count: 7, max_time: Nanos(1_000_000) };
+        assert_eq!(feed(rule, std::iter::repeat(100)), Some((7, StopReason::Samples)));
+    }
+
+    proptest! {
+        #[test]
+        fn sampling_always_ends(durations in proptest::collection::vec(1_u64..10_000, 1..20)) {
+            let ended = feed(precision(2_000, 50_000), durations.iter().copied().cycle().take(60_000));
+            prop_assert!(ended.is_some());
+        }
+    }
+}

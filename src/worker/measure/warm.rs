@@ -1,0 +1,118 @@
+//! Before the counted samples: run until the speed no longer changes (method 2.2, 2.3).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Samples;
+use super::sampler::Sampler;
+use crate::experiment::Warmup;
+use crate::machine::clock::Clock;
+use crate::statistics::warmup::{AdaptiveWarmup, WarmupRule};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{Backend, Failure};
+
+/// How a warm-up ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarmupStatus {
+    /// The second quarter and the last half agree.
+    Converged,
+    /// The speed still changed when the time was up.
+    Trend,
+    /// No sign of a trend, but too much noise to exclude one.
+    NoiseLimited,
+    /// The specification asked for a fixed warm-up; nothing was tested.
+    Fixed,
+}
+
+impl WarmupStatus {
+    /// The stored name.
+    pub fn name(self) -> &'static str {
+        match self {
+            WarmupStatus::Converged => "converged",
+            WarmupStatus::Trend => "trend",
+            WarmupStatus::NoiseLimited => "noise_limited",
+            WarmupStatus::Fixed => "fixed",
+        }
+    }
+}
+
+/// What a warm-up gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warmed {
+    /// Its samples; the first inference is not among them.
+    pub samples: Samples,
+    /// How it ended.
+    pub status: WarmupStatus,
+}
+
+/// `max_time` beats every minimum, but this many samples are always taken (method 2.3).
+pub const LEAST_SAMPLES: u32 = 3;
+
+/// Warms up by `rule`, and at least for `at_least`, which is what the group's first block needed: arms that are
+/// compared must not differ in how they were warmed up.
+///
+/// # Errors
+///
+/// What the backend reports.
+pub fn warm<B: Backend + ?Sized, C: Clock + ?Sized>(
+    sampler: &mut Sampler<'_, B, C>,
+    rule: Warmup,
+    at_least: Nanos,
+    iterations: u32,
+) -> Result<Warmed, Failure> {
+    match rule {
+        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
+            let min_time = min_time.max(at_least).min(max_time);
+            let rule = WarmupRule {
+                min_time_ns: min_time.0,
+                max_time_ns: max_time.0,
+                min_samples: min_samples as usize,
+                hard_min_samples: LEAST_SAMPLES as usize,
+                tolerance: tolerance.0,
+            };
+            adaptive(sampler, rule, iterations)
+        }
+        Warmup::Samples { count } => fixed(sampler, iterations, |taken, _| taken >= count),
+        Warmup::Time { time } => {
+            let time = time.max(at_least);
+            fixed(sampler, iterations, |taken, spent| taken >= LEAST_SAMPLES && spent >= time.0)
+        }
+    }
+}
+
+fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
+    sampler: &mut Sampler<'_, B, C>,
+    rule: WarmupRule,
+    iterations: u32,
+) -> Result<Warmed, Failure> {
+    use crate::statistics::warmup::WarmupStatus as Ended;
+    let mut samples = Samples::with_capacity(rule.min_samples);
+    let mut warmup = AdaptiveWarmup::new(rule);
+    let started = sampler.elapsed();
+    loop {
+        let duration = sampler.take(iterations, &mut samples)?;
+        // Emptying caches between samples takes time that `max_time` has to cover.
+        let status = match warmup.push_at(duration, sampler.elapsed().saturating_sub(started)) {
+            None => continue,
+            Some(Ended::Converged) => WarmupStatus::Converged,
+            Some(Ended::Trend) => WarmupStatus::Trend,
+            Some(Ended::NoiseLimited) => WarmupStatus::NoiseLimited,
+        };
+        return Ok(Warmed { samples, status });
+    }
+}
+
+/// Warms up until `enough(samples taken, nanoseconds since it began)`.
+fn fixed<B: Backend + ?Sized, C: Clock + ?Sized>(
+    sampler: &mut Sampler<'_, B, C>,
+    iterations: u32,
+    enough: impl Fn(u32, u64) -> bool,
+) -> Result<Warmed, Failure> {
+    let mut samples = Samples::default();
+    let started = sampler.elapsed();
+    while !enough(samples.len() as u32, sampler.elapsed().saturating_sub(started)) {
+        sampler.take(iterations, &mut samples)?;
+    }
+    Ok(Warmed { samples, status: WarmupStatus::Fixed })
+}

@@ -11,13 +11,13 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use perfrun::data::array::Array;
-use perfrun::machine::clock::{Clock, HostClock};
-use perfrun::statistics::quantile::median;
-use perfrun::worker::backend::{Backend, Failure, Placement};
-use perfrun::worker::measure::Samples;
-use perfrun::worker::measure::batching::iterations_per_sample;
-use perfrun::worker::measure::sampler::Sampler;
+use perfrun::internals::data::array::Array;
+use perfrun::internals::machine::clock::{Clock, HostClock};
+use perfrun::internals::statistics::quantile::median;
+use perfrun::internals::worker::backend::{Backend, Failure, Placement};
+use perfrun::internals::worker::measure::Samples;
+use perfrun::internals::worker::measure::batching::iterations_per_sample;
+use perfrun::internals::worker::measure::sampler::Sampler;
 
 const ROUNDS: usize = 40;
 

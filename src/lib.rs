@@ -1,42 +1,63 @@
 //! perfrun: numbers about ONNX models that can be trusted, from one committed YAML file.
 //!
-//! The modules stand in pipeline order; each uses only those above it (a test keeps that true).
+//! The rooms stand in pipeline order; each uses only those above it (a test keeps that true).
 //!
 //! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
-//! exists for the binary and its tests.
+//! exists for the binary, and its inside for its tests.
 
-pub mod statistics;
+/// Numbers to estimates: plain functions over slices, with their sources.
+mod statistics;
 
-pub mod vocabulary;
+/// Words that every other room uses: quantities, metrics, codes, and texts made safe to show.
+mod vocabulary;
 
-pub mod machine;
+/// What the machine is, what it does meanwhile, and what its clock costs; unknown is `None`.
+mod machine;
 
-pub mod experiment;
+/// What one YAML file means: models, axes, variants, measuring and judging, with every default filled in.
+mod experiment;
 
-pub mod onnx;
+/// A model file as data: signature, shapes, costs, conversions, and networks made on the spot.
+mod onnx;
 
-pub mod data;
+/// Arrays and tables, the files that hold them, and digests; the only room that names polars.
+mod data;
 
-pub mod quality;
+/// How like the reference's, and how right by labels, outputs are; pure.
+mod quality;
 
-pub mod spec;
+/// YAML to an experiment, with every problem in its place; schema and reference come from the same types.
+mod spec;
 
-pub mod plan;
+/// An experiment to cells, groups, order and skips; pure.
+mod plan;
 
-pub mod prepare;
+/// Files that a run needs and the user does not write: the runtime library, fetched models, conversions.
+mod prepare;
 
-pub mod worker;
+/// One run in one fresh process: protocol, backends, the measuring loop, and the parent that listens.
+mod worker;
 
-pub mod record;
+/// One execution on disk: manifest, findings, journal, Parquet, and where it came from.
+mod record;
 
-pub mod run;
+/// A plan to a record: passes, then block after block.
+mod run;
 
-pub mod judge;
+/// A record to estimates and verdicts: each cell alone, then against its baseline.
+mod judge;
 
-pub mod report;
+/// Estimates and verdicts to results, tables, pages and plots.
+mod report;
 
-pub mod stat;
+/// Numbers from any program, described and compared.
+mod stat;
 
+/// The user's side: what may be typed, what is printed, and what a command ends with.
 pub mod ui;
 
+/// One file for each verb: from arguments to an exit code.
 pub mod commands;
+
+#[doc(hidden)]
+pub mod internals;

@@ -15,7 +15,7 @@ use super::Axis;
 pub struct AxisMap<T>([T; Axis::ALL.len()]);
 
 /// Indices on the axes: one point of the matrix. On an axis that is absent, 0.
-pub type Point = AxisMap<u32>;
+pub(crate) type Point = AxisMap<u32>;
 
 impl<T> AxisMap<T> {
     /// The value of each axis, in plan order.
@@ -111,7 +111,7 @@ impl<'de, T: Deserialize<'de> + WhenAbsent> Deserialize<'de> for AxisMap<T> {
 }
 
 /// The schema of a map by axis that is flattened: every axis is a field, with a schema of its own.
-pub fn fields_schema(field: impl Fn(Axis) -> Schema) -> Schema {
+pub(crate) fn fields_schema(field: impl Fn(Axis) -> Schema) -> Schema {
     let fields: serde_json::Map<_, _> =
         Axis::ALL.into_iter().map(|axis| (axis.singular().to_owned(), field(axis).to_value())).collect();
     let required: Vec<&str> =

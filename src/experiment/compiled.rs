@@ -7,11 +7,11 @@ use super::{Axis, AxisMap, InputPoint, Point, Selector};
 
 /// A selector ready to be asked about the points of one matrix.
 #[derive(Clone, Debug)]
-pub struct CompiledSelector(AxisMap<Vec<bool>>);
+pub(crate) struct CompiledSelector(AxisMap<Vec<bool>>);
 
 impl CompiledSelector {
     /// Prepares `selector` for these entries. Keys that are no axis are dimensions of the input point.
-    pub fn new(selector: &Selector, entries: &Entries) -> Self {
+    pub(crate) fn new(selector: &Selector, entries: &Entries) -> Self {
         let matcher = selector.matcher();
         CompiledSelector(AxisMap::of(|axis| match axis {
             Axis::Inputs => entries.inputs().iter().map(|input| allows_input(&matcher, input)).collect(),
@@ -20,7 +20,7 @@ impl CompiledSelector {
     }
 
     /// Whether all keys match the point. On an axis without entries nothing can be selected.
-    pub fn matches(&self, point: &Point) -> bool {
+    pub(crate) fn matches(&self, point: &Point) -> bool {
         point.iter().all(|(axis, index)| self.allows(axis, *index))
     }
 

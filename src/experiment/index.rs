@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Axis, Device, InputPoint, Model, Point, Runtime, Variant};
 
 /// What an axis is made of.
-pub trait Entry {
+pub(crate) trait Entry {
     /// Its name among the others, or its label.
     fn label(&self) -> String;
 }

@@ -14,16 +14,16 @@ use super::entries::Entries;
 use super::selector::Vocabulary;
 use super::{Axis, AxisMap, Experiment, InputPoint, Model, Point, Selector};
 
-pub use problem::MatrixProblem;
+pub(crate) use problem::MatrixProblem;
 pub(crate) use problem::beyond_limit;
 use problem::grouped;
 
 /// The largest matrix that is planned. A million cells of ten runs at two seconds take eight months.
-pub const MAX_CELLS: u64 = 1_000_000;
+pub(crate) const MAX_CELLS: u64 = 1_000_000;
 
 /// One factor of the product: an axis, or axes that walk together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Factor {
+pub(crate) struct Factor {
     /// The axes, in plan order.
     pub axes: Vec<Axis>,
     /// Entries of each; of inputs, those that models without their own have.
@@ -32,7 +32,7 @@ pub struct Factor {
 
 /// What the matrix is the product of.
 #[derive(Clone, Debug)]
-pub struct Space {
+pub(crate) struct Space {
     /// What stands on the axes.
     pub entries: Entries,
     /// Input points of each model.
@@ -47,7 +47,7 @@ pub struct Space {
 
 impl Space {
     /// That of an experiment.
-    pub fn of(experiment: &Experiment) -> Self {
+    pub(crate) fn of(experiment: &Experiment) -> Self {
         let found = AxisMap::of(|axis| (experiment.names(axis), true));
         Space::new(found, &experiment.models, &experiment.inputs)
     }
@@ -87,7 +87,7 @@ impl Space {
     }
 
     /// The input points that a model is fed, as indices.
-    pub fn inputs_of(&self, model: u32) -> Range<u32> {
+    pub(crate) fn inputs_of(&self, model: u32) -> Range<u32> {
         self.inputs_of.get(model as usize).cloned().unwrap_or_default()
     }
 
@@ -102,7 +102,7 @@ impl Space {
     }
 
     /// The axis whose entries are compared where nothing says it.
-    pub fn compared_unasked(&self) -> Option<Axis> {
+    pub(crate) fn compared_unasked(&self) -> Option<Axis> {
         Axis::compared_unasked().into_iter().find(|axis| self.most_entries(*axis) > 1)
     }
 
@@ -129,7 +129,7 @@ impl Space {
     }
 
     /// What is wrong with a zip: with the group, and with the axis in it where it is about one.
-    pub fn check_zip(&self, zip: &[Vec<Axis>]) -> Vec<(usize, Option<usize>, MatrixProblem)> {
+    pub(crate) fn check_zip(&self, zip: &[Vec<Axis>]) -> Vec<(usize, Option<usize>, MatrixProblem)> {
         let mut problems = Vec::new();
         let mut used = Vec::new();
         for (group, axes) in zip.iter().enumerate() {
@@ -153,7 +153,7 @@ impl Space {
     }
 
     /// The factors in plan order; a zip stands where its first axis would. An axis that nobody wrote is no factor.
-    pub fn factors(&self, zip: &[Vec<Axis>]) -> Vec<Factor> {
+    pub(crate) fn factors(&self, zip: &[Vec<Axis>]) -> Vec<Factor> {
         let mut factors: Vec<Factor> = Vec::new();
         let is_in = |factors: &[Factor], axis: Axis| factors.iter().any(|factor| factor.axes.contains(&axis));
         for axis in Axis::ALL {
@@ -170,7 +170,7 @@ impl Space {
     }
 
     /// Whether models have inputs of their own, so that the lengths of factors do not multiply to the cells.
-    pub fn is_uneven(&self, factors: &[Factor]) -> bool {
+    pub(crate) fn is_uneven(&self, factors: &[Factor]) -> bool {
         self.own.is_some() && factors.iter().any(|factor| factor.axes == [Axis::Inputs])
     }
 
@@ -179,7 +179,7 @@ impl Space {
     /// # Errors
     ///
     /// More than [`MAX_CELLS`].
-    pub fn size(&self, factors: &[Factor]) -> Result<u64, MatrixProblem> {
+    pub(crate) fn size(&self, factors: &[Factor]) -> Result<u64, MatrixProblem> {
         let is_uneven = self.is_uneven(factors);
         let is_in_sum =
             |factor: &Factor| is_uneven && factor.axes.iter().any(|axis| matches!(axis, Axis::Models | Axis::Inputs));
@@ -204,7 +204,7 @@ impl Space {
     /// # Errors
     ///
     /// It names none, or may mean several.
-    pub fn included(&self, selector: &Selector) -> Result<Point, MatrixProblem> {
+    pub(crate) fn included(&self, selector: &Selector) -> Result<Point, MatrixProblem> {
         let unsaid = self.unsaid(selector);
         if !unsaid.is_empty() {
             return Err(MatrixProblem::IncludeUnsaid { axes: unsaid });

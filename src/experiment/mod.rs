@@ -19,6 +19,9 @@ mod runtime;
 mod selector;
 mod source;
 
+pub use measure::{Measure, Stop, Warmup};
+pub use precision::{Calibration, Precision};
+pub use runtime::Package;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -26,25 +29,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use axis::Axis;
-pub use axis_map::{AxisMap, Point, fields_schema};
+pub(crate) use axis_map::{AxisMap, Point, fields_schema};
 pub use backend::Backend;
-pub use compiled::CompiledSelector;
-pub use dataset::{AccuracyMetric, Dataset};
-pub use entries::Entries;
+pub(crate) use compiled::CompiledSelector;
+pub(crate) use dataset::{AccuracyMetric, Dataset};
+pub(crate) use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
-pub use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
+pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
 pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
 pub(crate) use matrix::beyond_limit;
-pub use matrix::{Factor, MAX_CELLS, MatrixProblem, Space};
-pub use measure::{Cache, Design, Measure, Stop, StopStatistic, Warmup};
-pub use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
-pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Io, Precision, Quantization};
-pub use runtime::{Package, Runtime};
+pub(crate) use matrix::{Factor, MatrixProblem, Space};
+pub(crate) use measure::{Cache, Design, StopStatistic};
+pub(crate) use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
+pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
+pub(crate) use runtime::Runtime;
 pub(crate) use selector::is_glob;
-pub use selector::{Matcher, SelectorError, Vocabulary, parse_selector};
+pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
 
 pub(crate) use source::ZOO;
-pub use source::{Network, Source};
+pub(crate) use source::{Network, Source};
 
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::{Nanos, Ratio};

@@ -84,9 +84,9 @@ pub enum Calibration {
 }
 
 /// Items of the calibration unless a specification says otherwise.
-pub const CALIBRATION_ITEMS: u32 = 128;
+pub(crate) const CALIBRATION_ITEMS: u32 = 128;
 /// Weights that share a scale in int4 unless a specification says otherwise.
-pub const INT4_BLOCK: u32 = 32;
+pub(crate) const INT4_BLOCK: u32 = 32;
 
 /// How a model is converted to its variant's precision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -87,7 +87,7 @@ impl SelectorError {
 /// # Errors
 ///
 /// [`SelectorError::Malformed`] and [`SelectorError::Twice`].
-pub fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
+pub(crate) fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
     let mut selector = BTreeMap::new();
     for part in split_outside_braces(text, ',') {
         let malformed = || SelectorError::Malformed { part: part.trim().to_owned() };

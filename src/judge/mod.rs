@@ -1,5 +1,3 @@
-//! A record to estimates and verdicts: what the runs of each cell say together, and what that says about its baseline.
+pub(crate) mod summary;
 
-pub mod summary;
-
-pub mod compare;
+pub(crate) mod compare;

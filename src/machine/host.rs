@@ -3,8 +3,8 @@
 //! Every fact that cannot be read is `None`, never an error and never zero.
 //! Deliberately absent: anything that names the user or the host, and changes to settings.
 
-pub mod cache;
-pub mod cores;
+pub(crate) mod cache;
+pub(crate) mod cores;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub struct Host {
 
 /// A process that used the processor while perfrun looked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Neighbour {
+pub(crate) struct Neighbour {
     /// Its name.
     pub name: String,
     /// Processors' worth of time it used.
@@ -79,7 +79,7 @@ pub fn describe() -> Host {
 }
 
 /// Reads them from these files, as far as they stand in files.
-pub fn describe_from(kernel: &Kernel) -> Host {
+pub(crate) fn describe_from(kernel: &Kernel) -> Host {
     let allowed = kernel.allowed_cpus();
     Host {
         machine: machine_hash(kernel),
@@ -123,7 +123,7 @@ impl Host {
 /// Which processes other than this one use the processor, busiest first; looks for a quarter of a second.
 ///
 /// Processes below a tenth of a processor are left out: every idle machine has them.
-pub fn neighbours() -> Vec<Neighbour> {
+pub(crate) fn neighbours() -> Vec<Neighbour> {
     use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
     const LEAST: f32 = 10.0;
     let Ok(mut system) = System::new() else { return Vec::new() };

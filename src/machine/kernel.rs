@@ -13,38 +13,34 @@ const LARGEST_CPU: u32 = 1 << 20;
 
 /// The kernel's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub(crate) struct Kernel {
     root: PathBuf,
 }
 
 impl Kernel {
     /// The running kernel.
-    pub fn here() -> Self {
+    pub(crate) fn here() -> Self {
         Kernel { root: PathBuf::from("/") }
     }
 
     /// Files below another root.
-    pub fn below(root: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn below(root: impl Into<PathBuf>) -> Self {
         Kernel { root: root.into() }
     }
 
     /// The trimmed text of a file such as `proc/loadavg`.
-    pub fn text(&self, path: &str) -> Option<String> {
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_owned())
     }
 
     /// The number that a file holds alone.
-    pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
+    pub(crate) fn number<T: FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
     }
 
-    /// The number behind a word at the beginning of a line: `pswpin 12`, `nonvoluntary_ctxt_switches:  3`.
-    pub fn number_of<T: FromStr>(&self, path: &str, word: &str) -> Option<T> {
-        number_behind(&self.text(path)?, word)
-    }
-
     /// Names in a folder, sorted; empty where it cannot be read.
-    pub fn names(&self, folder: &str) -> Vec<String> {
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
@@ -52,24 +48,24 @@ impl Kernel {
     }
 
     /// Processors that this process may use.
-    pub fn allowed_cpus(&self) -> Option<BTreeSet<u32>> {
+    pub(crate) fn allowed_cpus(&self) -> Option<BTreeSet<u32>> {
         let status = self.text("proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
         parse_cpu_list(list.trim())
     }
 
     /// A list of processors such as `0-3,8`.
-    pub fn cpu_list(&self, path: &str) -> Option<BTreeSet<u32>> {
+    pub(crate) fn cpu_list(&self, path: &str) -> Option<BTreeSet<u32>> {
         parse_cpu_list(&self.text(path)?)
     }
 
     /// Hardware threads that share a physical core with this processor, itself among them.
-    pub fn siblings(&self, cpu: u32) -> Option<BTreeSet<u32>> {
+    pub(crate) fn siblings(&self, cpu: u32) -> Option<BTreeSet<u32>> {
         self.cpu_list(&format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
     }
 
     /// Memory nodes that these processors belong to; `None` where the machine does not tell.
-    pub fn memory_nodes(&self, cpus: &BTreeSet<u32>) -> Option<u32> {
+    pub(crate) fn memory_nodes(&self, cpus: &BTreeSet<u32>) -> Option<u32> {
         let folder = "sys/devices/system/node";
         let is_node = |name: &String| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
         let lists = self.names(folder).into_iter().filter(is_node);
@@ -80,7 +76,7 @@ impl Kernel {
     }
 
     /// Folders of the control groups (version 2) from this process's own to the root; empty where there are none.
-    pub fn control_groups(&self) -> Vec<String> {
+    pub(crate) fn control_groups(&self) -> Vec<String> {
         let Some(membership) = self.text("proc/self/cgroup") else { return Vec::new() };
         let Some(own) = membership.lines().find_map(|line| line.strip_prefix("0::")) else { return Vec::new() };
         let mount = "sys/fs/cgroup";
@@ -95,7 +91,7 @@ impl Kernel {
     }
 
     /// Work that the machine has.
-    pub fn load(&self) -> Option<Load> {
+    pub(crate) fn load(&self) -> Option<Load> {
         let text = self.text("proc/loadavg")?;
         let mut words = text.split_whitespace();
         let one_minute = words.next()?.parse().ok()?;
@@ -115,7 +111,7 @@ pub struct Load {
 }
 
 /// The number behind a word at the beginning of a line.
-pub fn number_behind<T: FromStr>(text: &str, word: &str) -> Option<T> {
+pub(crate) fn number_behind<T: FromStr>(text: &str, word: &str) -> Option<T> {
     let rest = text.lines().find_map(|line| {
         let rest = line.strip_prefix(word)?;
         rest.starts_with([' ', '\t', ':']).then_some(rest)
@@ -124,7 +120,7 @@ pub fn number_behind<T: FromStr>(text: &str, word: &str) -> Option<T> {
 }
 
 /// Reads `0-3,8` into its members; `None` for what is no list.
-pub fn parse_cpu_list(text: &str) -> Option<BTreeSet<u32>> {
+pub(crate) fn parse_cpu_list(text: &str) -> Option<BTreeSet<u32>> {
     let mut cpus = BTreeSet::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -138,7 +134,7 @@ pub fn parse_cpu_list(text: &str) -> Option<BTreeSet<u32>> {
 }
 
 /// Writes members as `0-3,8`.
-pub fn format_cpu_list(cpus: &BTreeSet<u32>) -> String {
+pub(crate) fn format_cpu_list(cpus: &BTreeSet<u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
         match ranges.last_mut() {

@@ -1,9 +1,7 @@
-//! What the machine is, what it does while something is measured, and what its clock costs; unknown is `None`.
+pub(crate) mod clock;
 
-pub mod clock;
+pub(crate) mod kernel;
 
-pub mod kernel;
+pub(crate) mod host;
 
-pub mod host;
-
-pub mod probe;
+pub(crate) mod probe;

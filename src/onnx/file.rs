@@ -36,7 +36,7 @@ const DEEPEST_MESSAGE: u32 = 256;
 /// # Errors
 ///
 /// As [`read_header`], and external data that is not there, too short, or outside the model's folder.
-pub fn load(path: &Path) -> Result<ModelProto, OnnxError> {
+pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     let fail = |kind| OnnxError { path: path.to_owned(), kind };
     // It finds pointers, pipes, truncation and damage, and says where.
     read_header(path)?;

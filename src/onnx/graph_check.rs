@@ -35,7 +35,7 @@ const MOST_NAMED: usize = 3;
 
 /// Why a graph is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GraphProblem {
+pub(crate) enum GraphProblem {
     /// There is none.
     #[error("the model has no graph")]
     NoGraph,
@@ -121,7 +121,7 @@ fn inside(node: Option<&str>) -> String {
 /// # Errors
 ///
 /// The first [`GraphProblem`], in the order of the nodes.
-pub fn check_graph(model: &ModelProto) -> Result<(), GraphProblem> {
+pub(crate) fn check_graph(model: &ModelProto) -> Result<(), GraphProblem> {
     let graph = model.graph.as_ref().ok_or(GraphProblem::NoGraph)?;
     let opset = model.opset("");
     if let Some(found) = opset.filter(|opset| !(1..=NEWEST_OPSET).contains(opset)) {

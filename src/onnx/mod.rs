@@ -10,15 +10,15 @@
 
 mod batch;
 mod build;
-pub mod cost;
+pub(crate) mod cost;
 mod error;
 mod file;
 mod graph;
 mod graph_check;
-pub mod infer;
-pub mod operators;
-pub mod precision;
-pub mod proto;
+pub(crate) mod infer;
+pub(crate) mod operators;
+pub(crate) mod precision;
+pub(crate) mod proto;
 mod read;
 mod resolve;
 #[cfg(test)]
@@ -29,14 +29,16 @@ mod signature;
 mod tensor;
 mod visit;
 mod wire;
-pub mod zoo;
+pub(crate) mod zoo;
 
-pub use batch::BatchChoice;
-pub use error::{OnnxError, OnnxErrorKind};
-pub use file::{load, save};
-pub use graph_check::{GraphProblem, check_graph};
-pub use read::{ExternalFile, ModelHeader, read_header};
-pub use resolve::{Resolved, ResolvedTensor, resolve_inputs};
-pub use shape_problem::{FreeDimension, ShapeProblem};
-pub use signature::{Dimension, ElementType, Signature, TensorType};
-pub use tensor::TensorProblem;
+pub(crate) use error::OnnxError;
+pub(crate) use file::load;
+pub use file::save;
+pub(crate) use graph_check::{GraphProblem, check_graph};
+pub(crate) use read::ModelHeader;
+pub use read::read_header;
+pub(crate) use resolve::{Resolved, ResolvedTensor, resolve_inputs};
+pub(crate) use shape_problem::ShapeProblem;
+pub use signature::{Dimension, ElementType};
+pub(crate) use signature::{Signature, TensorType};
+pub(crate) use tensor::TensorProblem;

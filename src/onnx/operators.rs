@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 use super::signature::ElementType;
 
 /// The newest version of the operator set that the table knows.
-pub const NEWEST_OPSET: i64 = 28;
+pub(crate) const NEWEST_OPSET: i64 = 28;
 
 /// One operator, as it is from one version of the operator set on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operator {
+pub(crate) struct Operator {
     /// Its name: `Conv`.
     pub name: &'static str,
     /// The first version of the operator set in which it is like this.
@@ -27,7 +27,7 @@ pub struct Operator {
 
 /// One input or output of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameter {
+pub(crate) struct Parameter {
     /// What its elements may be.
     pub kind: Kind,
     /// Whether it may be left out.
@@ -38,7 +38,7 @@ pub struct Parameter {
 
 /// What the elements of a parameter may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Those that the type variable of that name stands for, the same wherever it occurs in a node.
     Variable(&'static str),
     /// Those that the type variable allows, each tensor of a variadic parameter for itself.
@@ -63,15 +63,8 @@ impl Variable {
 }
 
 impl Operator {
-    /// Whether a node could compute in this element type instead of float32: every type variable that allows float32
-    /// allows it.
-    pub fn allows(&self, element: &ElementType) -> bool {
-        let mut floats = self.variables.iter().filter(|variable| variable.allows(&ElementType::Float32));
-        floats.all(|variable| variable.allows(element))
-    }
-
     /// Whether the input at `index` may have this element type.
-    pub fn allows_at(&self, index: usize, element: &ElementType) -> bool {
+    pub(crate) fn allows_at(&self, index: usize, element: &ElementType) -> bool {
         match self.input(index).map(|parameter| &parameter.kind) {
             Some(Kind::Variable(name) | Kind::Free(name)) => {
                 self.variables.iter().any(|variable| variable.name == *name && variable.allows(element))
@@ -82,12 +75,12 @@ impl Operator {
     }
 
     /// The input at `index`; a variadic one is there at every later index too.
-    pub fn input(&self, index: usize) -> Option<&Parameter> {
+    pub(crate) fn input(&self, index: usize) -> Option<&Parameter> {
         at(&self.inputs, index)
     }
 
     /// The output at `index`; a variadic one is there at every later index too.
-    pub fn output(&self, index: usize) -> Option<&Parameter> {
+    pub(crate) fn output(&self, index: usize) -> Option<&Parameter> {
         at(&self.outputs, index)
     }
 }
@@ -97,14 +90,14 @@ fn at(parameters: &[Parameter], index: usize) -> Option<&Parameter> {
 }
 
 /// The standard's operator of that name as the given opset has it; `None` where it has none, or no longer.
-pub fn operator(name: &str, opset: i64) -> Option<&'static Operator> {
+pub(crate) fn operator(name: &str, opset: i64) -> Option<&'static Operator> {
     let versions = OPERATORS.get(name)?;
     let newest = versions.iter().rev().find(|operator| operator.since <= opset)?;
     (!newest.is_deprecated).then_some(newest)
 }
 
 /// Names of all operators that the standard has in the given opset, sorted.
-pub fn operator_names(opset: i64) -> Vec<&'static str> {
+pub(crate) fn operator_names(opset: i64) -> Vec<&'static str> {
     let mut names: Vec<&str> = OPERATORS.keys().copied().filter(|name| operator(name, opset).is_some()).collect();
     names.sort_unstable();
     names
@@ -189,8 +182,9 @@ mod tests {
 
     #[test]
     fn types_that_an_operator_may_compute_in() {
-        assert!(operator("Conv", 11).unwrap().allows(&Float16) && !operator("Conv", 11).unwrap().allows(&Bfloat16));
-        assert!(operator("Conv", 22).unwrap().allows(&Bfloat16));
+        assert!(operator("Conv", 11).unwrap().allows_at(0, &Float16));
+        assert!(!operator("Conv", 11).unwrap().allows_at(0, &Bfloat16));
+        assert!(operator("Conv", 22).unwrap().allows_at(0, &Bfloat16));
         assert!(!operator("NonMaxSuppression", 11).unwrap().allows_at(0, &Float16));
         let gather = operator("Gather", 13).unwrap();
         assert!(gather.allows_at(0, &Float32) && gather.allows_at(1, &Int64) && !gather.allows_at(1, &Float32));

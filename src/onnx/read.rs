@@ -181,7 +181,7 @@ mod tests {
     use protobuf::Message;
 
     use super::*;
-    use crate::onnx::cost::parameters;
+    use crate::onnx::cost::parameters::parameters;
     use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
     use crate::onnx::sample::{external_weight, model, node};
 

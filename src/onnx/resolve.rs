@@ -60,7 +60,7 @@ impl ResolvedTensor {
 /// # Errors
 ///
 /// The first [`ShapeProblem`], in the order: types, `shapes`, `batch`, other names, missing sizes, sizes beyond 1 TiB.
-pub fn resolve_inputs(signature: &Signature, input: &InputPoint) -> Result<Resolved, ShapeProblem> {
+pub(crate) fn resolve_inputs(signature: &Signature, input: &InputPoint) -> Result<Resolved, ShapeProblem> {
     check_types(signature)?;
     check_shapes(signature, input)?;
     let question = Question { inputs: &signature.inputs, input };

@@ -1,5 +1,3 @@
-//! What outputs are worth: how like the reference's they are, and how right by labels; pure.
+pub(crate) mod fidelity;
 
-pub mod fidelity;
-
-pub mod accuracy;
+pub(crate) mod accuracy;

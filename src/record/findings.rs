@@ -14,7 +14,7 @@ use super::found::{Compared, Converted, Peaks, Preview, Rehearsed, Scored};
 use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
 
 /// The folder of what passes found.
-pub const PASSES: &str = "passes";
+pub(crate) const PASSES: &str = "passes";
 const SESSIONS: &str = "sessions.json";
 const BUDGET: &str = "budget.json";
 const COMPLETE: &str = "complete.json";

@@ -197,7 +197,7 @@ impl StoredRun {
 }
 
 /// The journal of a record.
-pub fn folder(record: &Path) -> PathBuf {
+pub(crate) fn folder(record: &Path) -> PathBuf {
     record.join("journal")
 }
 
@@ -206,7 +206,7 @@ pub fn folder(record: &Path) -> PathBuf {
 /// # Errors
 ///
 /// When the folder or a file cannot be read, or a file is damaged.
-pub fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
+pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     let folder = folder(record);
     let unreadable = |source| StoreError::Read { path: folder.clone(), source };
     let mut runs = Vec::new();

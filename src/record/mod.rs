@@ -4,30 +4,33 @@
 //! one file a run; when all runs are done, four Parquet files take the journal's place. [`Record::open`] reads either.
 //! Every file appears whole, by renaming.
 
-pub mod columns;
-pub mod findings;
+pub(crate) mod columns;
+pub(crate) mod findings;
 mod format1;
-pub mod found;
-pub mod journal;
-pub mod local;
-pub mod manifest;
-pub mod place;
-pub mod provenance;
-pub mod revision;
-pub mod samples;
+pub(crate) mod found;
+pub(crate) mod journal;
+pub(crate) mod local;
+pub(crate) mod manifest;
+pub(crate) mod place;
+pub(crate) mod provenance;
+pub(crate) mod revision;
+pub(crate) mod samples;
 
+pub use findings::Findings;
+pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
+pub use local::LocalPaths;
+pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub use findings::{Finding, Findings};
-pub use found::{
-    BudgetUsed, CellFidelity, Compared, Converted, LibrarySaid, Peak, Peaks, Preview, Rehearsed, Scored,
-    VariantAccuracy, VariantFile, VariantOrigin,
+pub(crate) use findings::Finding;
+pub(crate) use found::{
+    BudgetUsed, CellFidelity, Compared, Converted, LibrarySaid, Peak, Peaks, Preview, Scored, VariantFile,
 };
 pub use journal::{Arm, Outcome, StoredRun};
-pub use local::{LocalModel, LocalPaths};
-pub use manifest::{DatasetFile, InferenceCost, Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
+
+pub(crate) use manifest::{DatasetFile, InferenceCost};
 pub use place::Place;
 
 use crate::data::table::FileError;
@@ -163,7 +166,7 @@ impl Record {
 }
 
 /// Writes a file by writing another one beside it and renaming that.
-pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     write_with(path, |mut file| file.write_all(content))
 }
 
@@ -201,7 +204,7 @@ fn read_versioned<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Stor
 }
 
 /// As [`read_versioned`], from a text that was read from `path`.
-pub fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, StoreError> {
+pub(crate) fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
     #[derive(serde::Deserialize)]
     struct Versioned {

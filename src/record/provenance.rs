@@ -20,7 +20,7 @@ use crate::worker::measure;
 
 /// What a difference in a fact means for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     /// What one compares: it may differ, and is named.
     Subject,
     /// What must be equal for a comparison to mean anything.
@@ -38,7 +38,7 @@ enum Source {
 
 /// One fact.
 #[derive(Clone, Copy)]
-pub struct Field {
+pub(crate) struct Field {
     /// Its name in `results.json`.
     pub name: &'static str,
     /// What a difference means.
@@ -60,7 +60,7 @@ use Class::{Context, Frame, Subject};
 
 /// Every fact, in the order of reports. The frame's facts about the host are what a machine is told by.
 #[rustfmt::skip]
-pub const FIELDS: &[Field] = &[
+pub(crate) const FIELDS: &[Field] = &[
     of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
     of("models", Subject, models, "each model: path, SHA-256, size, parameters, and what one inference costs by input"),
     of("files", Subject, files, "what variants are run with where it is not the model's own file: SHA-256, origin, version of the converter"),
@@ -102,7 +102,7 @@ pub const FIELDS: &[Field] = &[
 ];
 
 /// Facts by name; what is unknown is absent.
-pub type Facts = BTreeMap<String, Value>;
+pub(crate) type Facts = BTreeMap<String, Value>;
 
 /// What was measured, on what, and where.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -161,7 +161,7 @@ impl Provenance {
 }
 
 /// What a machine is told by: the facts of the frame about the host.
-pub fn machine(host: &Host) -> Facts {
+pub(crate) fn machine(host: &Host) -> Facts {
     let fields = FIELDS.iter().filter(|field| field.class == Frame);
     let facts = fields.filter_map(|field| match field.source {
         Source::Host(of) => Some((field.name.to_owned(), of(host))),
@@ -195,7 +195,7 @@ fn is_known(value: &Value) -> bool {
 
 /// A fact that is not the same on two sides.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// The fact.
     pub name: String,
     /// Its value on the first side.
@@ -212,7 +212,7 @@ impl fmt::Display for Difference {
 }
 
 /// The facts that both sides know and in which they differ. What one side does not know is no difference.
-pub fn differences(first: &Facts, second: &Facts) -> Vec<Difference> {
+pub(crate) fn differences(first: &Facts, second: &Facts) -> Vec<Difference> {
     let differ = |(name, value): (&String, &Value)| {
         let other = second.get(name).filter(|other| *other != value)?;
         Some(Difference { name: name.clone(), first: value.clone(), second: other.clone() })
@@ -221,7 +221,7 @@ pub fn differences(first: &Facts, second: &Facts) -> Vec<Difference> {
 }
 
 /// A name that says what a machine is, and tells it from others: `amd-epyc-2c-1f2e`.
-pub fn name_of_machine(machine: &Facts) -> String {
+pub(crate) fn name_of_machine(machine: &Facts) -> String {
     let cpu = machine.get("cpu").and_then(Value::as_str).unwrap_or("unknown");
     let words = cpu.split(|letter: char| !letter.is_ascii_alphanumeric());
     let is_telling = |word: &&str| !matches!(*word, "" | "R" | "TM" | "CPU" | "Processor" | "processor");

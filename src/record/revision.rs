@@ -45,7 +45,7 @@ impl fmt::Display for Revision {
 }
 
 /// HEAD of the repository that holds `folder`, with those of `files` that differ from it.
-pub fn current(folder: &Path, files: &[PathBuf]) -> Option<Revision> {
+pub(crate) fn current(folder: &Path, files: &[PathBuf]) -> Option<Revision> {
     let commit = git(folder, ["rev-parse", "--verify", "--quiet", "HEAD"])?;
     Some(Revision { commit, dirty: changed(folder, files) })
 }

@@ -9,7 +9,7 @@ use crate::report::format::percent;
 type Counted = fn(&Effect) -> Count;
 
 /// The rules in the order of the table, with what each of them is.
-pub const RULES: [(&str, Counted); 6] = [
+pub(crate) const RULES: [(&str, Counted); 6] = [
     ("perfrun: paired runs, interval beyond the margin", |effect| effect.perfrun),
     ("perfrun: the interval excludes 1 (a hint, no verdict)", |effect| effect.detected),
     ("Mann-Whitney on all iterations, p < 0.05", |effect| effect.pooled_mann_whitney),
@@ -19,12 +19,12 @@ pub const RULES: [(&str, Counted); 6] = [
 ];
 
 /// `identical` or `5 % slower`.
-pub fn heading(effect: &Effect) -> String {
+pub(crate) fn heading(effect: &Effect) -> String {
     if effect.effect.is_zero() { "identical".to_owned() } else { format!("{} slower", percent(effect.effect.0)) }
 }
 
 /// `2 of 40`, or nothing where the rule has no statistic.
-pub fn counted(count: Count) -> String {
+pub(crate) fn counted(count: Count) -> String {
     if count.of == 0 { "-".to_owned() } else { format!("{} of {}", count.different, count.of) }
 }
 
@@ -34,7 +34,7 @@ fn comparisons(count: Count) -> String {
 }
 
 /// What it comes down to, a sentence each.
-pub fn sentences(calibration: &Calibration) -> Vec<String> {
+pub(crate) fn sentences(calibration: &Calibration) -> Vec<String> {
     let mut sentences = Vec::new();
     let (order, pairs) = match calibration.design {
         Design::Sequential => ("one arm after the other", "pairs"),
@@ -73,7 +73,7 @@ pub fn sentences(calibration: &Calibration) -> Vec<String> {
 }
 
 /// `calibration.md`.
-pub fn markdown(calibration: &Calibration) -> String {
+pub(crate) fn markdown(calibration: &Calibration) -> String {
     let mut text = format!("# Calibration for {}\n\n", calibration.experiment);
     for sentence in sentences(calibration) {
         text.push_str(&sentence);

@@ -91,7 +91,7 @@ impl Composed<'_> {
 /// # Errors
 ///
 /// When a table cannot be made.
-pub fn of_results(results: &Results, formats: &[Format]) -> Result<Rendered, ReportError> {
+pub(crate) fn of_results(results: &Results, formats: &[Format]) -> Result<Rendered, ReportError> {
     let content = |format: &Format| match format.source() {
         Source::Results(make) => Some(make(results).map(|content| (*format, content))),
         Source::Template(..) => None,

@@ -6,9 +6,10 @@
 mod comparison;
 mod phrases;
 
-pub use comparison::{change, judged_ratio, p_value, ratio, share, speedup};
-pub use phrases::{
-    amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, threads, verdict_word,
+pub(crate) use comparison::{change, judged_ratio, p_value, ratio, share, speedup};
+pub use phrases::threads;
+pub(crate) use phrases::{
+    amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, verdict_word,
 };
 
 use crate::judge::summary::{LEAST_RUNS, Percentile};
@@ -17,7 +18,7 @@ use crate::vocabulary::metric::Unit;
 
 /// What a column shows of a unit: the text, and what a stored value is divided by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// `us`, `MiB`, `k` ...; empty for plain numbers.
     pub unit: &'static str,
     /// One shown unit in stored units.
@@ -43,7 +44,7 @@ const PLAIN: &[Scale] = &[Scale { unit: "", factor: 1.0 }];
 const PERCENT: &[Scale] = &[Scale { unit: "%", factor: 0.01 }];
 
 /// The unit in which values of one column are best read together: their middle order of magnitude lies at 1 or above.
-pub fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
+pub(crate) fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
     let (scales, least_shown) = match unit {
         Unit::Nanoseconds => (NANOSECONDS, 1.0),
         Unit::Bytes => (BYTES, 1.0),
@@ -62,7 +63,7 @@ pub fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale {
 
 /// One column of estimates: a unit for all, and the same decimals wherever the intervals allow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Column {
+pub(crate) struct Column {
     /// The unit.
     pub scale: Scale,
     decimals: Option<i32>,
@@ -76,14 +77,14 @@ const MOST_DIGITS: i32 = 6;
 
 impl Column {
     /// A column for these estimates, in stored units.
-    pub fn fit<'a>(unit: Unit, estimates: impl IntoIterator<Item = &'a Estimate>) -> Self {
+    pub(crate) fn fit<'a>(unit: Unit, estimates: impl IntoIterator<Item = &'a Estimate>) -> Self {
         let estimates: Vec<&Estimate> = estimates.into_iter().collect();
         let scale = scale(unit, estimates.iter().map(|estimate| estimate.value));
         Column::fit_to(scale, estimates)
     }
 
     /// A column in a unit that other columns have too.
-    pub fn fit_to<'a>(scale: Scale, estimates: impl IntoIterator<Item = &'a Estimate>) -> Self {
+    pub(crate) fn fit_to<'a>(scale: Scale, estimates: impl IntoIterator<Item = &'a Estimate>) -> Self {
         let choices: Vec<Decimals> =
             estimates.into_iter().filter_map(|estimate| Decimals::of(estimate, scale)).collect();
         let fits = |decimals: i32| choices.iter().filter(|choice| choice.allows(decimals)).count();
@@ -94,13 +95,13 @@ impl Column {
     }
 
     /// `39.9 ± 0.2`; without interval, or below five runs, the value alone.
-    pub fn value(&self, estimate: &Estimate) -> String {
+    pub(crate) fn value(&self, estimate: &Estimate) -> String {
         let (value, half_width) = self.parts(estimate);
         half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))
     }
 
     /// `39.9 us ± 0.2`.
-    pub fn value_with_unit(&self, estimate: &Estimate) -> String {
+    pub(crate) fn value_with_unit(&self, estimate: &Estimate) -> String {
         let (value, half_width) = self.parts(estimate);
         let unit = self.scale.unit;
         let value = if unit.is_empty() { value } else { format!("{value} {unit}") };
@@ -108,7 +109,7 @@ impl Column {
     }
 
     /// The percentile like any estimate, or `>= 281` where the number of samples cannot support it.
-    pub fn percentile(&self, percentile: &Percentile) -> String {
+    pub(crate) fn percentile(&self, percentile: &Percentile) -> String {
         if percentile.supported {
             return self.value(&percentile.estimate);
         }
@@ -116,7 +117,7 @@ impl Column {
     }
 
     /// A value without interval, such as a minimum.
-    pub fn plain(&self, value: f64) -> String {
+    pub(crate) fn plain(&self, value: f64) -> String {
         let scaled = value / self.scale.factor;
         let decimals = significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL);
         // The column's decimals, unless they would blur a value far smaller than its neighbours.
@@ -126,7 +127,7 @@ impl Column {
     }
 
     /// `median, us`, or the title alone where there is no unit.
-    pub fn heading(&self, title: &str) -> String {
+    pub(crate) fn heading(&self, title: &str) -> String {
         match self.scale.unit {
             "" | "/s" => title.to_owned(),
             "k/s" => format!("{title}, thousands"),

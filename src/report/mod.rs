@@ -6,22 +6,24 @@
 
 mod absence;
 mod answer;
-pub mod calibration;
+pub(crate) mod calibration;
 mod compose;
-pub mod format;
+pub(crate) mod format;
 mod formats;
 pub mod plots;
 pub mod results;
 
 mod template;
 mod trust;
-pub mod view;
+pub(crate) mod view;
 mod write;
 
-pub use compose::{Composed, compose, of_results};
+pub use compose::compose;
+pub(crate) use compose::of_results;
 pub use formats::Format;
-pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
-pub use trust::Trust;
+pub use template::reference_markdown as template_reference;
+pub(crate) use template::{TemplateError, UserTemplate};
+pub(crate) use trust::Trust;
 pub use write::write;
 
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ mod reference;
 mod user;
 
 pub use reference::reference_markdown;
-pub use user::{TemplateError, UserTemplate};
+pub(crate) use user::{TemplateError, UserTemplate};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;

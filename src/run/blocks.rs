@@ -80,7 +80,7 @@ pub(super) fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
 }
 
 /// Adds the outcomes of runs that nobody started, so that every run in the plan has exactly one.
-pub fn give_every_run_an_outcome(job: &mut Job) {
+pub(crate) fn give_every_run_an_outcome(job: &mut Job) {
     let manifest = &job.record.manifest;
     let (plan, session) = (&manifest.plan, job.session());
     let mut missing = Vec::new();

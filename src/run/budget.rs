@@ -12,7 +12,7 @@ const CAUTION: f64 = 1.25;
 
 /// The limit of a record, and what is known about its blocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     limit: Duration,
     /// Runs of each cell that were asked for.
     wanted: u32,
@@ -22,13 +22,13 @@ pub struct Budget {
 
 impl Budget {
     /// A limit for `wanted` blocks.
-    pub fn new(limit: Nanos, wanted: u32, spread: Option<f64>) -> Self {
+    pub(crate) fn new(limit: Nanos, wanted: u32, spread: Option<f64>) -> Self {
         Budget { limit: limit.to_duration(), wanted, spread }
     }
 
     /// How many blocks fit after `spent`, if the rehearsal foretells `estimate` for all of them; at least one.
     /// `is_final` where nothing can be cut later.
-    pub fn fit(&self, spent: Duration, estimate: Option<Duration>, is_final: bool) -> BudgetUsed {
+    pub(crate) fn fit(&self, spent: Duration, estimate: Option<Duration>, is_final: bool) -> BudgetUsed {
         let left = self.limit.saturating_sub(spent).as_secs_f64();
         let caution = if is_final { CAUTION } else { 1.0 };
         let fits = estimate.map(|estimate| estimate.as_secs_f64() * caution / f64::from(self.wanted.max(1)));
@@ -37,12 +37,12 @@ impl Budget {
     }
 
     /// Whether another block fits after `spent`, if it takes as long as the `longest` so far; the first always does.
-    pub fn has_room(&self, spent: Duration, longest: Option<Duration>) -> bool {
+    pub(crate) fn has_room(&self, spent: Duration, longest: Option<Duration>) -> bool {
         longest.is_none_or(|longest| spent + longest <= self.limit)
     }
 
     /// The outcome for so many blocks.
-    pub fn used(&self, runs: u32) -> BudgetUsed {
+    pub(crate) fn used(&self, runs: u32) -> BudgetUsed {
         let sees = self.spread.and_then(|spread| minimum_detectable_effect(spread, runs as usize));
         BudgetUsed { limit: Nanos::from_duration(self.limit), wanted: self.wanted, runs, sees }
     }

@@ -136,7 +136,7 @@ fn describe_datasets(models: &[PreparedModel], place: &Place) -> Result<Vec<Opti
 /// # Errors
 ///
 /// When an earlier perfrun began it: its runs would be of two versions.
-pub fn check_format(record: &Record) -> Result<(), PrepareError> {
+pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
     let format = record.manifest.format;
     if format == FORMAT { Ok(()) } else { Err(PrepareError::Earlier { record: record.folder.clone(), format }) }
 }
@@ -146,7 +146,7 @@ pub fn check_format(record: &Record) -> Result<(), PrepareError> {
 /// # Errors
 ///
 /// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
-pub fn resume(
+pub(crate) fn resume(
     mut record: Record,
     libraries: &[Option<Library>],
     command: String,

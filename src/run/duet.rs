@@ -51,7 +51,7 @@ pub enum DuetError {
 /// # Errors
 ///
 /// A group that is not two cells on the CPU.
-pub fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
+pub(crate) fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
     let mut alone = Vec::new();
     for group in &plan.groups {
         let runs: Vec<&Cell> = group.cells.iter().map(|index| &plan.cells[*index as usize]).collect();
@@ -85,7 +85,7 @@ pub fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
 /// # Errors
 ///
 /// [`DuetError::Alone`] with the first that is.
-pub fn check_selection(plan: &Plan) -> Result<(), DuetError> {
+pub(crate) fn check_selection(plan: &Plan) -> Result<(), DuetError> {
     for group in &plan.groups {
         let mut runs = group.cells.iter().map(|index| &plan.cells[*index as usize]).filter(|cell| cell.skip.is_none());
         if let (Some(cell), None) = (runs.next(), runs.next()) {
@@ -100,7 +100,7 @@ pub fn check_selection(plan: &Plan) -> Result<(), DuetError> {
 /// # Errors
 ///
 /// [`DuetError::Threads`] with the first that does.
-pub fn check_threads(experiment: &Experiment, cores: usize) -> Result<(), DuetError> {
+pub(crate) fn check_threads(experiment: &Experiment, cores: usize) -> Result<(), DuetError> {
     for variant in &experiment.variants {
         if let Some(threads) = variant.threads.intra.filter(|threads| *threads as usize > cores) {
             return Err(DuetError::Threads { variant: variant.name.clone(), threads, cores });

@@ -15,7 +15,7 @@ use crate::worker::measure::warm::WarmupStatus;
 
 /// Where a run stands in the record.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
+pub(crate) struct Slot {
     /// The cell.
     pub cell: CellId,
     /// Which arm.
@@ -33,7 +33,7 @@ pub struct Slot {
 }
 
 /// Makes the stored run. `stop` is the rule that the run followed, `batch_size` the items of one inference.
-pub fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: Option<u64>) -> StoredRun {
+pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: Option<u64>) -> StoredRun {
     let outcome = if worker.failure.is_some() { Outcome::Failed } else { Outcome::Completed };
     let mut run = StoredRun {
         outcome,

@@ -3,32 +3,32 @@
 //! Input: a [`Job`] (record, shapes, library). Output: the same record with what passes found and with its runs. Every
 //! finished run is in the journal before the next one starts. Printing is the listener's business.
 
-pub mod blocks;
-pub mod budget;
-pub mod codes;
-pub mod create;
-pub mod dataset;
-pub mod duet;
-pub mod event;
-pub mod finish;
+pub(crate) mod blocks;
+pub(crate) mod budget;
+pub(crate) mod codes;
+pub(crate) mod create;
+pub(crate) mod dataset;
+pub(crate) mod duet;
+pub(crate) mod event;
+pub(crate) mod finish;
 mod forecast;
 mod interleaved;
-pub mod job;
+pub(crate) mod job;
 mod model;
 mod passes;
-pub mod prepare;
+pub(crate) mod prepare;
 mod provenance;
 mod rounds;
-pub mod schedule;
+pub(crate) mod schedule;
 mod session;
 
-pub use budget::Budget;
-pub use create::{Provenance, check_format, create, resume};
-pub use job::Job;
-pub use model::PreparedModel;
-pub use passes::Observation;
-pub use prepare::{Prepared, prepare};
-pub use session::Session;
+pub(crate) use budget::Budget;
+pub use create::Provenance;
+pub(crate) use create::{check_format, create, resume};
+pub(crate) use job::Job;
+pub(crate) use passes::Observation;
+pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use session::Session;
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ use self::interleaved::Pace;
 use self::session::Halt;
 use crate::experiment::Design;
 use crate::plan::Cell;
-pub use crate::record::Preview;
+pub(crate) use crate::record::Preview;
 use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
 use crate::vocabulary::metric::{self, Metric};
@@ -45,7 +45,7 @@ use crate::worker::backend;
 
 /// How an execution ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Ended {
+pub(crate) enum Ended {
     /// Every run has an outcome.
     Complete,
     /// The user stopped it; everything finished so far is in the journal.
@@ -60,7 +60,7 @@ pub enum Ended {
 /// # Errors
 ///
 /// When the record cannot be written. Failed runs are data.
-pub fn execute(
+pub(crate) fn execute(
     job: &mut Job,
     interrupts: &Interrupts,
     events: &mut dyn FnMut(&Event<'_>),

@@ -6,7 +6,7 @@ use crate::record::Arm;
 
 /// One run of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// Index of the cell.
     pub cell: usize,
     /// Which arm of its group.
@@ -22,7 +22,7 @@ impl Turn {
 }
 
 /// How many blocks the schedule has.
-pub fn blocks(plan: &Plan, design: Design) -> u32 {
+pub(crate) fn blocks(plan: &Plan, design: Design) -> u32 {
     match design {
         Design::Sequential => block_order(plan, 0).len() as u32 * plan.rounds,
         Design::Blocks | Design::Slices | Design::Duet => plan.runs,
@@ -31,7 +31,7 @@ pub fn blocks(plan: &Plan, design: Design) -> u32 {
 
 /// The runs of one block, in order: run k of every arm, or, in a sequential design, all runs of one arm
 /// in one round.
-pub fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
+pub(crate) fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
     match design {
         Design::Sequential => {
             let arms = block_order(plan, 0).len().max(1) as u32;
@@ -49,18 +49,18 @@ pub fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
 }
 
 /// The numbers of the blocks in which anything is run: a sequential design has some of skipped cells alone.
-pub fn runnable_blocks(plan: &Plan, design: Design) -> Vec<u32> {
+pub(crate) fn runnable_blocks(plan: &Plan, design: Design) -> Vec<u32> {
     let is_run = |turn: &Turn| plan.cells[turn.cell].skip.is_none();
     (0..blocks(plan, design)).filter(|number| block(plan, design, *number).iter().any(is_run)).collect()
 }
 
 /// Every run of the schedule, those of skipped cells too.
-pub fn turns(plan: &Plan, design: Design) -> impl Iterator<Item = Turn> + '_ {
+pub(crate) fn turns(plan: &Plan, design: Design) -> impl Iterator<Item = Turn> + '_ {
     (0..blocks(plan, design)).flat_map(move |number| block(plan, design, number))
 }
 
 /// How many runs are to be carried out.
-pub fn runs(plan: &Plan, design: Design) -> usize {
+pub(crate) fn runs(plan: &Plan, design: Design) -> usize {
     // A duet's control is a pair of doubles.
     let doubles = if design == Design::Duet { 2 * plan.controls.len() } else { plan.controls.len() };
     (plan.runnable().count() + doubles) * plan.runs as usize

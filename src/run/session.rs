@@ -43,7 +43,7 @@ impl From<StoreError> for Halt {
 }
 
 /// One invocation at work.
-pub struct Session<'a> {
+pub(crate) struct Session<'a> {
     interrupts: &'a Interrupts,
     events: &'a mut dyn FnMut(&Event<'_>),
     started: Instant,
@@ -53,7 +53,7 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// A session that begins now.
-    pub fn new(interrupts: &'a Interrupts, events: &'a mut dyn FnMut(&Event<'_>)) -> Self {
+    pub(crate) fn new(interrupts: &'a Interrupts, events: &'a mut dyn FnMut(&Event<'_>)) -> Self {
         Session { interrupts, events, started: Instant::now(), deadline: None }
     }
 

@@ -55,19 +55,20 @@ pub fn autocorrelation_time(values: &[f64]) -> f64 {
 }
 
 /// The number of independent values that the sample is worth: n over the autocorrelation time.
-pub fn effective_sample_size(values: &[f64]) -> f64 {
+pub(crate) fn effective_sample_size(values: &[f64]) -> f64 {
     values.len() as f64 / autocorrelation_time(values)
 }
 
 /// The mean with a t interval on the effective sample size; `n` is the number of samples.
 ///
 /// `None` for an empty slice, for values that are not finite, and unless 0 < `confidence` < 1.
-pub fn mean_interval_ess(values: &[f64], confidence: f64) -> Option<Estimate> {
+#[cfg(test)]
+pub(crate) fn mean_interval_ess(values: &[f64], confidence: f64) -> Option<Estimate> {
     mean_interval_at(values, confidence, effective_sample_size(values))
 }
 
 /// As [`mean_interval_ess`] when the effective sample size is known already.
-pub fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64) -> Option<Estimate> {
+pub(crate) fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64) -> Option<Estimate> {
     if !is_confidence(confidence) || !are_finite(values) {
         return None;
     }
@@ -83,12 +84,12 @@ pub fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64) -> Op
 ///
 /// `None` for an empty slice, for values that are not finite, and unless probability and confidence lie strictly
 /// between 0 and 1.
-pub fn quantile_interval_ess(values: &[f64], probability: f64, confidence: f64) -> Option<CorrelatedQuantile> {
+pub(crate) fn quantile_interval_ess(values: &[f64], probability: f64, confidence: f64) -> Option<CorrelatedQuantile> {
     quantile_interval_ess_of(values, &sorted(values), probability, confidence)
 }
 
 /// As [`quantile_interval_ess`] when the same values are at hand in rising order too.
-pub fn quantile_interval_ess_of(
+pub(crate) fn quantile_interval_ess_of(
     values: &[f64],
     ordered: &[f64],
     probability: f64,
@@ -119,7 +120,7 @@ pub fn quantile_interval_ess_of(
 
 /// The autocorrelation time of the indicator series 1{x <= `threshold`}, which is what a quantile owes its error to; in
 /// exact integers, at least 1.
-pub fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
+pub(crate) fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
     let series = Indicator::new(values.iter().map(|&value| value <= threshold));
     let mut distant: Option<Vec<f64>> = None;
     integrate(values.len(), |lag| {
@@ -134,7 +135,7 @@ pub fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
 }
 
 /// Whether the sample bounds its quantile from above, discounted for the correlation around it (method 5.2).
-pub fn supports_quantile(values: &[f64], probability: f64, quantile: f64) -> bool {
+pub(crate) fn supports_quantile(values: &[f64], probability: f64, quantile: f64) -> bool {
     let n = values.len() as f64;
     // The cheap test first: correlation only ever takes values away.
     quantile_is_supported(n, probability)

@@ -21,7 +21,7 @@ pub struct BatchMeans {
 
 /// The mean over `batches` consecutive batches of equal size; the oldest values that do not fill them are dropped.
 /// `None` with fewer than two batches or fewer than two values in each, and as [`Estimate`]s of the mean are.
-pub fn batch_means(values: &[f64], batches: usize, confidence: f64) -> Option<BatchMeans> {
+pub(crate) fn batch_means(values: &[f64], batches: usize, confidence: f64) -> Option<BatchMeans> {
     let batch_size = values.len().checked_div(batches)?;
     if batches < 2 || batch_size < 2 {
         return None;

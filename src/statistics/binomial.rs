@@ -9,7 +9,7 @@ const NEGLIGIBLE: f64 = 1e-60;
 
 /// Cumulative probabilities of X ~ Bin(n, p), where they are not negligible.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Binomial {
+pub(crate) struct Binomial {
     first: usize,
     lower: Vec<f64>,
     upper: Vec<f64>,
@@ -17,7 +17,7 @@ pub struct Binomial {
 
 impl Binomial {
     /// The table; `None` without trials or unless 0 < `probability` < 1.
-    pub fn new(trials: usize, probability: f64) -> Option<Self> {
+    pub(crate) fn new(trials: usize, probability: f64) -> Option<Self> {
         if trials == 0 || !(probability > 0.0 && probability < 1.0) {
             return None;
         }
@@ -55,7 +55,7 @@ impl Binomial {
     }
 
     /// P(X <= `successes`).
-    pub fn at_most(&self, successes: usize) -> f64 {
+    pub(crate) fn at_most(&self, successes: usize) -> f64 {
         match successes.checked_sub(self.first) {
             None => 0.0,
             Some(index) => self.lower.get(index).copied().unwrap_or(1.0),
@@ -63,7 +63,7 @@ impl Binomial {
     }
 
     /// P(X >= `successes`).
-    pub fn at_least(&self, successes: usize) -> f64 {
+    pub(crate) fn at_least(&self, successes: usize) -> f64 {
         match successes.checked_sub(self.first) {
             None => 1.0,
             Some(index) => self.upper.get(index).copied().unwrap_or(0.0),
@@ -71,17 +71,17 @@ impl Binomial {
     }
 
     /// How many values from 0 on have P(X <= value) <= `bound`: the first value that exceeds it.
-    pub fn first_above(&self, bound: f64) -> usize {
+    pub(crate) fn first_above(&self, bound: f64) -> usize {
         self.first + self.lower.partition_point(|&sum| sum <= bound)
     }
 
     /// The smallest value with P(X <= value) >= `bound`.
-    pub fn first_reaching(&self, bound: f64) -> usize {
+    pub(crate) fn first_reaching(&self, bound: f64) -> usize {
         self.first + self.lower.partition_point(|&sum| sum < bound)
     }
 
     /// The smallest value with P(X >= value) <= `bound`.
-    pub fn first_rare_from_above(&self, bound: f64) -> usize {
+    pub(crate) fn first_rare_from_above(&self, bound: f64) -> usize {
         self.first + self.upper.partition_point(|&sum| sum > bound)
     }
 }

@@ -6,6 +6,7 @@
 //! resamples may be drawn in ranges, in any order and by any number of threads.
 //! Deliberately absent: the threads; fewer than five runs, whose percentiles cover too little; and pooling samples.
 
+pub use super::resampling::RunStatistic;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -18,15 +19,15 @@ use super::quantile::{quantile_sorted, sorted};
 use super::random::{Xoshiro256PlusPlus, stream_seed};
 use super::resampling::RunResampler;
 
-pub use super::resampling::{REPRESENTATIVES, RunStatistic};
+pub(crate) use super::resampling::REPRESENTATIVES;
 
 /// Resamples behind an interval, unless there is a reason for another number.
-pub const RESAMPLES: u64 = 10_000;
+pub(crate) const RESAMPLES: u64 = 10_000;
 
 /// How the runs of two cells belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pairing {
+pub(crate) enum Pairing {
     /// The runs of the two cells have nothing to do with each other: they are drawn separately.
     Unpaired,
     /// Run k of both cells comes from block k: blocks are drawn.
@@ -115,7 +116,7 @@ impl CellBootstrap {
 
 /// The bootstrap of two cells: of the ratio candidate / baseline of the means over runs of a statistic.
 #[derive(Clone, Debug)]
-pub struct RatioBootstrap {
+pub(crate) struct RatioBootstrap {
     baseline: Cell,
     candidate: Cell,
     pairing: Pairing,
@@ -125,7 +126,7 @@ pub struct RatioBootstrap {
 impl RatioBootstrap {
     /// Prepares the runs of both cells. `None` whenever [`CellBootstrap::new`] of either is, for a baseline of zero, and
     /// for blocks without one run of each.
-    pub fn new<Run: AsRef<[f64]>>(
+    pub(crate) fn new<Run: AsRef<[f64]>>(
         baseline: &[Run],
         candidate: &[Run],
         statistic: RunStatistic,
@@ -137,7 +138,7 @@ impl RatioBootstrap {
 
     /// Of a quantile, drawn from its distribution over resamples instead of from resamples: the same but for chance, at
     /// a cost that does not grow with the runs, and with no run represented by fewer samples than it has.
-    pub fn of_quantile<Run: AsRef<[f64]>>(
+    pub(crate) fn of_quantile<Run: AsRef<[f64]>>(
         baseline: &[Run],
         candidate: &[Run],
         probability: f64,
@@ -161,19 +162,19 @@ impl RatioBootstrap {
     }
 
     /// The ratio of each of these resamples, which depends on its number and the seed only.
-    pub fn resamples(&self, numbers: Range<u64>) -> Vec<f64> {
+    pub(crate) fn resamples(&self, numbers: Range<u64>) -> Vec<f64> {
         let mut counts = Vec::new();
         numbers.map(|number| self.draw(&mut stream(self.seed, number), &mut counts)).collect()
     }
 
     /// As [`CellBootstrap::summarise`].
-    pub fn summarise(&self, resamples: &[f64], confidence: f64) -> Option<BootstrapEstimate> {
+    pub(crate) fn summarise(&self, resamples: &[f64], confidence: f64) -> Option<BootstrapEstimate> {
         let runs = self.baseline.runs.len().min(self.candidate.runs.len());
         summarise(self.candidate.estimate / self.baseline.estimate, runs, resamples, confidence)
     }
 
     /// The estimate from the first so many resamples.
-    pub fn estimate(&self, resamples: u64, confidence: f64) -> Option<BootstrapEstimate> {
+    pub(crate) fn estimate(&self, resamples: u64, confidence: f64) -> Option<BootstrapEstimate> {
         self.summarise(&self.resamples(0..resamples), confidence)
     }
 
@@ -199,7 +200,7 @@ impl RatioBootstrap {
 
 /// The probability to leave on each side of the resamples so that the interval covers as a t interval of so many runs
 /// would: Phi(-sqrt(R / (R - 1)) t) (Hesterberg 2015, the expanded percentile interval). Not a number below two runs.
-pub fn expanded_tail(runs: usize, confidence: f64) -> f64 {
+pub(crate) fn expanded_tail(runs: usize, confidence: f64) -> f64 {
     let freedom = runs as f64 - 1.0;
     let quantile = student_t_quantile(f64::midpoint(1.0, confidence), freedom);
     normal_cdf(-(runs as f64 / freedom).sqrt() * quantile)

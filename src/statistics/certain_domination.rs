@@ -7,13 +7,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pareto::{Frontier, Objective};
+use super::pareto::Frontier;
+#[cfg(test)]
+use super::pareto::Objective;
 use super::verdict::Verdict;
 
 /// What is known about the place of a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ParetoClass {
+pub(crate) enum ParetoClass {
     /// On the point frontier, and not dominated for certain.
     Frontier,
     /// Off the point frontier, but not dominated for certain: it may be on the frontier.
@@ -32,7 +34,7 @@ pub enum ParetoClass {
 /// that were not excluded, until an answer forbids domination.
 ///
 /// A point on the point frontier is dominated too where a margin makes the metric that it leads on equivalent.
-pub fn classify(
+pub(crate) fn classify(
     frontier: &Frontier,
     metrics: usize,
     mut verdict: impl FnMut(usize, usize, usize) -> Verdict,
@@ -61,7 +63,7 @@ pub fn classify(
 
 /// Whether verdicts on one point against another, one for each metric, make it dominate: all `Better` or `Equivalent`,
 /// at least one `Better`.
-pub fn dominates_for_certain(verdicts: impl IntoIterator<Item = Verdict>) -> bool {
+pub(crate) fn dominates_for_certain(verdicts: impl IntoIterator<Item = Verdict>) -> bool {
     let mut is_better = false;
     for verdict in verdicts {
         if !verdict.is_no_worse() {
@@ -75,7 +77,8 @@ pub fn dominates_for_certain(verdicts: impl IntoIterator<Item = Verdict>) -> boo
 /// The verdict on `value` against `other` for a metric without noise, such as a file's size or the accuracy on a fixed
 /// set. Values no further apart than `margin`, in the metric's unit, are equivalent; with a margin of zero, equal ones.
 /// Inconclusive for values that are not numbers and for a margin that is negative or not a number.
-pub fn exact_verdict(value: f64, other: f64, objective: Objective, margin: f64) -> Verdict {
+#[cfg(test)]
+pub(crate) fn exact_verdict(value: f64, other: f64, objective: Objective, margin: f64) -> Verdict {
     let gain = match objective {
         Objective::Min => other - value,
         Objective::Max => value - other,

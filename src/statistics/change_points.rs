@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::distribution::student_t_sf;
 use super::energy_split::best_split;
-use super::moments::{mean, standard_deviation, variance};
+use super::moments::{mean, variance};
 
 /// Every segment has at least so many values; with fewer the test meets the extremes that the split selected.
-pub const MINIMUM_SEGMENT: usize = 3;
+pub(crate) const MINIMUM_SEGMENT: usize = 3;
 
 /// Splits are looked for in windows of so many values, so that an old change does not hide a new one.
 const WINDOW: usize = 50;
@@ -25,12 +25,9 @@ const STEP: usize = 25;
 /// A window keeps splits of up to this many times the final p value: weak ones carve out strong ones (Hunter).
 const CANDIDATE_FACTOR: f64 = 10.0;
 
-/// The noise between sessions takes at least so many of them.
-const MINIMUM_SESSIONS: usize = 5;
-
 /// What a change point has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChangePointRule {
+pub(crate) struct ChangePointRule {
     /// The two-sided p value of its neighbouring segments is below this.
     pub p_value: f64,
     /// The relative change is beyond this, such as 0.02, up or down, on the log scale.
@@ -46,7 +43,7 @@ impl Default for ChangePointRule {
 
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChangePoint {
+pub(crate) struct ChangePoint {
     /// The first value after the change.
     pub index: usize,
     /// Mean log after the change less that before, each over its segment.
@@ -57,35 +54,12 @@ pub struct ChangePoint {
     pub p_value: f64,
 }
 
-/// What came after the last change.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StableSegment {
-    /// Its first value.
-    pub start: usize,
-    /// Number of values.
-    pub n: usize,
-    /// Mean of the logs.
-    pub mean_log: f64,
-    /// Standard deviation of the logs: the noise between sessions; `None` below five values.
-    pub session_deviation: Option<f64>,
-}
-
 /// The change points of a series, oldest first. `None` for values that are not positive and finite.
-pub fn change_points(values: &[f64], rule: ChangePointRule) -> Option<Vec<ChangePoint>> {
+pub(crate) fn change_points(values: &[f64], rule: ChangePointRule) -> Option<Vec<ChangePoint>> {
     let logs = logs(values)?;
     let mut indices = candidates(&logs, CANDIDATE_FACTOR * rule.p_value);
     drop_short_segments(&mut indices);
     Some(merge_segments(&logs, indices, rule))
-}
-
-/// The segment after the last of these change points. `None` without values, and for values that are not positive and
-/// finite.
-pub fn stable_segment(values: &[f64], change_points: &[ChangePoint]) -> Option<StableSegment> {
-    let logs = logs(values)?;
-    let start = change_points.last().map_or(0, |point| point.index);
-    let segment = logs.get(start..)?;
-    let session_deviation = standard_deviation(segment).filter(|_| segment.len() >= MINIMUM_SESSIONS);
-    Some(StableSegment { start, n: segment.len(), mean_log: mean(segment)?, session_deviation })
 }
 
 fn logs(values: &[f64]) -> Option<Vec<f64>> {
@@ -272,21 +246,9 @@ mod tests {
     fn broken_histories_have_no_change_points() {
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(change_points(&[1.0, value], ChangePointRule::default()), None);
-            assert_eq!(stable_segment(&[1.0, value], &[]), None);
         }
         assert_eq!(found(&[]), []);
         assert_eq!(found(&[1.0; 5]), []);
-        assert_eq!(stable_segment(&[], &[]), None);
-    }
-
-    #[test]
-    fn stable_segment_is_what_came_after_the_last_change() {
-        let values = history(60, 9, |index| if index < 20 { 10.0 } else { 12.0 });
-        let segment = stable_segment(&values, &found(&values)).unwrap();
-        assert_eq!((segment.start, segment.n), (20, 40));
-        assert_close(segment.mean_log.exp(), 12.0, 0.01);
-        assert!((0.005..0.02).contains(&segment.session_deviation.unwrap()));
-        assert_eq!(stable_segment(&values[..4], &[]).unwrap().session_deviation, None);
     }
 
     proptest! {

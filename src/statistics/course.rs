@@ -12,7 +12,7 @@ use super::moments::mean;
 use super::quantile::median;
 
 /// A run is cut into so many slices of equal length.
-pub const SLICES: usize = 50;
+pub(crate) const SLICES: usize = 50;
 
 /// A last segment of fewer slices than a quarter is no steady state (Barrett et al. 2017: 500 of 2000 iterations).
 const STEADY_SLICES: usize = SLICES / 4;

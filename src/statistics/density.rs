@@ -56,7 +56,7 @@ impl Modality {
 
 /// Silverman's bandwidth for a sorted sample: 0.9 min(sd, IQR / 1.34) n^(-1/5), from the standard deviation alone when
 /// the quartiles coincide, as R does. `None` without spread.
-pub fn silverman_bandwidth_sorted(sorted: &[f64]) -> Option<f64> {
+pub(crate) fn silverman_bandwidth_sorted(sorted: &[f64]) -> Option<f64> {
     let deviation = standard_deviation(sorted).filter(|deviation| *deviation > 0.0 && deviation.is_finite())?;
     let range = (quantile_sorted(sorted, 0.75)? - quantile_sorted(sorted, 0.25)?) / 1.34;
     let spread = if range > 0.0 { range.min(deviation) } else { deviation };
@@ -66,13 +66,13 @@ pub fn silverman_bandwidth_sorted(sorted: &[f64]) -> Option<f64> {
 /// The Gaussian kernel density as (value, density) on `grid_points` points from three bandwidths below the smallest to
 /// three above the largest value. Empty without spread, with fewer than two grid points, or for values that are not
 /// finite.
-pub fn density(values: &[f64], grid_points: usize) -> Vec<(f64, f64)> {
+pub(crate) fn density(values: &[f64], grid_points: usize) -> Vec<(f64, f64)> {
     let ordered = sorted(values);
     silverman_bandwidth_sorted(&ordered).map_or_else(Vec::new, |bandwidth| curve(&ordered, bandwidth, grid_points))
 }
 
 /// The modes of the density. `None` without spread or for values that are not finite.
-pub fn modality(values: &[f64]) -> Option<Modality> {
+pub(crate) fn modality(values: &[f64]) -> Option<Modality> {
     let ordered = sorted(values);
     let bandwidth = silverman_bandwidth_sorted(&ordered)?;
     let curve = curve(&ordered, bandwidth, MODE_GRID);

@@ -18,7 +18,7 @@ pub fn normal_quantile(probability: f64) -> f64 {
 }
 
 /// P(Z > `z`) for a standard normal Z, accurate far into the tail.
-pub fn normal_sf(z: f64) -> f64 {
+pub(crate) fn normal_sf(z: f64) -> f64 {
     if z.is_nan() { f64::NAN } else { Normal::standard().sf(z) }
 }
 
@@ -28,7 +28,7 @@ pub fn normal_cdf(z: f64) -> f64 {
 }
 
 /// Student's t quantile: the t with P(T <= t) = `probability` at `freedom` degrees of freedom.
-pub fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
+pub(crate) fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
     if !(0.0..=1.0).contains(&probability) || freedom.is_nan() || freedom <= 0.0 {
         return f64::NAN;
     }
@@ -42,7 +42,7 @@ pub fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
 }
 
 /// P(T > `t`) at `freedom` degrees of freedom, accurate far into the tail.
-pub fn student_t_sf(t: f64, freedom: f64) -> f64 {
+pub(crate) fn student_t_sf(t: f64, freedom: f64) -> f64 {
     if t.is_nan() || freedom.is_nan() || freedom <= 0.0 {
         return f64::NAN;
     }
@@ -54,7 +54,7 @@ pub fn student_t_sf(t: f64, freedom: f64) -> f64 {
 }
 
 /// P(T <= `t`) at `freedom` degrees of freedom.
-pub fn student_t_cdf(t: f64, freedom: f64) -> f64 {
+pub(crate) fn student_t_cdf(t: f64, freedom: f64) -> f64 {
     student_t_sf(-t, freedom)
 }
 

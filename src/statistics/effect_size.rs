@@ -66,14 +66,14 @@ impl From<&MannWhitney> for CliffsDelta {
 
 /// Cliff's delta and A12 of two samples, in the time of sorting. `None` for an empty side and for values that are not
 /// finite.
-pub fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> Option<CliffsDelta> {
+pub(crate) fn cliffs_delta(baseline: &[f64], candidate: &[f64]) -> Option<CliffsDelta> {
     mann_whitney(baseline, candidate).as_ref().map(CliffsDelta::from)
 }
 
 /// The Hodges-Lehmann estimate of the shift from baseline to candidate: the median of the differences b - a of all
 /// pairs, in the unit of the values (Hodges and Lehmann 1963). `None` for an empty side and for values that are not
 /// finite.
-pub fn hodges_lehmann_shift(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
+pub(crate) fn hodges_lehmann_shift(baseline: &[f64], candidate: &[f64]) -> Option<f64> {
     if !are_finite(baseline) || !are_finite(candidate) {
         return None;
     }
@@ -131,7 +131,7 @@ pub struct HedgesG {
 
 /// Hedges g of two samples (Hedges 1981). `None` below two values on a side, for values that are not finite, and when
 /// neither side has any spread.
-pub fn hedges_g(baseline: &[f64], candidate: &[f64]) -> Option<HedgesG> {
+pub(crate) fn hedges_g(baseline: &[f64], candidate: &[f64]) -> Option<HedgesG> {
     let (baseline, candidate) = (SampleSummary::of(baseline)?, SampleSummary::of(candidate)?);
     let squares = |side: &SampleSummary| (side.n - 1) as f64 * side.standard_deviation.powi(2);
     let freedom = (baseline.n + candidate.n - 2) as f64;

@@ -10,7 +10,7 @@ use super::interval::are_finite;
 
 /// A split of a series into the values before an index and those from it on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Split {
+pub(crate) struct Split {
     /// Number of values before the split.
     pub index: usize,
     /// The energy statistic Q; in the unit of the values, and zero when nothing varies.
@@ -22,7 +22,7 @@ pub struct Split {
 /// With m values to the left and k to the right, Q = (m k / (m + k)) (2 E|l - r| - E|l - l'| - E|r - r'|), where the
 /// expectations are over all pairs, different ones within a side. `None` for a series too short, and for values that
 /// are not finite. Quadratic in the length.
-pub fn best_split(series: &[f64], minimum: usize) -> Option<Split> {
+pub(crate) fn best_split(series: &[f64], minimum: usize) -> Option<Split> {
     let minimum = minimum.max(1);
     if series.len() / 2 < minimum || !are_finite(series) {
         return None;

@@ -7,10 +7,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::paired::{Estimator, PairedComparison, compare_paired};
-use super::unpaired::{SessionSpread, UnpairedComparison, compare_unpaired};
+use super::paired::{Estimator, PairedComparison};
+use super::unpaired::UnpairedComparison;
+#[cfg(test)]
+use super::{
+    paired::compare_paired,
+    unpaired::{SessionSpread, compare_unpaired},
+};
 
 /// The confidence of the interval that comes with the comparison; the p value does not depend on it.
+#[cfg(test)]
 const CONFIDENCE: f64 = 0.95;
 
 /// The outcome of the two one-sided tests.
@@ -45,13 +51,15 @@ impl Equivalence {
 
 /// The tests for log ratios of common blocks: by signed ranks from eight blocks on, by Student's t from five. `None` for
 /// fewer blocks, log ratios that are not finite, and a negative margin.
-pub fn tost_paired(log_ratios: &[f64], margin: f64) -> Option<Equivalence> {
+#[cfg(test)]
+pub(crate) fn tost_paired(log_ratios: &[f64], margin: f64) -> Option<Equivalence> {
     Equivalence::of_paired(&compare_paired(log_ratios, margin, CONFIDENCE)?)
 }
 
 /// The tests for runs that were measured apart, by Student's t. `None` for fewer than five runs on a side, values that
 /// are not positive and finite, and a negative margin.
-pub fn tost_unpaired(
+#[cfg(test)]
+pub(crate) fn tost_unpaired(
     baseline: &[f64],
     candidate: &[f64],
     margin: f64,

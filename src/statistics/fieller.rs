@@ -59,7 +59,7 @@ pub struct MeanRatio {
 
 /// The ratio of the means of two samples. `None` below two values on a side, for values that are not finite, for a
 /// baseline with mean zero, and unless 0 < `confidence` < 1.
-pub fn mean_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<MeanRatio> {
+pub(crate) fn mean_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<MeanRatio> {
     let (baseline, candidate) = (SampleSummary::of(baseline)?, SampleSummary::of(candidate)?);
     let (variance_a, variance_b) = (baseline.mean_variance()?, candidate.mean_variance()?);
     let ratio = candidate.mean / baseline.mean;

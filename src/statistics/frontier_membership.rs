@@ -14,11 +14,11 @@ use super::planning::MINIMUM_RUNS;
 use super::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// Resamples behind a membership probability, unless there is a reason for another number.
-pub const MEMBERSHIP_RESAMPLES: u64 = 2000;
+pub(crate) const MEMBERSHIP_RESAMPLES: u64 = 2000;
 
 /// In how many resamples a point was on the frontier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Membership {
+pub(crate) struct Membership {
     /// Resamples in which it was on the frontier.
     pub on_frontier: u64,
     /// Resamples in which it had all its values.
@@ -27,12 +27,13 @@ pub struct Membership {
 
 impl Membership {
     /// The share of the resamples that judged it; `None` when none did.
-    pub fn probability(self) -> Option<f64> {
+    pub(crate) fn probability(self) -> Option<f64> {
         (self.judged > 0).then(|| self.on_frontier as f64 / self.judged as f64)
     }
 
     /// The counts of this and other resamples together.
-    pub fn plus(self, other: Self) -> Self {
+    #[cfg(test)]
+    pub(crate) fn plus(self, other: Self) -> Self {
         Membership { on_frontier: self.on_frontier + other.on_frontier, judged: self.judged + other.judged }
     }
 }
@@ -43,7 +44,7 @@ impl Membership {
 /// `values` gives the values of every point, one for each of `objectives`, from indices of as many blocks as there are,
 /// drawn with replacement; it gives the same number of points each time, and `None` for what they lack.
 /// `None` below five blocks.
-pub fn frontier_membership<Point: AsRef<[Option<f64>]>>(
+pub(crate) fn frontier_membership<Point: AsRef<[Option<f64>]>>(
     objectives: &[Objective],
     blocks: usize,
     seed: u64,

@@ -9,7 +9,7 @@ use super::moments::{mean, sum_of};
 
 /// The autocorrelation c(lag) / c(0), between -1 and 1; 1 at lag 0, 0 beyond the end of the series.
 /// `None` for an empty series, without spread, and for values that are not finite.
-pub fn lag_correlation(values: &[f64], lag: usize) -> Option<f64> {
+pub(crate) fn lag_correlation(values: &[f64], lag: usize) -> Option<f64> {
     if !are_finite(values) {
         return None;
     }

@@ -60,7 +60,7 @@ impl MannWhitney {
 }
 
 /// Tests whether one of two samples tends to be larger. `None` for an empty side and for values that are not finite.
-pub fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Option<MannWhitney> {
+pub(crate) fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Option<MannWhitney> {
     let is_defined = !baseline.is_empty() && !candidate.is_empty() && are_finite(baseline) && are_finite(candidate);
     if !is_defined {
         return None;

@@ -30,14 +30,14 @@ impl MinimumEffect {
 }
 
 /// Tests against the margin by signed ranks: the ranks of the log ratios less the margin, and plus the margin.
-pub fn minimum_effect_signed_rank(log_ratios: &[f64], log_margin: f64) -> MinimumEffect {
+pub(crate) fn minimum_effect_signed_rank(log_ratios: &[f64], log_margin: f64) -> MinimumEffect {
     let shifted = |shift: f64| SignedRank::new(&log_ratios.iter().map(|ratio| ratio + shift).collect::<Vec<_>>());
     let (upper, lower) = (shifted(-log_margin), shifted(log_margin));
     MinimumEffect::new(upper.at_least(), lower.at_most(), upper.at_most().max(lower.at_least()))
 }
 
 /// Tests against the margin by Student's t; `None` below two blocks.
-pub fn minimum_effect_t(log_ratios: &[f64], log_margin: f64) -> Option<MinimumEffect> {
+pub(crate) fn minimum_effect_t(log_ratios: &[f64], log_margin: f64) -> Option<MinimumEffect> {
     let center = mean(log_ratios)?;
     let n = log_ratios.len() as f64;
     let error = standard_deviation(log_ratios)? / n.sqrt();

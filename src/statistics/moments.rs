@@ -5,7 +5,7 @@
 
 /// The sum with Neumaier's compensation, so that its error does not grow with the number of values
 /// (A. Neumaier 1974, ZAMM 54). Zero for an empty slice.
-pub fn sum(values: &[f64]) -> f64 {
+pub(crate) fn sum(values: &[f64]) -> f64 {
     sum_of(values.iter().copied())
 }
 
@@ -46,12 +46,12 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 }
 
 /// Standard error of the mean of independent values; `None` below two values.
-pub fn standard_error(values: &[f64]) -> Option<f64> {
+pub(crate) fn standard_error(values: &[f64]) -> Option<f64> {
     standard_deviation(values).map(|deviation| deviation / (values.len() as f64).sqrt())
 }
 
 /// Standard deviation over mean; `None` below two values or when the mean is zero.
-pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
+pub(crate) fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let center = mean(values)?;
     if center == 0.0 {
         return None;
@@ -60,7 +60,7 @@ pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
 }
 
 /// The geometric mean, for ratios only, never for a headline latency; `None` unless all values are positive.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || !values.iter().all(|&value| value > 0.0) {
         return None;
     }
@@ -68,7 +68,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// The harmonic mean, for rates only; `None` unless all values are positive.
-pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn harmonic_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || !values.iter().all(|&value| value > 0.0) {
         return None;
     }
@@ -76,7 +76,7 @@ pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// The bias-corrected skewness G1; `None` below three values or without spread.
-pub fn skewness(values: &[f64]) -> Option<f64> {
+pub(crate) fn skewness(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     if values.len() < 3 {
         return None;
@@ -86,7 +86,7 @@ pub fn skewness(values: &[f64]) -> Option<f64> {
 }
 
 /// The bias-corrected excess kurtosis G2; `None` below four values or without spread.
-pub fn excess_kurtosis(values: &[f64]) -> Option<f64> {
+pub(crate) fn excess_kurtosis(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     if values.len() < 4 {
         return None;
@@ -98,7 +98,7 @@ pub fn excess_kurtosis(values: &[f64]) -> Option<f64> {
 
 /// The bimodality coefficient. Stored for readers who know it, not used: a single outlier pushes it over its
 /// threshold of 5/9 (method 5.3).
-pub fn bimodality_coefficient(values: &[f64]) -> Option<f64> {
+pub(crate) fn bimodality_coefficient(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let (skewness, kurtosis) = (skewness(values)?, excess_kurtosis(values)?);
     Some((skewness * skewness + 1.0) / (kurtosis + 3.0 * (n - 1.0).powi(2) / ((n - 2.0) * (n - 3.0))))

@@ -17,7 +17,7 @@ const MOST_BLOCKS: usize = 1000;
 
 /// Holm's adjusted p values (Holm 1979), in the order given: with all that are at most 0.05 rejected, the probability of
 /// any false rejection is at most 0.05. `None` unless all are probabilities.
-pub fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p_values)?;
     let mut adjusted = vec![0.0; p_values.len()];
     let mut largest = 0.0_f64;
@@ -30,7 +30,7 @@ pub fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
 
 /// The adjusted p values of Benjamini and Hochberg 1995, in the order given: of all that are at most 0.05, one in twenty
 /// is expected to be false. `None` unless all are probabilities.
-pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
     let order = ascending(p_values)?;
     let mut adjusted = vec![0.0; p_values.len()];
     let mut smallest = 1.0_f64;
@@ -43,12 +43,12 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// The smallest two-sided p value that signed ranks can give: 2^(1 - blocks).
-pub fn finest_signed_rank_p(blocks: usize) -> f64 {
+pub(crate) fn finest_signed_rank_p(blocks: usize) -> f64 {
     (1.0 - blocks as f64).exp2().min(1.0)
 }
 
 /// The blocks from which on signed ranks are fine enough for so many comparisons: 1 + log2(m / 0.05), rounded up.
-pub fn blocks_needed(comparisons: usize) -> usize {
+pub(crate) fn blocks_needed(comparisons: usize) -> usize {
     let finest = LEVEL / comparisons.max(1) as f64;
     (1..MOST_BLOCKS).find(|&blocks| finest_signed_rank_p(blocks) <= finest).unwrap_or(MOST_BLOCKS)
 }
@@ -67,7 +67,7 @@ pub struct AdjustableP {
 
 /// The p value to adjust: that of the comparison's own test, unless it is by signed ranks that are too coarse for so many
 /// comparisons; then that of Student's t. `None` when there are too few blocks for any test.
-pub fn adjustable_p(comparison: &PairedComparison, comparisons: usize) -> Option<AdjustableP> {
+pub(crate) fn adjustable_p(comparison: &PairedComparison, comparisons: usize) -> Option<AdjustableP> {
     let needed = blocks_needed(comparisons);
     let is_too_coarse = comparison.estimator == Estimator::HodgesLehmann && comparison.blocks < needed;
     let test = if is_too_coarse { Estimator::T } else { comparison.estimator };

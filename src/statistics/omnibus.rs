@@ -48,7 +48,7 @@ pub struct Anova {
 
 /// Welch's test of equal means (Welch 1951). `None` for fewer than two groups, below two values in a group, for values
 /// that are not finite, and for a group without spread, which would weigh infinitely.
-pub fn welch_anova<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<WelchAnova> {
+pub(crate) fn welch_anova<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<WelchAnova> {
     if groups.len() < 2 {
         return None;
     }
@@ -69,7 +69,7 @@ pub fn welch_anova<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<WelchAnova> 
 
 /// Fisher's test of equal means, with the effect sizes eta^2 and omega^2. `None` for fewer than two groups, an empty
 /// group, no more values than groups, values that are not finite, and when all values are equal.
-pub fn anova<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<Anova> {
+pub(crate) fn anova<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<Anova> {
     let values = || groups.iter().flat_map(|group| group.as_ref().iter().copied());
     let (k, n) = (groups.len(), values().count());
     if k < 2 || n <= k || !groups.iter().all(|group| are_finite(group.as_ref())) {

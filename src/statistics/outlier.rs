@@ -55,7 +55,7 @@ impl TukeyClasses {
 /// Counts the values between the fences; a value on a fence is inside, as in criterion.
 ///
 /// `None` for an empty sample, without a distance between the quartiles, and for values that are not numbers.
-pub fn tukey_classes(values: &[f64]) -> Option<TukeyClasses> {
+pub(crate) fn tukey_classes(values: &[f64]) -> Option<TukeyClasses> {
     if values.iter().any(|value| value.is_nan()) {
         return None;
     }
@@ -82,7 +82,7 @@ pub fn tukey_classes(values: &[f64]) -> Option<TukeyClasses> {
 
 /// How many median absolute deviations the first sample lies above the median; beyond [`FIRST_SAMPLE_SLOW`] something
 /// was still warming up. `None` without samples or deviation.
-pub fn first_sample_score(samples: &[f64]) -> Option<f64> {
+pub(crate) fn first_sample_score(samples: &[f64]) -> Option<f64> {
     let first = samples.first()?;
     let deviation = median_absolute_deviation(samples).filter(|&deviation| deviation > 0.0)?;
     Some((first - median(samples)?) / deviation)

@@ -10,7 +10,7 @@ use super::interval::{Interval, is_confidence};
 
 /// The proportions of two sides on the same items.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PairedProportions {
+pub(crate) struct PairedProportions {
     /// Items.
     pub n: u64,
     /// Items on which only the first side succeeds.
@@ -30,7 +30,12 @@ pub struct PairedProportions {
 
 /// Compares two proportions on the same `n` items. `None` without items, for more disagreements than items, and unless
 /// 0 < `confidence` < 1.
-pub fn paired_proportions(n: u64, only_first: u64, only_second: u64, confidence: f64) -> Option<PairedProportions> {
+pub(crate) fn paired_proportions(
+    n: u64,
+    only_first: u64,
+    only_second: u64,
+    confidence: f64,
+) -> Option<PairedProportions> {
     let disagreements = only_first.checked_add(only_second)?;
     if n == 0 || disagreements > n || !is_confidence(confidence) {
         return None;

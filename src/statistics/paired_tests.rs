@@ -35,7 +35,7 @@ pub struct PairedT {
 
 /// The paired t test (Student 1908). `None` below two pairs, for differences that are not finite, and unless
 /// 0 < `confidence` < 1.
-pub fn paired_t(differences: &[f64], confidence: f64) -> Option<PairedT> {
+pub(crate) fn paired_t(differences: &[f64], confidence: f64) -> Option<PairedT> {
     let summary = SampleSummary::of(differences)?;
     let error = CombinedError::of(&[summary.mean_variance()?])?;
     is_confidence(confidence).then(|| PairedT {
@@ -69,7 +69,7 @@ pub struct SignedRankTest {
 
 /// Wilcoxon's test of a distribution around zero (Wilcoxon 1945). `None` for no pairs, for differences that are not
 /// finite, and unless 0 < `confidence` < 1.
-pub fn signed_rank_test(differences: &[f64], confidence: f64) -> Option<SignedRankTest> {
+pub(crate) fn signed_rank_test(differences: &[f64], confidence: f64) -> Option<SignedRankTest> {
     if !are_finite(differences) || !is_confidence(confidence) {
         return None;
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Which way a metric is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Objective {
+pub(crate) enum Objective {
     /// Smaller is better.
     Min,
     /// Larger is better.
@@ -30,7 +30,7 @@ impl Objective {
 
 /// The frontier; points and metrics are named by their index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frontier {
+pub(crate) struct Frontier {
     /// Points that no other dominates, in rising order.
     pub members: Vec<usize>,
     /// The points that are dominated, in rising order.
@@ -41,7 +41,7 @@ pub struct Frontier {
 
 /// A point off the frontier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DominatedPoint {
+pub(crate) struct DominatedPoint {
     /// The point.
     pub point: usize,
     /// The points of the frontier that dominate it, in rising order; never empty.
@@ -50,7 +50,7 @@ pub struct DominatedPoint {
 
 /// A point that cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExcludedPoint {
+pub(crate) struct ExcludedPoint {
     /// The point.
     pub point: usize,
     /// The first metric that it lacks.
@@ -62,7 +62,7 @@ pub struct ExcludedPoint {
 /// Why a point was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ExclusionReason {
+pub(crate) enum ExclusionReason {
     /// There is no value.
     Missing,
     /// The value is not a number.
@@ -73,7 +73,7 @@ pub enum ExclusionReason {
 ///
 /// Infinite values compare like others. With one metric all minimisers are on the frontier; with none, all points.
 /// Quadratic in the number of points.
-pub fn frontier<Point: AsRef<[Option<f64>]>>(points: &[Point], objectives: &[Objective]) -> Frontier {
+pub(crate) fn frontier<Point: AsRef<[Option<f64>]>>(points: &[Point], objectives: &[Objective]) -> Frontier {
     let mut excluded = Vec::new();
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for (point, values) in points.iter().enumerate() {

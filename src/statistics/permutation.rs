@@ -13,7 +13,7 @@ use super::moments::{mean, sum, sum_of};
 use super::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// Random rearrangements behind a p value, unless there is a reason for another number.
-pub const PERMUTATIONS: u64 = 9999;
+pub(crate) const PERMUTATIONS: u64 = 9999;
 
 /// All divisions of the values are counted up to this many.
 const MOST_DIVISIONS: u128 = 20_000;
@@ -64,7 +64,7 @@ impl PermutationTest {
 
 /// Tests whether two samples have the same mean: by all divisions of the values into the two sides if there are at most
 /// 20 000, by [`PERMUTATIONS`] random ones otherwise. `None` for an empty side and for values that are not finite.
-pub fn permutation_test(baseline: &[f64], candidate: &[f64], seed: u64) -> Option<PermutationTest> {
+pub(crate) fn permutation_test(baseline: &[f64], candidate: &[f64], seed: u64) -> Option<PermutationTest> {
     let smaller = baseline.len().min(candidate.len());
     if combinations(baseline.len() + candidate.len(), smaller) > MOST_DIVISIONS {
         return permutation_test_random(baseline, candidate, seed, PERMUTATIONS);
@@ -91,7 +91,7 @@ pub fn permutation_test(baseline: &[f64], candidate: &[f64], seed: u64) -> Optio
 
 /// As [`permutation_test`], by so many random divisions whatever the number of all: division k shuffles baseline and
 /// candidate, in this order, with stream k of `seed`, and takes the first as the baseline.
-pub fn permutation_test_random(
+pub(crate) fn permutation_test_random(
     baseline: &[f64],
     candidate: &[f64],
     seed: u64,
@@ -116,7 +116,7 @@ pub fn permutation_test_random(
 /// Tests whether differences of pairs have the mean zero: by all patterns of signs up to 16 pairs, by [`PERMUTATIONS`]
 /// random ones otherwise, pattern k by one `below(2)` of stream k for each pair. `None` for no pairs and for differences
 /// that are not finite.
-pub fn sign_flip_test(differences: &[f64], seed: u64) -> Option<PermutationTest> {
+pub(crate) fn sign_flip_test(differences: &[f64], seed: u64) -> Option<PermutationTest> {
     let difference = mean(differences).filter(|mean| mean.is_finite())?;
     if !are_finite(differences) {
         return None;

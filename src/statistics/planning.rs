@@ -22,7 +22,7 @@ const MOST: f64 = 1e15;
 
 /// What a pilot found about one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Variances {
+pub(crate) struct Variances {
     /// Variance due to samples, the T1 squared of `TwoLevel`.
     pub within_runs: f64,
     /// Variance due to runs, the T2 squared of `TwoLevel`; it may be negative.
@@ -32,14 +32,14 @@ pub struct Variances {
 /// Samples in each run that buy the most precision for the time, not rounded: the square root of the cost of a run over
 /// that of a sample times the variance within over that between runs. Costs in the same unit, that of a run without its
 /// samples. `None` when the runs add no variance, where any number does, or for costs that are not positive.
-pub fn optimal_samples_unrounded(cost_of_sample: f64, cost_of_run: f64, variances: Variances) -> Option<f64> {
+pub(crate) fn optimal_samples_unrounded(cost_of_sample: f64, cost_of_run: f64, variances: Variances) -> Option<f64> {
     let ratio = (cost_of_run / cost_of_sample) * (variances.within_runs / variances.between_runs);
     let is_defined = variances.between_runs > 0.0 && cost_of_sample > 0.0 && cost_of_run >= 0.0 && ratio.is_finite();
     is_defined.then(|| ratio.sqrt())
 }
 
 /// As [`optimal_samples_unrounded`], rounded up and clamped to `bounds`.
-pub fn optimal_samples(
+pub(crate) fn optimal_samples(
     cost_of_sample: f64,
     cost_of_run: f64,
     variances: Variances,
@@ -51,32 +51,32 @@ pub fn optimal_samples(
 
 /// The smallest number of runs, at least five, whose 95% interval of the mean has a relative half width of at most
 /// `relative`, with `samples` in each. `None` for a mean of zero or a precision that no number reaches.
-pub fn runs_for_precision(mean: f64, variances: Variances, samples: usize, relative: f64) -> Option<usize> {
+pub(crate) fn runs_for_precision(mean: f64, variances: Variances, samples: usize, relative: f64) -> Option<usize> {
     let of_run_mean = variances.between_runs.max(0.0) + variances.within_runs / samples.max(1) as f64;
     samples_at_least(MINIMUM_RUNS, of_run_mean.sqrt(), relative * mean.abs(), PLANNED_CONFIDENCE)
 }
 
 /// The smallest number of independent values whose t interval of the mean has at most this half width. `None` unless
 /// the half width is positive and the number is within reason.
-pub fn samples_for_half_width(standard_deviation: f64, half_width: f64, confidence: f64) -> Option<usize> {
+pub(crate) fn samples_for_half_width(standard_deviation: f64, half_width: f64, confidence: f64) -> Option<usize> {
     samples_at_least(2, standard_deviation, half_width, confidence)
 }
 
 /// The number of values by the normal formula (z s / h)^2, not rounded: what textbooks print, a little too few.
-pub fn samples_for_half_width_normal(standard_deviation: f64, half_width: f64, confidence: f64) -> f64 {
+pub(crate) fn samples_for_half_width_normal(standard_deviation: f64, half_width: f64, confidence: f64) -> f64 {
     (normal_quantile(f64::midpoint(1.0, confidence)) * standard_deviation / half_width).powi(2)
 }
 
 /// Values in each of two unpaired groups that detect the relative effect `delta` with 80% power at 95% confidence
 /// (normal approximation). `None` unless it is within reason.
-pub fn samples_per_group(coefficient_of_variation: f64, delta: f64) -> Option<usize> {
+pub(crate) fn samples_per_group(coefficient_of_variation: f64, delta: f64) -> Option<usize> {
     let errors = normal_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE)) + normal_quantile(PLANNED_POWER);
     whole((2.0 * (errors * coefficient_of_variation / delta).powi(2)).ceil())
 }
 
 /// The relative effect, such as 0.02, that `blocks` pairs detect with 80% power at 95% confidence, given the standard
 /// deviation of their log ratios. `None` below two blocks and for a deviation that is not finite.
-pub fn minimum_detectable_effect(standard_deviation: f64, blocks: usize) -> Option<f64> {
+pub(crate) fn minimum_detectable_effect(standard_deviation: f64, blocks: usize) -> Option<f64> {
     if blocks < 2 || !(standard_deviation >= 0.0 && standard_deviation.is_finite()) {
         return None;
     }
@@ -88,7 +88,7 @@ pub fn minimum_detectable_effect(standard_deviation: f64, blocks: usize) -> Opti
 
 /// The smallest number of blocks, at least five, that detect the relative effect `delta` with 80% power at 95%
 /// confidence. `None` unless it is within reason.
-pub fn blocks_for_effect(standard_deviation: f64, delta: f64) -> Option<usize> {
+pub(crate) fn blocks_for_effect(standard_deviation: f64, delta: f64) -> Option<usize> {
     let errors = normal_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE)) + normal_quantile(PLANNED_POWER);
     // A t quantile exceeds the normal one, so that the search may start here, a few steps below the answer.
     let start = whole((errors * standard_deviation / delta.ln_1p()).powi(2).ceil())?.max(MINIMUM_RUNS);

@@ -11,7 +11,7 @@ use super::binomial::Binomial;
 use super::interval::is_confidence;
 
 /// Turns the median absolute deviation of normal data into its standard deviation: 1 / normal quantile of 3/4.
-pub const NORMAL_CONSISTENCY: f64 = 1.482602218505602;
+pub(crate) const NORMAL_CONSISTENCY: f64 = 1.482602218505602;
 
 /// Standard error of the median over that of the mean, for normal data: sqrt(pi / 2).
 const MEDIAN_INEFFICIENCY: f64 = 1.2533141373155003;
@@ -41,14 +41,14 @@ pub struct QuantileBound {
 }
 
 /// A sorted copy.
-pub fn sorted(values: &[f64]) -> Vec<f64> {
+pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut copy = values.to_vec();
     copy.sort_unstable_by(f64::total_cmp);
     copy
 }
 
 /// The quantile by linear interpolation: type 7 of Hyndman and Fan 1996, as in numpy, R and polars `Linear`.
-pub fn quantile_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
+pub(crate) fn quantile_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     if sorted.is_empty() || !(0.0..=1.0).contains(&probability) {
         return None;
     }
@@ -61,7 +61,7 @@ pub fn quantile_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
 }
 
 /// The observed value that at least this fraction of the sample does not exceed: x at rank ceil(n p).
-pub fn nearest_rank_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
+pub(crate) fn nearest_rank_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     if sorted.is_empty() || !(0.0..=1.0).contains(&probability) {
         return None;
     }
@@ -71,7 +71,7 @@ pub fn nearest_rank_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
 }
 
 /// The percentile of MLPerf's load generator: x at the zero-based index floor(n p). For load scenarios only.
-pub fn loadgen_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
+pub(crate) fn loadgen_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
     if sorted.is_empty() || !(0.0..=1.0).contains(&probability) {
         return None;
     }
@@ -96,7 +96,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// The median of the distances from the median, not scaled; times [`NORMAL_CONSISTENCY`] it estimates a standard
 /// deviation.
-pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
+pub(crate) fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
     let center = median(values)?;
     median(&values.iter().map(|value| (value - center).abs()).collect::<Vec<f64>>())
 }
@@ -111,7 +111,7 @@ pub fn median_with_error(values: &[f64]) -> Option<(f64, f64)> {
 /// The exact two-sided interval of a quantile from the binomial distribution of ranks, with equal tails.
 ///
 /// `None` for an empty sample, and unless probability and confidence lie strictly between 0 and 1.
-pub fn quantile_interval_sorted(sorted: &[f64], probability: f64, confidence: f64) -> Option<QuantileInterval> {
+pub(crate) fn quantile_interval_sorted(sorted: &[f64], probability: f64, confidence: f64) -> Option<QuantileInterval> {
     if !is_confidence(confidence) {
         return None;
     }
@@ -133,7 +133,7 @@ pub fn quantile_interval_sorted(sorted: &[f64], probability: f64, confidence: f6
 
 /// The smallest order statistic that is at least the quantile with the given confidence; `None` if the sample is too
 /// small for one.
-pub fn quantile_upper_bound_sorted(sorted: &[f64], probability: f64, confidence: f64) -> Option<QuantileBound> {
+pub(crate) fn quantile_upper_bound_sorted(sorted: &[f64], probability: f64, confidence: f64) -> Option<QuantileBound> {
     if !is_confidence(confidence) {
         return None;
     }
@@ -152,7 +152,7 @@ pub fn quantile_is_supported(n_effective: f64, probability: f64) -> bool {
 }
 
 /// The smallest effective size that [`quantile_is_supported`] accepts for this percentile, between 0 and 1.
-pub fn quantile_support(probability: f64) -> Option<u32> {
+pub(crate) fn quantile_support(probability: f64) -> Option<u32> {
     if !(probability > 0.0 && probability < 1.0) {
         return None;
     }
@@ -164,7 +164,7 @@ pub fn quantile_support(probability: f64) -> Option<u32> {
 
 /// A sample of `count` values that stands for a larger one: type 7 quantiles at (i + 1/2) / count (method 4.4).
 /// A sample that is not larger stands for itself.
-pub fn representatives_sorted(sorted: &[f64], count: usize) -> Vec<f64> {
+pub(crate) fn representatives_sorted(sorted: &[f64], count: usize) -> Vec<f64> {
     if sorted.len() <= count {
         return sorted.to_vec();
     }

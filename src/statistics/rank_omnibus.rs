@@ -32,7 +32,7 @@ impl RankTest {
 
 /// Friedman's test of blocks with one value for each of k variants (Friedman 1937). `None` for fewer than two blocks or
 /// variants, blocks of different lengths, and values that are not finite.
-pub fn friedman<Block: AsRef<[f64]>>(blocks: &[Block]) -> Option<RankTest> {
+pub(crate) fn friedman<Block: AsRef<[f64]>>(blocks: &[Block]) -> Option<RankTest> {
     let variants = blocks.first()?.as_ref().len();
     let is_complete = |block: &Block| block.as_ref().len() == variants && are_finite(block.as_ref());
     if blocks.len() < 2 || variants < 2 || !blocks.iter().all(is_complete) {
@@ -56,7 +56,7 @@ pub fn friedman<Block: AsRef<[f64]>>(blocks: &[Block]) -> Option<RankTest> {
 
 /// The test of Kruskal and Wallis of k samples (Kruskal and Wallis 1952). `None` for fewer than two groups, an empty
 /// group, and values that are not finite.
-pub fn kruskal_wallis<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<RankTest> {
+pub(crate) fn kruskal_wallis<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<RankTest> {
     let is_usable = |group: &Group| !group.as_ref().is_empty() && are_finite(group.as_ref());
     if groups.len() < 2 || !groups.iter().all(is_usable) {
         return None;

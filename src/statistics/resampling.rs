@@ -15,7 +15,7 @@ use super::quantile::{quantile_sorted, representatives_sorted, sorted};
 use super::random::Xoshiro256PlusPlus;
 
 /// A run of more samples than this is represented by so many evenly spaced order statistics (method 4.4).
-pub const REPRESENTATIVES: usize = 2000;
+pub(crate) const REPRESENTATIVES: usize = 2000;
 
 /// What is computed from the samples of each run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

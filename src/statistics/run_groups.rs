@@ -36,7 +36,7 @@ pub struct RunGroups {
 }
 
 /// The two groups; `None` where the values are one group, too few, or no numbers.
-pub fn run_groups(values: &[f64]) -> Option<RunGroups> {
+pub(crate) fn run_groups(values: &[f64]) -> Option<RunGroups> {
     if modality(values)?.modes.len() < 2 {
         return None;
     }

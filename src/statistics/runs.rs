@@ -8,10 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::interval::{Interval, mean_interval};
 use super::moments::{harmonic_mean, mean, variance};
 
-pub use super::planning::{
-    minimum_detectable_effect, optimal_samples, runs_for_precision, samples_for_half_width, samples_per_group,
-};
-
 /// The two levels of variance of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TwoLevel {

@@ -13,7 +13,7 @@ const EXACT_UP_TO: usize = 200;
 
 /// The sum of the ranks of the positive differences, with its null distribution given the sizes of all differences.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SignedRank {
+pub(crate) struct SignedRank {
     /// Sum of the mid-ranks of the positive differences; zeros are dropped.
     pub positive_rank_sum: f64,
     /// Twice the mid-ranks, whole numbers even with ties.
@@ -22,7 +22,7 @@ pub struct SignedRank {
 
 impl SignedRank {
     /// Ranks the differences by size; differences of equal size share the mean of their ranks.
-    pub fn new(differences: &[f64]) -> Self {
+    pub(crate) fn new(differences: &[f64]) -> Self {
         let mut by_size: Vec<f64> = differences.iter().copied().filter(|&difference| difference != 0.0).collect();
         by_size.sort_unstable_by(|one, other| one.abs().total_cmp(&other.abs()));
         let mut doubled_ranks = Vec::with_capacity(by_size.len());
@@ -36,19 +36,19 @@ impl SignedRank {
     }
 
     /// P(W <= observed) when every sign is as likely as its opposite.
-    pub fn at_most(&self) -> f64 {
+    pub(crate) fn at_most(&self) -> f64 {
         self.lower_tail((2.0 * self.positive_rank_sum) as usize)
     }
 
     /// P(W >= observed) when every sign is as likely as its opposite.
-    pub fn at_least(&self) -> f64 {
+    pub(crate) fn at_least(&self) -> f64 {
         // The distribution is symmetric: as likely as at most the rank sum of the negative differences.
         let total: usize = self.doubled_ranks.iter().sum();
         self.lower_tail(total - (2.0 * self.positive_rank_sum) as usize)
     }
 
     /// The two-sided p value of no difference: twice the smaller tail, at most 1.
-    pub fn two_sided(&self) -> f64 {
+    pub(crate) fn two_sided(&self) -> f64 {
         (2.0 * self.at_most().min(self.at_least())).min(1.0)
     }
 
@@ -71,7 +71,7 @@ impl SignedRank {
 
 /// The largest k with P(W <= k - 1) <= (1 - `confidence`) / 2 for n differences without ties: the k-th smallest and the
 /// k-th largest Walsh average bound the interval. Zero when n is too small for the confidence.
-pub fn interval_rank(n: usize, confidence: f64) -> usize {
+pub(crate) fn interval_rank(n: usize, confidence: f64) -> usize {
     if !is_confidence(confidence) {
         return 0;
     }
@@ -98,7 +98,7 @@ fn approximate_interval_rank(n: usize, tail: f64) -> usize {
 }
 
 /// The Hodges-Lehmann estimate: the median of the Walsh averages (d_i + d_j) / 2, i <= j. `None` for no differences.
-pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
+pub(crate) fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
     let ordered = sorted(differences);
     let averages = walsh_count(ordered.len());
     if averages == 0 {
@@ -114,7 +114,7 @@ pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
 
 /// The exact interval of the pseudo-median: the Walsh averages at rank [`interval_rank`] from both ends. `None` when
 /// there are too few differences for the confidence.
-pub fn walsh_interval(differences: &[f64], confidence: f64) -> Option<Interval> {
+pub(crate) fn walsh_interval(differences: &[f64], confidence: f64) -> Option<Interval> {
     let ordered = sorted(differences);
     let rank = interval_rank(ordered.len(), confidence);
     if rank == 0 {

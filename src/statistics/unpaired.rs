@@ -17,8 +17,8 @@ use super::session_spread::logarithms;
 use super::unpaired_hint::{Scatter, detectable_effect, hint};
 use super::verdict::Verdict;
 
-pub use super::session_spread::SessionSpread;
-pub use super::unpaired_hint::UnpairedHint;
+pub(crate) use super::session_spread::SessionSpread;
+pub(crate) use super::unpaired_hint::UnpairedHint;
 
 /// The standard error of a log ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct UnpairedComparison {
 ///
 /// Fewer than five runs on a side are inconclusive. `None` for an empty side, values that are not positive and finite, a
 /// negative margin, a spread that cannot be one, and unless 0 < `confidence` < 1.
-pub fn compare_unpaired(
+pub(crate) fn compare_unpaired(
     baseline: &[f64],
     candidate: &[f64],
     margin: f64,

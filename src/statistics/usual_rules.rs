@@ -86,7 +86,7 @@ pub struct UsualRules {
 
 /// What the rules say of two sides, each a slice of runs, each run a slice of samples. `None` for a side without samples
 /// and for samples that are not finite; a run without samples counts for nothing.
-pub fn usual_rules<Run: AsRef<[f64]>>(baseline: &[Run], candidate: &[Run], seed: u64) -> Option<UsualRules> {
+pub(crate) fn usual_rules<Run: AsRef<[f64]>>(baseline: &[Run], candidate: &[Run], seed: u64) -> Option<UsualRules> {
     let (baseline_pool, candidate_pool) = (pool(baseline)?, pool(candidate)?);
     Some(UsualRules {
         pooled_mann_whitney: TestRule::mann_whitney(&baseline_pool, &candidate_pool),

@@ -12,7 +12,7 @@ use super::resampling::{RunResampler, RunStatistic};
 
 /// Two sides ready for drawing.
 #[derive(Clone, Debug)]
-pub struct ValueBootstrap {
+pub(crate) struct ValueBootstrap {
     baseline: RunResampler,
     candidate: RunResampler,
     /// Values of the side that has fewer.
@@ -23,7 +23,7 @@ pub struct ValueBootstrap {
 impl ValueBootstrap {
     /// Prepares both sides. `None` below five values on a side, for values that are not finite, and for a baseline whose
     /// statistic is zero.
-    pub fn new(baseline: &[f64], candidate: &[f64], statistic: RunStatistic, seed: u64) -> Option<Self> {
+    pub(crate) fn new(baseline: &[f64], candidate: &[f64], statistic: RunStatistic, seed: u64) -> Option<Self> {
         let values = baseline.len().min(candidate.len());
         let (baseline, candidate) = (RunResampler::new(baseline, statistic)?, RunResampler::new(candidate, statistic)?);
         let is_defined = values >= MINIMUM_RUNS && baseline.estimate() != 0.0;
@@ -31,7 +31,7 @@ impl ValueBootstrap {
     }
 
     /// The ratio of each of these resamples, which depends on its number and the seed only.
-    pub fn resamples(&self, numbers: Range<u64>) -> Vec<f64> {
+    pub(crate) fn resamples(&self, numbers: Range<u64>) -> Vec<f64> {
         let mut counts = Vec::new();
         let mut draw = |number| {
             let mut generator = stream(self.seed, number);
@@ -43,7 +43,7 @@ impl ValueBootstrap {
 
     /// The ratio from the first so many resamples; `None` without resamples, for ratios that are not finite, and unless
     /// 0 < `confidence` < 1.
-    pub fn estimate(&self, resamples: u64, confidence: f64) -> Option<BootstrapEstimate> {
+    pub(crate) fn estimate(&self, resamples: u64, confidence: f64) -> Option<BootstrapEstimate> {
         let value = self.candidate.estimate() / self.baseline.estimate();
         summarise(value, self.values, &self.resamples(0..resamples), confidence)
     }

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::autocorrelation::effective_sample_size;
+use super::autocorrelation::{mean_interval_ess, quantile_interval_ess};
 use super::batch_means::batch_means;
 use super::distribution::student_t_quantile;
 use super::interval::mean_interval;
@@ -14,7 +15,7 @@ use super::planning::samples_for_half_width_normal;
 use super::quantile::{quantile_sorted, sorted};
 use super::stopping::next_check;
 use super::vectors::{assert_close, count, load, number, numbers, one_sample};
-use super::{TwoLevel, mean_interval_ess, quantile_interval_ess, two_level};
+use super::{TwoLevel, two_level};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()

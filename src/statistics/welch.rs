@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::distribution::student_t_quantile;
 use super::interval::{Interval, are_finite, is_confidence};
 use super::moments::{mean, standard_deviation};
@@ -14,7 +15,7 @@ use super::satterthwaite::{CombinedError, VariancePart};
 
 /// What a t test needs to know of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SampleSummary {
+pub(crate) struct SampleSummary {
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation with n - 1, in the same unit.
@@ -25,7 +26,7 @@ pub struct SampleSummary {
 
 impl SampleSummary {
     /// `None` below two values and for values that are not finite.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         if !are_finite(values) {
             return None;
         }
@@ -33,7 +34,8 @@ impl SampleSummary {
     }
 
     /// Student's t interval of the mean. `None` below two values and unless 0 < `confidence` < 1.
-    pub fn mean_interval(&self, confidence: f64) -> Option<Interval> {
+    #[cfg(test)]
+    pub(crate) fn mean_interval(&self, confidence: f64) -> Option<Interval> {
         let error = self.mean_variance()?;
         let quantile = student_t_quantile(f64::midpoint(1.0, confidence), error.degrees_of_freedom);
         is_confidence(confidence).then(|| Interval::around(self.mean, quantile * error.variance.sqrt()))
@@ -68,13 +70,17 @@ pub struct Welch {
 
 /// Welch's test of two samples. `None` below two values on a side, for values that are not finite, and unless
 /// 0 < `confidence` < 1.
-pub fn welch(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<Welch> {
+pub(crate) fn welch(baseline: &[f64], candidate: &[f64], confidence: f64) -> Option<Welch> {
     welch_of_summaries(&SampleSummary::of(baseline)?, &SampleSummary::of(candidate)?, confidence)
 }
 
 /// Welch's test from means, deviations and numbers alone. `None` below two values on a side, for numbers that are not
 /// finite or deviations below zero, and unless 0 < `confidence` < 1.
-pub fn welch_of_summaries(baseline: &SampleSummary, candidate: &SampleSummary, confidence: f64) -> Option<Welch> {
+pub(crate) fn welch_of_summaries(
+    baseline: &SampleSummary,
+    candidate: &SampleSummary,
+    confidence: f64,
+) -> Option<Welch> {
     let error = CombinedError::of(&[baseline.mean_variance()?, candidate.mean_variance()?])?;
     let difference = candidate.mean - baseline.mean;
     if !difference.is_finite() || !is_confidence(confidence) {

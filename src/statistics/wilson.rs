@@ -5,7 +5,7 @@ use super::interval::{Interval, is_confidence};
 
 /// The interval of `successes` out of `trials`, both ends between 0 and 1. `None` without trials, for more successes
 /// than trials, and unless 0 < `confidence` < 1.
-pub fn wilson_interval(successes: u64, trials: u64, confidence: f64) -> Option<Interval> {
+pub(crate) fn wilson_interval(successes: u64, trials: u64, confidence: f64) -> Option<Interval> {
     if trials == 0 || successes > trials || !is_confidence(confidence) {
         return None;
     }

@@ -67,13 +67,15 @@ mod table;
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
+pub use table::{Code, NARROW, NOISY_STEAL};
+pub use words::{percent, spelt};
 
 use serde::{Serialize, Serializer};
 
 use words::capital;
 
-pub use table::{BIASED, BUSY_MACHINE, Code, LIMITS, NARROW, NOISY_STEAL, RUNS_APART, SLOW_CLOCK_NS};
-pub use words::{part, percent, spelt};
+pub(crate) use table::{BIASED, BUSY_MACHINE, LIMITS, RUNS_APART, SLOW_CLOCK_NS};
+pub(crate) use words::part;
 
 /// How much a code weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -215,12 +217,12 @@ pub fn by_name(name: &str) -> Option<Code> {
 }
 
 /// How much the code of this name weighs; one of another version counts as a warning.
-pub fn severity(name: &str) -> Severity {
+pub(crate) fn severity(name: &str) -> Severity {
     by_name(name).map_or(Severity::Warn, Code::severity)
 }
 
 /// Where the code of this name stands among all, the gravest first; those of another version come last.
-pub fn rank(name: &str) -> usize {
+pub(crate) fn rank(name: &str) -> usize {
     Code::ALL.iter().position(|code| code.name() == name).unwrap_or(Code::ALL.len())
 }
 

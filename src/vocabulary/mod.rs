@@ -1,13 +1,11 @@
-//! Words and units that every other room uses: quantities, metrics, codes, and texts made safe to show.
+pub(crate) mod quantity;
 
-pub mod quantity;
+pub(crate) mod printable;
 
-pub mod printable;
-
-pub mod privacy;
+pub(crate) mod privacy;
 
 pub(crate) mod nearest;
 
 pub mod metric;
 
-pub mod code;
+pub(crate) mod code;

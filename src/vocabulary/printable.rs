@@ -4,7 +4,7 @@
 //! change colours or turn the direction of writing. Deliberately absent: escaping for a format, which templates do.
 
 /// The text with control and direction characters replaced; line breaks and tabs stay.
-pub fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let safe = |c: char| match c {
         '\n' | '\t' => c,
         // Controls, and the marks that turn or isolate the direction of writing.

@@ -4,7 +4,7 @@
 //! (ARCHITECTURE.md, privacy), so its part of a path becomes `~`. Pure: the current user's name is not asked for.
 
 /// `/home/<name>`, `/Users/<name>` and `/root` at the beginning of a path become `~`.
-pub fn without_home(text: &str) -> String {
+pub(crate) fn without_home(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     let mut before: Option<char> = None;

@@ -167,7 +167,7 @@ impl fmt::Display for Ratio {
 /// A size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Bytes(pub u64);
+pub(crate) struct Bytes(pub u64);
 
 /// Binary and decimal units; the binary ones are those that [`Bytes`] prints.
 const SIZES: [(&str, u64); 9] = [

@@ -21,7 +21,7 @@ use crate::worker::measure::Samples;
 /// # Errors
 ///
 /// When a descriptor cannot be had or the parent's pipe is closed.
-pub fn serve() -> io::Result<()> {
+pub(crate) fn serve() -> io::Result<()> {
     let protocol_out = separate_protocol_from_standard_output()?;
     end_with_parent();
     let commands = read_commands();

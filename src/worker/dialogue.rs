@@ -34,7 +34,7 @@ impl From<Failure> for Ended {
 const FINISHING: Duration = Duration::from_secs(30);
 
 /// What happens about once a second while perfrun waits.
-pub type Tick<'a> = &'a mut dyn FnMut();
+pub(crate) type Tick<'a> = &'a mut dyn FnMut();
 
 pub(super) struct Dialogue<'a> {
     process: Process,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Held while measuring with a real backend.
 #[derive(Debug)]
-pub struct MachineLock {
+pub(crate) struct MachineLock {
     _file: File,
 }
 
@@ -34,7 +34,7 @@ pub enum LockError {
 }
 
 /// Where the lock lies. Memory-backed and the same for all users; `/tmp` where that does not exist.
-pub fn default_path() -> PathBuf {
+pub(crate) fn default_path() -> PathBuf {
     let folder = ["/dev/shm", "/tmp"].into_iter().map(Path::new).find(|folder| folder.is_dir());
     folder.map_or_else(std::env::temp_dir, Path::to_path_buf).join("perfrun.lock")
 }
@@ -45,7 +45,7 @@ impl MachineLock {
     /// # Errors
     ///
     /// [`LockError::Held`] with the holder, or a file that cannot be used.
-    pub fn try_take(path: &Path, holder: &str) -> Result<Self, LockError> {
+    pub(crate) fn try_take(path: &Path, holder: &str) -> Result<Self, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
         let mut file = open_shared(path).map_err(failed)?;
         match file.try_lock() {

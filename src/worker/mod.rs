@@ -6,35 +6,38 @@
 //! of several at a time. Child: [`child::serve`].
 
 mod activation_ranges;
-pub mod backend;
+pub(crate) mod backend;
 
-pub mod measure;
+pub(crate) mod measure;
 
 mod affinity;
 mod batches;
-pub mod child;
+pub(crate) mod child;
 mod conversation;
 mod dialogue;
 mod evaluate;
 mod exit;
 mod expected;
 mod hearing;
-pub mod interrupt;
+pub(crate) mod interrupt;
 mod lines;
 mod loaded;
-pub mod lock;
+pub(crate) mod lock;
 mod log;
 mod outputs;
 mod parent;
 mod process;
-pub mod protocol;
+pub(crate) mod protocol;
 mod result;
 
-pub use batches::{Data, Feed};
-pub use conversation::{Conversation, StoppedAtOnce};
-pub use dialogue::{Ended, Tick};
+pub use batches::Data;
+pub(crate) use batches::Feed;
+pub use conversation::Conversation;
+pub(crate) use conversation::StoppedAtOnce;
+pub(crate) use dialogue::Ended;
 pub use interrupt::Interrupts;
 pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};
 pub use process::Launch;
-pub use result::{RunData, WorkerRun};
+pub(crate) use result::RunData;
+pub use result::WorkerRun;

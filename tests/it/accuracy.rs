@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use perfrun::data::array::{Array, write_npy};
-use perfrun::onnx::ElementType;
-use perfrun::record::VariantAccuracy;
+use perfrun::internals::data::array::{Array, write_npy};
+use perfrun::internals::onnx::ElementType;
+use perfrun::internals::record::VariantAccuracy;
 
 use crate::onnxruntime::library;
 use crate::support::Workplace;

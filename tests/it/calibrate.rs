@@ -1,6 +1,6 @@
 //! `perfrun calibrate` from YAML to its files, with scripted latencies.
 
-use perfrun::judge::compare::Calibration;
+use perfrun::internals::judge::compare::Calibration;
 
 use crate::support::Workplace;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use perfrun::prepare::runtime;
+use perfrun::internals::prepare::runtime;
 use serde_json::Value;
 
 use crate::support::Workplace;

@@ -5,12 +5,12 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use perfrun::judge::compare::judge;
-use perfrun::judge::summary::summarize;
-use perfrun::record::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
-use perfrun::run::{Provenance, create, prepare};
-use perfrun::statistics::{Verdict, paired_slice_ratio};
-use perfrun::vocabulary::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
+use perfrun::internals::judge::compare::judge;
+use perfrun::internals::judge::summary::summarize;
+use perfrun::internals::record::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
+use perfrun::internals::run::{Provenance, create, prepare};
+use perfrun::internals::statistics::{Verdict, paired_slice_ratio};
+use perfrun::internals::vocabulary::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use rustix::process::Signal;
 
 use crate::pipeline::{REMEMBER_PID, assert_all_gone, assert_one_outcome_each, read_until, signal};
@@ -26,13 +26,13 @@ fn begin(text: &str) -> (Workplace, PathBuf) {
 /// As [`begin`], of the specification that is there.
 pub fn begin_in(place: &Workplace) -> PathBuf {
     let path = place.path("x.yaml");
-    let spec = perfrun::spec::load(&path, &[]).unwrap();
+    let spec = perfrun::internals::spec::load(&path, &[]).unwrap();
     let provenance = Provenance {
         spec: &spec,
         spec_path: &path,
         overrides: &[],
         restrictions: Vec::new(),
-        host: perfrun::machine::host::describe(),
+        host: perfrun::internals::machine::host::describe(),
         others_cpus: 0.0,
         libraries: &[],
         command: "perfrun x.yaml".to_owned(),

@@ -22,25 +22,28 @@ fn check_generated(path: &str, expected: &str) {
 
 #[test]
 fn schemas_are_current() {
-    check_generated("schemas/experiment.schema.json", &perfrun::spec::schema_text());
-    check_generated("schemas/results.schema.json", &perfrun::report::results::schema_text());
-    check_generated("schemas/worker.schema.json", &perfrun::worker::protocol::schema_text());
+    check_generated("schemas/experiment.schema.json", &perfrun::internals::spec::schema_text());
+    check_generated("schemas/results.schema.json", &perfrun::internals::report::results::schema_text());
+    check_generated("schemas/worker.schema.json", &perfrun::internals::worker::protocol::schema_text());
 }
 
 #[test]
 fn the_reference_is_current() {
-    check_generated("docs/reference/spec.md", &perfrun::spec::reference_markdown());
-    check_generated("docs/reference/template.md", &perfrun::report::template_reference());
-    check_generated("docs/reference/spec-full.yaml", &perfrun::spec::full_example());
-    check_generated("docs/reference/results.md", &perfrun::report::results::reference_markdown());
-    check_generated("docs/reference/codes.md", &perfrun::vocabulary::code::reference_markdown());
-    check_generated("docs/reference/exit-codes.md", &perfrun::ui::error::exit_codes_markdown());
+    check_generated("docs/reference/spec.md", &perfrun::internals::spec::reference_markdown());
+    check_generated("docs/reference/template.md", &perfrun::internals::report::template_reference());
+    check_generated("docs/reference/spec-full.yaml", &perfrun::internals::spec::full_example());
+    check_generated("docs/reference/results.md", &perfrun::internals::report::results::reference_markdown());
+    check_generated("docs/reference/codes.md", &perfrun::internals::vocabulary::code::reference_markdown());
+    check_generated("docs/reference/exit-codes.md", &perfrun::internals::ui::error::exit_codes_markdown());
 }
 
 #[test]
 fn every_metric_is_in_the_reference() {
     let record = std::fs::read_to_string(root().join("docs/reference/record.md")).unwrap();
-    for metric in perfrun::vocabulary::metric::METRICS.iter().chain(perfrun::vocabulary::metric::ENVIRONMENT) {
+    for metric in perfrun::internals::vocabulary::metric::METRICS
+        .iter()
+        .chain(perfrun::internals::vocabulary::metric::ENVIRONMENT)
+    {
         assert!(record.contains(&format!("`{}`", metric.name)), "record.md does not have {}", metric.name);
     }
 }
@@ -48,7 +51,7 @@ fn every_metric_is_in_the_reference() {
 /// What the code decides by stands in the documents too, in the same numbers and words.
 #[test]
 fn documents_say_when_outputs_agree() {
-    let share = 100.0 * perfrun::experiment::FidelityLimits::LEAST_TOP1;
+    let share = 100.0 * perfrun::internals::experiment::FidelityLimits::LEAST_TOP1;
     let precision = std::fs::read_to_string(root().join("docs/concepts/precision.md")).unwrap();
     let accuracy = std::fs::read_to_string(root().join("docs/concepts/accuracy.md")).unwrap();
     assert!(precision.contains(&format!("at least {share} % of the items keep their top class")));
@@ -56,7 +59,10 @@ fn documents_say_when_outputs_agree() {
     let reference = std::fs::read_to_string(root().join("docs/reference/spec.md")).unwrap();
     assert!(reference.contains(&format!("Default: `{share}%` for items of a dataset")));
     for text in [precision, accuracy] {
-        assert!(text.contains(&format!("close on random data, {}", perfrun::quality::fidelity::ACCURACY_NOT_MEASURED)));
+        assert!(text.contains(&format!(
+            "close on random data, {}",
+            perfrun::internals::quality::fidelity::ACCURACY_NOT_MEASURED
+        )));
     }
 }
 
@@ -69,7 +75,7 @@ fn every_experiment_is_valid() {
         .collect();
     assert!(specs.len() >= 2);
     for spec in specs {
-        let loaded = perfrun::spec::load(&spec, &[]);
+        let loaded = perfrun::internals::spec::load(&spec, &[]);
         assert!(loaded.is_ok_and(|loaded| loaded.warnings.is_empty()), "{} is not valid", spec.display());
     }
 }
@@ -82,7 +88,7 @@ fn as_spelt(text: &str) -> serde_json::Value {
 
 /// What the published schema says of a text that perfrun has not read.
 fn violations(text: &str) -> Vec<String> {
-    let schema = serde_json::from_str(&perfrun::spec::schema_text()).unwrap();
+    let schema = serde_json::from_str(&perfrun::internals::spec::schema_text()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let value = as_spelt(text);
     validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
@@ -106,7 +112,7 @@ fn scalars_stand_for_texts_in_other_validators_as_in_perfrun() {
                 compare: { baseline: { variant: 3 } }\ngoals: [{ name: 6, metric: latency, max: 20ms, where: { model: true } }]\n\
                 tables: [{ name: 5, rows: [model, variant, runtime] }]\n";
     assert!(as_spelt(text)["name"].is_number() && as_spelt(text)["models"][1]["name"].is_boolean());
-    let loaded = perfrun::spec::parse("x.yaml", text, root(), &[]);
+    let loaded = perfrun::internals::spec::parse("x.yaml", text, root(), &[]);
     assert!(loaded.is_ok(), "{:?}", loaded.err());
     assert_eq!(violations(text), Vec::<String>::new());
     let paths = "models: [{ path: 1, url: 2, files: { int8: 3 }, dataset: { file: 4, labels: 5, output: 6, score: [7] } }]\n\
@@ -131,7 +137,7 @@ fn every_specification_in_the_documents_is_valid() {
         for text in fenced(&std::fs::read_to_string(&path).unwrap(), "yaml") {
             if text.starts_with("# spec") {
                 let folder = root().join("experiments");
-                let loaded = perfrun::spec::parse(&path.display().to_string(), &text, &folder, &[]);
+                let loaded = perfrun::internals::spec::parse(&path.display().to_string(), &text, &folder, &[]);
                 assert!(loaded.is_ok(), "{}: {:?}\n{text}", path.display(), loaded.err());
                 checked += 1;
             }

@@ -3,24 +3,24 @@
 
 use std::path::Path;
 
-use perfrun::experiment::{Experiment, Grade, Margin, Stop, Warmup};
-use perfrun::judge::compare::pair::QUICK_MARGIN;
-use perfrun::judge::summary::CONFIDENCE;
-use perfrun::statistics::Verdict;
-use perfrun::statistics::density::MULTIMODAL_MINIMUM;
-use perfrun::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
-use perfrun::statistics::paired::SIGNED_RANK_FROM;
-use perfrun::statistics::planning::MINIMUM_RUNS;
-use perfrun::statistics::quantile::quantile_is_supported;
-use perfrun::statistics::run_groups::LEAST_DISTANCE;
-use perfrun::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
-use perfrun::statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
-use perfrun::statistics::stopping::FIRST_CHECK;
-use perfrun::ui::error::ExitCode;
-use perfrun::vocabulary::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
-use perfrun::vocabulary::quantity::Nanos;
-use perfrun::worker::backend::inputs::POOL_LIMIT_BYTES;
-use perfrun::worker::measure::{rewarm, stop, warm};
+use perfrun::internals::experiment::{Experiment, Grade, Margin, Stop, Warmup};
+use perfrun::internals::judge::compare::pair::QUICK_MARGIN;
+use perfrun::internals::judge::summary::CONFIDENCE;
+use perfrun::internals::statistics::Verdict;
+use perfrun::internals::statistics::density::MULTIMODAL_MINIMUM;
+use perfrun::internals::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
+use perfrun::internals::statistics::paired::SIGNED_RANK_FROM;
+use perfrun::internals::statistics::planning::MINIMUM_RUNS;
+use perfrun::internals::statistics::quantile::quantile_is_supported;
+use perfrun::internals::statistics::run_groups::LEAST_DISTANCE;
+use perfrun::internals::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
+use perfrun::internals::statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
+use perfrun::internals::statistics::stopping::FIRST_CHECK;
+use perfrun::internals::ui::error::ExitCode;
+use perfrun::internals::vocabulary::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
+use perfrun::internals::vocabulary::quantity::Nanos;
+use perfrun::internals::worker::backend::inputs::POOL_LIMIT_BYTES;
+use perfrun::internals::worker::measure::{rewarm, stop, warm};
 
 const MEASURING: &str = "docs/concepts/measuring.md";
 const METHOD: &str = "docs/measurement.md";
@@ -44,7 +44,7 @@ fn check(said: &[(&str, String)]) {
 
 fn defaults() -> Experiment {
     let text = "backend: mock\nmodels: m";
-    perfrun::spec::parse("x.yaml", text, Path::new("."), &[]).unwrap().experiment
+    perfrun::internals::spec::parse("x.yaml", text, Path::new("."), &[]).unwrap().experiment
 }
 
 /// `300 ms`, as prose has it.
@@ -264,7 +264,11 @@ fn documents_name_no_code_that_there_is_not() {
         let text = std::fs::read_to_string(&path).unwrap();
         for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
             let is_code = word.starts_with("W_") || word.starts_with("E_");
-            assert!(!is_code || perfrun::vocabulary::code::by_name(word).is_some(), "{} names {word}", path.display());
+            assert!(
+                !is_code || perfrun::internals::vocabulary::code::by_name(word).is_some(),
+                "{} names {word}",
+                path.display()
+            );
         }
     }
 }

@@ -7,13 +7,15 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use assert_cmd::cargo::CommandCargoExt;
-use perfrun::experiment::{Execution, GraphOptimization, Stop, Values, Warmup};
-use perfrun::onnx::ElementType;
-use perfrun::prepare::runtime;
-use perfrun::record::{Arm, Outcome};
-use perfrun::vocabulary::quantity::Nanos;
-use perfrun::worker::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
-use perfrun::worker::{Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
+use perfrun::internals::experiment::{Execution, GraphOptimization, Stop, Values, Warmup};
+use perfrun::internals::onnx::ElementType;
+use perfrun::internals::prepare::runtime;
+use perfrun::internals::record::{Arm, Outcome};
+use perfrun::internals::vocabulary::quantity::Nanos;
+use perfrun::internals::worker::backend::{
+    BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest,
+};
+use perfrun::internals::worker::{Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
 use crate::support::Workplace;
 

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use perfrun::judge::compare::{Comparison, judge};
-use perfrun::judge::summary::summarize;
-use perfrun::record::{Arm, LocalPaths, Outcome, Record};
-use perfrun::statistics::paired::Verdict;
-use perfrun::worker::backend::FailureKind;
+use perfrun::internals::judge::compare::{Comparison, judge};
+use perfrun::internals::judge::summary::summarize;
+use perfrun::internals::record::{Arm, LocalPaths, Outcome, Record};
+use perfrun::internals::statistics::paired::Verdict;
+use perfrun::internals::worker::backend::FailureKind;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::Workplace;
@@ -366,7 +366,7 @@ fn a_report_of_another_machine_is_not_overwritten() {
     let place = Workplace::with_spec(&two("1%", 1.0).replace("runs: 10", "runs: 2"));
     place.run(&["x.yaml"]).expect_code(0);
     let path = place.path("reports/x/results.json");
-    let mut results = perfrun::report::results::read(&path).unwrap();
+    let mut results = perfrun::internals::report::results::read(&path).unwrap();
     let machine = results.provenance.machine.clone();
     results.provenance.frame.insert("cpu".to_owned(), "Another CPU".into());
     place.write("reports/x/results.json", &results.to_json());
@@ -374,13 +374,13 @@ fn a_report_of_another_machine_is_not_overwritten() {
     assert!(done.stderr.contains("was measured on another machine (cpu: Another CPU, here "), "{}", done.stderr);
     assert!(place.path(&format!("reports/x@{machine}/report.md")).is_file());
     place.run(&["x.yaml", "--replace"]).expect_code(0);
-    assert_ne!(perfrun::report::results::read(&path).unwrap(), results);
+    assert_ne!(perfrun::internals::report::results::read(&path).unwrap(), results);
     // Another installation of the same machine.
-    results = perfrun::report::results::read(&path).unwrap();
+    results = perfrun::internals::report::results::read(&path).unwrap();
     results.provenance.context.insert("host".to_owned(), "ffffffff".into());
     place.write("reports/x/results.json", &results.to_json());
     place.run(&["x.yaml"]).expect_code(0);
-    assert_ne!(perfrun::report::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
+    assert_ne!(perfrun::internals::report::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
 }
 
 #[test]

@@ -7,8 +7,8 @@ mod questions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfrun::report::view::Overview;
-use perfrun::report::{Format, compose, write};
+use perfrun::internals::report::view::Overview;
+use perfrun::internals::report::{Format, compose, write};
 
 use fixture::{Axes, Behaviour, Fixture, Texts, usual};
 
@@ -71,7 +71,7 @@ fn the_same_record_gives_the_same_bytes() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
-        let of = |threads| perfrun::judge::summary::summarize_on(threads, &fixture.manifest, &fixture.runs);
+        let of = |threads| perfrun::internals::judge::summary::summarize_on(threads, &fixture.manifest, &fixture.runs);
         assert_eq!(of(1), of(8), "{name}");
     }
 }
@@ -82,11 +82,12 @@ fn the_number_of_threads_changes_nothing() {
 fn between_blocks_only_what_the_table_shows_is_judged() {
     for (name, fixture) in all() {
         let plan = &fixture.manifest.plan;
-        let brief = perfrun::judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
-        let verdicts = perfrun::judge::compare::verdicts(&fixture.manifest, &brief);
+        let brief = perfrun::internals::judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
+        let verdicts = perfrun::internals::judge::compare::verdicts(&fixture.manifest, &brief);
         assert!(brief.tails.is_empty() && verdicts.iter().all(|verdict| verdict.details.is_none()), "{name}");
-        let percentiles =
-            |cell: &perfrun::judge::summary::CellSummary| cell.latency.as_ref().map_or(0, |l| l.percentiles.len());
+        let percentiles = |cell: &perfrun::internals::judge::summary::CellSummary| {
+            cell.latency.as_ref().map_or(0, |l| l.percentiles.len())
+        };
         assert!(brief.cells.iter().all(|cell| percentiles(cell) <= 1), "{name}");
         let whole = Overview::new(plan, &fixture.summary.shown(), &fixture.judged.comparisons);
         assert_eq!(Overview::new(plan, &brief.shown(), &verdicts), whole, "{name}");
@@ -111,7 +112,7 @@ fn the_header_says_the_threads_that_cells_use() {
     };
     variants(&mut fixture, &|_| Some(1));
     assert!(header(&fixture).contains("cpu, 1 thread |"), "{}", header(&fixture));
-    assert_eq!(perfrun::report::format::threads(&fixture.manifest), "1 thread");
+    assert_eq!(perfrun::internals::report::format::threads(&fixture.manifest), "1 thread");
     variants(&mut fixture, &|index| (index > 0).then_some(2));
     assert!(fixture.render().markdown.contains("| threads | 2 to 4 threads (base: 4, t1: 2, "));
 }
@@ -120,7 +121,7 @@ fn the_header_says_the_threads_that_cells_use() {
 fn results_read_back_as_they_are() {
     for (name, fixture) in all() {
         let text = fixture.render().json;
-        let results = perfrun::report::results::parse(Path::new("results.json"), &text).unwrap();
+        let results = perfrun::internals::report::results::parse(Path::new("results.json"), &text).unwrap();
         assert_eq!(results, fixture.results(), "{name}");
         assert_eq!(results.to_json(), text, "{name}");
     }
@@ -142,7 +143,7 @@ fn results_are_enough_to_judge_again() {
             Some((value.unwrap() / before[place].unwrap()).ln())
         };
         let ratios: Vec<f64> = others.iter().zip(&after).filter_map(pair).collect();
-        let again = perfrun::statistics::paired::compare_paired(&ratios, row.margin, row.level).unwrap();
+        let again = perfrun::internals::statistics::paired::compare_paired(&ratios, row.margin, row.level).unwrap();
         assert_eq!(serde_json::to_value(again.verdict).unwrap(), row.verdict.as_str());
         assert!((again.theta.exp() * row.ratio - 1.0).abs() < 1e-4, "{row:?}");
     }
@@ -300,7 +301,7 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
     assert!(rendered.markdown.contains("## Trade-offs") && rendered.markdown.contains("| frontier | 100 % |"));
     assert!(rendered.plots.iter().any(|(file, _)| file.starts_with("tradeoff")));
     let mut alone = fixture(true);
-    alone.fail_rehearsal("m/b1/b/cpu", perfrun::worker::backend::FailureKind::Operator, "no kernel", None);
+    alone.fail_rehearsal("m/b1/b/cpu", perfrun::internals::worker::backend::FailureKind::Operator, "no kernel", None);
     let rendered = alone.summarized().render();
     let words = "weighs nothing here: no two cells that could stand in for each other have latency and peak memory.";
     assert!(rendered.markdown.contains(words) && rendered.html.contains(words), "{}", rendered.markdown);
@@ -310,15 +311,15 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
 fn a_coefficient_of_variation_is_shown_in_percent() {
     let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
     let mut fixture = Fixture::new("cv", &axes, |path| usual(if path.contains("/b/") { 1e6 } else { 2e6 }, 80));
-    let metric: perfrun::vocabulary::metric::MetricReference = "latency.cv".parse().unwrap();
-    let of = perfrun::experiment::Selector(Default::default());
-    let bound = perfrun::experiment::Bound { metric, min: None, max: Some(0.05), of };
+    let metric: perfrun::internals::vocabulary::metric::MetricReference = "latency.cv".parse().unwrap();
+    let of = perfrun::internals::experiment::Selector(Default::default());
+    let bound = perfrun::internals::experiment::Bound { metric, min: None, max: Some(0.05), of };
     let experiment = &mut fixture.manifest.experiment;
     experiment.pareto = vec![metric, "peak_rss".parse().unwrap()];
-    experiment.goals = vec![perfrun::experiment::Goal { name: None, bound }];
-    experiment.tables = vec![perfrun::experiment::TableSpec {
+    experiment.goals = vec![perfrun::internals::experiment::Goal { name: None, bound }];
+    experiment.tables = vec![perfrun::internals::experiment::TableSpec {
         name: "t".to_owned(),
-        rows: vec![perfrun::experiment::Axis::Variants],
+        rows: vec![perfrun::internals::experiment::Axis::Variants],
         columns: Vec::new(),
         show: vec![metric],
     }];
@@ -374,7 +375,7 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     assert!(markdown.contains("2 kinds of warning"));
     // One run of eight says nothing about the row.
     assert_eq!(markdown.matches("(1 warning)").count(), 1, "{markdown}");
-    let results = perfrun::report::results::parse(Path::new("results.json"), &rendered.json).unwrap();
+    let results = perfrun::internals::report::results::parse(Path::new("results.json"), &rendered.json).unwrap();
     assert_eq!(results.detectable_effect.noisy_runs, 8);
     let cell = &results.cells[3];
     assert!(cell.environment.contains_key("steal_ratio") && !cell.metrics.contains_key("steal_ratio"));

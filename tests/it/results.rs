@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use perfrun::experiment::Axis;
-use perfrun::report::results::{self, Status};
+use perfrun::internals::experiment::Axis;
+use perfrun::internals::report::results::{self, Status};
 use serde_json::Value;
 
 use crate::check_it_yourself::{ask, packages, python};
@@ -208,7 +208,8 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     let latency = &results.cells[3].metrics["latency_ns"];
     let numbers = format!("{},{},{},true,10", latency.value, latency.low.unwrap(), latency.high.unwrap());
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
-    let table = perfrun::data::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
+    let table =
+        perfrun::internals::data::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
     assert_eq!(table.height(), rows);
     // The same from the record.
     let record = place.record_folder("x");

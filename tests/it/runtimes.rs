@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use perfrun::experiment::{Axis, Package};
-use perfrun::prepare::runtime;
-use perfrun::record::{Arm, Outcome, Record};
+use perfrun::internals::experiment::{Axis, Package};
+use perfrun::internals::prepare::runtime;
+use perfrun::internals::record::{Arm, Outcome, Record};
 
 use crate::support::Workplace;
 
@@ -33,7 +33,7 @@ fn runtimes_are_compared_where_variants_are_not() {
     assert_eq!(references, [(1, 0), (3, 2)]);
     let report = place.read("reports/x/report.md");
     assert!(report.contains("| model | input | old (baseline) | new |"), "{report}");
-    let results = perfrun::report::results::read(&place.path("reports/x/results.json")).unwrap();
+    let results = perfrun::internals::report::results::read(&place.path("reports/x/results.json")).unwrap();
     let runtimes: Vec<&str> = results.cells.iter().map(|cell| cell.names[Axis::Runtimes].as_str()).collect();
     assert_eq!(runtimes, ["old", "new", "old", "new"]);
 }

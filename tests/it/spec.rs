@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use perfrun::spec::{self, SpecError};
+use perfrun::internals::spec::{self, SpecError};
 use proptest::prelude::*;
 
 /// The specs that are wrong, relative to the package, so that messages name no place of this machine.
@@ -200,7 +200,7 @@ proptest! {
             Err(error) => panic!("{text}\n{}", render(&error)),
         };
         let json = serde_json::to_string(&loaded.experiment).expect("an experiment is JSON");
-        let read: perfrun::experiment::Experiment = serde_json::from_str(&json).expect("and reads back");
+        let read: perfrun::internals::experiment::Experiment = serde_json::from_str(&json).expect("and reads back");
         prop_assert_eq!(read, loaded.experiment);
         // An override meets the margin in every shape.
         let again = spec::parse("x.yaml", &text, Path::new(""), &["compare.margin.default=2%".to_owned()]);

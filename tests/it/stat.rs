@@ -5,8 +5,8 @@ mod vectors;
 
 use std::fmt::Write;
 
-use perfrun::stat::{self, Series, Terms};
-use perfrun::ui;
+use perfrun::internals::stat::{self, Series, Terms};
+use perfrun::internals::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 

@@ -55,8 +55,11 @@ fn a_module_uses_only_those_above_it() {
 
 #[test]
 fn crates_are_named_where_they_belong() {
-    let rules: [(&str, &[&str]); 3] =
-        [("ort::", &["worker/backend/onnxruntime/"]), ("polars::", &["data/table/"]), ("clap::", &["ui/cli.rs", "ui/cli/"])];
+    let rules: [(&str, &[&str]); 3] = [
+        ("ort::", &["worker/backend/onnxruntime/"]),
+        ("polars::", &["data/table/"]),
+        ("clap::", &["ui/cli.rs", "ui/cli/"]),
+    ];
     for (path, text) in sources() {
         let shown = path.to_string_lossy().replace('\\', "/");
         for (name, places) in rules {
@@ -78,7 +81,11 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
             if !line.contains("unsafe {") || line.trim_start().starts_with("//") {
                 continue;
             }
-            assert!(path.starts_with("worker/backend") || path.starts_with("worker/device"), "{} has unsafe code", path.display());
+            assert!(
+                path.starts_with("worker/backend") || path.starts_with("worker/device"),
+                "{} has unsafe code",
+                path.display()
+            );
             let before = &lines[index.saturating_sub(4)..index];
             assert!(
                 before.iter().any(|line| line.contains("SAFETY:")),

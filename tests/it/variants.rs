@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use perfrun::data::digest;
-use perfrun::record::{Outcome, VariantOrigin};
+use perfrun::internals::data::digest;
+use perfrun::internals::record::{Outcome, VariantOrigin};
 
 use crate::onnxruntime::library;
 use crate::support::Workplace;
@@ -161,8 +161,11 @@ variants:
 fn cache(place: &Workplace) -> std::path::PathBuf {
     let folder = place.path("cache");
     std::fs::create_dir_all(&folder).unwrap();
-    std::os::unix::fs::symlink(perfrun::prepare::runtime::cache_folder().join("runtimes"), folder.join("runtimes"))
-        .unwrap();
+    std::os::unix::fs::symlink(
+        perfrun::internals::prepare::runtime::cache_folder().join("runtimes"),
+        folder.join("runtimes"),
+    )
+    .unwrap();
     folder
 }
 
@@ -233,7 +236,7 @@ fn a_network_of_the_zoo_needs_no_file() {
     assert!(!String::from_utf8_lossy(&plan(&["plan", "x.yaml"]).stderr).contains("making"));
     let done = plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(perfrun::onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
+    assert_eq!(perfrun::internals::onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
     assert_eq!(plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]).status.code(), Some(2));
 }
 
@@ -306,8 +309,8 @@ goals:
 
 /// A model whose one product stands in a function of its own, and is called twice.
 fn model_of_calls(path: &Path) {
-    use perfrun::onnx::ElementType;
-    use perfrun::onnx::proto::{
+    use perfrun::internals::onnx::ElementType;
+    use perfrun::internals::onnx::proto::{
         FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     };
     let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -333,7 +336,7 @@ fn model_of_calls(path: &Path) {
         |name: &str, from: &str, to: &str| NodeProto::of("Layer", name, &[from, "w"], &[to], vec![]).in_domain("mine");
     let weight: Vec<f32> = (0..128 * 128).map(|index| ((index * 37 % 101) as f32 - 50.0) / 500.0).collect();
     let value = |name: &str| {
-        let shape = [1, 128].map(perfrun::onnx::Dimension::Fixed);
+        let shape = [1, 128].map(perfrun::internals::onnx::Dimension::Fixed);
         ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape))
     };
     let graph = GraphProto {
@@ -351,7 +354,7 @@ fn model_of_calls(path: &Path) {
         functions: vec![layer],
         ..Default::default()
     };
-    perfrun::onnx::save(model, path).unwrap();
+    perfrun::internals::onnx::save(model, path).unwrap();
 }
 
 #[test]

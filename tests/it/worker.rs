@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use perfrun::experiment::{Calibration, Stop, Warmup};
-use perfrun::vocabulary::quantity::Nanos;
-use perfrun::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind};
-use perfrun::worker::protocol::Command;
-use perfrun::worker::{Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
+use perfrun::internals::experiment::{Calibration, Stop, Warmup};
+use perfrun::internals::vocabulary::quantity::Nanos;
+use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind};
+use perfrun::internals::worker::protocol::Command;
+use perfrun::internals::worker::{Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
 
 use crate::support::Workplace;
 
@@ -166,7 +166,7 @@ fn a_command_that_was_not_announced_is_never_sent() {
     let launch = parrot(&place, &[HELLO, READY, "it was sent"].map(str::to_owned));
     let mut conversation = Conversation::start(launch, &interrupts, 1);
     let evaluate = Command::Evaluate {
-        data: perfrun::worker::Data { feeds: Vec::new(), items: 1 },
+        data: perfrun::internals::worker::Data { feeds: Vec::new(), items: 1 },
         items_in_file: 1,
         path: String::new(),
     };

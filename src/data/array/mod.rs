@@ -7,8 +7,9 @@ mod cast;
 mod npy;
 mod npz;
 
-pub use npy::{ArrayProblem, Head, NpyReader, read_npy, save_npy, write_npy};
-pub use npz::Npz;
+pub use npy::write_npy;
+pub(crate) use npy::{ArrayProblem, Head, NpyReader, read_npy, save_npy};
+pub(crate) use npz::Npz;
 
 use half::{bf16, f16};
 

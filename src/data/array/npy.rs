@@ -45,7 +45,7 @@ const MOST_BYTES: u64 = 1 << 40;
 
 /// What an array is, without its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub(crate) struct Head {
     /// Its name in the file.
     pub name: String,
     /// Element type.
@@ -56,7 +56,7 @@ pub struct Head {
 
 impl Head {
     /// Bytes of one item, an entry along the first dimension.
-    pub fn item_bytes(&self) -> u64 {
+    pub(crate) fn item_bytes(&self) -> u64 {
         let size = self.element.size_bytes().unwrap_or(1);
         // Without items the other lengths may be anything.
         self.shape.iter().skip(1).fold(size, |product, length| product.saturating_mul(*length))
@@ -65,7 +65,7 @@ impl Head {
 
 /// An array that is being read: its head is known.
 #[derive(Debug)]
-pub struct NpyReader<R> {
+pub(crate) struct NpyReader<R> {
     /// What it is.
     pub head: Head,
     path: PathBuf,
@@ -80,7 +80,7 @@ impl NpyReader<BufReader<File>> {
     /// # Errors
     ///
     /// As [`NpyReader::new`].
-    pub fn open(path: &Path) -> Result<Self, ArrayProblem> {
+    pub(crate) fn open(path: &Path) -> Result<Self, ArrayProblem> {
         let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         NpyReader::new(BufReader::new(file), path, name)
@@ -93,7 +93,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     ///
     /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
-    pub fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayProblem> {
+    pub(crate) fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayProblem> {
         let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
         let unreadable = |error: io::Error| format(format!("array `{name}` is not in NumPy's format: {error}"));
         let header = header_bytes(&mut reader).map_err(unreadable)?;
@@ -119,7 +119,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     ///
     /// A file that ends too early.
-    pub fn read(mut self, most_items: u64) -> Result<Array, ArrayProblem> {
+    pub(crate) fn read(mut self, most_items: u64) -> Result<Array, ArrayProblem> {
         let Head { name, element, mut shape } = self.head.clone();
         let wanted = shape.first().map_or(1, |items| *items.min(&most_items));
         let item_bytes = self.head.item_bytes();
@@ -143,7 +143,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     ///
     /// A file that ends too early.
-    pub fn next_items(&mut self, items: u64) -> Result<Vec<u8>, ArrayProblem> {
+    pub(crate) fn next_items(&mut self, items: u64) -> Result<Vec<u8>, ArrayProblem> {
         self.bytes(items.saturating_mul(self.head.item_bytes()))
     }
 
@@ -168,7 +168,7 @@ impl<R: Read> NpyReader<R> {
 /// # Errors
 ///
 /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
-pub fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
+pub(crate) fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
     NpyReader::open(path)?.read(u64::MAX)
 }
 
@@ -259,7 +259,7 @@ pub fn write_npy(array: &Array, mut writer: impl Write) -> io::Result<()> {
 /// # Errors
 ///
 /// As [`write_npy`].
-pub fn save_npy(array: &Array, path: &Path) -> io::Result<()> {
+pub(crate) fn save_npy(array: &Array, path: &Path) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     write_npy(array, &mut file)?;
     file.flush()

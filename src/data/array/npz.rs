@@ -11,7 +11,7 @@ use super::npy::{ArrayProblem, Head, NpyReader};
 
 /// An open `.npz` file.
 #[derive(Debug)]
-pub struct Npz {
+pub(crate) struct Npz {
     archive: ZipArchive<File>,
     path: PathBuf,
 }
@@ -22,7 +22,7 @@ impl Npz {
     /// # Errors
     ///
     /// A file that cannot be read or is no archive.
-    pub fn open(path: &Path) -> Result<Self, ArrayProblem> {
+    pub(crate) fn open(path: &Path) -> Result<Self, ArrayProblem> {
         let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
         let archive = ZipArchive::new(file).map_err(|error| ArrayProblem::Format {
             path: path.to_owned(),
@@ -36,7 +36,7 @@ impl Npz {
     /// # Errors
     ///
     /// An array that is damaged or that perfrun cannot use.
-    pub fn heads(&mut self) -> Result<Vec<Head>, ArrayProblem> {
+    pub(crate) fn heads(&mut self) -> Result<Vec<Head>, ArrayProblem> {
         (0..self.archive.len()).map(|index| Ok(self.reader(index)?.head)).collect()
     }
 
@@ -45,7 +45,7 @@ impl Npz {
     /// # Errors
     ///
     /// As [`Npz::heads`].
-    pub fn read(&mut self, name: &str, most_items: u64) -> Result<Option<Array>, ArrayProblem> {
+    pub(crate) fn read(&mut self, name: &str, most_items: u64) -> Result<Option<Array>, ArrayProblem> {
         for index in 0..self.archive.len() {
             let reader = self.reader(index)?;
             if reader.head.name == name {

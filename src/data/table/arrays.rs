@@ -13,7 +13,7 @@ use crate::onnx::ElementType;
 /// # Errors
 ///
 /// A file that cannot be read.
-pub fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
+pub(crate) fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
     let rows = reader(path)?.num_rows().map_err(|error| damaged(path, &error))? as u64;
     let first = reader(path)?.with_slice(Some((0, 1))).finish().map_err(|error| damaged(path, &error))?;
     let head = |column: &Column| {
@@ -31,7 +31,7 @@ pub fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
 /// # Errors
 ///
 /// A file without that column, lists of different lengths, and values that are missing or no numbers.
-pub fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array, FileError> {
+pub(crate) fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array, FileError> {
     let most = usize::try_from(most_items).unwrap_or(usize::MAX);
     let frame = reader(path)?
         .with_columns(Some(vec![column.to_owned()]))

@@ -12,9 +12,9 @@ use std::path::Path;
 
 use polars::prelude::*;
 
-pub use aggregate::{Aggregate, Groups};
-pub use arrays::{parquet_heads, read_parquet};
-pub use file::FileError;
+pub(crate) use aggregate::Aggregate;
+pub(crate) use arrays::{parquet_heads, read_parquet};
+pub(crate) use file::FileError;
 
 /// Rows under named columns.
 #[derive(Clone, Debug)]

@@ -120,7 +120,7 @@ struct Trial {
 }
 
 /// Judges the record of a derived experiment ([`crate::spec::calibration`]); samples are needed.
-pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
+pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     let trials = trials(manifest, runs);
     let frame = provenance::machine(&manifest.host);
     let identical = || trials.iter().filter(|trial| trial.effect.is_zero());

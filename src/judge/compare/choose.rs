@@ -18,8 +18,8 @@ pub(crate) mod tests;
 use serde::{Deserialize, Serialize};
 
 pub(super) use bound::check as check_bound;
-pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
-pub use contest::{Contest, Entrant, Standing};
+pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
+pub(crate) use contest::{Contest, Entrant, Standing};
 
 use super::{Judged, Terms};
 use crate::experiment::Choose;
@@ -63,7 +63,7 @@ fn asked(best: MetricReference) -> MetricReference {
 
 /// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
 /// baseline, `weighed` the metrics of the trade-offs; pure.
-pub fn choose(
+pub(crate) fn choose(
     plan: &Plan,
     summary: &Summary,
     judged: &Judged,

@@ -3,31 +3,33 @@
 //!
 //! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
 
-pub mod calibration;
-pub mod choose;
+pub(crate) mod calibration;
+pub(crate) mod choose;
 mod comparable;
-pub mod control;
-pub mod details;
-pub mod family;
+pub(crate) mod control;
+pub(crate) mod details;
+pub(crate) mod family;
 mod goals;
-pub mod pair;
-pub mod pareto;
-pub mod proposal;
+pub(crate) mod pair;
+pub(crate) mod pareto;
+pub(crate) mod proposal;
 mod tails;
 mod tie;
 
+pub use calibration::Calibration;
+pub use pair::Comparison;
 use serde::{Deserialize, Serialize};
 
-pub use calibration::{Calibration, calibrate};
-pub use choose::{Choice, choose};
-pub use comparable::Unfit;
-pub use control::{Control, DetectableEffect};
-pub use details::Details;
-pub use family::Family;
-pub use goals::{GoalCheck, GoalOutcome};
-pub use pair::{Comparison, Terms, Withheld, compare_cells};
-pub use pareto::{Tradeoff, tradeoffs};
-pub use tie::Tie;
+pub(crate) use calibration::calibrate;
+pub(crate) use choose::{Choice, choose};
+pub(crate) use comparable::Unfit;
+pub(crate) use control::{Control, DetectableEffect};
+pub(crate) use details::Details;
+pub(crate) use family::Family;
+pub(crate) use goals::{GoalCheck, GoalOutcome};
+pub(crate) use pair::{Terms, Withheld, compare_cells};
+pub(crate) use pareto::{Tradeoff, tradeoffs};
+pub(crate) use tie::Tie;
 
 use pair::verdict_between;
 
@@ -135,7 +137,12 @@ fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
 }
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.
-pub fn against_baseline(plan: &Plan, summary: &Summary, reference: MetricReference, terms: &Terms) -> Vec<Comparison> {
+pub(crate) fn against_baseline(
+    plan: &Plan,
+    summary: &Summary,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Vec<Comparison> {
     let compared = plan.pairs().filter_map(|(baseline, cell)| compare_cells(summary, baseline, cell, reference, terms));
     compared.collect()
 }

@@ -18,7 +18,7 @@ pub const QUICK_MARGIN: f64 = 0.10;
 
 /// By what cells are judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Terms {
+pub(crate) struct Terms {
     /// Differences of no interest.
     pub margin: Margin,
     /// A quick look claims only what is beyond its wide margin.
@@ -33,7 +33,7 @@ pub struct Terms {
 
 impl Terms {
     /// Those of a record.
-    pub fn of(manifest: &Manifest) -> Self {
+    pub(crate) fn of(manifest: &Manifest) -> Self {
         Terms {
             margin: manifest.experiment.compare.margin,
             is_quick: manifest.quick,
@@ -49,7 +49,7 @@ impl Terms {
     }
 
     /// The margin for this metric as a relative difference.
-    pub fn margin_of(&self, reference: MetricReference) -> f64 {
+    pub(crate) fn margin_of(&self, reference: MetricReference) -> f64 {
         match (self.is_quick, reference.statistic.is_tail()) {
             (true, _) => QUICK_MARGIN,
             (false, true) => self.margin.tail.0,
@@ -127,7 +127,7 @@ impl Withheld {
 }
 
 /// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
-pub fn compare_cells(
+pub(crate) fn compare_cells(
     summary: &Summary,
     baseline: usize,
     cell: usize,
@@ -231,7 +231,12 @@ pub(super) fn paired(
 }
 
 /// What is compared: one log ratio for each common block, positive where the candidate is worse.
-pub fn block_log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference, terms: &Terms) -> Vec<f64> {
+pub(crate) fn block_log_ratios(
+    from: &CellSummary,
+    to: &CellSummary,
+    reference: MetricReference,
+    terms: &Terms,
+) -> Vec<f64> {
     if terms.is_duet && reference == MetricReference::LATENCY {
         slice_ratios(from, to)
     } else {
@@ -277,7 +282,7 @@ fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
 }
 
 /// Log of candidate over baseline in each block that both completed; positive is worse.
-pub fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
+pub(crate) fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
     let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
     let base = from.run_values(reference);
     let pair = |(block, value): (u32, f64)| {

@@ -80,7 +80,7 @@ pub enum Place {
 /// with accuracy where it is known, else with peak memory.
 ///
 /// Two statistics of one metric go along with each other, and a ratio to the baseline says what the metric says.
-pub fn metrics(
+pub(crate) fn metrics(
     listed: &[MetricReference],
     question: Option<&Choose>,
     accuracy: Option<MetricReference>,
@@ -104,7 +104,7 @@ pub fn metrics(
 
 /// Every set of cells that could stand in for each other and of which something may be said: at least two where the
 /// specification asks for these metrics, else at least three. Nothing where a control failed for the whole record.
-pub fn tradeoffs(
+pub(crate) fn tradeoffs(
     plan: &Plan,
     summary: &Summary,
     judged: &Judged,

@@ -50,7 +50,7 @@ pub struct Needed {
 }
 
 /// What every cell that completed at least two runs needs for a relative half width of `relative`.
-pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Vec<Proposal> {
+pub(crate) fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Vec<Proposal> {
     let plan = &manifest.plan;
     let bounds = match manifest.experiment.measure.stop {
         Stop::Precision { min_samples, max_samples, .. } => min_samples as usize..=max_samples as usize,
@@ -66,7 +66,7 @@ pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Vec<Pr
 
 /// The number of runs that serves every cell, with the expected seconds of all of them; `None` where no number is enough
 /// for one of the cells.
-pub fn for_every_cell(proposals: &[Proposal]) -> Option<(usize, f64)> {
+pub(crate) fn for_every_cell(proposals: &[Proposal]) -> Option<(usize, f64)> {
     let wanted: Vec<usize> = proposals.iter().map(|proposal| proposal.runs).collect::<Option<_>>()?;
     let runs = wanted.into_iter().max()?;
     let seconds = |proposal: &Proposal| Some(proposal.seconds? / proposal.runs? as f64 * runs as f64);
@@ -124,7 +124,7 @@ fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
 }
 
 /// What every judged comparison needs to find an effect of the size of its margin.
-pub fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
+pub(crate) fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
     let needed = judged.comparisons.iter().filter_map(|comparison| {
         let paired = comparison.details.as_ref()?.paired;
         Some(Needed {

@@ -10,7 +10,7 @@ use crate::worker::backend;
 
 /// A code that a record carries as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RecordCode {
+pub(crate) struct RecordCode {
     /// The code.
     pub code: Code,
     /// What was found, in words.
@@ -19,7 +19,7 @@ pub struct RecordCode {
 
 /// The codes of a record as a whole: who used the machine when it began, and how the machine is set up. None where a
 /// script told the time.
-pub fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
+pub(crate) fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
     if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return Vec::new();
     }

@@ -9,7 +9,7 @@ use crate::statistics::runs::{TwoLevel, two_level};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// The percentiles that are reported.
-pub const PERCENTILES: [Statistic; 4] = [Statistic::P90, Statistic::P95, Statistic::P99, Statistic::P999];
+pub(crate) const PERCENTILES: [Statistic; 4] = [Statistic::P90, Statistic::P95, Statistic::P99, Statistic::P999];
 
 /// Latency of one inference in nanoseconds, over the counted samples of the completed runs. Means, percentiles and
 /// deviations of each run are metrics of the cell.

@@ -6,7 +6,7 @@
 mod constants;
 mod environment;
 mod findings;
-pub mod latency;
+pub(crate) mod latency;
 mod tables;
 mod tails;
 
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use latency::summarize_latency;
 use tables::{ArmTables, RunValues};
 
-pub use environment::{RecordCode, record_codes};
-pub use findings::{CellShape, Findings, Spread};
-pub use latency::{Latency, PERCENTILES, Percentile, TwoLevelSummary};
-pub use tails::{MOST_COMPARISONS, TailRatio};
+pub(crate) use environment::{RecordCode, record_codes};
+pub(crate) use findings::{CellShape, Findings, Spread};
+pub(crate) use latency::{Latency, Percentile};
+pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 
 use crate::experiment::Design;
 use crate::plan::{Cell, CellId};
@@ -33,7 +33,7 @@ use crate::worker::backend::Failure;
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
-pub const LEAST_RUNS: usize = crate::statistics::planning::MINIMUM_RUNS;
+pub(crate) const LEAST_RUNS: usize = crate::statistics::planning::MINIMUM_RUNS;
 
 /// What all cells of a record say, in plan order.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -14,7 +14,7 @@ use crate::statistics::key_seed;
 use crate::vocabulary::metric::MetricReference;
 
 /// More comparisons than these would make a report wait for something that few people read.
-pub const MOST_COMPARISONS: usize = 64;
+pub(crate) const MOST_COMPARISONS: usize = 64;
 
 /// The tail of one cell over that of its baseline.
 #[derive(Clone, Debug, PartialEq)]

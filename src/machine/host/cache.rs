@@ -7,7 +7,7 @@ use crate::machine::kernel::Kernel;
 
 /// Bytes of the caches at the highest level that any of these processors has, each cache counted once however many
 /// share it (method 1.8); `None` where the kernel does not say.
-pub fn last_level_bytes(cpus: &BTreeSet<u32>, kernel: &Kernel) -> Option<u64> {
+pub(crate) fn last_level_bytes(cpus: &BTreeSet<u32>, kernel: &Kernel) -> Option<u64> {
     let caches: Vec<Cache> = cpus.iter().flat_map(|cpu| caches_of(kernel, *cpu)).collect();
     let top = caches.iter().map(|cache| cache.level).max()?;
     let at_top = caches.into_iter().filter(|cache| cache.level == top);

@@ -39,7 +39,11 @@ struct Core {
 /// # Errors
 ///
 /// Where there are no two such cores, or the quota would throttle them.
-pub fn split_cores(cpus: &BTreeSet<u32>, quota: Option<f64>, kernel: &Kernel) -> Result<[Vec<u32>; 2], CoreSplitError> {
+pub(crate) fn split_cores(
+    cpus: &BTreeSet<u32>,
+    quota: Option<f64>,
+    kernel: &Kernel,
+) -> Result<[Vec<u32>; 2], CoreSplitError> {
     if let Some(quota) = quota.filter(|quota| *quota < 2.0) {
         return Err(CoreSplitError::Quota { quota });
     }
@@ -63,7 +67,7 @@ pub fn split_cores(cpus: &BTreeSet<u32>, quota: Option<f64>, kernel: &Kernel) ->
 /// # Errors
 ///
 /// As [`split_cores`].
-pub fn split_allowed_cores() -> Result<[Vec<u32>; 2], CoreSplitError> {
+pub(crate) fn split_allowed_cores() -> Result<[Vec<u32>; 2], CoreSplitError> {
     let kernel = Kernel::here();
     split_cores(&kernel.allowed_cpus().unwrap_or_default(), cpu_quota(&kernel), &kernel)
 }

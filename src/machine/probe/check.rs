@@ -48,7 +48,7 @@ pub struct Check {
 
 /// Who uses a machine besides perfrun.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Others {
+pub(crate) struct Others {
     /// Processors' worth of time that other processes used.
     pub cpus: f64,
     /// Who they are, busiest first; may be empty where only the sum is known.
@@ -59,7 +59,7 @@ pub struct Others {
 
 impl Others {
     /// Of processes that were seen.
-    pub fn of(neighbours: &[Neighbour], load: Option<Load>) -> Self {
+    pub(crate) fn of(neighbours: &[Neighbour], load: Option<Load>) -> Self {
         // An empty sum is a negative zero.
         let cpus = neighbours.iter().map(|neighbour| neighbour.cpus).sum::<f64>() + 0.0;
         Others { cpus, names: neighbours.iter().map(|neighbour| neighbour.name.clone()).collect(), load }
@@ -70,7 +70,7 @@ impl Others {
     /// Processes that were seen decide; bursts and other containers are missed by a short look, and the load of the last
     /// minute has them. It also has a perfrun that has just ended, so its threads are taken off, unless tasks of others
     /// can run at this moment.
-    pub fn why_not_quiet(&self, host: &Host) -> Option<String> {
+    pub(crate) fn why_not_quiet(&self, host: &Host) -> Option<String> {
         let cpus = host.logical_cpus.map_or(1.0, f64::from);
         let limit = BUSY_MACHINE * cpus;
         if self.cpus > limit {
@@ -87,7 +87,7 @@ impl Others {
 }
 
 /// Everything that is looked at, what matters most first.
-pub fn checks(host: &Host, others: &Others) -> Vec<Check> {
+pub(crate) fn checks(host: &Host, others: &Others) -> Vec<Check> {
     vec![
         load(host, others),
         governor(host),

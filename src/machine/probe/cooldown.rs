@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cooled {
+pub(crate) struct Cooled {
     /// How long it took.
     pub waited: Duration,
     /// The counters stood still in the end; false at the limit, and when the wait was stopped.
@@ -27,7 +27,7 @@ pub struct Cooled {
 ///
 /// Returns at once where the machine does not count slow-downs. Otherwise one second shows that nothing rises, so call it
 /// only after a block in which [`THROTTLE_EVENTS`](crate::vocabulary::metric::THROTTLE_EVENTS) rose.
-pub fn wait(kernel: &Kernel, longest: Duration, tick: &mut dyn FnMut() -> bool) -> Cooled {
+pub(crate) fn wait(kernel: &Kernel, longest: Duration, tick: &mut dyn FnMut() -> bool) -> Cooled {
     let cpus = kernel.allowed_cpus().unwrap_or_default();
     let mut nap = |time: Duration| {
         std::thread::sleep(time);

@@ -15,7 +15,7 @@ use crate::vocabulary::metric::{self, Metric};
 
 /// What the machine's counters said at one moment.
 #[derive(Clone, Debug)]
-pub struct MachineState {
+pub(crate) struct MachineState {
     at: Instant,
     time: Option<ProcessorTime>,
     throttle_events: Option<u64>,
@@ -26,7 +26,7 @@ pub struct MachineState {
 
 impl MachineState {
     /// Now. Takes well below a millisecond on machines with few processors.
-    pub fn read(kernel: &Kernel) -> Self {
+    pub(crate) fn read(kernel: &Kernel) -> Self {
         let cpus = kernel.allowed_cpus().unwrap_or_default();
         let swapped = kernel
             .text("proc/vmstat")
@@ -42,7 +42,7 @@ impl MachineState {
     }
 
     /// What happened between an earlier look and this one, as metrics by stored name; what is unknown is left out.
-    pub fn since(&self, before: &MachineState) -> BTreeMap<String, f64> {
+    pub(crate) fn since(&self, before: &MachineState) -> BTreeMap<String, f64> {
         let span = self.at.saturating_duration_since(before.at).as_secs_f64();
         self.over(before, span)
     }

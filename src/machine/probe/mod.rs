@@ -5,19 +5,19 @@
 //! from the kernel's text files, relative to a root. What cannot be read is `None`, never zero and never an error.
 //! Deliberately absent: changes of any setting.
 
-pub mod check;
+pub(crate) mod check;
 mod control_group;
-pub mod cooldown;
-pub mod machine;
-pub mod own;
+pub(crate) mod cooldown;
+pub(crate) mod machine;
+pub(crate) mod own;
 mod pressure;
 mod processors;
 mod threads;
 mod usage;
 
-pub use machine::MachineState;
-pub use own::{OwnState, OwnTotals};
-pub use usage::{Usage, usage};
+pub(crate) use machine::MachineState;
+pub(crate) use own::{OwnState, OwnTotals};
+pub(crate) use usage::{Usage, usage};
 
 /// Later minus earlier, where both are known; counters that were reset count from zero.
 fn risen(before: Option<u64>, after: Option<u64>) -> Option<u64> {

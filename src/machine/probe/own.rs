@@ -13,7 +13,7 @@ use crate::vocabulary::metric::{self, Metric};
 
 /// What the kernel said about this process at one moment.
 #[derive(Clone, Debug)]
-pub struct OwnState {
+pub(crate) struct OwnState {
     at: Instant,
     threads: BTreeMap<u32, Thread>,
     major_faults: Option<u64>,
@@ -23,7 +23,7 @@ pub struct OwnState {
 
 impl OwnState {
     /// Before the first sample. Threads that ever ran stand for those that will.
-    pub fn before(kernel: &Kernel) -> Self {
+    pub(crate) fn before(kernel: &Kernel) -> Self {
         let threads = threads::read(kernel);
         let busy = threads::busy(&BTreeMap::new(), &threads, 0.0);
         let clock = clock(kernel, &threads::processors(&threads, &busy));
@@ -34,14 +34,14 @@ impl OwnState {
 
 /// What happened around all samples of this process, which may have been taken in several stretches.
 #[derive(Clone, Debug, Default)]
-pub struct OwnTotals {
+pub(crate) struct OwnTotals {
     seconds: f64,
     values: BTreeMap<String, f64>,
 }
 
 impl OwnTotals {
     /// Adds what happened since a look; right after the last sample of a stretch.
-    pub fn add(&mut self, before: &OwnState, kernel: &Kernel) {
+    pub(crate) fn add(&mut self, before: &OwnState, kernel: &Kernel) {
         let seconds = before.at.elapsed().as_secs_f64();
         self.merge(seconds, metrics_over(before, seconds, kernel));
     }
@@ -66,7 +66,7 @@ impl OwnTotals {
     }
 
     /// As metrics by stored name; what is unknown is left out.
-    pub fn metrics(&self) -> BTreeMap<String, f64> {
+    pub(crate) fn metrics(&self) -> BTreeMap<String, f64> {
         self.values.clone()
     }
 }

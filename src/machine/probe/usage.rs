@@ -16,7 +16,7 @@ pub struct Usage {
 /// Usage of the calling process.
 ///
 /// Peak memory is VmHWM, not `ru_maxrss`: the latter is inherited over `exec` and would show the parent's peak.
-pub fn usage() -> Usage {
+pub(crate) fn usage() -> Usage {
     Usage { peak_resident_bytes: peak_resident_bytes(), cpu_time_ns: cpu_time_ns() }
 }
 

@@ -9,18 +9,17 @@
 //! of a node once; operators that only look at a shape, or give the same bytes another one, move nothing.
 
 mod macs;
-mod parameters;
+pub(crate) mod parameters;
 mod totals;
 
 use super::infer::Inferred;
 use super::proto::ModelProto;
 
 pub(super) use parameters::ParameterCount;
-pub use parameters::parameters;
 
 /// What one inference costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Multiply-accumulates; `None` where those of a node are unknown.
     pub macs: Option<u64>,
     /// Bytes that the nodes read and write; `None` where those of a node are unknown.
@@ -36,7 +35,7 @@ pub struct Cost {
 
 /// What the nodes of one operator cost together.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct OperatorCost {
+pub(crate) struct OperatorCost {
     /// Its name, with its domain unless that is the standard's.
     pub operator: String,
     /// How many nodes there are, in graphs inside of nodes too.
@@ -50,13 +49,14 @@ pub struct OperatorCost {
 /// What one inference of the model costs, with the shapes that were inferred.
 ///
 /// `If` costs what its costlier branch does, and a body as often as it runs.
-pub fn cost(model: &ModelProto, inferred: &Inferred) -> Cost {
+pub(crate) fn cost(model: &ModelProto, inferred: &Inferred) -> Cost {
     totals::of_model(model, inferred)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::parameters::parameters;
     use super::*;
     use crate::onnx::infer::infer;
     use crate::onnx::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};

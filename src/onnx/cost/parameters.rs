@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+#[cfg(test)]
 use crate::onnx::proto::{GraphProto, ModelProto};
 
 /// Counts floating-point initialisers, without the running mean and variance of batch normalisations, which nobody
@@ -41,7 +42,8 @@ impl ParameterCount {
 
 /// Elements of all floating-point initialisers, of the main graph and of graphs inside nodes, without the mean and
 /// variance of batch normalisations; of a sparse one, those that are stored.
-pub fn parameters(model: &ModelProto) -> u64 {
+#[cfg(test)]
+pub(crate) fn parameters(model: &ModelProto) -> u64 {
     let mut count = ParameterCount::default();
     if let Some(graph) = model.graph.as_ref() {
         add_graph(&mut count, graph);
@@ -49,6 +51,7 @@ pub fn parameters(model: &ModelProto) -> u64 {
     count.total()
 }
 
+#[cfg(test)]
 fn add_graph(count: &mut ParameterCount, graph: &GraphProto) {
     let values = graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref());
     for tensor in graph.initializer.iter().chain(values).filter(|tensor| tensor.is_float()) {

@@ -41,29 +41,30 @@ use super::resolve::ResolvedTensor;
 
 pub(super) use control::runs;
 pub(super) use matrix::Equation;
-pub use value::Value;
+pub(crate) use value::Value;
 
 /// What is known of the values of one graph, by name, and of those of the graphs inside its nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Inferred {
+pub(crate) struct Inferred {
     values: HashMap<String, Value>,
     inner: HashMap<(usize, usize), Inferred>,
 }
 
 impl Inferred {
     /// What is known of a value of this graph; values of the graph around it are not here.
-    pub fn value(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 
     /// The values of a graph inside a node: the node's index in the graph, the graph's among `NodeProto::graphs`. For a
     /// node that calls one of the model's functions, those of the function's nodes stand at graph 0.
-    pub fn inner(&self, node: usize, graph: usize) -> Option<&Inferred> {
+    pub(crate) fn inner(&self, node: usize, graph: usize) -> Option<&Inferred> {
         self.inner.get(&(node, graph))
     }
 
     /// Every value of this graph with its name, in no order.
-    pub fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
+    #[cfg(test)]
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
@@ -71,7 +72,7 @@ impl Inferred {
 /// What is known of every value of the model.
 ///
 /// `inputs` gives sizes to inputs of the graph; those that it leaves out are as the file says.
-pub fn infer(model: &ModelProto, inputs: &[ResolvedTensor]) -> Inferred {
+pub(crate) fn infer(model: &ModelProto, inputs: &[ResolvedTensor]) -> Inferred {
     engine::run(model, inputs)
 }
 

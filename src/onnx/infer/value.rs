@@ -15,7 +15,7 @@ pub(super) const MOST_FLOATS: u64 = 16;
 
 /// What is known of a value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Value {
+pub(crate) struct Value {
     /// What one element is.
     pub element: Option<ElementType>,
     /// Sizes, outermost first; `None`: not even the rank is known.
@@ -28,12 +28,12 @@ pub struct Value {
 
 impl Value {
     /// Number of elements, where every size is known.
-    pub fn elements(&self) -> Option<u64> {
+    pub(crate) fn elements(&self) -> Option<u64> {
         product(self.shape.as_deref()?)
     }
 
     /// Every size, where all are known.
-    pub fn sizes(&self) -> Option<Vec<u64>> {
+    pub(crate) fn sizes(&self) -> Option<Vec<u64>> {
         self.shape.as_deref()?.iter().copied().collect()
     }
 

@@ -4,14 +4,14 @@ use crate::onnx::proto::NodeProto;
 
 /// Operators and nodes that no conversion touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keep(Vec<String>);
+pub(crate) struct Keep(Vec<String>);
 
 /// Why such a node stays, as reports say it.
 pub(super) const ASKED: &str = "the specification keeps it";
 
 impl Keep {
     /// Operators (`Softmax`, `com.microsoft.Gelu`) and names of nodes.
-    pub fn new(words: &[String]) -> Self {
+    pub(crate) fn new(words: &[String]) -> Self {
         Keep(words.to_vec())
     }
 

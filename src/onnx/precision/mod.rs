@@ -4,7 +4,7 @@
 //! activations take. Output: a [`Conversion`]: the model in the new precision and a report of what was converted, what was
 //! not, and why. Deliberately absent: executing models, and judging the result: both are what perfrun measures.
 
-pub mod activation_ranges;
+pub(crate) mod activation_ranges;
 mod constants;
 mod edit;
 mod embedding;
@@ -21,16 +21,16 @@ mod report;
 mod scales;
 mod upgrade;
 
-pub use half::{Half, HalfSettings, ProviderClass, to_half};
-pub use keep::Keep;
-pub use quantize_blocks::{BlockQuantization, quantize_blocks};
-pub use quantize_dynamic::{DynamicQuantization, quantize_dynamic};
-pub use quantize_static::{Prepared, StaticQuantization, prepare_static};
-pub use report::{Conversion, ConversionProblem, ConversionReport, Kept, WeightsReport};
+pub(crate) use half::{Half, HalfSettings, ProviderClass, to_half};
+pub(crate) use keep::Keep;
+pub(crate) use quantize_blocks::{BlockQuantization, quantize_blocks};
+pub(crate) use quantize_dynamic::{DynamicQuantization, quantize_dynamic};
+pub(crate) use quantize_static::{Prepared, StaticQuantization, prepare_static};
+pub(crate) use report::{Conversion, ConversionProblem, ConversionReport};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ const MOST_EXAMPLES: usize = 3;
 
 /// A converted model with what was done to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conversion {
+pub(crate) struct Conversion {
     /// The model in its new precision.
     pub model: ModelProto,
     /// What was done.
@@ -107,7 +107,7 @@ impl ConversionReport {
 
 /// Why a model cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConversionProblem {
+pub(crate) enum ConversionProblem {
     /// It holds what the conversion would make.
     #[error("the model is in that precision already: it has {nodes} nodes of {operator}")]
     AlreadyInPrecision {

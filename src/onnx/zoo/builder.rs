@@ -168,6 +168,7 @@ impl Builder {
     }
 
     /// What was counted so far.
+    #[cfg(test)]
     pub(super) fn counts(&self) -> Counts {
         self.counts
     }

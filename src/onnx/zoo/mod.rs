@@ -27,7 +27,7 @@ use crate::experiment::Network;
 use builder::Builder;
 
 /// Of the bytes that [`build`] makes. It is part of the keys of caches, and rises when the bytes of any model change.
-pub const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 2;
 
 /// The seed unless another is set.
 const USUAL_SEED: u64 = 42;
@@ -36,7 +36,7 @@ const USUAL_SEED: u64 = 42;
 const MOST_CLASSES: u32 = 100_000;
 
 /// A network that perfrun can make.
-pub struct Architecture {
+pub(crate) struct Architecture {
     /// What specifications call it: `resnet50`.
     pub name: &'static str,
     /// What reports call it: `ResNet-50`.
@@ -75,23 +75,23 @@ static ARCHITECTURES: [Architecture; 9] = [
 ];
 
 /// Every architecture there is.
-pub fn architectures() -> &'static [Architecture] {
+pub(crate) fn architectures() -> &'static [Architecture] {
     &ARCHITECTURES
 }
 
 /// The architecture of a network that a specification names.
-pub fn of(network: Network) -> &'static Architecture {
+pub(crate) fn of(network: Network) -> &'static Architecture {
     architecture(network.name()).expect("every network has its architecture, as a test checks")
 }
 
 /// The architecture of that name.
-pub fn architecture(name: &str) -> Option<&'static Architecture> {
+pub(crate) fn architecture(name: &str) -> Option<&'static Architecture> {
     ARCHITECTURES.iter().find(|architecture| architecture.name == name)
 }
 
 /// What may be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Number of classes of a classifier; `None`: those of the published network.
     pub classes: Option<u32>,
     /// The seed of all weights.
@@ -128,7 +128,7 @@ pub enum ZooProblem {
 /// # Errors
 ///
 /// Settings that do not fit the architecture.
-pub fn build(architecture: &Architecture, settings: &Settings) -> Result<ModelProto, ZooProblem> {
+pub(crate) fn build(architecture: &Architecture, settings: &Settings) -> Result<ModelProto, ZooProblem> {
     let seed = settings.seed;
     let description = format!("{}, with random weights of seed {seed} instead of trained ones", architecture.title);
     Ok(assemble(architecture, settings, usize::MAX)?.finish(&description, VERSION))
@@ -136,7 +136,7 @@ pub fn build(architecture: &Architecture, settings: &Settings) -> Result<ModelPr
 
 /// What a network is counted in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Trainable parameters, in the sense of [`Architecture::parameters`].
     pub parameters: u64,
     /// Multiply-accumulates, in the sense of [`Architecture::macs`].
@@ -148,7 +148,8 @@ pub struct Counts {
 /// # Errors
 ///
 /// As [`build`].
-pub fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts, ZooProblem> {
+#[cfg(test)]
+pub(crate) fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts, ZooProblem> {
     Ok(assemble(architecture, settings, 0)?.counts())
 }
 
@@ -157,7 +158,7 @@ pub fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts
 /// # Errors
 ///
 /// As [`build`].
-pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Signature, ZooProblem> {
+pub(crate) fn signature(architecture: &Architecture, settings: &Settings) -> Result<Signature, ZooProblem> {
     let graph = assemble(architecture, settings, 0)?.finish("", VERSION).graph.unwrap_or_default();
     let tensors = |values: &[ValueInfoProto]| values.iter().map(TensorType::from).collect();
     Ok(Signature { inputs: tensors(&graph.input), outputs: tensors(&graph.output) })

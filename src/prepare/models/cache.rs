@@ -27,7 +27,7 @@ const FORMAT: u32 = 1;
 
 /// A converted model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub(crate) struct Made {
     /// The model file.
     pub path: PathBuf,
     /// What the cache knows of it.
@@ -38,7 +38,7 @@ pub struct Made {
 
 /// What the cache knows of a converted model: `entry.json` beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Version of this file.
     pub format: u32,
     /// Version of the converter.
@@ -59,7 +59,7 @@ pub struct Entry {
 
 /// Why there is no converted model.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The model cannot be read.
     #[error(transparent)]
     Model(#[from] OnnxError),
@@ -87,17 +87,17 @@ pub enum Problem {
 }
 
 /// What a calibration gives: the range of each activation.
-pub type Ranges = std::collections::BTreeMap<String, Range>;
+pub(crate) type Ranges = std::collections::BTreeMap<String, Range>;
 
 /// Runs the model in the file, whose outputs are what has to be observed, and says what ranges they have.
-pub type Observe<'a> = &'a mut dyn FnMut(&Path) -> Result<Ranges, String>;
+pub(crate) type Observe<'a> = &'a mut dyn FnMut(&Path) -> Result<Ranges, String>;
 
 /// The model at `path`, whose content has the hash `source`, converted by `recipe`: from the cache, or made now.
 ///
 /// # Errors
 ///
 /// [`Problem`]: a model that cannot be read or converted, a cache that cannot be written.
-pub fn convert(
+pub(crate) fn convert(
     path: &Path,
     source: &str,
     recipe: &Recipe,

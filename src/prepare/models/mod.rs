@@ -10,6 +10,6 @@ mod observed;
 mod obtain;
 mod recipe;
 
-pub use cache::{Entry, Made, Observe, Problem, Ranges, convert};
-pub use obtain::{ObtainError, Progress, network_file, obtain};
-pub use recipe::{Recipe, random_items};
+pub(crate) use cache::{Entry, Made, Problem, Ranges, convert};
+pub(crate) use obtain::{ObtainError, Progress, network_file, obtain};
+pub(crate) use recipe::{Recipe, random_items};

@@ -11,7 +11,7 @@ use crate::onnx::zoo::{self, ZooProblem};
 
 /// What happens meanwhile, for the terminal to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
+pub(crate) enum Progress<'a> {
     /// A network is being made.
     Making(&'a str),
     /// A model is being fetched.
@@ -67,7 +67,7 @@ pub enum ObtainError {
 /// # Errors
 ///
 /// A network that cannot be made, a server that does not answer, another check sum, a cache that cannot be written.
-pub fn obtain(
+pub(crate) fn obtain(
     experiment: &mut Experiment,
     cache: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -88,7 +88,7 @@ pub fn obtain(
 /// # Errors
 ///
 /// Classes that it cannot have, a cache that cannot be written.
-pub fn network_file(
+pub(crate) fn network_file(
     model: &str,
     network: Network,
     classes: Option<u32>,

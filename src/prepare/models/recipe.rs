@@ -84,7 +84,7 @@ impl Recipe {
 const RANDOM_ITEMS: &str = " random items, seed ";
 
 /// The name of random data that a calibration observes, as the cache and the report have it.
-pub fn random_items(items: u64, seed: u64, of: &str) -> String {
+pub(crate) fn random_items(items: u64, seed: u64, of: &str) -> String {
     format!("{items}{RANDOM_ITEMS}{seed}, {of}")
 }
 

@@ -6,7 +6,7 @@ use crate::quality::fidelity::largest;
 
 /// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ItemScores {
+pub(crate) struct ItemScores {
     /// By item.
     pub values: Vec<f64>,
     /// Variance of the labels around their mean; `None` for classes.
@@ -15,7 +15,7 @@ pub struct ItemScores {
 
 /// Why outputs cannot be compared with labels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum AccuracyProblem {
+pub(crate) enum AccuracyProblem {
     /// Texts and the like.
     #[error("`{name}` holds no numbers that could be compared")]
     NoNumbers {
@@ -78,7 +78,7 @@ impl ItemScores {
     /// # Errors
     ///
     /// [`AccuracyProblem`]: shapes that do not fit, labels that are no class of the output, NaN.
-    pub fn of(metric: AccuracyMetric, output: &Array, labels: &Array) -> Result<Self, AccuracyProblem> {
+    pub(crate) fn of(metric: AccuracyMetric, output: &Array, labels: &Array) -> Result<Self, AccuracyProblem> {
         let numbers = |array: &Array| array.numbers().ok_or(AccuracyProblem::NoNumbers { name: array.name.clone() });
         let (found, expected) = (numbers(output)?, numbers(labels)?);
         let items = output.shape.first().map_or(0, |items| *items as usize);

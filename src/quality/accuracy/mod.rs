@@ -6,7 +6,7 @@
 
 mod item_scores;
 
-pub use item_scores::{AccuracyProblem, ItemScores};
+pub(crate) use item_scores::{AccuracyProblem, ItemScores};
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub struct Change {
 }
 
 /// The score of a variant; `None` without items, and for an R2 of labels that are all equal.
-pub fn score(metric: AccuracyMetric, item_scores: &ItemScores) -> Option<Estimate> {
+pub(crate) fn score(metric: AccuracyMetric, item_scores: &ItemScores) -> Option<Estimate> {
     let n = item_scores.values.len();
     if metric.among().is_some() {
         let right = item_scores.values.iter().filter(|score| **score > 0.0).count() as u64;
@@ -92,7 +92,7 @@ fn ordered(one: f64, other: f64) -> Interval {
 }
 
 /// How the item scores of a variant differ from those of the reference; `None` where they are not for the same items.
-pub fn change(metric: AccuracyMetric, reference: &ItemScores, candidate: &ItemScores) -> Option<Change> {
+pub(crate) fn change(metric: AccuracyMetric, reference: &ItemScores, candidate: &ItemScores) -> Option<Change> {
     let pairs = || reference.values.iter().zip(&candidate.values);
     if reference.values.len() != candidate.values.len() {
         return None;

@@ -10,9 +10,10 @@
 mod agreement;
 mod words;
 
-pub use agreement::Agreement;
+pub(crate) use agreement::Agreement;
 pub(crate) use agreement::largest;
-pub use words::{ACCURACY_NOT_MEASURED, OUTPUTS_DIFFER};
+pub use words::ACCURACY_NOT_MEASURED;
+pub(crate) use words::OUTPUTS_DIFFER;
 
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +67,7 @@ impl Fidelity {
 /// Compares the outputs of each input set: those of the reference and those of the candidate, in the same order of sets.
 ///
 /// Outputs are paired by name. What cannot be paired or has another shape is a miss, not an error.
-pub fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits: &FidelityLimits) -> Fidelity {
+pub(crate) fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits: &FidelityLimits) -> Fidelity {
     let mut sums = Sums::new(limits);
     let sets = reference.len().min(candidate.len());
     for (expected, found) in reference.iter().zip(candidate) {

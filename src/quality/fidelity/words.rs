@@ -8,7 +8,7 @@ use crate::experiment::FidelityLimits;
 pub const ACCURACY_NOT_MEASURED: &str = "accuracy not measured";
 
 /// Where a variant is marked as one whose outputs are not the reference's.
-pub const OUTPUTS_DIFFER: &str = "outputs differ";
+pub(crate) const OUTPUTS_DIFFER: &str = "outputs differ";
 
 impl Fidelity {
     /// Judges the classes that are put first, for items of data alone: of random inputs they tell nothing.

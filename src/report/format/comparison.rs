@@ -6,18 +6,18 @@ use crate::statistics::interval::Interval;
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
 /// that it excludes 1.
-pub fn ratio(value: f64, interval: Option<Interval>) -> String {
+pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
     parts_of_ratio(value, interval, "x", &[])
 }
 
 /// As [`ratio`], with as many decimals as show on which side of the margin the interval ends: a verdict must follow from
 /// what is printed.
-pub fn judged_ratio(value: f64, interval: Option<Interval>, margin: f64) -> String {
+pub(crate) fn judged_ratio(value: f64, interval: Option<Interval>, margin: f64) -> String {
     parts_of_ratio(value, interval, "x", &[1.0 + margin, 1.0 / (1.0 + margin)])
 }
 
 /// `0.478 [0.474, 0.481]`: a ratio that is no speed-up.
-pub fn share(value: f64, interval: Option<Interval>) -> String {
+pub(crate) fn share(value: f64, interval: Option<Interval>) -> String {
     parts_of_ratio(value, interval, "", &[])
 }
 
@@ -54,7 +54,7 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
 
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
 /// the reason, where a verdict is withheld.
-pub fn speedup(comparison: &Comparison) -> String {
+pub(crate) fn speedup(comparison: &Comparison) -> String {
     let ratio = judged_ratio(comparison.speedup, comparison.interval, comparison.margin);
     let word = verdict_word(&comparison.metric, comparison.verdict);
     match comparison.withheld {
@@ -68,7 +68,7 @@ pub fn speedup(comparison: &Comparison) -> String {
 }
 
 /// `-48 % [-50, -46]`: a relative change with its interval, with as many decimals as tell its ends apart.
-pub fn change(value: f64, interval: Option<Interval>) -> String {
+pub(crate) fn change(value: f64, interval: Option<Interval>) -> String {
     let Some(interval) = interval else { return format!("{} %", signed(value * 100.0, 1)) };
     let decimals = preferred_decimals(interval.half_width() * 100.0).clamp(0, 3);
     let [value, low, high] = [value, interval.low, interval.high].map(|number| signed(number * 100.0, decimals));
@@ -86,7 +86,7 @@ fn signed(value: f64, decimals: i32) -> String {
 }
 
 /// `0.0031`: two significant digits; `< 0.0001` below.
-pub fn p_value(p: f64) -> String {
+pub(crate) fn p_value(p: f64) -> String {
     const LEAST: f64 = 1e-4;
     if p < LEAST {
         return "< 0.0001".to_owned();

@@ -9,7 +9,7 @@ use crate::worker::backend;
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
 /// higher for scatter.
-pub fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
+pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
     match verdict.is_difference() {
         true => direction_word(metric, verdict == Verdict::Better),
         false => verdict.name(),
@@ -30,14 +30,14 @@ fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
 
 /// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` where no
 /// library did.
-pub fn runtimes(manifest: &Manifest) -> Option<String> {
+pub(crate) fn runtimes(manifest: &Manifest) -> Option<String> {
     let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, &used)).collect();
     let name = backend::of(&manifest.experiment.backend).library()?;
     Some(if libraries.is_empty() { name.to_owned() } else { format!("{name} {}", list(&libraries)) })
 }
 
 /// A library by its name in the specification, with what the name does not tell; by its version where it has no name.
-pub fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUsed) -> String {
+pub(crate) fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUsed) -> String {
     let Some(name) = name else { return used.version.clone().unwrap_or_else(|| "of unknown version".to_owned()) };
     let written = manifest.experiment.runtimes.iter().find(|runtime| runtime.name == name);
     let package = written.and_then(|runtime| runtime.package).filter(|package| *package != Package::Onnxruntime);
@@ -61,12 +61,12 @@ pub fn threads(manifest: &Manifest) -> String {
 }
 
 /// What stands where iterations share samples, since a percentile of means is none of iterations.
-pub fn batched(iterations: u32) -> String {
+pub(crate) fn batched(iterations: u32) -> String {
     format!("n/a (batched x{iterations})")
 }
 
 /// `2 %`, `0.4 %`, `12 %`: two significant digits, trailing zeros left out.
-pub fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     let value = ratio * 100.0;
     let text = fixed(value, significant_decimals(value, 2).max(0));
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
@@ -74,7 +74,7 @@ pub fn percent(ratio: f64) -> String {
 }
 
 /// `4.09 G`, `386 M`, `120`: a number of things with three significant digits and a decimal prefix.
-pub fn magnitude(number: u64) -> String {
+pub(crate) fn magnitude(number: u64) -> String {
     let (factor, prefix) = match number {
         0..1_000 => return number.to_string(),
         1_000..1_000_000 => (1e3, "k"),
@@ -87,7 +87,7 @@ pub fn magnitude(number: u64) -> String {
 
 /// `98.1 %`, `0.32`: an accuracy over `n` items. Shares have the decimals that one item changes, two at most, as the field
 /// writes them; the interval, which is wider, stands beside them.
-pub fn score(metric: &Metric, value: f64, n: usize) -> String {
+pub(crate) fn score(metric: &Metric, value: f64, n: usize) -> String {
     const MANY: usize = 2000;
     match metric.unit {
         Unit::Share => format!("{:.*} %", if n < MANY { 1 } else { 2 }, value * 100.0),
@@ -96,7 +96,7 @@ pub fn score(metric: &Metric, value: f64, n: usize) -> String {
 }
 
 /// `214 MiB`: three significant digits in the fitting unit.
-pub fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     let scale = scale(Unit::Bytes, [value]);
     let scaled = value / scale.factor;
@@ -104,7 +104,7 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// `20 ms`, `1.5`, `512 MiB`: a value that somebody wrote, in the fitting unit, with at most four significant digits.
-pub fn amount(unit: Unit, value: f64) -> String {
+pub(crate) fn amount(unit: Unit, value: f64) -> String {
     let scale = scale(unit, [value]);
     let scaled = value / scale.factor;
     let text = fixed(scaled, significant_decimals(scaled, 4));
@@ -117,12 +117,12 @@ pub fn amount(unit: Unit, value: f64) -> String {
 }
 
 /// `1 cell`, `12 cells`.
-pub fn count(number: u64, singular: &str) -> String {
+pub(crate) fn count(number: u64, singular: &str) -> String {
     if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub fn list<S: AsRef<str>>(items: &[S]) -> String {
+pub(crate) fn list<S: AsRef<str>>(items: &[S]) -> String {
     match items {
         [] => String::new(),
         [one] => one.as_ref().to_owned(),

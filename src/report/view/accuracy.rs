@@ -171,7 +171,7 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
 
 /// One line for each model: `digits-mlp: fp32 98.1 %, int8 97.8 % (top-1 accuracy of 540 items)`, then what else is to be
 /// said of its variants.
-pub fn lines(plan: &Plan, known: &[VariantAccuracy]) -> Vec<String> {
+pub(crate) fn lines(plan: &Plan, known: &[VariantAccuracy]) -> Vec<String> {
     let of = |model: usize| -> Vec<&VariantAccuracy> {
         known.iter().filter(|known| plan.cells[known.cell as usize].model().place() == model).collect()
     };

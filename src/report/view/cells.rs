@@ -23,7 +23,7 @@ use crate::vocabulary::metric::{self, Direction, Metric, MetricReference, Unit};
 
 /// A cell with its numbers.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
-pub struct CellView {
+pub(crate) struct CellView {
     /// `resnet50/b1/int8/cpu`, with the runtime at the end if there are `runtimes`: what others point to.
     pub path: String,
     /// Its names by axis: `model`, `input`, `variant` ...
@@ -81,7 +81,7 @@ fn names_schema(_: &mut SchemaGenerator) -> Schema {
 /// What the numbers of a cell are worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub(crate) enum Status {
     /// Nothing to doubt.
     Ok,
     /// Codes cast doubt on them; see `codes`.
@@ -98,7 +98,7 @@ pub enum Status {
 
 /// A number with what belongs to it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct NumberView {
+pub(crate) struct NumberView {
     /// The mean of one value a run, in `unit`.
     pub value: f64,
     /// Lower end of its 95 % interval over runs; none below five runs.
@@ -115,7 +115,7 @@ pub struct NumberView {
 
 /// A cell against its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ComparisonView {
+pub(crate) struct ComparisonView {
     /// Path of the baseline's cell.
     pub baseline: String,
     /// What is compared: `latency`.

@@ -22,13 +22,14 @@ mod tails;
 mod tradeoffs;
 
 use crate::vocabulary::printable::printable;
+pub use overview::Overview;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use accuracy::lines as accuracy_lines;
-pub use cells::{CellView, ComparisonView, NumberView, Status};
-pub use conclusion::Conclusion;
-pub use overview::{Overview, OverviewColumn};
+pub(crate) use accuracy::lines as accuracy_lines;
+pub(crate) use cells::CellView;
+pub(crate) use conclusion::Conclusion;
+pub(crate) use overview::OverviewColumn;
 
 use super::answer::Sentence;
 use super::plots::Plots;
@@ -40,7 +41,7 @@ const QUICK_LOOK: &str = "A few short runs of each cell without a control: a fir
 
 /// A whole report.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Report {
+pub(crate) struct Report {
     /// Name of the experiment.
     pub experiment: String,
     /// What the experiment asks.
@@ -119,7 +120,7 @@ pub struct Report {
 
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Fact {
+pub(crate) struct Fact {
     /// What.
     pub name: String,
     /// Its value.
@@ -134,7 +135,7 @@ impl Fact {
 
 /// Facts that belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FactGroup {
+pub(crate) struct FactGroup {
     /// Heading.
     pub title: String,
     /// The facts.
@@ -213,7 +214,7 @@ pub struct WarningView {
 
 /// The table that answers the question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Headline {
+pub(crate) struct Headline {
     /// Its heading, with what is measured.
     pub title: String,
     /// What the numbers are: n, interval, kind of latency.
@@ -228,7 +229,7 @@ pub struct Headline {
 
 /// A column of the headline table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HeadlineColumn {
+pub(crate) struct HeadlineColumn {
     /// Heading.
     pub title: String,
     /// Whether the others are compared with it.
@@ -237,7 +238,7 @@ pub struct HeadlineColumn {
 
 /// A row of the headline table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HeadlineRow {
+pub(crate) struct HeadlineRow {
     /// What names it.
     pub names: Vec<String>,
     /// Its cells, one a column; `None` where the matrix has no such cell.
@@ -246,7 +247,7 @@ pub struct HeadlineRow {
 
 /// A number of the headline table, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HeadlineCell {
+pub(crate) struct HeadlineCell {
     /// `39.9 us ± 0.2`, `failed (operator)`, `skipped`.
     pub text: String,
     /// `2.67x [2.64, 2.70] faster`.
@@ -266,7 +267,7 @@ pub struct HeadlineCell {
 
 /// A plain table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Table {
+pub(crate) struct Table {
     /// The columns; the first one names the row.
     pub columns: Vec<TableColumn>,
     /// The rows.
@@ -277,7 +278,7 @@ pub struct Table {
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TableColumn {
+pub(crate) struct TableColumn {
     /// Heading.
     pub title: String,
     /// What exactly is shown.
@@ -288,7 +289,7 @@ pub struct TableColumn {
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TableRow {
+pub(crate) struct TableRow {
     /// Where others can point to.
     pub anchor: Option<String>,
     /// One cell a column.
@@ -297,7 +298,7 @@ pub struct TableRow {
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TableCell {
+pub(crate) struct TableCell {
     /// What is shown.
     pub text: String,
     /// What it is sorted by, where that is not the text.
@@ -321,7 +322,7 @@ impl TableCell {
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PlotView {
+pub(crate) struct PlotView {
     /// File name beside the Markdown report.
     pub file: String,
     /// Heading.
@@ -334,7 +335,7 @@ pub struct PlotView {
 
 /// A table that the specification asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PivotView {
+pub(crate) struct PivotView {
     /// Its heading and anchor.
     pub name: String,
     /// What the numbers are, a sentence.
@@ -345,7 +346,7 @@ pub struct PivotView {
 
 /// Metrics of the cells that could stand in for each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TradeoffView {
+pub(crate) struct TradeoffView {
     /// Which cells: `resnet50, b1`; empty where there is one set only.
     pub title: String,
     /// The figure of the first two metrics; `None` where one cell dominates all others, so that there is nothing to weigh.
@@ -356,7 +357,7 @@ pub struct TradeoffView {
 
 /// A query that anybody can repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CheckView {
+pub(crate) struct CheckView {
     /// The number that it gives: `18.42 ms ± 0.11`.
     pub number: String,
     /// What it gives, and where.
@@ -367,7 +368,7 @@ pub struct CheckView {
 
 /// The specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SpecView {
+pub(crate) struct SpecView {
     /// Path relative to the root.
     pub path: String,
     /// The whole text.
@@ -376,7 +377,7 @@ pub struct SpecView {
 
 impl Report {
     /// The view of a record, which begins with its conclusion.
-    pub fn new(input: &Input<'_>, conclusion: Conclusion, plots: &Plots) -> Self {
+    pub(crate) fn new(input: &Input<'_>, conclusion: Conclusion, plots: &Plots) -> Self {
         let manifest = input.manifest;
         let Conclusion { goals, answer, within, trust, notices, .. } = conclusion;
         Report {

@@ -10,7 +10,7 @@ mod source;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use fit::{Fitted, FittedInput};
+pub(crate) use fit::{Fitted, FittedInput};
 
 use self::source::Source;
 use super::prepare::PrepareError;
@@ -140,7 +140,7 @@ pub struct ModelData {
 /// # Errors
 ///
 /// A dataset that cannot be read, or that does not fit.
-pub fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData, DatasetProblem> {
+pub(crate) fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData, DatasetProblem> {
     let fitted = fit::fit(dataset, &Source::open(dataset)?, header.map(|header| &header.signature))?;
     Ok(ModelData { dataset: dataset.clone(), fitted })
 }

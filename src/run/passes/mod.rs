@@ -13,7 +13,7 @@ mod requirements;
 use std::fs;
 use std::time::{Duration, Instant};
 
-pub use self::convert::Observation;
+pub(crate) use self::convert::Observation;
 use super::Job;
 use super::session::{Halt, Session};
 use crate::record::{Finding, StoreError};

@@ -15,19 +15,19 @@ use crate::statistics::steady::{DRIFT_FLOOR, WORTHWHILE_SHIFT};
 use crate::vocabulary::metric::{self, Metric};
 
 /// Reading the clock above this makes short samples doubtful.
-pub const SLOW_CLOCK_NS: f64 = 200.0;
+pub(crate) const SLOW_CLOCK_NS: f64 = 200.0;
 
 /// From this share of the processors on, the work of others is told.
-pub const BUSY_MACHINE: f64 = 0.1;
+pub(crate) const BUSY_MACHINE: f64 = 0.1;
 
 /// Largest over smallest run median from which runs are told to differ.
-pub const RUNS_APART: f64 = 1.1;
+pub(crate) const RUNS_APART: f64 = 1.1;
 
 /// An interval over runs within this makes the precision within a run unimportant (relative half width).
 pub const NARROW: f64 = 0.01;
 
 /// Two identical arms further apart than this part of the margin are biased, where the interval agrees.
-pub const BIASED: f64 = 0.5;
+pub(crate) const BIASED: f64 = 0.5;
 
 /// Above this share of stolen time a run says little.
 pub const NOISY_STEAL: f64 = 0.02;
@@ -40,7 +40,7 @@ const PREEMPTIONS: f64 = 10.0;
 /// A metric of the environment, the value above which it is told, and the code that tells it.
 ///
 /// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
-pub const LIMITS: [(Metric, f64, Code); 11] = [
+pub(crate) const LIMITS: [(Metric, f64, Code); 11] = [
     (metric::STEAL, STEAL, Code::Steal),
     (metric::THROTTLE_EVENTS, 0.0, Code::CpuThrottled),
     (metric::CLOCK_CHANGE, CLOCK_CHANGE, Code::FreqDrift),

@@ -6,7 +6,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// `a tenth`, `half`; else in percent.
-pub fn part(share: f64) -> String {
+pub(crate) fn part(share: f64) -> String {
     match share {
         0.1 => "a tenth".to_owned(),
         0.5 => "half".to_owned(),

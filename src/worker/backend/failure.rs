@@ -80,7 +80,7 @@ impl FailureKind {
 }
 
 /// Classifies what a runtime says while it loads or runs, by phrases that ONNX Runtime is known to use.
-pub fn classify(message: &str, otherwise: FailureKind) -> FailureKind {
+pub(crate) fn classify(message: &str, otherwise: FailureKind) -> FailureKind {
     const PHRASES: &[(&str, FailureKind)] = &[
         ("bad_alloc", FailureKind::OutOfMemory),
         ("Failed to allocate memory", FailureKind::OutOfMemory),

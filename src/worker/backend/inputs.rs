@@ -18,7 +18,7 @@ const INTEGER_RANGE: u64 = 2;
 /// # Errors
 ///
 /// [`FailureKind::Shape`] with the tensor's name.
-pub fn tensor_bytes(tensor: &TensorRequest) -> Result<u64, Failure> {
+pub(crate) fn tensor_bytes(tensor: &TensorRequest) -> Result<u64, Failure> {
     let size = tensor.element.size_bytes().ok_or_else(|| {
         let text = format!("input `{}` has type {}, which cannot be generated", tensor.name, tensor.element);
         Failure::new(FailureKind::Shape, text)
@@ -33,7 +33,7 @@ pub fn tensor_bytes(tensor: &TensorRequest) -> Result<u64, Failure> {
 /// # Errors
 ///
 /// As [`tensor_bytes`].
-pub fn sets_within_limit(tensors: &[TensorRequest], wanted: u32) -> Result<usize, Failure> {
+pub(crate) fn sets_within_limit(tensors: &[TensorRequest], wanted: u32) -> Result<usize, Failure> {
     let mut set_bytes: u64 = 0;
     for tensor in tensors {
         set_bytes = set_bytes.saturating_add(tensor_bytes(tensor)?);
@@ -45,7 +45,7 @@ pub fn sets_within_limit(tensors: &[TensorRequest], wanted: u32) -> Result<usize
 /// Fills `bytes`, the little-endian elements of `tensor`, for the input set with index `set`.
 ///
 /// Floats are N(0,1) drawn as f32 (half precisions are those values rounded), booleans and integers are uniform below 2.
-pub fn fill(tensor: &TensorRequest, set: usize, bytes: &mut [u8]) {
+pub(crate) fn fill(tensor: &TensorRequest, set: usize, bytes: &mut [u8]) {
     let seed = tensor.seeds.get(set).copied().unwrap_or_default();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let values = tensor.values;

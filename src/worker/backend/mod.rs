@@ -5,18 +5,19 @@
 //! it is its [`Kind`]. This file is the only one that tells backends apart.
 
 mod execution;
-pub mod failure;
-pub mod inputs;
+pub(crate) mod failure;
+pub(crate) mod inputs;
 mod kind;
-pub mod mock;
-pub mod onnxruntime;
+pub(crate) mod mock;
+pub(crate) mod onnxruntime;
 mod request;
 mod slowed;
 
-pub use execution::{Backend, Phase, Placement};
+pub(crate) use execution::Phase;
+pub use execution::{Backend, Placement};
 pub use failure::{Failure, FailureKind};
-pub use kind::{CellFacts, Kind};
-pub use mock::MockRequest;
+pub(crate) use kind::{CellFacts, Kind};
+pub(crate) use mock::MockRequest;
 pub use onnxruntime::OnnxruntimeRequest;
 pub use request::{CellRequest, TensorRequest};
 
@@ -36,7 +37,7 @@ pub enum BackendRequest {
 }
 
 /// What is known about the backend of an experiment.
-pub fn of(backend: &experiment::Backend) -> &dyn Kind {
+pub(crate) fn of(backend: &experiment::Backend) -> &dyn Kind {
     match backend {
         experiment::Backend::Onnxruntime => &onnxruntime::OnnxruntimeKind,
         experiment::Backend::Mock(script) => script,
@@ -63,7 +64,7 @@ impl BackendRequest {
 /// # Errors
 ///
 /// When its library cannot be opened or its inputs cannot be made.
-pub fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
+pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
     let backend: Box<dyn Backend> = match &request.backend {
         BackendRequest::Onnxruntime(settings) => Box::new(onnxruntime::OnnxRuntime::new(request, settings)?),
         BackendRequest::Mock(settings) => Box::new(mock::MockBackend::new(settings.clone(), ScriptedClock::default())),

@@ -9,7 +9,7 @@ const LINE_WORDS: usize = 64 / size_of::<u64>();
 
 /// A buffer that is larger than the caches it empties.
 #[derive(Debug)]
-pub struct Eviction {
+pub(crate) struct Eviction {
     buffer: Vec<u64>,
 }
 
@@ -19,7 +19,7 @@ impl Eviction {
     /// # Errors
     ///
     /// [`FailureKind::OutOfMemory`] where it cannot be had.
-    pub fn with_bytes(bytes: u64) -> Result<Self, Failure> {
+    pub(crate) fn with_bytes(bytes: u64) -> Result<Self, Failure> {
         let words = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<u64>();
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(words).map_err(|_| {
@@ -32,7 +32,7 @@ impl Eviction {
     }
 
     /// Writes every cache line of the buffer, then reads it again: what was in the caches before is gone.
-    pub fn evict(&mut self) {
+    pub(crate) fn evict(&mut self) {
         for line in self.buffer.chunks_mut(LINE_WORDS) {
             line[0] = line[0].wrapping_add(1);
         }

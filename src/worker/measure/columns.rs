@@ -5,10 +5,10 @@ use super::Samples;
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Longer than any run may reasonably take, so a clock went astray or a number is none.
-pub const LONGEST_SAMPLE_NS: u64 = DAY_NS;
+pub(crate) const LONGEST_SAMPLE_NS: u64 = DAY_NS;
 
 /// A century: nobody waits for the time of a script, but sums of two such numbers must stay far from the end of 64 bits.
-pub const LATEST_START_NS: u64 = 36_525 * DAY_NS;
+pub(crate) const LATEST_START_NS: u64 = 36_525 * DAY_NS;
 
 /// Why columns cannot be samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,12 +3,12 @@
 //! Input: a loaded backend, a clock and the rules. Output: raw samples and why the loop ended.
 //! Deliberately absent: statistics of the result, printing, files, the network.
 
-pub mod batching;
-pub mod cold;
-pub mod columns;
+pub(crate) mod batching;
+pub(crate) mod cold;
+pub(crate) mod columns;
 pub mod rewarm;
-pub mod sampler;
-pub mod slice;
+pub(crate) mod sampler;
+pub(crate) mod slice;
 pub mod stop;
 pub mod warm;
 
@@ -17,7 +17,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 /// Version of what is timed: numbers of two versions cannot be compared.
-pub const KERNEL: u32 = 1;
+pub(crate) const KERNEL: u32 = 1;
 
 /// Raw samples in the order in which they were taken; columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -13,7 +13,7 @@ use crate::worker::backend::{Backend, Failure};
 /// # Errors
 ///
 /// What the backend reports.
-pub fn take_slice<B: Backend + ?Sized, C: Clock + ?Sized>(
+pub(crate) fn take_slice<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
     time: Nanos,
     most: u32,

@@ -15,7 +15,7 @@ use crate::worker::measure::warm::WarmupStatus;
 /// Which samples these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum SamplePhase {
+pub(crate) enum SamplePhase {
     /// Taken before the counted ones.
     Warmup,
     /// Counted.
@@ -25,7 +25,7 @@ pub enum SamplePhase {
 /// What the worker answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Who speaks; ends `hello`.
     Hello {
         /// Version of the protocol.
@@ -93,12 +93,12 @@ pub enum Answer {
 
 impl Answer {
     /// A `done` that says nothing more.
-    pub fn done() -> Self {
+    pub(crate) fn done() -> Self {
         Answer::Done { warmup: None, stop: None, output_hash: None, non_finite: Vec::new() }
     }
 
     /// Its word in the protocol.
-    pub fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Answer::Hello { .. } => "hello",
             Answer::Phase { .. } => "phase",

@@ -6,19 +6,20 @@
 mod answer;
 mod command;
 
-pub use answer::{Answer, SamplePhase};
-pub use command::{Command, CommandName};
+pub(crate) use answer::{Answer, SamplePhase};
+pub use command::Command;
+pub(crate) use command::CommandName;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version that both sides must speak.
-pub const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// Both halves of the protocol, for the schema.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub(crate) enum Message {
     /// From the parent.
     Command(Command),
     /// From the worker.

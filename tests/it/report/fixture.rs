@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use perfrun::experiment::{
+use perfrun::internals::experiment::{
     Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads,
     Values, Variant,
 };
-use perfrun::judge::compare::{Judged, judge};
-use perfrun::judge::summary::{Summary, summarize};
-use perfrun::machine::host::Host;
-use perfrun::plan::{self, Plan};
-use perfrun::record::revision::Revision;
-use perfrun::record::{
+use perfrun::internals::judge::compare::{Judged, judge};
+use perfrun::internals::judge::summary::{Summary, summarize};
+use perfrun::internals::machine::host::Host;
+use perfrun::internals::plan::{self, Plan};
+use perfrun::internals::record::revision::Revision;
+use perfrun::internals::record::{
     Arm, FORMAT, Findings, Manifest, ModelFile, Outcome, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
 };
-use perfrun::report::results::Results;
-use perfrun::report::{Format, Input, compose};
-use perfrun::statistics::Distribution;
-use perfrun::statistics::quantile::median;
-use perfrun::statistics::random::{Xoshiro256PlusPlus, key_seed};
-use perfrun::vocabulary::metric;
-use perfrun::worker::backend::onnxruntime::why_not;
-use perfrun::worker::backend::{Failure, FailureKind, Placement};
-use perfrun::worker::measure::Samples;
-use perfrun::worker::measure::stop::StopReason;
-use perfrun::worker::measure::warm::WarmupStatus;
+use perfrun::internals::report::results::Results;
+use perfrun::internals::report::{Format, Input, compose};
+use perfrun::internals::statistics::Distribution;
+use perfrun::internals::statistics::quantile::median;
+use perfrun::internals::statistics::random::{Xoshiro256PlusPlus, key_seed};
+use perfrun::internals::vocabulary::metric;
+use perfrun::internals::worker::backend::onnxruntime::why_not;
+use perfrun::internals::worker::backend::{Failure, FailureKind, Placement};
+use perfrun::internals::worker::measure::Samples;
+use perfrun::internals::worker::measure::stop::StopReason;
+use perfrun::internals::worker::measure::warm::WarmupStatus;
 
 /// A record in memory, with what is derived from it.
 pub(super) struct Fixture {
@@ -270,7 +270,7 @@ impl Fixture {
     }
 
     pub(super) fn results(&self) -> Results {
-        perfrun::report::results::results(&self.manifest, &self.summary, &self.judged)
+        perfrun::internals::report::results::results(&self.manifest, &self.summary, &self.judged)
     }
 
     fn cell(&self, path: &str) -> usize {
@@ -378,7 +378,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         choose: None,
         pareto: Vec::new(),
         dataset: None,
-        fidelity: perfrun::experiment::FidelitySettings::default(),
+        fidelity: perfrun::internals::experiment::FidelitySettings::default(),
         goals: Vec::new(),
         goals_strict: false,
         tables: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use perfrun::experiment::{Axis, Bound, Choose, Selector, TableSpec};
-use perfrun::worker::backend::FailureKind;
+use perfrun::internals::experiment::{Axis, Bound, Choose, Selector, TableSpec};
+use perfrun::internals::worker::backend::FailureKind;
 
 use super::fixture::{Axes, Behaviour, Fixture, experiment, usual};
 

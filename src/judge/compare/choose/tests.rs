@@ -4,15 +4,14 @@
 
 mod ties;
 
+use crate::judge::summary::latency::PERCENTILES;
 use std::path::Path;
 
 use super::*;
 use crate::experiment::{Bound, Selector};
 use crate::judge::compare::pair::Withheld;
 use crate::judge::compare::{Control, Unfit, compare_cells};
-use crate::judge::summary::{
-    CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, PERCENTILES, Percentile, RunCounts,
-};
+use crate::judge::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use crate::plan::{Skip, expand};
 use crate::statistics::interval::mean_interval;
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric};

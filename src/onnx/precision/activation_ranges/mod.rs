@@ -46,7 +46,7 @@ impl Range {
 
 /// How a range is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Method {
+pub(crate) enum Method {
     /// All that was seen.
     MinMax,
     /// This share of what was seen, in percent: 99.99 leaves out 0.005 % at either end.
@@ -57,7 +57,7 @@ pub enum Method {
 
 /// Why activations have no ranges.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CalibrationProblem {
+pub(crate) enum CalibrationProblem {
     /// A model in float32 that overflows does not get better in 8 bits.
     #[error("the activation `{tensor}` has the value {value}")]
     NotFinite {
@@ -113,14 +113,14 @@ fn not_finite(tensor: &str, values: &[f32]) -> CalibrationProblem {
 
 /// The pass that finds extremes.
 #[derive(Clone, Debug)]
-pub struct FirstPass {
+pub(crate) struct FirstPass {
     method: Method,
     extremes: BTreeMap<String, Range>,
 }
 
 /// What the first pass gives.
 #[derive(Clone, Debug)]
-pub enum Observed {
+pub(crate) enum Observed {
     /// The ranges, for a method that needs the extremes only.
     Ranges(BTreeMap<String, Range>),
     /// The pass that counts; the same data again.
@@ -133,7 +133,7 @@ impl FirstPass {
     /// # Errors
     ///
     /// A percentile that is not above 0 and at most 100.
-    pub fn new(method: Method) -> Result<Self, CalibrationProblem> {
+    pub(crate) fn new(method: Method) -> Result<Self, CalibrationProblem> {
         match method {
             Method::Percentile(percentile) if !(percentile > 0.0 && percentile <= 100.0) => {
                 Err(CalibrationProblem::Percentile { percentile })
@@ -147,7 +147,7 @@ impl FirstPass {
     /// # Errors
     ///
     /// A value that is not finite.
-    pub fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
+    pub(crate) fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
         let seen = extremes(values).ok_or_else(|| not_finite(tensor, values))?;
         match self.extremes.get_mut(tensor) {
             Some(range) => *range = range.with(seen),
@@ -159,7 +159,7 @@ impl FirstPass {
     }
 
     /// The ranges, or the pass that finds them.
-    pub fn finish(self) -> Observed {
+    pub(crate) fn finish(self) -> Observed {
         if self.method == Method::MinMax {
             return Observed::Ranges(self.extremes);
         }
@@ -170,7 +170,7 @@ impl FirstPass {
 
 /// The pass that counts values.
 #[derive(Clone, Debug)]
-pub struct SecondPass {
+pub(crate) struct SecondPass {
     method: Method,
     histograms: BTreeMap<String, Histogram>,
 }
@@ -181,7 +181,7 @@ impl SecondPass {
     /// # Errors
     ///
     /// An activation that the first pass did not have, or a value that is not finite.
-    pub fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
+    pub(crate) fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
         let Some(histogram) = self.histograms.get_mut(tensor) else {
             return Err(CalibrationProblem::Unknown { tensor: tensor.to_owned() });
         };
@@ -191,7 +191,7 @@ impl SecondPass {
     }
 
     /// The ranges.
-    pub fn ranges(&self) -> BTreeMap<String, Range> {
+    pub(crate) fn ranges(&self) -> BTreeMap<String, Range> {
         let range = |histogram: &Histogram| match self.method {
             Method::MinMax => histogram.range(),
             Method::Percentile(percentile) => histogram.middle(percentile / 100.0),

@@ -52,7 +52,7 @@ impl ProviderClass {
 
 /// A half precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub(crate) enum Half {
     /// IEEE 754 binary16: eleven bits of precision, at most 65504.
     Fp16,
     /// The upper half of a binary32: eight bits of precision, the range of float32.
@@ -61,7 +61,7 @@ pub enum Half {
 
 impl Half {
     /// The element type.
-    pub fn element(self) -> ElementType {
+    pub(crate) fn element(self) -> ElementType {
         match self {
             Half::Fp16 => ElementType::Float16,
             Half::Bf16 => ElementType::Bfloat16,
@@ -78,7 +78,7 @@ impl Half {
 
 /// How to convert.
 #[derive(Clone, Debug)]
-pub struct HalfSettings {
+pub(crate) struct HalfSettings {
     /// To what.
     pub target: Half,
     /// Inputs and outputs.
@@ -95,7 +95,7 @@ pub struct HalfSettings {
 ///
 /// A model that is in half precision already or has nothing in float32, a value whose type decides and is not known, a
 /// weight whose content does not fit its shape.
-pub fn to_half(
+pub(crate) fn to_half(
     mut model: ModelProto,
     types: &Inferred,
     settings: &HalfSettings,

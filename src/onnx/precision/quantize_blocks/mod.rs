@@ -34,7 +34,7 @@ const LEAST_ELEMENTS: u64 = 1 << 14;
 
 /// How to quantise weights in blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockQuantization {
+pub(crate) struct BlockQuantization {
     /// What stays as it is.
     pub keep: Keep,
     /// Weights with a scale of their own: a power of two from 16 to 256.
@@ -70,7 +70,10 @@ impl BlockQuantization {
 ///
 /// A block size that the operator does not have, a model that is quantised already or has nothing to quantise, a damaged
 /// weight.
-pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Result<Conversion, ConversionProblem> {
+pub(crate) fn quantize_blocks(
+    mut model: ModelProto,
+    options: &BlockQuantization,
+) -> Result<Conversion, ConversionProblem> {
     options.check()?;
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;

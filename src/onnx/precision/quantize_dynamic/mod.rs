@@ -36,7 +36,7 @@ const NEEDED_OPSET: i64 = 11;
 
 /// How to quantise with scales found at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DynamicQuantization {
+pub(crate) struct DynamicQuantization {
     /// What stays as it is.
     pub keep: Keep,
     /// Weights of 7 bits, for x86 processors without VNNI, where sums of two 8-bit products overflow.
@@ -64,7 +64,10 @@ impl DynamicQuantization {
 /// # Errors
 ///
 /// An operator set before 7, a model that is quantised already or has nothing to quantise, a damaged weight.
-pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) -> Result<Conversion, ConversionProblem> {
+pub(crate) fn quantize_dynamic(
+    mut model: ModelProto,
+    options: &DynamicQuantization,
+) -> Result<Conversion, ConversionProblem> {
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DynamicQuantizeLinear")?;

@@ -49,7 +49,7 @@ const NEEDED_OPSET: i64 = 13;
 
 /// How to quantise with calibrated ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StaticQuantization {
+pub(crate) struct StaticQuantization {
     /// Weights of 7 bits, for x86 processors without VNNI, where sums of two 8-bit products overflow.
     pub reduce_range: bool,
     /// Large tables that `Gather` reads.
@@ -64,7 +64,7 @@ impl Default for StaticQuantization {
 
 /// A model in the form that is calibrated and quantised: the same function in float32.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prepared {
+pub(crate) struct Prepared {
     model: ModelProto,
     /// The operator set that it had, if that was too old.
     raised: Option<i64>,
@@ -77,7 +77,7 @@ pub struct Prepared {
 /// # Errors
 ///
 /// An operator set before 7, a model that is quantised already, a damaged weight.
-pub fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionProblem> {
+pub(crate) fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionProblem> {
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DequantizeLinear with one scale for each channel")?;
@@ -89,12 +89,12 @@ pub fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionProbl
 
 impl Prepared {
     /// The same with nodes that stay as they are.
-    pub fn keeping(self, keep: Keep) -> Self {
+    pub(crate) fn keeping(self, keep: Keep) -> Self {
         Prepared { keep, ..self }
     }
 
     /// The prepared model.
-    pub fn model(&self) -> &ModelProto {
+    pub(crate) fn model(&self) -> &ModelProto {
         &self.model
     }
 
@@ -103,7 +103,7 @@ impl Prepared {
     /// # Errors
     ///
     /// A damaged weight.
-    pub fn to_calibrate(&self) -> Result<Vec<String>, ConversionProblem> {
+    pub(crate) fn to_calibrate(&self) -> Result<Vec<String>, ConversionProblem> {
         let graph = self.model.graph.as_ref().ok_or(ConversionProblem::NoGraph)?;
         let (editor, nodes) = Editor::new(without_content(graph));
         let plan = Plan::of(&editor, &nodes, &self.keep)?;
@@ -114,7 +114,7 @@ impl Prepared {
     }
 
     /// A copy that gives these activations too, float32 all of them, behind its own outputs. Inputs are not given again.
-    pub fn with_outputs(&self, names: &[String]) -> ModelProto {
+    pub(crate) fn with_outputs(&self, names: &[String]) -> ModelProto {
         let mut model = self.model.clone();
         if let Some(graph) = model.graph.as_mut() {
             let made: HashSet<&String> = graph.node.iter().flat_map(|node| &node.output).collect();
@@ -131,7 +131,7 @@ impl Prepared {
     /// # Errors
     ///
     /// A range that is missing, a model with nothing to quantise, a damaged weight.
-    pub fn quantize(
+    pub(crate) fn quantize(
         self,
         ranges: &BTreeMap<String, Range>,
         options: &StaticQuantization,

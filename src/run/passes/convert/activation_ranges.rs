@@ -23,7 +23,7 @@ use crate::worker::protocol::Command;
 
 /// What a calibration runs.
 #[derive(Clone, Debug)]
-pub struct Observation {
+pub(crate) struct Observation {
     /// The perfrun executable.
     pub executable: PathBuf,
     /// The ONNX Runtime library.
@@ -48,7 +48,12 @@ impl Observation {
     /// # Errors
     ///
     /// Why there are none, in words.
-    pub fn ranges(&self, path: &Path, calibration: Calibration, session: &mut Session<'_>) -> Result<Ranges, String> {
+    pub(crate) fn ranges(
+        &self,
+        path: &Path,
+        calibration: Calibration,
+        session: &mut Session<'_>,
+    ) -> Result<Ranges, String> {
         let launch = Session::launch_for_file(&self.executable, &self.log, self.timeout);
         let command = Command::ActivationRanges { calibration, data: self.data.clone() };
         let asked = session.ask(launch, self.request(path), &command);

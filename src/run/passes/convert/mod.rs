@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use self::activation_ranges::Observation;
+pub(crate) use self::activation_ranges::Observation;
 use super::Pass;
 use crate::data::digest;
 use crate::experiment::Precision;

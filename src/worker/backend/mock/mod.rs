@@ -7,7 +7,7 @@
 mod kind;
 mod request;
 
-pub use request::MockRequest;
+pub(crate) use request::MockRequest;
 
 use super::{Backend, Failure, FailureKind, Phase, Placement};
 use crate::data::array::Array;
@@ -19,7 +19,7 @@ use crate::statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// The scripted backend.
 #[derive(Debug)]
-pub struct MockBackend {
+pub(crate) struct MockBackend {
     request: MockRequest,
     clock: ScriptedClock,
     random: Xoshiro256PlusPlus,
@@ -36,7 +36,7 @@ pub struct MockBackend {
 
 impl MockBackend {
     /// The script of one run.
-    pub fn new(request: MockRequest, clock: ScriptedClock) -> Self {
+    pub(crate) fn new(request: MockRequest, clock: ScriptedClock) -> Self {
         let run_effect =
             Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0)).normal() * request.script.run_sd.0;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
@@ -74,7 +74,7 @@ impl MockBackend {
 }
 
 /// What a worker writes in place of the protocol when the script asks for garbage.
-pub const GARBAGE: &str = "this is not the protocol";
+pub(crate) const GARBAGE: &str = "this is not the protocol";
 
 fn verb(step: MockStep) -> &'static str {
     match step {

@@ -23,7 +23,7 @@ use crate::plan::Skip;
 
 /// The backend, as the parent asks about it.
 #[derive(Clone, Copy, Debug)]
-pub struct OnnxruntimeKind;
+pub(crate) struct OnnxruntimeKind;
 
 impl Kind for OnnxruntimeKind {
     fn takes_machine_time(&self) -> bool {

@@ -4,12 +4,12 @@
 //! exponential gaps of mean 1 for every rate, so that a search over rates compares like with like.
 //! Deliberately absent: the clock, and MLPerf's own generator, which depends on its C++ library.
 
-use super::random::{Xoshiro256PlusPlus, stream_seed};
+use crate::statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// Arrival times in seconds at `rate_per_s` queries a second. `None` unless the rate is positive and finite.
 ///
 /// The seed is that of the schedule, `key_seed(master, "schedule/<cell>/<run>")`; its stream 0 is used.
-pub fn poisson_arrivals_s(rate_per_s: f64, seed: u64) -> Option<impl Iterator<Item = f64>> {
+pub(crate) fn poisson_arrivals_s(rate_per_s: f64, seed: u64) -> Option<impl Iterator<Item = f64>> {
     if !(rate_per_s > 0.0 && rate_per_s.is_finite()) {
         return None;
     }

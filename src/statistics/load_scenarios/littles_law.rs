@@ -6,14 +6,14 @@
 use serde::{Deserialize, Serialize};
 
 /// Little's law is taken as kept within this: more means time lost in the harness, or a window set wrongly.
-pub const LITTLE_TOLERANCE: f64 = 0.05;
+pub(crate) const LITTLE_TOLERANCE: f64 = 0.05;
 
 /// Throughput within this of the largest is saturated.
 const SATURATION: f64 = 0.02;
 
 /// One concurrency of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadPoint {
+pub(crate) struct LoadPoint {
     /// Queries in flight.
     pub concurrency: u32,
     /// Queries completed per second of the window.
@@ -24,7 +24,7 @@ pub struct LoadPoint {
 
 /// Little's law: throughput times mean latency is the number in flight (Little 1961).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LittlesLaw {
+pub(crate) struct LittlesLaw {
     /// Throughput times mean latency.
     pub implied_concurrency: f64,
     /// Implied over actual concurrency, less 1.
@@ -34,7 +34,7 @@ pub struct LittlesLaw {
 }
 
 /// Checks Little's law. `None` for a concurrency of zero, and unless throughput and latency are finite.
-pub fn littles_law(point: LoadPoint) -> Option<LittlesLaw> {
+pub(crate) fn littles_law(point: LoadPoint) -> Option<LittlesLaw> {
     let implied_concurrency = point.throughput_per_s * point.mean_latency_s;
     if point.concurrency == 0 || !implied_concurrency.is_finite() {
         return None;
@@ -45,7 +45,7 @@ pub fn littles_law(point: LoadPoint) -> Option<LittlesLaw> {
 
 /// The index of the knee: the largest throughput over latency (Kleinrock's power); the first of equals.
 /// Points without a positive latency and a finite throughput do not count.
-pub fn knee(points: &[LoadPoint]) -> Option<usize> {
+pub(crate) fn knee(points: &[LoadPoint]) -> Option<usize> {
     let power = |point: &LoadPoint| point.throughput_per_s / point.mean_latency_s;
     let usable = points.iter().enumerate().filter(|(_, point)| point.mean_latency_s > 0.0 && power(point).is_finite());
     // From the end, so that the last of equal maxima is the first.
@@ -53,7 +53,7 @@ pub fn knee(points: &[LoadPoint]) -> Option<usize> {
 }
 
 /// The index of the smallest concurrency whose throughput is within 2% of the largest.
-pub fn saturation(points: &[LoadPoint]) -> Option<usize> {
+pub(crate) fn saturation(points: &[LoadPoint]) -> Option<usize> {
     let usable = || points.iter().enumerate().filter(|(_, point)| point.throughput_per_s.is_finite());
     let largest = usable().map(|(_, point)| point.throughput_per_s).max_by(f64::total_cmp)?;
     let saturated = usable().filter(|(_, point)| point.throughput_per_s >= (1.0 - SATURATION) * largest);

@@ -10,8 +10,8 @@
 use serde::{Deserialize, Serialize};
 use statrs::function::beta::checked_beta_reg;
 
-use super::interval::is_confidence;
-use super::quantile::{loadgen_sorted, sorted};
+use crate::statistics::interval::is_confidence;
+use crate::statistics::quantile::{loadgen_sorted, sorted};
 
 /// The confidence of MLPerf.
 pub const CONFIDENCE: f64 = 0.99;
@@ -63,7 +63,7 @@ impl BoundCheck {
 /// among h + t queries would be that rare.
 ///
 /// `None` unless `percentile` and `confidence` lie strictly between 0 and 1, and for a number beyond reason.
-pub fn queries_within_bound(overlatencies: usize, percentile: f64, confidence: f64) -> Option<usize> {
+pub(crate) fn queries_within_bound(overlatencies: usize, percentile: f64, confidence: f64) -> Option<usize> {
     let is_inside = percentile > 0.0 && percentile < 1.0 && is_confidence(confidence);
     if !is_inside || overlatencies > MOST {
         return None;
@@ -83,12 +83,12 @@ pub fn queries_within_bound(overlatencies: usize, percentile: f64, confidence: f
 
 /// h(t, p) + t: the fewest queries of which `overlatencies` may exceed the bound. `None` as for
 /// [`queries_within_bound`].
-pub fn queries_needed(overlatencies: usize, percentile: f64, confidence: f64) -> Option<usize> {
+pub(crate) fn queries_needed(overlatencies: usize, percentile: f64, confidence: f64) -> Option<usize> {
     queries_within_bound(overlatencies, percentile, confidence)?.checked_add(overlatencies)
 }
 
 /// The largest t >= 1 with n >= h(t, p) + t; `None` where even one overlatency takes more queries.
-pub fn admissible_overlatencies(n: usize, percentile: f64, confidence: f64) -> Option<usize> {
+pub(crate) fn admissible_overlatencies(n: usize, percentile: f64, confidence: f64) -> Option<usize> {
     let is_too_many =
         |overlatencies: usize| queries_needed(overlatencies, percentile, confidence).is_none_or(|needed| needed > n);
     // Since h >= 1, n overlatencies are always too many.

@@ -1,0 +1,209 @@
+//! What tests and benches take from inside, by room.
+//!
+//! Everything else is private, so that the compiler finds what nobody uses. No other program may build on this.
+
+#![allow(missing_docs, reason = "what is re-exported has its own")]
+
+pub mod statistics {
+    pub use crate::statistics::{
+        Distribution, Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean,
+        mean_interval, median, paired_slice_ratio, steady, stream_seed, two_level,
+    };
+    pub mod autocorrelation {
+        pub use crate::statistics::autocorrelation::autocorrelation_time;
+    }
+    pub mod bootstrap {
+        pub use crate::statistics::bootstrap::{CellBootstrap, RunStatistic};
+    }
+    pub mod density {
+        pub use crate::statistics::density::MULTIMODAL_MINIMUM;
+    }
+    pub mod distribution {
+        pub use crate::statistics::distribution::{normal_cdf, normal_quantile};
+    }
+    pub mod interval {
+        pub use crate::statistics::interval::mean_interval;
+    }
+    pub mod load_scenarios {
+        pub mod arrivals {
+            pub use crate::statistics::load_scenarios::arrivals::poisson_arrivals_ns;
+        }
+        pub mod early_stopping {
+            pub use crate::statistics::load_scenarios::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
+        }
+    }
+    pub mod moments {
+        pub use crate::statistics::moments::{mean, standard_deviation, variance};
+    }
+    pub mod outlier {
+        pub use crate::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
+    }
+    pub mod paired {
+        pub use crate::statistics::paired::{SIGNED_RANK_FROM, Verdict, compare_paired};
+    }
+    pub mod planning {
+        pub use crate::statistics::planning::MINIMUM_RUNS;
+    }
+    pub mod quantile {
+        pub use crate::statistics::quantile::{median, median_with_error, quantile_is_supported};
+    }
+    pub mod random {
+        pub use crate::statistics::random::{Xoshiro256PlusPlus, counterbalanced_order, key_seed, stream_seed};
+    }
+    pub mod run_groups {
+        pub use crate::statistics::run_groups::LEAST_DISTANCE;
+    }
+    pub mod shape {
+        pub use crate::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
+    }
+    pub mod stopping {
+        pub use crate::statistics::stopping::{
+            FIRST_CHECK, Location, MINIMUM_EFFECTIVE_SIZE, PrecisionCheck, next_check, precision_reached,
+        };
+    }
+    pub mod verdict {
+        pub use crate::statistics::verdict::Verdict;
+    }
+    pub mod warmup {
+        pub use crate::statistics::warmup::{AdaptiveWarmup, WarmupRule, WarmupStatus};
+    }
+}
+
+pub mod vocabulary {
+    pub use crate::vocabulary::metric;
+    pub mod code {
+        pub use crate::vocabulary::code::{
+            Carrier, Code, NARROW, NOISY_STEAL, by_name, percent, reference_markdown, spelt,
+        };
+    }
+    pub mod quantity {
+        pub use crate::vocabulary::quantity::Nanos;
+    }
+}
+
+pub mod machine {
+    pub mod clock {
+        pub use crate::machine::clock::{Clock, HostClock};
+    }
+    pub mod host {
+        pub use crate::machine::host::{Host, describe};
+    }
+}
+
+pub mod experiment {
+    pub use crate::experiment::{
+        Aa, Axis, Backend, Bound, Calibration, Choose, Compare, Device, Execution, Experiment, FidelityLimits,
+        FidelitySettings, Goal, Grade, GraphOptimization, InputPoint, Margin, Matrix, Measure, Model, Package,
+        Precision, Require, Selector, Stop, TableSpec, Threads, Values, Variant, Warmup,
+    };
+}
+
+pub mod onnx {
+    pub use crate::onnx::{Dimension, ElementType, read_header, save};
+    pub mod proto {
+        pub use crate::onnx::proto::{
+            FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+        };
+    }
+}
+
+pub mod data {
+    pub use crate::data::digest;
+    pub mod array {
+        pub use crate::data::array::{Array, write_npy};
+    }
+    pub mod table {
+        pub use crate::data::table::Table;
+    }
+}
+
+pub mod quality {
+    pub mod fidelity {
+        pub use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
+    }
+}
+
+pub mod spec {
+    pub use crate::spec::*;
+}
+
+pub mod plan {
+    pub use crate::plan::*;
+}
+
+pub mod prepare {
+    pub use crate::prepare::runtime;
+}
+
+pub mod worker {
+    pub use crate::worker::{Conversation, Data, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
+    pub mod backend {
+        pub use crate::worker::backend::{
+            Backend, BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, TensorRequest,
+        };
+        pub mod inputs {
+            pub use crate::worker::backend::inputs::POOL_LIMIT_BYTES;
+        }
+        pub mod onnxruntime {
+            pub use crate::worker::backend::onnxruntime::{OnnxRuntime, why_not};
+        }
+    }
+    pub mod measure {
+        pub use crate::worker::measure::{Samples, rewarm, stop, warm};
+        pub mod batching {
+            pub use crate::worker::measure::batching::iterations_per_sample;
+        }
+        pub mod sampler {
+            pub use crate::worker::measure::sampler::Sampler;
+        }
+    }
+    pub mod protocol {
+        pub use crate::worker::protocol::{Command, schema_text};
+    }
+}
+
+pub mod record {
+    pub use crate::record::{
+        Arm, FORMAT, Findings, LocalPaths, Manifest, ModelFile, Outcome, Place, Record, Rehearsed, RuntimeUsed,
+        Session, SpecSource, StoredRun, VariantAccuracy, VariantOrigin,
+    };
+    pub mod revision {
+        pub use crate::record::revision::Revision;
+    }
+}
+
+pub mod run {
+    pub use crate::run::Provenance;
+    pub use crate::run::create::create;
+    pub use crate::run::prepare::prepare;
+}
+
+pub mod judge {
+    pub mod compare {
+        pub use crate::judge::compare::{Calibration, Comparison, Judged, judge, verdicts};
+        pub mod pair {
+            pub use crate::judge::compare::pair::QUICK_MARGIN;
+        }
+    }
+    pub mod summary {
+        pub use crate::judge::summary::{CONFIDENCE, CellSummary, Summary, summarize, summarize_briefly, summarize_on};
+    }
+}
+
+pub mod report {
+    pub use crate::report::{Format, Input, compose, plots, results, template_reference, write};
+    pub mod format {
+        pub use crate::report::format::threads;
+    }
+    pub mod view {
+        pub use crate::report::view::Overview;
+    }
+}
+
+pub mod stat {
+    pub use crate::stat::*;
+}
+
+pub mod ui {
+    pub use crate::ui::*;
+}

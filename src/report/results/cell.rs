@@ -10,7 +10,7 @@ use crate::experiment::{AxisMap, fields_schema};
 /// One cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// Identity across records: a hash of the five names.
+    /// Identity across records: a hash of its names.
     pub id: String,
     /// Hash of its settings that differ from the defaults, the first 16 digits.
     pub definition: String,

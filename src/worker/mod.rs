@@ -5,11 +5,11 @@
 //! what a worker says is taken in only where it fits. Parent: [`run`] is one run from start to end, [`Conversation`] one
 //! of several at a time. Child: [`child::serve`].
 
-mod activation_ranges;
 pub(crate) mod backend;
 
 pub(crate) mod measure;
 
+mod activation_ranges;
 mod affinity;
 mod batches;
 pub(crate) mod child;

@@ -16,11 +16,11 @@ fn sources() -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// Modules in the order of lib.rs.
-fn modules() -> Vec<String> {
+/// Rooms in the order of lib.rs.
+fn rooms() -> Vec<String> {
     let lib = sources().into_iter().find(|(path, _)| path == Path::new("lib.rs")).unwrap().1;
-    let names = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';').map(str::to_owned));
-    names.collect()
+    let names = lib.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'));
+    names.map(str::to_owned).collect()
 }
 
 /// The sources without their tests, which may use anything: neither items nor whole files under `#[cfg(test)]`.
@@ -36,19 +36,58 @@ fn sources_without_tests() -> Vec<(PathBuf, String)> {
     sources.into_iter().map(|(path, text)| (path, code::without_tests(&text))).collect()
 }
 
+/// The names behind every `prefix` of a text.
+fn names_behind<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
+    let is_name = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+    text.split(prefix).skip(1).map(move |rest| rest.chars().take_while(is_name).collect())
+}
+
 #[test]
-fn a_module_uses_only_those_above_it() {
-    let modules = modules();
-    let place = |name: &str| modules.iter().position(|module| module == name);
-    assert!(modules.len() > 10);
+fn a_room_uses_only_those_above_it() {
+    let rooms = rooms();
+    let place = |name: &str| rooms.iter().position(|room| room == name);
+    assert!(rooms.len() > 10);
     for (path, text) in sources_without_tests() {
         let first = path.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
         let Some(own) = place(first.trim_end_matches(".rs")) else { continue };
-        for used in text.split("crate::").skip(1) {
-            let name: String = used.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        for name in names_behind(&text, "crate::") {
             if let Some(other) = place(&name) {
                 assert!(other <= own, "{} uses `{name}`, which lib.rs has below it", path.display());
             }
+        }
+    }
+}
+
+/// Within rooms, what stands on what: each uses only itself and those before it in its row.
+const FLOORS: [(&str, &[&str]); 7] = [
+    ("vocabulary", &["quantity", "printable", "privacy", "nearest", "metric", "code"]),
+    ("machine", &["clock", "kernel", "host", "probe"]),
+    ("data", &["digest", "array", "table"]),
+    ("quality", &["fidelity", "accuracy"]),
+    ("prepare", &["runtime", "models"]),
+    ("worker", &["backend", "measure"]),
+    ("judge", &["summary", "compare"]),
+];
+
+#[test]
+fn within_a_room_the_order_holds_too() {
+    for (room, floors) in FLOORS {
+        for (index, floor) in floors.iter().enumerate() {
+            let below = Path::new("src").join(room).join(floor);
+            let own = sources_without_tests().into_iter().filter(|(path, _)| {
+                Path::new("src").join(path).starts_with(&below)
+                    || Path::new("src").join(path) == below.with_extension("rs")
+            });
+            let mut found = 0;
+            for (path, text) in own {
+                found += 1;
+                for name in names_behind(&text, &format!("crate::{room}::")) {
+                    // A type that the room gives out is its mod.rs's, which stands on top.
+                    let is_above = floors[..=index].contains(&name.as_str());
+                    assert!(is_above, "{} uses {room}'s `{name}`", path.display());
+                }
+            }
+            assert!(found > 0, "{room} has no {floor}");
         }
     }
 }

@@ -2,8 +2,8 @@
 //! limit.
 //!
 //! Input: what stands on the axes, and `matrix`. Output: the factors of the product, or what is wrong with it. A
-//! specification is told so at the place (`expand::matrix`); `plan` makes cells of the same factors. Deliberately absent:
-//! the cells.
+//! specification is told so at the place (`spec::expand::matrix`); `plan` makes cells of the same factors. Deliberately
+//! absent: the cells.
 
 mod problem;
 

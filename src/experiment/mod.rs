@@ -1,6 +1,6 @@
 //! The experiment as the rest of perfrun sees it: every shorthand expanded, every default filled in.
 //!
-//! These types are stored in a record's manifest, so they are part of format 1.
+//! These types are stored in a record's manifest, so they are part of its format.
 
 mod axis;
 mod axis_map;

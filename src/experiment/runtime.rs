@@ -56,7 +56,7 @@ impl Package {
     }
 
     /// The released versions that can be fetched, the newest first. A spec that names another one is wrong before
-    /// anything is looked for; their checksums stand in `runtime`, where a test keeps the two lists equal.
+    /// anything is looked for; their checksums stand in `prepare::runtime`, where a test keeps the two lists equal.
     pub fn versions(self) -> &'static [&'static str] {
         match self {
             Package::Onnxruntime => {

@@ -2,11 +2,9 @@
 //!
 //! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
 //! its messages ([`proto`]), the shapes that an experiment's input point gives its inputs ([`resolve_inputs`]), whether the
-//! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), and what an inference costs ([`cost`]).
+//! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), what an inference costs ([`cost`]), and the
+//! model in another precision ([`precision`]). [`zoo`] makes well-known networks without any file.
 //! Deliberately absent: running a model.
-//! its messages ([`proto`]), and the shapes that an experiment's input point gives its inputs ([`resolve_inputs`]).
-//! [`zoo`] makes well-known networks without any file.
-//! Deliberately absent: running a model, checking its graph, and inferring the shapes inside it.
 
 mod batch;
 mod build;

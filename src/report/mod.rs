@@ -1,8 +1,8 @@
 //! Record, summary and comparisons -> a report: one view in words and numbers, figures, and the formats of files.
 //!
 //! Pure up to [`write`]: the same record gives the same bytes, whatever the time, the locale or the number of threads.
-//! The terminal shows parts of the same [`view`]. Deliberately absent: statistics, which are in `summary` and `compare`,
-//! and where a report lies, which the command decides.
+//! The terminal shows parts of the same [`view`]. Deliberately absent: estimates and verdicts, which are `judge`'s, and
+//! where a report lies, which the command decides.
 
 mod absence;
 mod answer;

@@ -2,7 +2,7 @@
 //!
 //! Input: manifest and judgement. Output: fragments and sentences that the terminal and every report share. A control
 //! that does not exist, is too short or stays open is said to be so; only a control that is equivalent has passed.
-//! Deliberately absent: what follows for the verdicts, which `compare` decides and the answer tells.
+//! Deliberately absent: what follows for the verdicts, which `judge` decides and the answer tells.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -63,7 +63,7 @@ pub(super) fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) ->
         Stop::Samples { count, max_time } => samples(f64::from(count)).min(max_time.0),
         Stop::Time { time, .. } => time.0,
     };
-    /// Settling, looking at outputs and clock once more, tearing the process down, and the journal.
+    /// Rewarming, looking at outputs and clock once more, tearing the process down, and the journal.
     const REST: u64 = 60_000_000;
     Nanos(start.saturating_add(warm).saturating_add(counted).saturating_add(REST))
 }

@@ -2,9 +2,10 @@
 //! how much it weighs, what it does to the number, what to do about it.
 //!
 //! Input: a code. Output: its text. Each level decides its codes in one place: runs in `run::codes`, cells in
-//! `summary::findings`, records in `probe::check`, controls in `compare::control`, numbers in `stat::symptoms`; a test
-//! beside each proves that it raises the codes that the table gives it, and no other. Deliberately absent: what a record
-//! of another version calls by a name that this table lacks; it is read and shown by that name.
+//! `judge::summary::findings`, records in `machine::probe::check`, controls in `judge::compare::control`, numbers in
+//! `stat::symptoms`; a test beside each proves that it raises the codes that the table gives it, and no other.
+//! Deliberately absent: what a record of another version calls by a name that this table lacks; it is read and shown by
+//! that name.
 
 mod words;
 

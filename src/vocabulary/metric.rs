@@ -1,6 +1,7 @@
 //! What perfrun measures: every metric's name, unit, direction and meaning, each defined once.
 //!
-//! Adding a metric is one entry in [`METRICS`] or [`ENVIRONMENT`] and the place that produces its value; tables and exports follow the unit.
+//! Adding a metric is one entry in [`METRICS`] or [`ENVIRONMENT`] and the place that produces its value; tables and
+//! exports follow the unit.
 
 mod environment;
 mod reference;

@@ -1,8 +1,8 @@
 //! From floating-point numbers to 8-bit integers: scales and zero points.
 //!
 //! Input: values, or the range that they take. Output: integers with `value = scale * (integer - zero point)`, as the
-//! standard defines `QuantizeLinear`. Deliberately absent: finding ranges of activations (`calibration` does), and 4 bits
-//! (`quantize_blocks`).
+//! standard defines `QuantizeLinear`. Deliberately absent: finding ranges of activations (`activation_ranges` does),
+//! and 4 bits (`quantize_blocks`).
 //!
 //! Weights are symmetric, one scale for each output channel: a zero point other than 0 would cost a product for every
 //! output element, and a channel with small weights would lose its digits to one with large weights (R. Krishnamoorthi,

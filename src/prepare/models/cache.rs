@@ -86,7 +86,7 @@ pub(crate) enum Problem {
     },
 }
 
-/// What a calibration gives: the range of each activation.
+/// The range of each activation.
 pub(crate) type Ranges = std::collections::BTreeMap<String, Range>;
 
 /// Runs the model in the file, whose outputs are what has to be observed, and says what ranges they have.

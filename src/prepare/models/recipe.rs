@@ -54,8 +54,8 @@ pub struct HalfRecipe {
 }
 
 impl Recipe {
-    /// What a variant asks for, of this model, on such a device; `None`: the model as stored. `data` names what a
-    /// calibration would observe.
+    /// What a variant asks for, of this model, on such a device; `None`: the model as stored. `data` names what
+    /// activations would be observed on.
     pub fn of(
         precision: Precision,
         settings: &ConversionSettings,
@@ -83,7 +83,7 @@ impl Recipe {
 /// What stands between a number and a seed where random items were observed.
 const RANDOM_ITEMS: &str = " random items, seed ";
 
-/// The name of random data that a calibration observes, as the cache and the report have it.
+/// The name of random data that activations are observed on, as the cache and the report have it.
 pub(crate) fn random_items(items: u64, seed: u64, of: &str) -> String {
     format!("{items}{RANDOM_ITEMS}{seed}, {of}")
 }

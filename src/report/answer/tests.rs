@@ -36,7 +36,7 @@ impl Scene {
         self.plan.cells.iter().position(|cell| self.plan.path(cell) == path).expect("a cell of the plan")
     }
 
-    /// A comparison whose verdict follows from its interval, as in `compare`.
+    /// A comparison whose verdict follows from its interval, as in `judge::compare`.
     fn compared(mut self, path: &str, speedup: f64, interval: Option<[f64; 2]>) -> Self {
         let cell = self.cell(path);
         let verdict = match interval {

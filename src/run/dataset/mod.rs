@@ -2,7 +2,7 @@
 //!
 //! Input: what the specification says, and the signatures of the models. Output: a [`Fitted`] for each model that has
 //! data, and the `.npy` files that workers read. Deliberately absent: what is computed from outputs, which is
-//! `accuracy`'s.
+//! `quality`'s.
 
 mod fit;
 mod source;

@@ -1,7 +1,7 @@
 //! What is done before the first block, one pass after the other. Each leaves its findings in a file of the record, and is
 //! not carried out again where they are there.
 //!
-//! A pass is a file here, a line in [`PASSES`], and its findings in `record::findings`.
+//! A pass is a module here, a line in [`PASSES`], and its findings in `record::findings`.
 
 mod accuracy;
 mod convert;

@@ -103,7 +103,7 @@ fn no_two_texts_of_a_figure_overlap() {
 fn every_run_is_seen() {
     let rendered = Fixture::restless().render();
     let (_, svg) = rendered.plots.iter().find(|(file, _)| file.starts_with("latency")).unwrap();
-    // Forty strips: four cells of ten runs.
+    // Forty boxes: four cells of ten runs.
     assert_eq!(svg.matches("<polygon opacity=\"0.45\"").count(), 40);
     assert_eq!(svg.matches("10 runs").count(), 4);
 }

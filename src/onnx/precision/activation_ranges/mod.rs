@@ -83,7 +83,7 @@ pub(crate) enum CalibrationProblem {
 /// Values that are looked at together: the compiler makes vector instructions of a loop over an array of so many.
 const LANES: usize = 16;
 
-/// The range of the values, or `None` if one of them is not finite. There are billions of them in a calibration.
+/// The range of the values, or `None` if one of them is not finite. There are billions of them to observe.
 fn extremes(values: &[f32]) -> Option<Range> {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut last = [0.0; LANES];

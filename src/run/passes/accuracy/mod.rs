@@ -139,7 +139,7 @@ fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
 /// What is known of each variant after its run.
 fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut dyn FnMut()) -> Vec<VariantAccuracy> {
     let references = References::of(&job.record.manifest);
-    let item_scores: Vec<Result<MarksByMetric, String>> = cells
+    let item_scores: Vec<Result<ScoresByMetric, String>> = cells
         .iter()
         .zip(outcomes)
         .map(|(index, outcome)| outcome.clone().and_then(|()| item_scores(job, *index)))
@@ -178,10 +178,10 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
     cells.iter().enumerate().map(one).collect()
 }
 
-type MarksByMetric = Vec<(AccuracyMetric, ItemScores)>;
+type ScoresByMetric = Vec<(AccuracyMetric, ItemScores)>;
 
-/// The item_scores of a variant by metric; none where there are no labels.
-fn item_scores(job: &Job, index: usize) -> Result<MarksByMetric, String> {
+/// The item scores of a variant by metric; none where there are no labels.
+fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
     let Some(data) = job.data(&job.record.manifest.plan.cells[index]) else { return Ok(Vec::new()) };
     let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
         return Ok(Vec::new());
@@ -201,7 +201,7 @@ fn whole(sets: &[Vec<Array>], name: Option<&str>) -> Result<Array, String> {
         .ok_or_else(|| format!("the shape of output `{}` varies; write a `score` command for such outputs", first.name))
 }
 
-fn scores(item_scores: &MarksByMetric, reference: Option<&MarksByMetric>) -> Vec<Score> {
+fn scores(item_scores: &ScoresByMetric, reference: Option<&ScoresByMetric>) -> Vec<Score> {
     let one = |(metric, own): &(AccuracyMetric, ItemScores)| {
         let before = reference.and_then(|all| all.iter().find(|(known, _)| known == metric));
         let change = before.and_then(|(_, before)| change(*metric, before, own));

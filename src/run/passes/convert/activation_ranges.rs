@@ -21,7 +21,7 @@ use crate::worker::backend::inputs::sets_within_limit;
 use crate::worker::backend::{BackendRequest, CellRequest, TensorRequest};
 use crate::worker::protocol::Command;
 
-/// What a calibration runs.
+/// What a model is run with to observe its activations.
 #[derive(Clone, Debug)]
 pub(crate) struct Observation {
     /// The perfrun executable.
@@ -81,7 +81,7 @@ impl Observation {
     }
 }
 
-/// The data that a calibration of this variant observes, as the cache and the report name them.
+/// The data that activations of this variant are observed on, as the cache and the report name them.
 pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     let Some(cell) = first_cell(job, key) else { return String::new() };
     let coordinates = job.record.manifest.plan.coordinates(cell);

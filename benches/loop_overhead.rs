@@ -32,8 +32,8 @@ fn main() {
     let library = runtime::find_or_install(None, &runtime::cache_folder(), &mut |_| {}).unwrap().path;
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/one_node.onnx");
     let settings = OnnxruntimeRequest {
-        library,
-        model: model.clone(),
+        library: Some(library),
+        model: Some(model.clone()),
         provider: "cpu".to_owned(),
         provider_options: Default::default(),
         intra_threads: 1,
@@ -95,7 +95,7 @@ fn bare_session(environment: &Environment, settings: &OnnxruntimeRequest) -> imp
         .unwrap()
         .with_intra_threads(1)
         .unwrap()
-        .commit_from_file(&settings.model)
+        .commit_from_file(settings.model.as_ref().unwrap())
         .unwrap();
     let input = Tensor::from_array(([1_usize], vec![1.0_f32])).unwrap();
     let output = Tensor::<f32>::new(&Allocator::default(), [1_usize]).unwrap();

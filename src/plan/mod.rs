@@ -233,11 +233,13 @@ impl Plan {
                 && within(cell.group, self.groups.len())
                 && cell.skip.is_none_or(|skip| within(skip, self.skips.len()))
         });
-        let of_cells = |group: &Group| group.cells.iter().all(|cell| within(*cell, self.cells.len()));
+        let of_cells =
+            |group: &Group| group.cells.iter().chain(&group.baseline).all(|cell| within(*cell, self.cells.len()));
+        let controls_fit = self.controls.iter().all(|cell| within(*cell, self.cells.len()));
         let groups_fit = self.groups.iter().all(|group| !group.cells.is_empty() && of_cells(group));
         // Inputs of models stand behind those of the experiment.
         let is_same = |axis: Axis| axis == Axis::Inputs || self.names(axis).len() == experiment.names(axis).len();
-        cells_fit && groups_fit && Axis::ALL.into_iter().all(is_same)
+        cells_fit && groups_fit && controls_fit && Axis::ALL.into_iter().all(is_same)
     }
 
     /// Marks a cell as skipped; equal reasons are stored once.
@@ -291,5 +293,11 @@ mod tests {
             other.cells[0].at[axis] = 9;
             assert!(!other.fits(&loaded.experiment), "{axis:?}");
         }
+        let beyond = plan.cells.len() as u32;
+        let mut other = plan.clone();
+        other.groups[0].baseline = Some(beyond);
+        assert!(!other.fits(&loaded.experiment));
+        let controls = vec![beyond];
+        assert!(!Plan { controls, ..plan }.fits(&loaded.experiment));
     }
 }

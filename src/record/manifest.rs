@@ -1,4 +1,5 @@
-//! What a record was made from and on: the first file written and the one that makes a folder a record.
+//! What a record was made from and on: the last of the files with which a record begins, and the one that makes a folder
+//! a record.
 
 use std::collections::BTreeMap;
 use std::path::Path;

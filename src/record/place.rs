@@ -98,15 +98,15 @@ impl Place {
         Err(StoreError::Write { path: records, source: io::Error::other("every name of a new record is taken") })
     }
 
-    /// The newest record of an experiment that is not complete.
+    /// The newest record of an experiment that is not complete, or that cannot be read: whoever opens it is told why.
     pub fn newest_unfinished(&self, experiment: &str) -> Option<PathBuf> {
         let mut folders: Vec<PathBuf> =
             fs::read_dir(self.records(experiment)).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
         folders.sort();
-        folders
-            .into_iter()
-            .rev()
-            .find(|folder| Manifest::read(folder).is_ok_and(|manifest| !manifest.findings.complete))
+        folders.into_iter().rev().find(|folder| match Manifest::read(folder) {
+            Ok(manifest) => !manifest.findings.complete,
+            Err(error) => !matches!(error, StoreError::NotARecord { .. }),
+        })
     }
 }
 
@@ -117,6 +117,20 @@ fn create_folder(path: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_record_is_not_passed_over_for_an_older_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = Place { root: folder.path().to_owned() };
+        let records = place.records("x");
+        for (name, manifest) in [("1", Some("{}")), ("2", Some("{")), ("3", None)] {
+            fs::create_dir_all(records.join(name)).expect("writable");
+            if let Some(text) = manifest {
+                fs::write(records.join(name).join(Manifest::FILE), text).expect("writable");
+            }
+        }
+        assert_eq!(place.newest_unfinished("x"), Some(records.join("2")), "3 is no record");
+    }
 
     #[test]
     fn the_root_is_the_nearest_marked_folder() {

@@ -43,7 +43,8 @@ pub(super) fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) ->
     let sample = sample_ns(pilot, measure, iterations).max(1);
     let (noise, correlation) = noise(pilot).unwrap_or((0.0, 1.0));
     let metric_of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
-    let start = metric_of(metric::SPAWN) + metric_of(metric::LOAD) + metric_of(metric::FIRST_INFERENCE);
+    let start = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(metric_of);
+    let start = start.into_iter().fold(0, u64::saturating_add);
     let samples = |count: f64| (sample as f64 * count) as u64;
     let warm = match measure.warmup {
         Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {

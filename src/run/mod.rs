@@ -108,11 +108,13 @@ fn measure_blocks(
     let design = job.record.manifest.experiment.measure.design;
     let numbers = schedule::runnable_blocks(&job.record.manifest.plan, design);
     let total = numbers.len() as u32;
-    let mut longest: Option<Duration> = None;
+    let whole = whole_blocks(job);
+    // What earlier sessions took for a block, until this one has seen one.
+    let mut longest = before.checked_div(whole);
     for (done, number) in (0_u32..).zip(numbers) {
         if let Some(budget) = budget
             && design != Design::Sequential
-            && done > 0
+            && done >= whole.max(1)
             && !budget.has_room(before + session.elapsed(), longest)
         {
             job.record.keep_to_budget(budget.used(done))?;
@@ -125,7 +127,7 @@ fn measure_blocks(
             Design::Slices => interleaved::carry_out(job, &block, Pace::InTurn, session)?,
             Design::Duet => interleaved::carry_out(job, &block, Pace::AtOnce, session)?,
         }
-        // A block of an earlier session passes in no time, and is never the longest.
+        // A block of an earlier session passes in no time.
         longest = longest.max(Some(block_started.elapsed()));
         if done + 1 < total {
             cool_down(job, number, session);
@@ -153,9 +155,9 @@ fn measured_so_far(job: &Job) -> Duration {
     let took = |run: &StoredRun| {
         let value = |metric: Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
         let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
-        before as u64 + run.data.warmup.span_ns() + run.active_ns()
+        (before as u64).saturating_add(run.data.warmup.span_ns()).saturating_add(run.active_ns())
     };
-    Duration::from_nanos(job.record.runs.iter().map(took).sum())
+    Duration::from_nanos(job.record.runs.iter().map(took).fold(0, u64::saturating_add))
 }
 
 /// Cuts the plan to what fits into the specification's budget, if it has one; with what is expected to fit.
@@ -164,9 +166,14 @@ fn keep_to_budget(
     before: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
+    let Some(limit) = job.record.manifest.experiment.budget else { return Ok(None) };
+    let asked = job.record.manifest.experiment.runs;
+    if !job.has_begun() {
+        // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
+        job.record.manifest.plan.runs = asked;
+    }
     let manifest = &job.record.manifest;
-    let Some(limit) = manifest.experiment.budget else { return Ok(None) };
-    let budget = Budget::new(limit, manifest.experiment.runs, job.spread);
+    let budget = Budget::new(limit, asked, job.spread);
     let spent = before + session.elapsed();
     session.end_by(Instant::now() + limit.to_duration().saturating_sub(spent));
     let estimate = forecast::estimate(job);

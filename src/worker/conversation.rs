@@ -132,12 +132,15 @@ impl<'a> Conversation<'a> {
     }
 }
 
+/// Characters of a failure that are kept: some pages.
+const LONGEST_MESSAGE: usize = 8192;
+
 /// The failure with what its circumstances say: memory that ran out, a wrapper that never became a worker.
 fn explain(mut failure: Failure, ran_out_of_memory: bool, spoke: bool, launch: &Launch) -> Failure {
     if failure.kind == FailureKind::Killed && ran_out_of_memory {
         failure = Failure::new(FailureKind::OutOfMemory, format!("{}; memory ran out", failure.message));
     }
-    failure.message = printable(&failure.message);
+    failure.message = printable(&failure.message.chars().take(LONGEST_MESSAGE).collect::<String>());
     if !spoke && !launch.wrap.is_empty() && failure.kind == FailureKind::Internal {
         failure.kind = FailureKind::Protocol;
         failure.message = format!("behind `wrap: [{}]`: {}", launch.wrap.join(", "), failure.message);

@@ -1,6 +1,6 @@
 //! The listening side: tells a worker what to do, sleeps on the pipe, gathers what it answers.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,13 @@ const FINISHING: Duration = Duration::from_secs(30);
 
 /// What happens about once a second while perfrun waits.
 pub(crate) type Tick<'a> = &'a mut dyn FnMut();
+
+/// What perfrun waits for.
+#[derive(Clone, Copy)]
+enum Until {
+    Readable,
+    Writable,
+}
 
 pub(super) struct Dialogue<'a> {
     process: Process,
@@ -74,14 +81,24 @@ impl<'a> Dialogue<'a> {
     pub(super) fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let mut line = serde_json::to_vec(command).expect("commands are plain JSON");
         line.push(b'\n');
-        let sent = self.process.input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));
-        if matches!(sent, Some(Ok(()))) {
-            return Ok(());
-        }
-        // The worker is gone; whatever it said last tells why.
         self.since = Instant::now();
-        self.drain(tick)?;
-        Err(self.exit_failure().into())
+        let mut rest = line.as_slice();
+        while !rest.is_empty() {
+            match self.process.input.as_mut().map(|input| input.write(rest)) {
+                Some(Ok(written)) if written > 0 => rest = &rest[written..],
+                Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The pipe is full: the worker reads in its own time, which is limited.
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => self.wait(Until::Writable, tick)?,
+                _ => {
+                    // The worker is gone; whatever it said last tells why.
+                    self.since = Instant::now();
+                    self.drain(tick)?;
+                    return Err(self.exit_failure().into());
+                }
+            }
+        }
+        self.left = self.left.saturating_sub(self.since.elapsed());
+        Ok(())
     }
 
     /// Gathers answers until the one that ends the command.
@@ -130,7 +147,7 @@ impl<'a> Dialogue<'a> {
             if searched > LONGEST_LINE {
                 return Err(Failure::new(FailureKind::Protocol, too_long("the worker")).into());
             }
-            self.wait(tick)?;
+            self.wait(Until::Readable, tick)?;
             let mut chunk = vec![0; 1 << 16];
             let read =
                 self.process.output.read(&mut chunk).map_err(|error| {
@@ -143,8 +160,8 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Sleeps until the worker says something, its time is up, or the user insists.
-    fn wait(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
+    /// Sleeps until the worker says something or takes something, its time is up, or the user insists.
+    fn wait(&mut self, until: Until, tick: Tick<'_>) -> Result<(), Ended> {
         loop {
             let interrupts = self.interrupts.count();
             if interrupts > 0 {
@@ -162,19 +179,20 @@ impl<'a> Dialogue<'a> {
             }
             let nap = left.min(Duration::from_secs(1));
             let timeout = Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: i64::from(nap.subsec_nanos()) };
-            let mut waited = vec![
-                PollFd::new(&self.process.output, PollFlags::IN),
-                PollFd::from_borrowed_fd(self.interrupts.as_fd(), PollFlags::IN),
-            ];
+            let pipe = match (until, &self.process.input) {
+                (Until::Writable, Some(input)) => PollFd::new(input, PollFlags::OUT),
+                _ => PollFd::new(&self.process.output, PollFlags::IN),
+            };
+            let mut waited = vec![pipe, PollFd::from_borrowed_fd(self.interrupts.as_fd(), PollFlags::IN)];
             waited.extend(self.process.log.as_fd().map(|log| PollFd::from_borrowed_fd(log, PollFlags::IN)));
             // An interrupted wait is repeated; every other error shows up when reading.
             let woken = poll(&mut waited, Some(&timeout));
-            let readable = !waited[0].revents().is_empty();
+            let ready = !waited[0].revents().is_empty();
             let logged = waited.get(2).is_some_and(|log| !log.revents().is_empty());
             if logged {
                 self.process.log.take();
             }
-            if woken.is_ok() && readable {
+            if woken.is_ok() && ready {
                 return Ok(());
             }
             if !logged {

@@ -102,6 +102,9 @@ impl Hearing {
     }
 }
 
+/// No time, size or count that a run could have is larger: thirty years in nanoseconds.
+const LARGEST_METRIC: f64 = 1e18;
+
 /// Numbers must be numbers, and metrics those that perfrun knows.
 fn check_values(answer: &Answer) -> Result<(), String> {
     match answer {
@@ -110,7 +113,7 @@ fn check_values(answer: &Answer) -> Result<(), String> {
                 if metric::by_name(name).is_none() {
                     return Err(format!("the worker gave a metric `{name}`, which perfrun does not know"));
                 }
-                if !value.is_finite() {
+                if !value.is_finite() || value.abs() > LARGEST_METRIC {
                     return Err(format!("the worker gave {value} for `{name}`"));
                 }
             }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::log::Log;
@@ -65,6 +66,12 @@ impl Process {
             .map_err(|error| internal(&format!("cannot start `{}`", words[0].to_string_lossy()), error))?;
         let missing = || Failure::new(FailureKind::Internal, "the worker has no pipe");
         let input = child.stdin.take();
+        if let Some(input) = &input {
+            // A worker that never reads must not keep perfrun waiting where no clock and no interrupt is looked at.
+            let flags = fcntl_getfl(input).map_err(|error| internal("the worker's pipe", error.into()))?;
+            fcntl_setfl(input, flags | OFlags::NONBLOCK)
+                .map_err(|error| internal("the worker's pipe", error.into()))?;
+        }
         let output = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;

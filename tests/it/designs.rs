@@ -231,6 +231,19 @@ fn killing_the_parent_leaves_no_resident_worker_and_resuming_repeats_the_whole_g
 }
 
 #[test]
+fn a_budget_that_is_over_leaves_the_blocks_that_there_are() {
+    let (place, folder) = stop_in_third_block(Signal::KILL);
+    let manifest = folder.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    assert!(text.contains("\"budget\": null"));
+    std::fs::write(&manifest, text.replace("\"budget\": null", "\"budget\": 1")).unwrap();
+    place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
+    let record = place.record("x");
+    assert_eq!(record.manifest.plan.runs, 2);
+    assert_eq!(counted(&record).count(), 6, "two whole blocks of three");
+}
+
+#[test]
 fn a_group_of_which_a_part_was_measured_is_not_measured_in_parts() {
     for text in [SLICES, DUET].map(|design| two(1.0, design, TIMED)) {
         let whole = measure(&text, 0);

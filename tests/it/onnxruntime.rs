@@ -62,8 +62,8 @@ fn run_model_with(
     let request = CellRequest {
         cell: "test".to_owned(),
         backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
-            library: library.clone(),
-            model: file.to_owned(),
+            library: Some(library.clone()),
+            model: Some(file.to_owned()),
             provider: "cpu".to_owned(),
             provider_options,
             intra_threads: 1,

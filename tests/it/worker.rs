@@ -143,7 +143,6 @@ fn columns_are_checked_when_they_arrive() {
         (r#""start_ns":[1],"duration_ns":[1,1],"input":[0,0]"#.to_owned(), "1 starts, 2 durations, 2 inputs"),
         (r#""start_ns":[2,1],"duration_ns":[1,1],"input":[0,0]"#.to_owned(), "sample 1 starts at 1 ns"),
         (r#""start_ns":[1],"duration_ns":[-1],"input":[0]"#.to_owned(), "which is not the protocol"),
-        (r#""start_ns":[1],"duration_ns":[0],"input":[0]"#.to_owned(), "took no time"),
         (format!(r#""start_ns":[1],"duration_ns":[{absurd}],"input":[0]"#), "absurd time"),
         (format!(r#""start_ns":[{absurd}],"duration_ns":[1],"input":[0]"#), "absurd time"),
         (r#""start_ns":[1],"duration_ns":[1],"input":[0],"device_ns":[1,1]"#.to_owned(), "2 times of the device"),
@@ -204,4 +203,24 @@ fn a_worker_gives_up_a_command_without_end() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains(r#""kind":"protocol""#) && said.contains("the parent wrote a line of more"), "{said}");
+}
+
+#[test]
+fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
+    let place = Workplace::new();
+    place.write("hello", &format!("{HELLO}\n"));
+    let text = format!("read -r line; cat '{}'; exec tail -f /dev/null", place.path("hello").display());
+    let launch = Launch { timeout: Nanos::from_secs(1), ..script(&place, &text) };
+    // More than a pipe holds.
+    let request = CellRequest { cell: "c".repeat(1 << 20), ..request() };
+    let plan = RunPlan {
+        request,
+        warmup: Warmup::Samples { count: 1 },
+        at_least: Nanos(0),
+        iterations: 1,
+        stop: None,
+        outputs: None,
+    };
+    let run = run(&launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap();
+    assert_eq!(run.failure.map(|failure| failure.kind), Some(FailureKind::Timeout));
 }

@@ -54,6 +54,7 @@ fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, Halt
     for pair in 0..PAIRS {
         session.go_on()?;
         let first = run_once(job, index, 2 * pair, session)?;
+        session.go_on()?;
         let second = run_once(job, index, 2 * pair + 1, session)?;
         session.go_on()?;
         let (Some(first), Some(second)) = (first, second) else { return Ok(None) };

@@ -187,10 +187,10 @@ fn as_before(job: &Job, file: VariantFile) -> VariantFile {
         (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
     };
     let before = job.record.manifest.variant_files().iter().find(same);
-    match before.filter(|before| before.sha256.is_some() && file.sha256.is_some() && before.sha256 != file.sha256) {
+    match before.filter(|before| before.sha256.is_some() && before.sha256 != file.sha256) {
         Some(before) => {
-            let problem = Some("its file is not the one that the record began with".to_owned());
-            VariantFile { problem, ..before.clone() }
+            let others = || "its file is not the one that the record began with".to_owned();
+            VariantFile { problem: Some(file.problem.unwrap_or_else(others)), ..before.clone() }
         }
         None => file,
     }

@@ -12,10 +12,10 @@ use crate::worker::backend::CellFacts;
 /// A session of ONNX Runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OnnxruntimeRequest {
-    /// The shared library.
-    pub library: PathBuf,
-    /// The model file.
-    pub model: PathBuf,
+    /// The shared library; a session fails without one.
+    pub library: Option<PathBuf>,
+    /// The model file; a session fails without one.
+    pub model: Option<PathBuf>,
     /// `cpu`.
     pub provider: String,
     /// Options of that provider, by ONNX Runtime's own names.
@@ -37,8 +37,8 @@ impl OnnxruntimeRequest {
     /// A session on the CPU with its number of threads, and everything else as ONNX Runtime has it.
     pub fn on_cpu(library: &Path, model: &Path, threads: u32) -> Self {
         OnnxruntimeRequest {
-            library: library.to_owned(),
-            model: model.to_owned(),
+            library: Some(library.to_owned()),
+            model: Some(model.to_owned()),
             provider: "cpu".to_owned(),
             provider_options: BTreeMap::new(),
             intra_threads: threads,
@@ -54,10 +54,9 @@ impl OnnxruntimeRequest {
         let CellFacts { variant, device, .. } = facts;
         let inter_threads = variant.threads.inter.unwrap_or(1);
         let by_threads = if inter_threads > 1 { Execution::Parallel } else { Execution::Sequential };
-        let path = |known: Option<&Path>| known.unwrap_or(Path::new("")).to_owned();
         OnnxruntimeRequest {
-            library: path(facts.library),
-            model: path(facts.model),
+            library: facts.library.map(Path::to_owned),
+            model: facts.model.map(Path::to_owned),
             provider: device.provider.clone(),
             provider_options: variant.provider.get(&device.provider).cloned().unwrap_or_default(),
             intra_threads: facts.threads,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
@@ -26,6 +26,8 @@ use crate::worker::backend::{Backend, CellRequest, Failure, FailureKind, Placeme
 /// One session with its bound inputs and outputs.
 pub struct OnnxRuntime {
     environment: ort::environment::Environment,
+    library: PathBuf,
+    model: PathBuf,
     settings: OnnxruntimeRequest,
     tensors: Vec<TensorRequest>,
     /// Input values by set, in the order of `tensors`. Created before the session, so that a model's load does not
@@ -48,9 +50,15 @@ impl OnnxRuntime {
     ///
     /// A library that cannot be opened, inputs that cannot be made.
     pub fn new(request: &CellRequest, settings: &OnnxruntimeRequest) -> Result<Self, Failure> {
-        warm_page_cache(&settings.model)?;
-        let library = ort::init_from(&settings.library)
-            .map_err(|error| Failure::new(FailureKind::Provider, error.to_string()))?;
+        let model =
+            settings.model.clone().ok_or_else(|| Failure::new(FailureKind::Model, "there is no model file to open"))?;
+        let library_path = settings
+            .library
+            .clone()
+            .ok_or_else(|| Failure::new(FailureKind::Provider, "there is no runtime library to open"))?;
+        warm_page_cache(&model)?;
+        let library =
+            ort::init_from(&library_path).map_err(|error| Failure::new(FailureKind::Provider, error.to_string()))?;
         let environment = library.with_name("perfrun").with_telemetry(false).build().map_err(provider_failure)?;
         let sets = sets_within_limit(&request.tensors, request.input_sets)?;
         let allocator = Allocator::default();
@@ -66,6 +74,8 @@ impl OnnxRuntime {
         }
         Ok(OnnxRuntime {
             environment,
+            library: library_path,
+            model,
             settings: settings.clone(),
             tensors: request.tensors.clone(),
             pool,
@@ -148,7 +158,7 @@ impl Backend for OnnxRuntime {
         for (key, value) in &self.settings.session {
             builder = builder.with_config_entry(key, value).map_err(|error| provider_failure(strip(error)))?;
         }
-        let session = builder.commit_from_file(&self.settings.model).map_err(|error| {
+        let session = builder.commit_from_file(&self.model).map_err(|error| {
             let message = error.to_string();
             Failure::new(classify(&message, FailureKind::Model), message)
         })?;
@@ -246,7 +256,7 @@ impl Backend for OnnxRuntime {
 
     fn placement(&self) -> Placement {
         Placement {
-            runtime_version: library_version(&self.settings.library),
+            runtime_version: library_version(&self.library),
             build: Some(ort::info().to_owned()),
             nodes: self.session.as_ref().map(nodes_by_provider).unwrap_or_default(),
             input_pool_bytes: self.input_pool_bytes,

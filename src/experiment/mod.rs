@@ -19,9 +19,6 @@ mod runtime;
 mod selector;
 mod source;
 
-pub use measure::{Measure, Stop, Warmup};
-pub use precision::{Calibration, Precision};
-pub use runtime::Package;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -40,8 +37,11 @@ pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableS
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};
 pub(crate) use measure::{Cache, Design, StopStatistic};
+pub use measure::{Measure, Stop, Warmup};
 pub(crate) use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
+pub use precision::{Calibration, Precision};
+pub use runtime::Package;
 pub(crate) use runtime::Runtime;
 pub(crate) use selector::is_glob;
 pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};

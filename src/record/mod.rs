@@ -16,19 +16,19 @@ pub(crate) mod provenance;
 pub(crate) mod revision;
 pub(crate) mod samples;
 
-pub use findings::Findings;
-pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
-pub use local::LocalPaths;
-pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub(crate) use findings::Finding;
+pub use findings::Findings;
 pub(crate) use found::{
     BudgetUsed, CellFidelity, Compared, Converted, LibrarySaid, Peak, Peaks, Preview, Scored, VariantFile,
 };
+pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
+pub use local::LocalPaths;
+pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 
 pub(crate) use manifest::{DatasetFile, InferenceCost};
 pub use place::Place;

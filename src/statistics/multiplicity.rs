@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::paired::{Estimator, PairedComparison};
 
-/// The family-wise level for which blocks are planned.
-const LEVEL: f64 = 0.05;
+/// The level of significance, of one test or of a family: verdicts rest on intervals, so it marks and plans only.
+pub(crate) const LEVEL: f64 = 0.05;
 
 /// Beyond this many blocks a p value is smaller than the smallest number.
 const MOST_BLOCKS: usize = 1000;

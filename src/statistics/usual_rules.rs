@@ -15,7 +15,7 @@ use super::quantile::{median, quantile_sorted, sorted};
 use super::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// A p value below this is reported as a difference.
-const LEVEL: f64 = 0.05;
+pub(crate) const LEVEL: f64 = 0.05;
 
 /// Confidence of the intervals.
 const CONFIDENCE: f64 = 0.95;

@@ -68,15 +68,15 @@ mod table;
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
-pub use table::{Code, NARROW, NOISY_STEAL};
-pub use words::{percent, spelt};
 
 use serde::{Serialize, Serializer};
 
 use words::capital;
 
 pub(crate) use table::{BIASED, BUSY_MACHINE, LIMITS, RUNS_APART, SLOW_CLOCK_NS};
+pub use table::{Code, NARROW, NOISY_STEAL};
 pub(crate) use words::part;
+pub use words::{percent, spelt};
 
 /// How much a code weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -8,6 +8,7 @@ mod reference;
 
 pub use environment::*;
 pub use reference::{MetricReference, ReferenceError, Statistic};
+
 use serde::Serialize;
 
 /// How a value is scaled and printed.

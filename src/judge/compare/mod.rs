@@ -16,10 +16,9 @@ pub(crate) mod proposal;
 mod tails;
 mod tie;
 
-pub use calibration::Calibration;
-pub use pair::Comparison;
 use serde::{Deserialize, Serialize};
 
+pub use calibration::Calibration;
 pub(crate) use calibration::calibrate;
 pub(crate) use choose::{Choice, choose};
 pub(crate) use comparable::Unfit;
@@ -27,6 +26,7 @@ pub(crate) use control::{Control, DetectableEffect};
 pub(crate) use details::Details;
 pub(crate) use family::Family;
 pub(crate) use goals::{GoalCheck, GoalOutcome};
+pub use pair::Comparison;
 pub(crate) use pair::{Terms, Withheld, compare_cells};
 pub(crate) use pareto::{Tradeoff, tradeoffs};
 pub(crate) use tie::Tie;

@@ -9,6 +9,7 @@ mod findings;
 pub(crate) mod latency;
 mod tables;
 mod tails;
+mod values;
 
 use std::collections::BTreeMap;
 
@@ -19,111 +20,20 @@ pub(crate) use environment::{RecordCode, record_codes};
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
 pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
+pub use values::{CellSummary, Summary};
+pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
 use crate::experiment::Design;
 use crate::plan::{Cell, CellId};
-use crate::quality::accuracy::Score;
-use crate::quality::fidelity::Fidelity;
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
-use crate::statistics::interval::{Estimate, mean_interval};
-use crate::vocabulary::metric::{self, Kind, MetricReference, Statistic};
-use crate::worker::backend::Failure;
+use crate::statistics::interval::mean_interval;
+use crate::vocabulary::metric::{self, Kind};
 
 /// Confidence of every interval (method 11).
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
 pub(crate) const LEAST_RUNS: usize = crate::statistics::planning::MINIMUM_RUNS;
-
-/// What all cells of a record say, in plan order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
-    /// One entry a cell.
-    pub cells: Vec<CellSummary>,
-    /// The doubles of the plan's controls, in the order of [`crate::plan::Plan::controls`].
-    pub doubles: Vec<Double>,
-    /// Ratios of tails, in the order of the comparisons.
-    pub tails: Vec<TailRatio>,
-}
-
-/// A cell measured a second time, as if it were another one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Double {
-    /// Index of the cell.
-    pub cell: usize,
-    /// What its runs say.
-    pub summary: CellSummary,
-    /// In a duet, where a double runs beside another double: what that one's runs say.
-    pub twin: Option<CellSummary>,
-}
-
-/// What the runs of one cell say.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CellSummary {
-    /// The cell.
-    pub id: CellId,
-    /// Runs by outcome.
-    pub runs: RunCounts,
-    /// Metrics by stored name, over the completed runs that have them.
-    pub metrics: BTreeMap<String, MetricSummary>,
-    /// The distribution of latency, if any run completed.
-    pub latency: Option<Latency>,
-    /// Why runs failed: each distinct failure with its number of runs and the end of one log.
-    pub failures: Vec<FailureCount>,
-    /// Warning codes with the number of runs that carry them.
-    pub warnings: BTreeMap<String, u32>,
-    /// Hash of the outputs for the first input set, if all completed runs agree on it.
-    pub output_hash: Option<String>,
-    /// Iterations of each sample.
-    pub iterations: u32,
-    /// In designs with slices, the median latency of each slice by block.
-    pub slices: Vec<(u32, Vec<f64>)>,
-    /// The runtime allocated outputs inside the timed region.
-    pub dynamic_outputs: bool,
-    /// Nodes by execution provider.
-    pub nodes: BTreeMap<String, u64>,
-    /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
-    pub fidelity: Option<Fidelity>,
-    /// How right its variant is on its model's data; empty where nobody asked.
-    pub accuracy: Vec<Score>,
-    /// What is odd about the cell as a whole.
-    pub findings: Findings,
-}
-
-/// Runs by outcome; their sum is the number of planned runs once a record is complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunCounts {
-    /// Ran to the end.
-    pub completed: u32,
-    /// Failed.
-    pub failed: u32,
-    /// Never started, because earlier runs failed alike.
-    pub not_run: u32,
-    /// Of a skipped cell.
-    pub skipped: u32,
-}
-
-/// One metric over the runs of a cell.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricSummary {
-    /// Mean of the run-level values and its t interval.
-    pub estimate: Estimate,
-    /// The run-level values with the number of their block.
-    pub per_run: Vec<(u32, f64)>,
-}
-
-/// Runs that failed alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FailureCount {
-    /// Kind and message.
-    pub failure: Failure,
-    /// It failed in the rehearsal, so the cell was not run.
-    pub rehearsal: bool,
-    /// How many runs.
-    pub runs: u32,
-    /// The end of the first one's log.
-    pub log_tail: Option<String>,
-}
 
 /// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
 pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
@@ -328,100 +238,4 @@ fn agreed_hash(completed: &[&StoredRun]) -> Option<String> {
     let mut hashes = completed.iter().map(|run| run.data.output_hash.as_ref());
     let first = hashes.next()??;
     hashes.all(|hash| hash == Some(first)).then(|| first.clone())
-}
-
-impl Summary {
-    /// What people are shown: without the values of cells that are not to be used; runs, codes and failures stay.
-    pub fn shown(&self) -> Summary {
-        let mut shown = self.clone();
-        for cell in shown.cells.iter_mut().filter(|cell| cell.why_invalid().is_some()) {
-            cell.metrics.clear();
-            cell.latency = None;
-            cell.findings.shape = None;
-        }
-        let is_shown = |index: usize| self.cells.get(index).is_some_and(|cell| cell.why_invalid().is_none());
-        shown.tails.retain(|tail| is_shown(tail.cell) && is_shown(tail.baseline));
-        shown
-    }
-}
-
-impl CellSummary {
-    /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
-    pub fn outputs_differ(&self) -> bool {
-        self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
-    }
-
-    /// A cell of which no run is known.
-    pub fn unmeasured(id: CellId) -> Self {
-        CellSummary {
-            id,
-            runs: RunCounts::default(),
-            metrics: BTreeMap::new(),
-            latency: None,
-            failures: Vec::new(),
-            warnings: BTreeMap::new(),
-            output_hash: None,
-            iterations: 1,
-            slices: Vec::new(),
-            dynamic_outputs: false,
-            nodes: BTreeMap::new(),
-            fidelity: None,
-            accuracy: Vec::new(),
-            findings: Findings::default(),
-        }
-    }
-
-    /// The same with completed runs that have these values of a metric, one a block.
-    #[cfg(test)]
-    pub(crate) fn with_values(mut self, metric: &crate::vocabulary::metric::Metric, values: &[f64]) -> Self {
-        let estimate = mean_interval(values, CONFIDENCE).expect("values");
-        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
-        self.runs.completed = values.len() as u32;
-        self.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
-        self
-    }
-
-    /// The estimate of a metric, by its stored name.
-    pub fn estimate(&self, metric: &crate::vocabulary::metric::Metric) -> Option<&Estimate> {
-        self.metrics.get(metric.name).map(|summary| &summary.estimate)
-    }
-
-    /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
-    pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
-        let of = |reference: MetricReference| match self.metrics.get(&reference.column()) {
-            Some(metric) => metric.per_run.as_slice(),
-            None => &[],
-        };
-        if reference.statistic != Statistic::CoefficientOfVariation {
-            return of(reference).to_vec();
-        }
-        let means = of(MetricReference { statistic: Statistic::Mean, ..reference });
-        let deviations = of(MetricReference { statistic: Statistic::StandardDeviation, ..reference });
-        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
-        deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
-    }
-
-    /// Mean of the run-level values and its t interval.
-    pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
-        if let Some(known) = self.metrics.get(&reference.column()) {
-            return Some(known.estimate);
-        }
-        let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        mean_interval(&values, CONFIDENCE)
-    }
-
-    /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
-    pub fn supports(&self, reference: MetricReference) -> bool {
-        !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)
-    }
-
-    /// A percentile of iterations.
-    pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
-        self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
-    }
-
-    /// Whether the cell has enough runs for intervals and verdicts.
-    pub fn has_enough_runs(&self) -> bool {
-        self.runs.completed as usize >= LEAST_RUNS
-    }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::AccuracyMetric;
 use crate::statistics::interval::{Estimate, Interval, mean_interval};
+use crate::statistics::multiplicity::LEVEL;
 use crate::statistics::paired_proportions::{PairedProportions, paired_proportions};
 use crate::statistics::paired_tests::paired_t;
 use crate::statistics::wilson::wilson_interval;
@@ -31,9 +32,6 @@ pub struct Score {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
 }
-
-/// Chance alone gives a smaller p value in one of twenty variants that are as right as the reference.
-const LEVEL: f64 = 0.05;
 
 impl Score {
     /// Whether chance hardly explains the difference from the reference.

@@ -13,12 +13,10 @@ use crate::report::format::{self, Column, percent};
 use crate::report::plots::group_name;
 use crate::statistics::effect_size::{CliffsDelta, Magnitude};
 use crate::statistics::interval::Interval;
+use crate::statistics::multiplicity::LEVEL;
 use crate::statistics::paired::Estimator;
 use crate::statistics::rank_omnibus::RankTest;
 use crate::vocabulary::metric::{Direction, LATENCY, MetricReference};
-
-/// At most this adjusted p value or q is called out.
-const LEVEL: f64 = 0.05;
 
 /// What each comparison says in its common blocks: the evidence of its verdict.
 pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {

@@ -17,23 +17,25 @@ mod overview;
 mod pivots;
 mod provenance;
 mod samples;
+mod table;
 mod tables;
 mod tails;
 mod tradeoffs;
 
-use crate::vocabulary::printable::printable;
-pub use overview::Overview;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(crate) use accuracy::lines as accuracy_lines;
 pub(crate) use cells::CellView;
 pub(crate) use conclusion::Conclusion;
+pub use overview::Overview;
 pub(crate) use overview::OverviewColumn;
+pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
 
 use super::answer::Sentence;
 use super::plots::Plots;
 use super::{Input, Trust};
+use crate::vocabulary::printable::printable;
 use crate::vocabulary::privacy::without_home;
 
 /// What a quick look is worth.
@@ -263,61 +265,6 @@ pub(crate) struct HeadlineCell {
     pub path: Option<String>,
     /// What deserves doubt: `9 of 10 runs, 1 warning`.
     pub note: Option<String>,
-}
-
-/// A plain table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Table {
-    /// The columns; the first one names the row.
-    pub columns: Vec<TableColumn>,
-    /// The rows.
-    pub rows: Vec<TableRow>,
-    /// What the columns are, sentences.
-    pub notes: Vec<String>,
-}
-
-/// A column of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct TableColumn {
-    /// Heading.
-    pub title: String,
-    /// What exactly is shown.
-    pub meaning: Option<String>,
-    /// Whether the column holds numbers: aligned to the right, sorted by value.
-    pub is_numeric: bool,
-}
-
-/// A row of a table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct TableRow {
-    /// Where others can point to.
-    pub anchor: Option<String>,
-    /// One cell a column.
-    pub cells: Vec<TableCell>,
-}
-
-/// A cell of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct TableCell {
-    /// What is shown.
-    pub text: String,
-    /// What it is sorted by, where that is not the text.
-    pub sort: Option<String>,
-}
-
-impl TableCell {
-    fn text(text: impl Into<String>) -> Self {
-        TableCell { text: text.into(), sort: None }
-    }
-
-    /// Nothing to show: sorted after every number.
-    fn nothing() -> Self {
-        TableCell { text: "-".to_owned(), sort: Some(String::new()) }
-    }
-
-    fn number(text: impl Into<String>, value: f64) -> Self {
-        TableCell { text: text.into(), sort: Some(format!("{value}")) }
-    }
 }
 
 /// A figure.

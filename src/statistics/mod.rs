@@ -31,6 +31,7 @@ pub(crate) mod lag_correlation;
 pub(crate) mod load_scenarios;
 pub(crate) mod mann_whitney;
 mod mean_resampling;
+pub(crate) mod middle_half;
 pub(crate) mod minimum_effect;
 pub(crate) mod moments;
 pub(crate) mod multiplicity;

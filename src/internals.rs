@@ -32,6 +32,12 @@ pub mod statistics {
             pub use crate::statistics::load_scenarios::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
         }
     }
+    pub mod looks {
+        pub use crate::statistics::looks::Looks;
+    }
+    pub mod middle_half {
+        pub use crate::statistics::middle_half::middle_half;
+    }
     pub mod moments {
         pub use crate::statistics::moments::{mean, standard_deviation, variance};
     }
@@ -39,10 +45,10 @@ pub mod statistics {
         pub use crate::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
     }
     pub mod paired {
-        pub use crate::statistics::paired::{SIGNED_RANK_FROM, Verdict, compare_paired};
+        pub use crate::statistics::paired::{Verdict, compare_paired};
     }
     pub mod planning {
-        pub use crate::statistics::planning::MINIMUM_RUNS;
+        pub use crate::statistics::planning::{MINIMUM_RUNS, detectable_effect, typical_deviation};
     }
     pub mod quantile {
         pub use crate::statistics::quantile::{median, median_with_error, quantile_is_supported};
@@ -94,7 +100,7 @@ pub mod experiment {
     pub use crate::experiment::{
         Aa, Axis, Backend, Bound, Calibration, Choose, Compare, Device, Execution, Experiment, FidelityLimits,
         FidelitySettings, Goal, Grade, GraphOptimization, InputPoint, Margin, Matrix, Measure, Model, Package,
-        Precision, Require, Selector, Stop, TableSpec, Threads, Values, Variant, Warmup,
+        Precision, Require, Runs, Selector, Stop, TableSpec, Threads, Values, Variant, Warmup,
     };
 }
 

@@ -41,11 +41,11 @@ mod worker;
 /// One execution on disk: manifest, findings, journal, Parquet, and where it came from.
 mod record;
 
-/// A plan to a record: passes, then block after block.
-mod run;
-
 /// A record to estimates and verdicts: each cell alone, then against its baseline.
 mod judge;
+
+/// A plan to a record: passes, then block after block, as long as a verdict needs more.
+mod run;
 
 /// Estimates and verdicts to results, tables, pages and plots.
 mod report;

@@ -39,9 +39,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
         return Err(Error::refused("every cell is skipped here", "`perfrun plan` says why"));
     }
     let rounds = arguments.comparisons.div_ceil(groups);
-    let mut derived = derived;
-    derived.experiment.runs = loaded.experiment.runs.saturating_mul(rounds);
-    prepared.plan.runs = derived.experiment.runs;
+    prepared.plan.runs = derived.experiment.looks().most().saturating_mul(rounds);
     prepared.plan.rounds = rounds;
     let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: false };
     let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &place, &interrupts, ui)?;
@@ -65,10 +63,10 @@ fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {
 /// What of the specification a calibration cannot do as it is written.
 fn check_fit(loaded: &Loaded, arguments: &CalibrateArgs, ui: &Ui) -> Result<(), Error> {
     let experiment = &loaded.experiment;
-    if (experiment.runs as usize) < LEAST_RUNS {
+    if (experiment.runs.max as usize) < LEAST_RUNS {
         return Err(Error::refused(
             format!("with `runs: {}` nothing can be judged, so there is nothing to calibrate", experiment.runs),
-            format!("a verdict takes {LEAST_RUNS} runs: `--set runs=10`"),
+            format!("a verdict takes {LEAST_RUNS} runs: `--set runs=auto`"),
         ));
     }
     if experiment.budget.is_some() {
@@ -96,7 +94,7 @@ fn derive(loaded: &Loaded, arguments: &CalibrateArgs) -> Result<(Loaded, run::Pr
     let mut effects = arguments.effects.clone();
     effects.dedup();
     let mut derived = loaded.clone();
-    derived.experiment = spec::calibration(&loaded.experiment, &effects, 1, design);
+    derived.experiment = spec::calibration(&loaded.experiment, &effects, design);
     let prepared = run::prepare(&derived.experiment)?;
     Ok((derived, prepared))
 }

@@ -161,9 +161,9 @@ fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
     let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
     let found = match preview {
         Some(preview) => format!(
-            "a short control of identical runs gives grade {} now; ten blocks would find a difference of {}",
+            "a short control of identical runs gives grade {} now; twelve blocks would find a difference of {}",
             preview.grade.letter(),
-            percent(preview.in_ten_blocks)
+            percent(preview.in_twelve_blocks)
         ),
         None => "a short control of identical runs failed, so the grade is unknown".to_owned(),
     };
@@ -179,11 +179,11 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
     let report = results::read(&place.report(experiment).join(results::FILE)).ok();
     let own = report.filter(|report| provenance::differences(&report.provenance.frame, &here).is_empty());
-    own.and_then(|report| report.detectable_effect.standard_deviation).or_else(|| {
+    own.and_then(|report| report.detectable_effect.winsorised_deviation).or_else(|| {
         let text = std::fs::read(place.calibration()).ok()?;
         let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;
         let there: Facts = serde_json::from_value(calibration["frame"].clone()).ok()?;
-        calibration["standard_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
+        calibration["winsorised_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
     })
 }
 

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axis, Selector};
+use super::{Axis, Runs, Selector};
+use crate::statistics::looks::Looks;
+use crate::statistics::planning::detectable_effect;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Ratio;
 
@@ -64,7 +66,7 @@ pub struct Require {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "grade")]
 pub enum Grade {
-    /// The smallest differences, and no noisy run; see [`Grade::SEES`].
+    /// The smallest differences; see [`Grade::SEES`].
     A,
     /// Small ones.
     B,
@@ -75,17 +77,23 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// The grade is what so many blocks could see, whatever the number in a record, so that machines can be compared.
-    pub const BLOCKS: usize = 10;
+    /// The grade is what so many blocks would find, whatever the number in a record, so that machines can be compared.
+    pub const BLOCKS: u32 = Looks::TYPICAL;
 
-    /// The relative difference that each grade sees, but for the last, which sees larger ones only.
-    pub const SEES: [(Grade, f64); 3] = [(Grade::A, 0.01), (Grade::B, 0.03), (Grade::C, 0.10)];
+    /// The relative difference that each grade finds, but for the last, which finds larger ones only.
+    pub const SEES: [(Grade, f64); 3] = [(Grade::A, 0.03), (Grade::B, 0.05), (Grade::C, 0.12)];
 
-    /// From the relative effect that ten blocks find with 80 % power, and the number of runs that others disturbed.
-    pub fn of(in_ten_blocks: f64, noisy_runs: u32) -> Self {
-        let sees =
-            |(grade, effect): &&(Grade, f64)| in_ten_blocks <= *effect && (*grade != Grade::A || noisy_runs == 0);
-        Self::SEES.iter().find(sees).map_or(Grade::D, |(grade, _)| *grade)
+    /// The relative effect that [`Grade::BLOCKS`] blocks find with 80 % power, from the Winsorised deviation of the log
+    /// ratios of identical arms: by the margin and the runs of a specification that names none, so that machines can be
+    /// compared. `None` for what is no deviation.
+    pub fn finds(winsorised_deviation: f64) -> Option<f64> {
+        let (margin, confidence) = (Margin::default().default.0, Runs::AUTO.looks().confidence());
+        detectable_effect(winsorised_deviation, Self::BLOCKS as usize, margin, confidence)
+    }
+
+    /// The grade of a machine on which [`Grade::finds`] gives this effect.
+    pub fn of(effect: f64) -> Self {
+        Self::SEES.iter().find(|(_, most)| effect <= *most).map_or(Grade::D, |(grade, _)| *grade)
     }
 
     /// The letter.
@@ -149,9 +157,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grades_follow_what_ten_blocks_can_see() {
-        let grades = [0.01, 0.03, 0.1, 0.11, f64::NAN].map(|effect| Grade::of(effect, 0));
+    fn grades_follow_what_is_found() {
+        let grades = [0.03, 0.05, 0.12, 0.13, f64::NAN].map(Grade::of);
         assert_eq!(grades, [Grade::A, Grade::B, Grade::C, Grade::D, Grade::D]);
-        assert_eq!(Grade::of(0.005, 1), Grade::B);
+        // Runs that differ by .2 %, .7 % and 2 % (standard deviation), so that pairs differ by 1.4 times that.
+        let of_spread = [0.002, 0.007, 0.02].map(|spread| Grade::finds(spread).map(Grade::of));
+        assert_eq!(of_spread, [Some(Grade::A), Some(Grade::B), Some(Grade::C)]);
+        assert_eq!(Grade::finds(f64::NAN), None);
     }
 }

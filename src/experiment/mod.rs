@@ -15,6 +15,7 @@ mod matrix;
 mod measure;
 mod mock;
 mod precision;
+mod runs;
 mod runtime;
 mod selector;
 mod source;
@@ -41,6 +42,7 @@ pub use measure::{Measure, Stop, Warmup};
 pub(crate) use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
 pub use precision::{Calibration, Precision};
+pub use runs::Runs;
 pub use runtime::Package;
 pub(crate) use runtime::Runtime;
 pub(crate) use selector::is_glob;
@@ -49,6 +51,7 @@ pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
 pub(crate) use source::ZOO;
 pub(crate) use source::{Network, Source};
 
+use crate::statistics::looks::Looks;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
@@ -71,7 +74,7 @@ pub struct Experiment {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<Runtime>,
     /// Fresh processes for each cell.
-    pub runs: u32,
+    pub runs: Runs,
     /// Master seed of order, inputs and bootstrap.
     pub seed: u64,
     /// What the product of the axes is reduced to or extended by.
@@ -113,6 +116,13 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// When its comparisons are looked at. Where all runs of a cell come before those of the next there is nothing to look
+    /// at in between, so that the number is fixed.
+    pub fn looks(&self) -> Looks {
+        let looks = self.runs.looks();
+        if self.measure.design == Design::Sequential { Looks::new(looks.typical(), looks.typical()) } else { looks }
+    }
+
     /// What stands on an axis, by name; of inputs, those of the models that have none of their own.
     pub fn names(&self, axis: Axis) -> Vec<String> {
         match axis {

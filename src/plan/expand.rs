@@ -69,7 +69,7 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         baseline,
         skips: Vec::new(),
         product,
-        runs: experiment.runs,
+        runs: experiment.looks().most(),
         rounds: 1,
         seed: experiment.seed,
         controls: Vec::new(),

@@ -68,8 +68,9 @@ pub struct Scored {
 pub struct Preview {
     /// The grade.
     pub grade: Grade,
-    /// The relative effect that ten blocks would find with 80 % power.
-    pub in_ten_blocks: f64,
+    /// The relative effect that twelve blocks would find with 80 % power.
+    #[serde(alias = "in_ten_blocks")]
+    pub in_twelve_blocks: f64,
 }
 
 /// A budget, and what it left of the runs that were asked for.

@@ -1,9 +1,10 @@
 //! A calibration as sentences and a table; the terminal and `calibration.md` show the same ones.
 
-use crate::experiment::Design;
+use crate::experiment::{Design, Grade};
 use crate::judge::compare::Calibration;
 use crate::judge::compare::calibration::{Count, Effect};
 use crate::report::format::percent;
+use crate::vocabulary::code::spelt;
 
 /// What of an effect a rule counted.
 type Counted = fn(&Effect) -> Count;
@@ -59,11 +60,12 @@ pub(crate) fn sentences(calibration: &Calibration) -> Vec<String> {
             percent(calibration.margin)
         ));
     }
-    match (calibration.grade, calibration.in_ten_blocks, calibration.here) {
-        (Some(grade), Some(ten), Some(here)) => sentences.push(format!(
-            "Grade {}: ten {pairs} find a difference of {} with 80 % power, {} runs one of {}.",
+    match (calibration.grade, calibration.in_twelve_blocks, calibration.here) {
+        (Some(grade), Some(twelve), Some(here)) => sentences.push(format!(
+            "Grade {}: {} {pairs} find a difference of {} with 80 % power, {} runs one of {}.",
             grade.letter(),
-            percent(ten),
+            spelt(Grade::BLOCKS as usize),
+            percent(twelve),
             calibration.runs,
             percent(here)
         )),
@@ -99,8 +101,8 @@ pub(crate) fn markdown(calibration: &Calibration) -> String {
             noise.cell,
             noise.comparisons,
             shown(noise.bias.map(f64::exp_m1)),
-            shown(noise.standard_deviation),
-            shown(noise.minimum_detectable_effect)
+            shown(noise.winsorised_deviation),
+            shown(noise.detectable_effect)
         ));
     }
     text
@@ -133,10 +135,10 @@ mod tests {
             runs: 10,
             margin: 0.02,
             noise: Vec::new(),
-            standard_deviation: Some(0.02),
-            in_ten_blocks: Some(0.019),
-            here: Some(0.019),
-            grade: Some(crate::experiment::Grade::B),
+            winsorised_deviation: Some(0.01),
+            in_twelve_blocks: Some(0.041),
+            here: Some(0.036),
+            grade: Some(Grade::B),
             effects: vec![effect(0.0, 0), effect(0.05, 36)],
         }
     }
@@ -156,7 +158,7 @@ mod tests {
             [
                 "Identical code, 10 runs a side in interleaved blocks, was called different in 0 of 40 comparisons.",
                 "A true slowdown of 5 % was found in 36 of 40 comparisons at a margin of 2 %.",
-                "Grade B: ten blocks find a difference of 1.9 % with 80 % power, 10 runs one of 1.9 %.",
+                "Grade B: 12 blocks find a difference of 4.1 % with 80 % power, 10 runs one of 3.6 %.",
             ]
         );
     }

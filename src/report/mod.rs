@@ -8,6 +8,7 @@ mod absence;
 mod answer;
 pub(crate) mod calibration;
 mod compose;
+mod effort;
 pub(crate) mod format;
 mod formats;
 pub mod plots;

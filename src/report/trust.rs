@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::effort;
 use super::format::{self, count, judged_ratio, percent};
 use crate::experiment::{Aa, Design};
 use crate::judge::compare::pair::QUICK_MARGIN;
@@ -24,7 +25,7 @@ pub struct Trust {
     pub state: ControlState,
     /// `control passed`, `no control`: a fragment for one line.
     pub control: String,
-    /// `grade B (sees 1.9 %)`; `None` without a control of enough blocks.
+    /// `grade B (finds 4.1 %)`; `None` without a control of enough blocks.
     pub grade: Option<String>,
     /// The same in sentences.
     pub sentences: Vec<String>,
@@ -54,13 +55,14 @@ impl Trust {
         let state = state(manifest, judged);
         let mut sentences = controls(manifest, judged);
         sentences.extend(detectable(&judged.detectable_effect));
+        sentences.extend(effort::sentence(&manifest.plan, &judged.efforts));
         Trust { state, control: control_words(state, judged), grade: grade_words(&judged.detectable_effect), sentences }
     }
 }
 
-/// `grade B (sees 1.9 %)`.
+/// `grade B (finds 4.1 %)`.
 fn grade_words(seen: &DetectableEffect) -> Option<String> {
-    Some(format!("grade {} (sees {})", seen.grade?.letter(), percent(seen.here?)))
+    Some(format!("grade {} (finds {})", seen.grade?.letter(), percent(seen.here?)))
 }
 
 fn state_of(control: &Control) -> ControlState {
@@ -191,7 +193,6 @@ mod tests {
     use crate::experiment::Grade;
     use crate::statistics::interval::Interval;
     use crate::statistics::paired::compare_paired;
-    use crate::statistics::planning::minimum_detectable_effect;
 
     fn plan() -> Plan {
         let text = "backend: mock\nmodels: [m, n]\nvariants: [a, b]";
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!(words(0.0, 0.001, 10), "Control: two identical arms, equivalent.");
         assert_eq!(
             words(0.03, 0.001, 10),
-            "Control failed (E_AA_FAILED): two identical arms of m/default/a/cpu differed by 3 % (0.970x [0.969, 0.971]), beyond the margin of 2 %."
+            "Control failed (E_AA_FAILED): two identical arms of m/default/a/cpu differed by 3 % (0.970x [0.969, 0.972]), beyond the margin of 2 %."
         );
         assert!(words(0.011, 0.001, 10).starts_with("Control biased (W_AA_BIAS)"));
         assert!(words(0.0, 0.1, 10).starts_with("Control: two identical arms, inconclusive (1.00x ["));
@@ -243,18 +244,17 @@ mod tests {
 
     #[test]
     fn the_grade_says_what_is_seen() {
-        let here = minimum_detectable_effect(0.015, 10);
         let seen = DetectableEffect {
             grade: Some(Grade::B),
-            in_ten_blocks: here,
-            here,
+            in_twelve_blocks: Some(0.041),
+            here: Some(0.032),
             noisy_runs: 2,
             ..DetectableEffect::default()
         };
-        assert_eq!(grade_words(&seen).unwrap(), "grade B (sees 1.5 %)");
+        assert_eq!(grade_words(&seen).unwrap(), "grade B (finds 3.2 %)");
         assert_eq!(
             detectable(&seen).unwrap(),
-            "Grade B: differences under 1.5 % are likely to be missed here; others took much of the processors in 2 runs."
+            "Grade B: differences under 3.2 % are likely to be missed here; others took much of the processors in 2 runs."
         );
         assert_eq!(detectable(&DetectableEffect::default()), None);
     }

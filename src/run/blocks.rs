@@ -2,6 +2,7 @@
 
 use super::Job;
 use super::finish::{Slot, store_run};
+use super::forecast;
 use super::schedule::{self, Turn};
 use super::session::{Halt, Session};
 use crate::plan::Cell;
@@ -18,7 +19,7 @@ use crate::worker::RunPlan;
 pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), Halt> {
     for (position, turn) in block.iter().enumerate() {
         let cell = job.record.manifest.plan.cells[turn.cell];
-        if cell.skip.is_some() || job.is_done(&cell, turn.arm, turn.run) {
+        if !job.wants(turn) || job.is_done(&cell, turn.arm, turn.run) {
             continue;
         }
         session.go_on()?;
@@ -40,8 +41,7 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>
 pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -> Result<(), StoreError> {
     run.write(&job.record.folder)?;
     job.add(run);
-    let manifest = &job.record.manifest;
-    let total = schedule::runs(&manifest.plan, manifest.experiment.measure.design);
+    let total = forecast::runs(job);
     let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count();
     if let Some(run) = job.record.runs.last() {
         session.tell(&Event::RunEnded { run, done, total });
@@ -79,7 +79,7 @@ pub(super) fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
     Nanos(spent.max().unwrap_or(0))
 }
 
-/// Adds the outcomes of runs that nobody started, so that every run in the plan has exactly one.
+/// Adds the outcomes of runs that nobody started, so that every run that was to be carried out has exactly one.
 pub(crate) fn give_every_run_an_outcome(job: &mut Job) {
     let manifest = &job.record.manifest;
     let (plan, session) = (&manifest.plan, job.session());
@@ -87,7 +87,8 @@ pub(crate) fn give_every_run_an_outcome(job: &mut Job) {
     for turn in schedule::turns(plan, manifest.experiment.measure.design) {
         let cell = &plan.cells[turn.cell];
         let outcome = if cell.skip.is_some() { Outcome::Skipped } else { Outcome::NotRun };
-        if !job.is_done(cell, turn.arm, turn.run) {
+        let is_wanted = cell.skip.is_some() || job.wants(&turn);
+        if is_wanted && !job.is_done(cell, turn.arm, turn.run) {
             missing.push(StoredRun::not_started(cell.id, turn.arm, turn.run, session, outcome));
         }
     }

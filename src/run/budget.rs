@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::record::BudgetUsed;
-use crate::statistics::planning::minimum_detectable_effect;
+use crate::judge::compare::Terms;
+use crate::record::{BudgetUsed, Manifest};
+use crate::statistics::planning::detectable_effect;
+use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Nanos;
 
 /// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
@@ -14,37 +16,54 @@ const CAUTION: f64 = 1.25;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     limit: Duration,
-    /// Runs of each cell that were asked for.
+    /// Runs of each cell that were asked for, at most.
     wanted: u32,
-    /// Standard deviation of a block's log ratio, where this machine is known.
-    spread: Option<f64>,
+    /// How large a difference blocks find, where this machine is known.
+    finds: Option<Finds>,
+}
+
+/// By what a detectable effect is foretold.
+#[derive(Clone, Copy, Debug)]
+struct Finds {
+    winsorised_deviation: f64,
+    margin: f64,
+    confidence: f64,
 }
 
 impl Budget {
-    /// A limit for `wanted` blocks.
-    pub(crate) fn new(limit: Nanos, wanted: u32, spread: Option<f64>) -> Self {
-        Budget { limit: limit.to_duration(), wanted, spread }
+    /// A limit for `wanted` blocks of a record, on a machine with this Winsorised deviation of a block's log ratio.
+    pub(crate) fn new(limit: Nanos, wanted: u32, manifest: &Manifest, spread: Option<f64>) -> Self {
+        let terms = Terms::of(manifest);
+        let finds = |winsorised_deviation| Finds {
+            winsorised_deviation,
+            margin: terms.margin_of(MetricReference::LATENCY),
+            confidence: terms.confidence,
+        };
+        Budget { limit: limit.to_duration(), wanted, finds: spread.map(finds) }
     }
 
-    /// How many blocks fit after `spent`, if the rehearsal foretells `estimate` for all of them; at least one.
+    /// How many of `asked` blocks fit after `spent`, if the rehearsal foretells `estimate` for all of them; at least one.
     /// `is_final` where nothing can be cut later.
-    pub(crate) fn fit(&self, spent: Duration, estimate: Option<Duration>, is_final: bool) -> BudgetUsed {
+    pub(crate) fn fit(&self, asked: u32, spent: Duration, estimate: Option<Duration>, is_final: bool) -> u32 {
         let left = self.limit.saturating_sub(spent).as_secs_f64();
         let caution = if is_final { CAUTION } else { 1.0 };
-        let fits = estimate.map(|estimate| estimate.as_secs_f64() * caution / f64::from(self.wanted.max(1)));
-        let fits = fits.filter(|block| *block > 0.0).map_or(self.wanted, |block| (left / block) as u32);
-        self.used(fits.clamp(1, self.wanted.max(1)))
+        let fits = estimate.map(|estimate| estimate.as_secs_f64() * caution / f64::from(asked.max(1)));
+        let fits = fits.filter(|block| *block > 0.0).map_or(asked, |block| (left / block) as u32);
+        fits.clamp(1, asked.max(1))
     }
 
-    /// Whether another block fits after `spent`, if it takes as long as the `longest` so far; the first always does.
-    pub(crate) fn has_room(&self, spent: Duration, longest: Option<Duration>) -> bool {
-        longest.is_none_or(|longest| spent + longest <= self.limit)
+    /// Whether runs that will take so long fit after `spent`.
+    pub(crate) fn has_room(&self, spent: Duration, next: Option<Duration>) -> bool {
+        next.is_none_or(|next| spent + next <= self.limit)
     }
 
     /// The outcome for so many blocks.
     pub(crate) fn used(&self, runs: u32) -> BudgetUsed {
-        let sees = self.spread.and_then(|spread| minimum_detectable_effect(spread, runs as usize));
-        BudgetUsed { limit: Nanos::from_duration(self.limit), wanted: self.wanted, runs, sees }
+        let finds = |Finds { winsorised_deviation, margin, confidence }| {
+            detectable_effect(winsorised_deviation, runs as usize, margin, confidence)
+        };
+        let limit = Nanos::from_duration(self.limit);
+        BudgetUsed { limit, wanted: self.wanted, runs, sees: self.finds.and_then(finds) }
     }
 }
 
@@ -54,22 +73,26 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
+    fn budget(finds: Option<Finds>) -> Budget {
+        Budget { limit: 10 * MINUTE, wanted: 10, finds }
+    }
+
     #[test]
     fn what_fits_is_asked_and_what_does_not_is_cut() {
-        let budget = Budget::new(Nanos::from_secs(600), 10, Some(0.02));
-        assert_eq!(budget.fit(MINUTE, Some(9 * MINUTE), false).runs, 10);
+        let finds = Finds { winsorised_deviation: 0.02, margin: 0.02, confidence: 0.95 };
+        let budget = budget(Some(finds));
+        assert_eq!(budget.fit(10, MINUTE, Some(9 * MINUTE), false), 10);
         // 9 minutes are left for blocks of 2 minutes.
-        let cut = budget.fit(MINUTE, Some(20 * MINUTE), false);
-        assert_eq!((cut.runs, cut.wanted), (4, 10));
-        assert_eq!(budget.fit(MINUTE, Some(20 * MINUTE), true).runs, 3, "blocks of 2.5 minutes");
-        assert!(cut.sees > budget.used(10).sees);
-        assert_eq!(budget.fit(11 * MINUTE, Some(20 * MINUTE), false).runs, 1);
-        assert_eq!(budget.fit(MINUTE, None, false).runs, 10);
+        assert_eq!(budget.fit(10, MINUTE, Some(20 * MINUTE), false), 4);
+        assert_eq!(budget.fit(10, MINUTE, Some(20 * MINUTE), true), 3, "blocks of 2.5 minutes");
+        assert!(budget.used(5).sees > budget.used(10).sees);
+        assert_eq!(budget.fit(10, 11 * MINUTE, Some(20 * MINUTE), false), 1);
+        assert_eq!(budget.fit(10, MINUTE, None, false), 10);
     }
 
     #[test]
     fn a_block_starts_only_if_it_would_end_in_time() {
-        let budget = Budget::new(Nanos::from_secs(600), 10, None);
+        let budget = budget(None);
         assert!(budget.has_room(11 * MINUTE, None));
         assert!(budget.has_room(8 * MINUTE, Some(2 * MINUTE)));
         assert!(!budget.has_room(9 * MINUTE, Some(2 * MINUTE)));

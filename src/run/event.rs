@@ -75,15 +75,15 @@ pub enum Event<'a> {
     },
     /// What is going to be measured is known.
     Planned {
-        /// The plan.
-        plan: &'a Plan,
+        /// What is going to run.
+        manifest: &'a Manifest,
         /// Cells that can be run.
         cells: usize,
         /// How long the blocks will take, from what the pilots showed.
         estimate: Option<Duration>,
         /// What the budget leaves of them.
         budget: Option<BudgetUsed>,
-        /// Runs of the blocks.
+        /// Runs of the blocks, or about how many where they go by need.
         total: usize,
     },
     /// A run of a block has its outcome.
@@ -92,7 +92,7 @@ pub enum Event<'a> {
         run: &'a StoredRun,
         /// Runs with an outcome so far.
         done: usize,
-        /// Runs in all.
+        /// Runs in all, or about how many.
         total: usize,
     },
     /// Every run of a block has its outcome.
@@ -103,8 +103,12 @@ pub enum Event<'a> {
         runs: &'a [StoredRun],
         /// Blocks that have ended.
         done: u32,
-        /// Blocks in all.
-        total: u32,
+        /// Blocks in all, or about how many where they go by need.
+        blocks: u32,
+        /// Groups that need no more.
+        left: usize,
+        /// Groups in which anything is run.
+        groups: usize,
     },
     /// About a second passed.
     Tick,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Job;
+use super::need::per_round;
 use crate::experiment::{Cache, Design, Measure, Stop, Warmup};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::statistics::autocorrelation::autocorrelation_time;
@@ -18,23 +19,63 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
     if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return None;
     }
-    let in_duet = manifest.experiment.measure.design == Design::Duet;
     let mut total = Nanos(0);
     let mut any = false;
     for (index, cell) in manifest.plan.runnable() {
         let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { continue };
-        let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot && run.cell == cell.id).count() as u64;
-        let doubles = manifest.plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
-        let doubles = if in_duet { 2 * doubles } else { doubles };
-        let left = (u64::from(manifest.plan.runs) * (1 + doubles)).saturating_sub(done);
-        let iterations = job.iterations(cell);
-        total.0 =
-            total.0.saturating_add(run_time(pilot, &manifest.experiment.measure, iterations).0.saturating_mul(left));
+        let run = run_time(pilot, &manifest.experiment.measure, job.iterations(cell));
+        total.0 = total.0.saturating_add(run.0.saturating_mul(left_of(job, index)));
         any = true;
     }
     // Two run at the same time.
-    let total = if in_duet { Nanos(total.0 / 2) } else { total };
+    let total = if manifest.experiment.measure.design == Design::Duet { Nanos(total.0 / 2) } else { total };
     any.then(|| total.to_duration())
+}
+
+/// About how many runs the record will have.
+pub(super) fn runs(job: &Job) -> usize {
+    job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count() + runs_left(job)
+}
+
+/// About how many runs are left.
+pub(super) fn runs_left(job: &Job) -> usize {
+    job.record.manifest.plan.runnable().map(|(index, _)| left_of(job, index) as usize).sum()
+}
+
+/// About how many blocks there will be, after `done` of them.
+pub(super) fn blocks(job: &Job, done: u32) -> u32 {
+    let plan = &job.record.manifest.plan;
+    if job.record.manifest.experiment.measure.design == Design::Sequential {
+        return super::schedule::blocks(plan, Design::Sequential);
+    }
+    let length = per_round(plan);
+    let (round, in_round) = (done / length, done % length);
+    if round >= plan.rounds.max(1) {
+        return done;
+    }
+    let groups = plan.runnable().map(|(_, cell)| job.need.expected(plan, round, cell.group, in_round));
+    let this = groups.max().unwrap_or(0);
+    let later = plan.rounds.saturating_sub(round + 1) * job.need.expected(plan, u32::MAX, u32::MAX, 0);
+    round * length + this + later
+}
+
+/// About how many runs of a cell are left, those of its doubles too.
+fn left_of(job: &Job, index: usize) -> u64 {
+    let plan = &job.record.manifest.plan;
+    let cell = &plan.cells[index];
+    let is_of = |run: &&StoredRun| run.arm != Arm::Pilot && run.cell == cell.id;
+    let done = job.record.runs.iter().filter(is_of);
+    let blocks_done = done.clone().filter(|run| run.arm == Arm::Main).map(|run| run.run + 1).max().unwrap_or(0);
+    let (length, rounds) = (per_round(plan), plan.rounds.max(1));
+    let of_round = |round: u32| {
+        let done = blocks_done.saturating_sub(round * length).min(length);
+        u64::from(job.need.expected(plan, round, cell.group, done))
+    };
+    let blocks: u64 = (0..rounds).map(of_round).sum();
+    let doubles = plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
+    // A duet's control is a pair of doubles.
+    let doubles = if job.record.manifest.experiment.measure.design == Design::Duet { 2 * doubles } else { doubles };
+    (blocks * (1 + doubles)).saturating_sub(done.count() as u64)
 }
 
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise

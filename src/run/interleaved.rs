@@ -36,7 +36,7 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut
     let cells = job.record.manifest.plan.cells.clone();
     let company = |turn: &Turn| (cells[turn.cell].group, pace == Pace::AtOnce && turn.arm != Arm::Main);
     for turns in placed.chunk_by(|(_, one), (_, other)| company(one) == company(other)) {
-        let runnable = turns.iter().copied().filter(|(_, turn)| cells[turn.cell].skip.is_none());
+        let runnable = turns.iter().copied().filter(|(_, turn)| job.wants(turn));
         let (done, open): (Vec<Placed>, Vec<Placed>) =
             runnable.partition(|(_, turn)| job.is_done(&cells[turn.cell], turn.arm, turn.run));
         if open.is_empty() {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::dataset::ModelData;
 use super::model::{PreparedModel, Stamp};
+use super::need::Need;
+use super::schedule::Turn;
 use crate::experiment::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
@@ -29,8 +31,10 @@ pub struct Job {
     pub spec_folder: PathBuf,
     /// The perfrun executable.
     pub executable: PathBuf,
-    /// Standard deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
+    /// Winsorised deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
     pub spread: Option<f64>,
+    /// Which groups have left.
+    pub(super) need: Need,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -93,7 +97,11 @@ impl Job {
         for (position, run) in record.runs.iter().enumerate() {
             index.add(position, run);
         }
-        Job { record, models, libraries, variant_files: BTreeMap::new(), spec_folder, executable, spread: None, index }
+        let need = Need::new(&record);
+        let (variant_files, spread) = (BTreeMap::new(), None);
+        let mut job = Job { record, models, libraries, variant_files, spec_folder, executable, spread, need, index };
+        Need::replay(&mut job);
+        job
     }
 
     /// The model of a cell.
@@ -162,6 +170,12 @@ impl Job {
     /// Whether this run has an outcome already.
     pub fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
         self.index.done.contains(&(cell.id, arm, run))
+    }
+
+    /// Whether this run is to be carried out: its cell is not skipped, and its group still needs it.
+    pub(super) fn wants(&self, turn: &Turn) -> bool {
+        let plan = &self.record.manifest.plan;
+        plan.cells[turn.cell].skip.is_none() && self.need.has(plan, turn)
     }
 
     /// What became of this run, if it has an outcome already.

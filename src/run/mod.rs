@@ -15,6 +15,7 @@ mod forecast;
 mod interleaved;
 pub(crate) mod job;
 mod model;
+mod need;
 mod passes;
 pub(crate) mod prepare;
 mod provenance;
@@ -33,9 +34,9 @@ pub(crate) use session::Session;
 use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
+use self::need::Need;
 use self::session::Halt;
 use crate::experiment::Design;
-use crate::plan::Cell;
 pub(crate) use crate::record::Preview;
 use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
@@ -85,11 +86,11 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
     }
     let budget = keep_to_budget(job, before, session)?;
     session.tell(&Event::Planned {
-        plan: &job.record.manifest.plan,
+        manifest: &job.record.manifest,
         cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
         estimate: forecast::estimate(job),
         budget: budget.map(|(_, used)| used),
-        total: schedule::runs(&job.record.manifest.plan, job.record.manifest.experiment.measure.design),
+        total: forecast::runs(job),
     });
     if !job.has_nothing_to_run() {
         measure_blocks(job, budget.map(|(budget, _)| budget), before, session)?;
@@ -98,7 +99,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
     Ok(job.record.complete()?)
 }
 
-/// Block after block, as long as the budget has room; `before` is what earlier sessions took of it.
+/// Block after block, as long as a group needs one and the budget has room; `before` is what earlier sessions took of it.
 fn measure_blocks(
     job: &mut Job,
     budget: Option<Budget>,
@@ -106,34 +107,40 @@ fn measure_blocks(
     session: &mut Session<'_>,
 ) -> Result<(), Halt> {
     let design = job.record.manifest.experiment.measure.design;
-    let numbers = schedule::runnable_blocks(&job.record.manifest.plan, design);
-    let total = numbers.len() as u32;
     let whole = whole_blocks(job);
-    // What earlier sessions took for a block, until this one has seen one.
-    let mut longest = before.checked_div(whole);
-    for (done, number) in (0_u32..).zip(numbers) {
+    // What earlier sessions took for a run, until this one has seen one.
+    let measured = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count() as u32;
+    let mut of_a_run = before.checked_div(measured);
+    for number in 0..schedule::blocks(&job.record.manifest.plan, design) {
+        let block = schedule::block(&job.record.manifest.plan, design, number);
+        let wanted = block.iter().filter(|turn| job.wants(turn)).count() as u32;
+        if wanted == 0 {
+            continue;
+        }
         if let Some(budget) = budget
             && design != Design::Sequential
-            && done >= whole.max(1)
-            && !budget.has_room(before + session.elapsed(), longest)
+            && number >= whole.max(1)
+            && !budget.has_room(before + session.elapsed(), of_a_run.map(|run| run * wanted))
         {
-            job.record.keep_to_budget(budget.used(done))?;
+            job.record.keep_to_budget(budget.used(number))?;
             break;
         }
         let block_started = Instant::now();
-        let block = schedule::block(&job.record.manifest.plan, design, number);
         match design {
             Design::Blocks | Design::Sequential => blocks::carry_out(job, &block, session)?,
             Design::Slices => interleaved::carry_out(job, &block, Pace::InTurn, session)?,
             Design::Duet => interleaved::carry_out(job, &block, Pace::AtOnce, session)?,
         }
         // A block of an earlier session passes in no time.
-        longest = longest.max(Some(block_started.elapsed()));
-        if done + 1 < total {
+        of_a_run = of_a_run.max(Some(block_started.elapsed() / wanted));
+        Need::look(job, number + 1);
+        if forecast::runs_left(job) > 0 {
             cool_down(job, number, session);
         }
-        let (manifest, runs) = (&job.record.manifest, job.record.runs.as_slice());
-        session.tell(&Event::BlockEnded { manifest, runs, done: done + 1, total });
+        let manifest = &job.record.manifest;
+        let (left, groups) = job.need.left(&manifest.plan, number);
+        let blocks = forecast::blocks(job, number + 1);
+        session.tell(&Event::BlockEnded { manifest, runs: &job.record.runs, done: number + 1, blocks, left, groups });
     }
     Ok(())
 }
@@ -161,41 +168,40 @@ fn measured_so_far(job: &Job) -> Duration {
 }
 
 /// Cuts the plan to what fits into the specification's budget, if it has one; with what is expected to fit.
+///
+/// Where runs go by need nobody knows beforehand how many there will be, so that the clock alone decides, before every
+/// block.
 fn keep_to_budget(
     job: &mut Job,
     before: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
     let Some(limit) = job.record.manifest.experiment.budget else { return Ok(None) };
-    let asked = job.record.manifest.experiment.runs;
+    let asked = job.record.manifest.experiment.looks().most();
     if !job.has_begun() {
         // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
         job.record.manifest.plan.runs = asked;
     }
     let manifest = &job.record.manifest;
-    let budget = Budget::new(limit, asked, job.spread);
+    let budget = Budget::new(limit, asked, manifest, job.spread);
     let spent = before + session.elapsed();
     session.end_by(Instant::now() + limit.to_duration().saturating_sub(spent));
-    let estimate = forecast::estimate(job);
-    if job.has_begun() {
-        // The estimate is of what is left; a resumed record keeps the number that it began with until the time is over.
-        let done = whole_blocks(job);
-        let left = manifest.plan.runs.saturating_sub(done);
-        let fits = Budget::new(limit, left, None).fit(spent, estimate, false).runs.min(left);
-        return Ok(Some((budget, budget.used(done + fits))));
-    }
+    // The estimate is of what is left; a resumed record keeps the number that it began with until the time is over.
     let is_final = manifest.experiment.measure.design == Design::Sequential;
-    let used = budget.fit(spent, estimate, is_final);
-    job.record.keep_to_budget(used)?;
+    // All runs of a cell come before those of the next, so that they are cut before the first or not at all.
+    let done = if is_final { 0 } else { whole_blocks(job) };
+    let expected = if is_final { manifest.plan.runs } else { forecast::blocks(job, done) };
+    let fits = done + budget.fit(expected - done, spent, forecast::estimate(job), is_final);
+    let used = budget.used(if fits >= expected || (is_final && job.has_begun()) { manifest.plan.runs } else { fits });
+    if !job.has_begun() {
+        let is_known = manifest.experiment.runs.are_fixed() || is_final;
+        job.record.keep_to_budget(if is_known { used } else { budget.used(asked) })?;
+    }
     Ok(Some((budget, used)))
 }
 
-/// Blocks in which every cell that can be run has its outcome.
+/// Blocks at the beginning of which every run that is to be carried out has its outcome.
 fn whole_blocks(job: &Job) -> u32 {
-    let plan = &job.record.manifest.plan;
-    let has = |cell: &Cell, block: u32| {
-        job.record.runs.iter().any(|run| run.cell == cell.id && run.arm == Arm::Main && run.block == block)
-    };
-    let is_whole = |block: &u32| plan.runnable().all(|(_, cell)| job.is_given_up(cell) || has(cell, *block));
-    (0..plan.runs).take_while(is_whole).count() as u32
+    let blocks = 0..schedule::blocks(&job.record.manifest.plan, job.record.manifest.experiment.measure.design);
+    blocks.take_while(|block| need::is_whole(job, *block)).count() as u32
 }

@@ -48,22 +48,9 @@ pub(crate) fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
     }
 }
 
-/// The numbers of the blocks in which anything is run: a sequential design has some of skipped cells alone.
-pub(crate) fn runnable_blocks(plan: &Plan, design: Design) -> Vec<u32> {
-    let is_run = |turn: &Turn| plan.cells[turn.cell].skip.is_none();
-    (0..blocks(plan, design)).filter(|number| block(plan, design, *number).iter().any(is_run)).collect()
-}
-
 /// Every run of the schedule, those of skipped cells too.
 pub(crate) fn turns(plan: &Plan, design: Design) -> impl Iterator<Item = Turn> + '_ {
     (0..blocks(plan, design)).flat_map(move |number| block(plan, design, number))
-}
-
-/// How many runs are to be carried out.
-pub(crate) fn runs(plan: &Plan, design: Design) -> usize {
-    // A duet's control is a pair of doubles.
-    let doubles = if design == Design::Duet { 2 * plan.controls.len() } else { plan.controls.len() };
-    (plan.runnable().count() + doubles) * plan.runs as usize
 }
 
 /// The pairs of one group that run at the same time: its two cells, and its control, which is two doubles of one cell.
@@ -97,7 +84,7 @@ mod tests {
         let mut plan = plan("[a, b, c]");
         for design in [Design::Blocks, Design::Slices, Design::Sequential] {
             let turns: Vec<Turn> = turns(&plan, design).collect();
-            assert_eq!((turns.len(), runs(&plan, design)), (7 * 7, 7 * 7));
+            assert_eq!(turns.len(), 7 * 7);
             let distinct: HashSet<_> = turns.iter().map(|turn| (turn.cell, turn.arm.name(), turn.run)).collect();
             assert_eq!(distinct.len(), turns.len());
         }
@@ -110,22 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_skipped_cells_alone_are_left_out() {
-        let mut plan = plan("[a, b, c]");
-        let arms = runnable_blocks(&plan, Design::Sequential).len();
-        plan.mark_skipped(
-            1,
-            crate::plan::Skip { kind: crate::plan::SkipKind::Other, reason: "x".to_owned(), remedy: None },
-        );
-        assert_eq!(runnable_blocks(&plan, Design::Sequential).len(), arms - 1);
-        assert_eq!(runnable_blocks(&plan, Design::Blocks).len(), 7);
-    }
-
-    #[test]
     fn a_duet_is_a_pair_of_cells_or_of_doubles() {
         let plan = plan("[a, b]");
         let turns: Vec<Turn> = turns(&plan, Design::Duet).collect();
-        assert_eq!((turns.len(), runs(&plan, Design::Duet)), (6 * 7, 6 * 7));
+        assert_eq!(turns.len(), 6 * 7);
         let distinct: HashSet<_> = turns.iter().map(|turn| (turn.cell, turn.arm.name(), turn.run)).collect();
         assert_eq!(distinct.len(), turns.len());
         for pair in turns.chunks(2) {

@@ -10,11 +10,11 @@ use crate::vocabulary::quantity::Ratio;
 pub const SAME: &str = "same";
 
 /// Derives the calibration of `experiment`: every model and input with one variant, its double, and one copy for each of
-/// `effects`, judged in as many rounds of the experiment's own number of runs as `rounds` says.
+/// `effects`.
 ///
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
 /// variants, questions, goals, tables, conditions, the budget; and so are data, which tell nothing about time.
-pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, design: Design) -> Experiment {
+pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -> Experiment {
     let names_variants = |selector: &&Selector| selector.axes().contains(&Axis::Variants);
     let named = experiment.compare.baseline.as_ref().filter(names_variants);
     let matcher = named.map(Selector::matcher);
@@ -38,7 +38,6 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], rounds: u32, desi
         variants,
         matrix,
         measure,
-        runs: experiment.runs.saturating_mul(rounds.max(1)),
         compare: Compare {
             baseline: Some(Selector(BTreeMap::from([(Axis::Variants.singular().to_owned(), vec![base.name])]))),
             margin: experiment.compare.margin,
@@ -70,10 +69,10 @@ mod tests {
     fn a_calibration_is_the_baseline_and_slower_copies() {
         let text = "backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 6\nmatrix: { exclude: [{ variant: b }] }";
         let spec = crate::spec::parse("x.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
-        let derived = calibration(&spec.experiment, &[Ratio(0.03), Ratio(0.1)], 4, Design::Blocks);
+        let derived = calibration(&spec.experiment, &[Ratio(0.03), Ratio(0.1)], Design::Blocks);
         let names: Vec<&str> = derived.variants.iter().map(|variant| variant.name.as_str()).collect();
         assert_eq!(names, ["a", "same", "slower-3pct", "slower-10pct"]);
-        assert_eq!((derived.runs, derived.name.as_str()), (24, "x-calibration"));
+        assert_eq!((derived.runs, derived.name.as_str()), (spec.experiment.runs, "x-calibration"));
         assert!(derived.matrix.exclude.is_empty());
         let plan = crate::plan::expand(&derived).expect("a plan");
         assert_eq!(plan.baseline.map(|baseline| baseline.name), Some("a".to_owned()));

@@ -35,11 +35,13 @@ fn value(node: &Node, shapes: &[&'static Value]) -> Value {
 
 fn scalar(scalar: &Scalar, shapes: &[&'static Value]) -> Value {
     let wants = |kind| shapes.iter().any(|shape| schema::admits(shape, kind));
+    // A word that stands beside a number, as in `auto`, does not make text of every number.
+    let wants_text = shapes.iter().any(|shape| schema::admits_text(shape, &scalar.text));
     let text = || Value::String(scalar.text.clone());
     match scalar.kind {
         ScalarKind::Null => Value::Null,
         ScalarKind::Text => text(),
-        _ if wants("string") => text(),
+        _ if wants_text => text(),
         ScalarKind::Bool(value) => Value::Bool(value),
         ScalarKind::Integer(value) => Number::from_i128(value).map_or_else(text, Value::Number),
         ScalarKind::Float(value) if wants("integer") && value.fract() == 0.0 && value.abs() < EXACT => {

@@ -181,7 +181,7 @@ fn is_optional(place: &Place) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::experiment::{Backend, GraphOptimization, Stop, StopStatistic, Threads, Values, Warmup};
+    use crate::experiment::{Backend, GraphOptimization, Runs, Stop, StopStatistic, Threads, Values, Warmup};
     use crate::vocabulary::quantity::{Nanos, Ratio};
 
     use super::*;
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_design() {
         let experiment = mock("");
-        assert_eq!((experiment.name.as_str(), experiment.runs, experiment.seed), ("x", 10, 42));
+        assert_eq!((experiment.name.as_str(), experiment.runs, experiment.seed), ("x", Runs::AUTO, 42));
         assert_eq!(experiment.inputs.len(), 1);
         assert_eq!((experiment.inputs[0].name.as_str(), experiment.inputs[0].values), ("default", Values::Random));
         assert_eq!(experiment.variants[0].name, "fp32");
@@ -269,7 +269,7 @@ mod tests {
     fn overrides_change_the_experiment_and_its_canonical_form_and_not_its_text() {
         let text = "backend: mock\nmodels: [any]\nruns: 3\n";
         let loaded = parse("x.yaml", text, Path::new(""), &["runs=5".to_owned()]).unwrap();
-        assert_eq!(loaded.experiment.runs, 5);
+        assert_eq!(loaded.experiment.runs, Runs::fixed(5));
         assert_eq!(loaded.text, text);
         assert_eq!(loaded.canonical.to_string(), r#"{"backend":"mock","models":["any"],"runs":5}"#);
     }

@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(error("runs").0, "this is not `key=value`");
         assert_eq!(error("=3").0, "a key is missing here");
         assert_eq!(error("measure..x=3").0, "a key is missing here");
-        assert_eq!(error("runs.x=3").0, "`runs` has no keys of its own");
+        assert_eq!(error("seed.x=3").0, "`seed` has no keys of its own");
         assert_eq!(
             error("matrix.exclude.model=x").1,
             hint("its entries have no names; set the whole list: `matrix.exclude=[...]`")

@@ -1,6 +1,6 @@
 //! `--quick`: the same matrix, measured just long enough for a first look.
 
-use crate::experiment::{Aa, Experiment, Stop, StopStatistic, Warmup};
+use crate::experiment::{Aa, Experiment, Runs, Stop, StopStatistic, Warmup};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Fewest runs that allow a verdict.
@@ -13,7 +13,7 @@ const ITEMS: u64 = 256;
 ///
 /// What is claimed from it has a margin of its own, which stands with the rules of judging.
 pub fn quick(experiment: &mut Experiment) {
-    experiment.runs = RUNS;
+    experiment.runs = Runs::fixed(RUNS);
     experiment.compare.aa = Aa::Off;
     experiment.require.grade = None;
     for dataset in experiment.datasets_mut() {
@@ -48,7 +48,7 @@ mod tests {
         let mut experiment =
             crate::spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec").experiment;
         quick(&mut experiment);
-        assert_eq!((experiment.runs, experiment.compare.aa), (5, Aa::Off));
+        assert_eq!((experiment.runs, experiment.compare.aa), (Runs::fixed(5), Aa::Off));
         let Stop::Precision { min_samples, max_time, .. } = experiment.measure.stop else { panic!("by precision") };
         assert_eq!((min_samples, max_time), (5, Nanos::from_millis(500)));
     }

@@ -174,6 +174,13 @@ pub(super) fn admits(shape: &Value, kind: &str) -> bool {
     }
 }
 
+/// True where a shape admits this text.
+pub(super) fn admits_text(shape: &Value, text: &str) -> bool {
+    let options = shape.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    let options = options.or_else(|| shape.get("const").map(std::slice::from_ref));
+    admits(shape, "string") && options.is_none_or(|options| options.iter().any(|option| option == text))
+}
+
 /// The shapes of the value of `key` in a map of these shapes; empty where the key is unknown.
 pub(super) fn property(map_shapes: &[&'static Value], key: &str) -> Vec<&'static Value> {
     let named: Vec<_> =
@@ -277,7 +284,7 @@ mod tests {
     #[test]
     fn defaults_stand_in_the_schema() {
         let default = |pointer: &str| root().pointer(pointer).unwrap().clone();
-        assert_eq!(default("/properties/runs/default"), 10);
+        assert_eq!(default("/properties/runs/default"), "auto");
         assert_eq!(default("/properties/variants/default"), serde_json::json!(["fp32"]));
         assert_eq!(default("/$defs/measure/properties/timeout/default"), "10m");
         assert_eq!(default("/$defs/warmup/oneOf/0/properties/tolerance/default"), "2%");

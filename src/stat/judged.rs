@@ -107,9 +107,9 @@ impl From<Hint> for Reason {
     fn from(hint: Hint) -> Self {
         match hint {
             Hint::TooFewBlocks { needed } => Reason::TooFew { needed },
-            Hint::SizeNotEstablished => Reason::SizeNotEstablished,
-            Hint::NotEnoughData { minimum_detectable_effect, more_blocks } => {
-                Reason::NotEnoughData { minimum_detectable_effect, more: more_blocks }
+            Hint::SizeNotEstablished { .. } => Reason::SizeNotEstablished,
+            Hint::NotEnoughData { detectable_effect, more_blocks } => {
+                Reason::NotEnoughData { minimum_detectable_effect: detectable_effect, more: more_blocks }
             }
         }
     }
@@ -119,7 +119,7 @@ impl From<UnpairedHint> for Reason {
     fn from(hint: UnpairedHint) -> Self {
         match hint {
             UnpairedHint::TooFewRuns { needed } => Reason::TooFew { needed },
-            UnpairedHint::SizeNotEstablished => Reason::SizeNotEstablished,
+            UnpairedHint::SizeNotEstablished { .. } => Reason::SizeNotEstablished,
             UnpairedHint::NotEnoughData { minimum_detectable_effect, more_runs } => {
                 Reason::NotEnoughData { minimum_detectable_effect, more: more_runs }
             }

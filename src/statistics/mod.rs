@@ -29,11 +29,13 @@ mod indicator;
 pub(crate) mod interval;
 pub(crate) mod lag_correlation;
 pub(crate) mod load_scenarios;
+pub(crate) mod looks;
 pub(crate) mod mann_whitney;
 mod mean_resampling;
 pub(crate) mod middle_half;
 pub(crate) mod minimum_effect;
 pub(crate) mod moments;
+mod more_blocks;
 pub(crate) mod multiplicity;
 pub(crate) mod omnibus;
 mod order_statistic;
@@ -159,8 +161,9 @@ mod tests {
             precision_reached(&values, Location::Median, fraction, confidence);
             two_level(&[&values, &values], confidence);
             signed_rank::hodges_lehmann(&values);
-            minimum_effect::minimum_effect_signed_rank(&values, fraction);
-            planning::blocks_for_effect(fraction, 0.02);
+            middle_half::middle_half(&values, confidence);
+            planning::detectable_effect(fraction, 12, 0.02, confidence);
+            planning::blocks_for_effect(fraction, 0.05, 0.02, confidence);
             for statistic in [RunStatistic::Mean, RunStatistic::Quantile(fraction)] {
                 let runs = [&values[..]; 5];
                 CellBootstrap::new(&runs, statistic, 1).and_then(|bootstrap| bootstrap.estimate(5, confidence));

@@ -1,50 +1,39 @@
 //! The verdict on two variants that were measured in common blocks (method 6.1).
 //!
-//! Input: one log ratio for each block, positive when the candidate is worse, and the margin below which a difference
-//! does not matter. Output: the estimate, its interval, a verdict, and what it would take where the verdict is out.
-//! Deliberately absent: which metric is better in which direction, and adjustment for many comparisons.
+//! Input: one log ratio for each block, positive when the candidate is worse, the margin below which a difference does
+//! not matter, and the confidence of the look. Output: the estimate, its interval, a verdict, and what it would take
+//! where the verdict is out. Deliberately absent: which metric is better in which direction, when to look (`looks`), and
+//! adjustment for many comparisons.
 
 use serde::{Deserialize, Serialize};
 
-use super::interval::{Interval, are_finite, is_confidence, mean_interval};
-use super::minimum_effect::{MinimumEffect, minimum_effect_signed_rank, minimum_effect_t};
-use super::moments::standard_deviation;
-use super::planning::{MINIMUM_RUNS, blocks_for_effect, minimum_detectable_effect};
-use super::signed_rank::{hodges_lehmann, walsh_interval};
+use super::interval::{Interval, is_confidence};
+use super::middle_half::MiddleHalf;
+use super::minimum_effect::MinimumEffect;
+use super::more_blocks::more_blocks;
+use super::planning::{MINIMUM_RUNS, detectable_effect};
 
 pub use super::verdict::Verdict;
-
-/// From this many blocks on the signed-rank interval at 95% is worth having.
-pub const SIGNED_RANK_FROM: usize = 8;
-
-/// No hint asks for more than so many times the blocks that there are: nobody would measure them.
-const MOST_TIMES: usize = 20;
-
-/// How the estimate and its interval came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Estimator {
-    /// The mean with Student's t interval.
-    T,
-    /// The Hodges-Lehmann estimate with the exact signed-rank interval.
-    HodgesLehmann,
-}
 
 /// Why a comparison is inconclusive, and what would help.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Hint {
-    /// There are fewer blocks than any verdict, or this confidence, takes.
+    /// There are fewer blocks than any verdict takes.
     TooFewBlocks {
         /// The number that it takes.
         needed: usize,
     },
     /// There is a difference, but whether it exceeds the margin is open.
-    SizeNotEstablished,
+    SizeNotEstablished {
+        /// About how many more blocks it takes; `None` when no reasonable number does.
+        #[serde(default)]
+        more_blocks: Option<usize>,
+    },
     /// The interval is too wide to tell.
     NotEnoughData {
-        /// The relative effect that these blocks detect with 80% power.
-        minimum_detectable_effect: f64,
+        /// The relative effect that these blocks find with 80% power.
+        detectable_effect: f64,
         /// About how many more blocks it takes; `None` when no reasonable number does.
         more_blocks: Option<usize>,
     },
@@ -55,7 +44,7 @@ pub enum Hint {
 pub struct PairedComparison {
     /// Number of common blocks.
     pub blocks: usize,
-    /// Estimated log ratio; above zero the candidate is worse.
+    /// Estimated log ratio, the mean of the middle half; above zero the candidate is worse.
     pub theta: f64,
     /// Interval of the log ratio; `None` when there are too few blocks for a verdict.
     pub interval: Option<Interval>,
@@ -63,62 +52,44 @@ pub struct PairedComparison {
     pub confidence: f64,
     /// Margin as a relative difference, such as 0.02; on the log scale it is ln(1 + margin) to both sides.
     pub margin: f64,
-    /// Where estimate and interval come from.
-    pub estimator: Estimator,
     /// The verdict.
     pub verdict: Verdict,
     /// Why the verdict is out; `None` unless it is inconclusive.
     pub hint: Option<Hint>,
-    /// Standard deviation of the log ratios; `None` for a single block.
-    pub standard_deviation: Option<f64>,
-    /// The relative effect that these blocks detect with 80% power; `None` for a single block.
-    pub minimum_detectable_effect: Option<f64>,
-    /// The test that belongs to the estimator; `None` when there are too few blocks for a verdict.
+    /// Winsorised standard deviation of the log ratios; `None` for a single block.
+    pub winsorised_deviation: Option<f64>,
+    /// The relative effect that these blocks find with 80% power; `None` for a single block.
+    pub detectable_effect: Option<f64>,
+    /// The tests against the margin; `None` when there are too few blocks for a verdict.
     pub minimum_effect: Option<MinimumEffect>,
-    /// The test by Student's t, for adjustments that are finer than the smallest signed-rank p value.
-    pub minimum_effect_t: Option<MinimumEffect>,
 }
 
 /// Compares two variants from the log ratios of their common blocks, with a margin such as 0.02.
 ///
-/// Fewer than five blocks are inconclusive; five to seven go by Student's t, eight or more by signed ranks, because
-/// bursts of contention are heavy-tailed. `None` for no blocks, log ratios that are not finite, a negative margin, and
+/// Fewer than five blocks are inconclusive. `None` for no blocks, log ratios that are not finite, a negative margin, and
 /// unless 0 < `confidence` < 1.
 pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Option<PairedComparison> {
     let is_margin = margin >= 0.0 && margin.is_finite();
-    if !is_margin || !is_confidence(confidence) || !are_finite(log_ratios) {
+    if !is_margin || !is_confidence(confidence) {
         return None;
     }
-    let blocks = log_ratios.len();
-    let log_margin = margin.ln_1p();
-    let (estimator, theta, interval, minimum_effect) = if blocks >= SIGNED_RANK_FROM {
-        let interval = walsh_interval(log_ratios, confidence);
-        let test = minimum_effect_signed_rank(log_ratios, log_margin);
-        (Estimator::HodgesLehmann, hodges_lehmann(log_ratios)?, interval, Some(test))
-    } else {
-        let estimate = mean_interval(log_ratios, confidence)?;
-        let is_enough = blocks >= MINIMUM_RUNS;
-        let interval = estimate.interval.filter(|_| is_enough);
-        let test = minimum_effect_t(log_ratios, log_margin).filter(|_| is_enough);
-        (Estimator::T, estimate.value, interval, test)
-    };
-    let standard_deviation = standard_deviation(log_ratios);
-    let minimum_detectable_effect =
-        standard_deviation.and_then(|deviation| minimum_detectable_effect(deviation, blocks));
-    let verdict = interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin));
+    let half = MiddleHalf::of(log_ratios)?;
+    let (theta, log_margin) = (half.estimate, margin.ln_1p());
+    let error = half.error().filter(|_| half.n >= MINIMUM_RUNS);
+    let interval = error.map(|error| error.interval(theta, confidence));
     let mut comparison = PairedComparison {
-        blocks,
+        blocks: half.n,
         theta,
         interval,
         confidence,
         margin,
-        estimator,
-        verdict,
+        verdict: interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin)),
         hint: None,
-        standard_deviation,
-        minimum_detectable_effect,
-        minimum_effect,
-        minimum_effect_t: minimum_effect_t(log_ratios, log_margin).filter(|_| blocks >= MINIMUM_RUNS),
+        winsorised_deviation: half.winsorised_deviation,
+        detectable_effect: half
+            .winsorised_deviation
+            .and_then(|deviation| detectable_effect(deviation, half.n, margin, confidence)),
+        minimum_effect: error.map(|error| MinimumEffect::of(theta, &error, log_margin)),
     };
     comparison.hint = hint(&comparison);
     Some(comparison)
@@ -129,29 +100,12 @@ fn hint(comparison: &PairedComparison) -> Option<Hint> {
     if !comparison.verdict.is_open() {
         return None;
     }
-    let Some(interval) = comparison.interval else {
-        // The most extreme rank sum has probability 2^-blocks; the signed-rank interval needs it in each tail.
-        let for_confidence = (2.0 / (1.0 - comparison.confidence)).log2().ceil() as usize;
-        let needed = if comparison.blocks < MINIMUM_RUNS { MINIMUM_RUNS } else { for_confidence };
-        return Some(Hint::TooFewBlocks { needed });
-    };
+    let Some(interval) = comparison.interval else { return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS }) };
+    let more_blocks = more_blocks(comparison);
     if !interval.contains(0.0) {
-        return Some(Hint::SizeNotEstablished);
+        return Some(Hint::SizeNotEstablished { more_blocks });
     }
-    let minimum_detectable_effect = comparison.minimum_detectable_effect?;
-    Some(Hint::NotEnoughData { minimum_detectable_effect, more_blocks: more_blocks(comparison, interval) })
-}
-
-/// Blocks to add until an effect of the size of the margin is detected with 80% power, and until the interval, shrinking
-/// with the square root around the estimate, no longer reaches a margin. An estimate near a margin asks for so many that
-/// there is no number.
-fn more_blocks(comparison: &PairedComparison, interval: Interval) -> Option<usize> {
-    let planned = blocks_for_effect(comparison.standard_deviation?, comparison.margin)?;
-    let distance = (comparison.theta.abs() - comparison.margin.ln_1p()).abs();
-    let shrink = interval.half_width() / distance;
-    let clear = (comparison.blocks as f64 * shrink * shrink).min(1e12).ceil() as usize;
-    let total = planned.max(clear);
-    (total <= MOST_TIMES * comparison.blocks).then(|| total.saturating_sub(comparison.blocks).max(1))
+    Some(Hint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_blocks })
 }
 
 #[cfg(test)]
@@ -173,7 +127,6 @@ mod tests {
             }
             let margin = number(&expected["delta"]);
             let actual = compare_paired(&ratios, margin, 0.95).unwrap();
-            assert_eq!(json!(actual.estimator), expected["estimator"], "{name}");
             assert_close(actual.theta.exp(), number(&expected["ratio"]), 1e-12);
             let ratio = actual.interval.unwrap().map(f64::exp);
             assert_close(ratio.low, number(&expected["ratio_ci"][0]), 1e-10);
@@ -185,18 +138,9 @@ mod tests {
                 _ => Verdict::Inconclusive,
             };
             assert_eq!(actual.verdict, verdict, "{name}");
-            assert_close(actual.minimum_detectable_effect.unwrap(), number(&expected["mde_80"]), 1e-10);
-            assert_close(actual.standard_deviation.unwrap(), number(&expected["t"]["sd"]), 1e-11);
-        }
-    }
-
-    #[test]
-    fn student_interval_of_the_vectors_holds() {
-        for (_, set) in load()["paired"].as_object().unwrap() {
-            let case = &set["expected"]["t"];
-            let interval = mean_interval(&numbers(&set["expected"]["log_ratios"]), 0.95).unwrap().interval.unwrap();
-            assert_close(interval.low, number(&case["ci"][0]), 1e-10);
-            assert_close(interval.high, number(&case["ci"][1]), 1e-10);
+            assert_close(actual.detectable_effect.unwrap(), number(&expected["detectable"]), 1e-9);
+            let deviation = number(&expected["middle_half"]["winsorised_sd"]);
+            assert_close(actual.winsorised_deviation.unwrap(), deviation, 1e-10);
         }
     }
 
@@ -207,9 +151,7 @@ mod tests {
             assert_eq!((actual.verdict, actual.interval), (Verdict::Inconclusive, None));
             assert_eq!(actual.hint, Some(Hint::TooFewBlocks { needed: 5 }));
         }
-        let strict = compare_paired(&[0.5; 8], 0.02, 0.9999).unwrap();
-        assert_eq!(strict.hint, Some(Hint::TooFewBlocks { needed: 15 }));
-        assert!(compare_paired(&[0.5; 15], 0.02, 0.9999).unwrap().interval.is_some());
+        assert_eq!(compare_paired(&[0.5; 5], 0.02, 0.9999).unwrap().verdict, Verdict::Worse);
     }
 
     #[test]
@@ -226,16 +168,24 @@ mod tests {
         let around = |center: f64, spread: f64| -> Vec<f64> {
             (0..10).map(|index| center + spread * (f64::from(index) - 4.5)).collect()
         };
-        let small = compare_paired(&around(0.02, 0.001), 0.02, 0.95).unwrap();
-        assert_eq!(small.hint, Some(Hint::SizeNotEstablished));
-        let noisy = compare_paired(&around(0.0, 0.02), 0.02, 0.95).unwrap();
-        let Some(Hint::NotEnoughData { minimum_detectable_effect, more_blocks }) = noisy.hint else {
+        let small = compare_paired(&around(0.025, 0.004), 0.02, 0.95).unwrap();
+        assert!(matches!(small.hint, Some(Hint::SizeNotEstablished { more_blocks: Some(_) })), "{small:?}");
+        let noisy = compare_paired(&around(0.0, 0.01), 0.02, 0.95).unwrap();
+        let Some(Hint::NotEnoughData { detectable_effect, more_blocks: Some(_) }) = noisy.hint else {
             panic!("{noisy:?}")
         };
-        assert_eq!(Some(minimum_detectable_effect), noisy.minimum_detectable_effect);
-        assert!((50..100).contains(&more_blocks.unwrap()), "{more_blocks:?}");
+        assert_eq!(Some(detectable_effect), noisy.detectable_effect);
         let hopeless = compare_paired(&around(0.0, 1.0), 0.02, 0.95).unwrap();
         assert!(matches!(hopeless.hint, Some(Hint::NotEnoughData { more_blocks: None, .. })));
+    }
+
+    #[test]
+    fn one_disturbed_block_of_ten_decides_nothing() {
+        let quiet: Vec<f64> = (0..10).map(|index| 0.0005 * (f64::from(index) - 4.5)).collect();
+        let mut disturbed = quiet.clone();
+        disturbed[3] += 0.4;
+        let verdict = |ratios: &[f64]| compare_paired(ratios, 0.02, 0.95).unwrap().verdict;
+        assert_eq!((verdict(&quiet), verdict(&disturbed)), (Verdict::Equivalent, Verdict::Equivalent));
     }
 
     #[test]
@@ -249,13 +199,13 @@ mod tests {
 
     #[test]
     fn names_in_json_are_fixed() {
-        let hint = Hint::NotEnoughData { minimum_detectable_effect: 0.5, more_blocks: Some(3) };
-        let expected = json!({ "kind": "not_enough_data", "minimum_detectable_effect": 0.5, "more_blocks": 3 });
+        let hint = Hint::NotEnoughData { detectable_effect: 0.5, more_blocks: Some(3) };
+        let expected = json!({ "kind": "not_enough_data", "detectable_effect": 0.5, "more_blocks": 3 });
         assert_eq!(json!(hint), expected);
         assert_eq!(serde_json::from_value::<Hint>(expected).unwrap(), hint);
         assert_eq!(json!(Verdict::Equivalent), "equivalent");
         let comparison = json!(compare_paired(&[0.5; 9], 0.02, 0.95).unwrap());
-        assert_eq!((&comparison["verdict"], &comparison["estimator"]), (&json!("worse"), &json!("hodges_lehmann")));
+        assert_eq!((&comparison["verdict"], &comparison["blocks"]), (&json!("worse"), &json!(9)));
         assert!(serde_json::from_value::<PairedComparison>(comparison).is_ok());
     }
 

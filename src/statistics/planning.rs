@@ -7,6 +7,9 @@ use std::ops::RangeInclusive;
 
 use super::distribution::{normal_quantile, student_t_quantile};
 use super::interval::is_confidence;
+use super::middle_half::variance_with;
+use super::quantile::median;
+use super::satterthwaite::VariancePart;
 
 /// Fewer runs than this give no verdict.
 pub const MINIMUM_RUNS: usize = 5;
@@ -19,6 +22,9 @@ const PLANNED_POWER: f64 = 0.8;
 
 /// No answer is planned that takes more than this.
 const MOST: f64 = 1e15;
+
+/// No comparison is planned that takes more blocks than this.
+const MOST_BLOCKS: usize = 1000;
 
 /// What a pilot found about one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,25 +80,39 @@ pub(crate) fn samples_per_group(coefficient_of_variation: f64, delta: f64) -> Op
     whole((2.0 * (errors * coefficient_of_variation / delta).powi(2)).ceil())
 }
 
-/// The relative effect, such as 0.02, that `blocks` pairs detect with 80% power at 95% confidence, given the standard
-/// deviation of their log ratios. `None` below two blocks and for a deviation that is not finite.
-pub(crate) fn minimum_detectable_effect(standard_deviation: f64, blocks: usize) -> Option<f64> {
-    if blocks < 2 || !(standard_deviation >= 0.0 && standard_deviation.is_finite()) {
+/// The relative effect, such as 0.03, that `blocks` pairs call worse than `margin` with 80% power, at this confidence and
+/// with this Winsorised deviation of their log ratios (method 8.3). `None` below two blocks, for a deviation that is not
+/// finite, and for what is no margin or confidence.
+pub fn detectable_effect(winsorised_deviation: f64, blocks: usize, margin: f64, confidence: f64) -> Option<f64> {
+    let is_spread = winsorised_deviation >= 0.0 && winsorised_deviation.is_finite();
+    if !is_spread || !is_confidence(confidence) || margin.is_nan() || margin < 0.0 {
         return None;
     }
-    let freedom = (blocks - 1) as f64;
-    let errors = student_t_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE), freedom)
-        + student_t_quantile(PLANNED_POWER, freedom);
-    Some((errors * standard_deviation / (blocks as f64).sqrt()).exp_m1())
+    let VariancePart { variance, degrees_of_freedom } = variance_with(winsorised_deviation, blocks)?;
+    let quantile = |probability| student_t_quantile(probability, degrees_of_freedom);
+    let errors = quantile(f64::midpoint(1.0, confidence)) + quantile(PLANNED_POWER);
+    Some((margin.ln_1p() + errors * variance.sqrt()).exp_m1())
 }
 
-/// The smallest number of blocks, at least five, that detect the relative effect `delta` with 80% power at 95%
-/// confidence. `None` unless it is within reason.
-pub(crate) fn blocks_for_effect(standard_deviation: f64, delta: f64) -> Option<usize> {
-    let errors = normal_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE)) + normal_quantile(PLANNED_POWER);
-    // A t quantile exceeds the normal one, so that the search may start here, a few steps below the answer.
-    let start = whole((errors * standard_deviation / delta.ln_1p()).powi(2).ceil())?.max(MINIMUM_RUNS);
-    (start..).find(|&blocks| minimum_detectable_effect(standard_deviation, blocks).is_none_or(|effect| effect <= delta))
+/// The smallest number of blocks, at least five, that call the relative effect `effect` worse than `margin` with 80%
+/// power. `None` for an effect within the margin, and unless the number is within reason.
+pub(crate) fn blocks_for_effect(winsorised_deviation: f64, effect: f64, margin: f64, confidence: f64) -> Option<usize> {
+    let finds = |blocks: &usize| {
+        detectable_effect(winsorised_deviation, *blocks, margin, confidence).is_some_and(|found| found <= effect)
+    };
+    (MINIMUM_RUNS..=MOST_BLOCKS).find(finds)
+}
+
+/// The typical one of several Winsorised deviations, each from so many values: the median of them, each widened by what
+/// chance makes the median of such deviations too small (the median of chi-square, after Wilson and Hilferty 1931).
+/// `None` without one.
+pub fn typical_deviation(deviations: impl IntoIterator<Item = (f64, usize)>) -> Option<f64> {
+    let widened = |(deviation, n): (f64, usize)| {
+        let freedom = variance_with(deviation, n)?.degrees_of_freedom;
+        Some(deviation / (1.0 - 2.0 / (9.0 * freedom)).powf(1.5)).filter(|deviation| deviation.is_finite())
+    };
+    let widened: Vec<f64> = deviations.into_iter().filter_map(widened).collect();
+    median(&widened)
 }
 
 /// The smallest n >= `least` with t(n - 1) s / sqrt(n) <= `half_width`.
@@ -136,9 +156,10 @@ mod tests {
             let actual = samples_per_group(number(&case["cv"]), number(&case["delta"]));
             assert_eq!(actual, Some(count(&case["expected"])));
         }
-        for case in planning["mde"].as_array().unwrap() {
-            let actual = minimum_detectable_effect(number(&case["sd_log"]), count(&case["blocks"]));
-            assert_close(actual.unwrap(), number(&case["expected"]), 1e-10);
+        for case in planning["detectable"].as_array().unwrap() {
+            let of = |key: &str| number(&case[key]);
+            let actual = detectable_effect(of("winsorised_sd"), count(&case["blocks"]), of("margin"), of("confidence"));
+            assert_close(actual.unwrap(), of("expected"), 1e-10);
         }
     }
 
@@ -189,20 +210,34 @@ mod tests {
         assert_eq!(samples_for_half_width(f64::NAN, 1.0, 0.95), None);
         assert_eq!(samples_for_half_width(1.0, 1e-12, 0.95), None);
         assert_eq!(samples_per_group(0.1, 0.0), None);
-        assert_eq!(minimum_detectable_effect(0.1, 1), None);
-        assert_eq!(minimum_detectable_effect(f64::NAN, 9), None);
-        assert_eq!(blocks_for_effect(0.1, 0.0), None);
-        assert_eq!(blocks_for_effect(0.0, 0.02), Some(MINIMUM_RUNS));
+        assert_eq!(detectable_effect(0.1, 1, 0.02, 0.95), None);
+        assert_eq!(detectable_effect(f64::NAN, 9, 0.02, 0.95), None);
+        assert_eq!(detectable_effect(0.1, 9, 0.02, 1.0), None);
+        assert_eq!(blocks_for_effect(0.1, 0.02, 0.02, 0.95), None);
+        assert_eq!(blocks_for_effect(0.0, 0.03, 0.02, 0.95), Some(MINIMUM_RUNS));
+        assert_eq!(typical_deviation([]), None);
+        assert_eq!(typical_deviation([(0.1, 1)]), None);
+    }
+
+    #[test]
+    fn the_typical_deviation_is_that_of_the_values() {
+        // The plain median would be 7 % too small.
+        let mut random = crate::statistics::random::Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut deviation = |n: usize| {
+            let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+            (crate::statistics::middle_half::MiddleHalf::of(&values).unwrap().winsorised_deviation.unwrap(), n)
+        };
+        let each: Vec<(f64, usize)> = (0..4000).map(|_| deviation(12)).collect();
+        let mean_square = each.iter().map(|(deviation, _)| deviation * deviation).sum::<f64>() / each.len() as f64;
+        assert!((typical_deviation(each).unwrap() / mean_square.sqrt() - 1.0).abs() < 0.03);
     }
 
     proptest! {
         #[test]
-        fn blocks_are_the_fewest_that_detect_the_effect(deviation in 0.001_f64..0.2, delta in 0.005_f64..0.2) {
-            let blocks = blocks_for_effect(deviation, delta).unwrap();
-            prop_assert!(minimum_detectable_effect(deviation, blocks).unwrap() <= delta);
-            if blocks > MINIMUM_RUNS {
-                prop_assert!(minimum_detectable_effect(deviation, blocks - 1).unwrap() > delta);
-            }
+        fn blocks_are_the_fewest_that_find_the_effect(deviation in 0.001_f64..0.05, effect in 0.03_f64..0.2) {
+            let finds = |blocks| detectable_effect(deviation, blocks, 0.02, 0.95).unwrap() <= effect;
+            let blocks = blocks_for_effect(deviation, effect, 0.02, 0.95).unwrap();
+            prop_assert!(finds(blocks) && (blocks == MINIMUM_RUNS || !finds(blocks - 1)));
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use super::distribution::{student_t_quantile, student_t_sf};
 use super::interval::Interval;
-use super::minimum_effect::MinimumEffect;
 
 /// One variance of the sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,28 +62,13 @@ impl CombinedError {
     pub(super) fn upper_tail(&self, distance: f64) -> f64 {
         student_t_sf(self.errors(distance), self.degrees_of_freedom)
     }
-
-    /// The tests of an estimated log ratio against a margin on both sides of zero.
-    pub(super) fn minimum_effect(&self, estimate: f64, log_margin: f64) -> MinimumEffect {
-        let (above, below) = (estimate - log_margin, estimate + log_margin);
-        let (p_worse, p_better) = (self.upper_tail(above), self.upper_tail(-below));
-        MinimumEffect {
-            p_worse,
-            p_better,
-            p_min_effect: (2.0 * p_worse.min(p_better)).min(1.0),
-            p_equivalence: self.upper_tail(-above).max(self.upper_tail(below)),
-        }
-    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::minimum_effect::minimum_effect_t;
-    use crate::statistics::moments::{mean, variance};
     use crate::statistics::vectors::assert_close;
-    use proptest::prelude::*;
 
     fn part(variance: f64, degrees_of_freedom: f64) -> VariancePart {
         VariancePart { variance, degrees_of_freedom }
@@ -123,21 +107,6 @@ mod tests {
             [part(-1.0, 9.0), part(f64::NAN, 9.0), part(f64::INFINITY, 9.0), part(1.0, 0.0), part(1.0, f64::NAN)]
         {
             assert_eq!(CombinedError::of(&[part(1.0, 9.0), wrong]), None);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn one_part_gives_the_test_of_one_sample(ratios in prop::collection::vec(-0.1_f64..0.1, 3..20)) {
-            let n = ratios.len() as f64;
-            let error = CombinedError::of(&[part(variance(&ratios).unwrap() / n, n - 1.0)]).unwrap();
-            prop_assume!(error.standard_error > 1e-6);
-            let actual = error.minimum_effect(mean(&ratios).unwrap(), 0.02);
-            let expected = minimum_effect_t(&ratios, 0.02).unwrap();
-            assert_close(actual.p_worse, expected.p_worse, 1e-9);
-            assert_close(actual.p_better, expected.p_better, 1e-9);
-            assert_close(actual.p_min_effect, expected.p_min_effect, 1e-9);
-            assert_close(actual.p_equivalence, expected.p_equivalence, 1e-9);
         }
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn compare_unpaired(
         verdict,
         hint: None,
         minimum_detectable_effect: error.map(|error| detectable_effect(&error)),
-        minimum_effect: judged.map(|error| error.minimum_effect(theta, log_margin)),
+        minimum_effect: judged.map(|error| MinimumEffect::of(theta, &error, log_margin)),
     };
     comparison.hint = hint(&comparison, scatter);
     Some(comparison)

@@ -44,7 +44,7 @@ fn every_key_is_known() {
     }
     let of_early_stopping = "confidence tolerance h_min latencies single_stream_p90 multi_stream_p99 too_few server";
     assert_eq!(keys(&file["early_stopping"]), of_early_stopping.split_whitespace().collect::<Vec<_>>());
-    assert_eq!(keys(&file["planning"]), ["n_for_halfwidth", "n_per_group", "mde"]);
+    assert_eq!(keys(&file["planning"]), ["n_for_halfwidth", "n_per_group", "detectable"]);
     assert_eq!(keys(&file["tinytorch_module19"]), ["Q1", "Q2", "Q3", "Q4", "Q5"]);
 }
 

@@ -73,8 +73,8 @@ impl<'a> Live<'a> {
                     format!("grade {letter}: {runs} runs of one cell against itself, before anything is measured");
                 self.ui.labelled("require", &text);
             }
-            Event::Planned { plan, cells, estimate, budget, total } => {
-                self.planned(plan, *cells, *estimate, *budget, *total);
+            Event::Planned { manifest, cells, estimate, budget, total } => {
+                self.planned(manifest, *cells, *estimate, *budget, *total);
             }
             Event::RunEnded { done, total, .. } => {
                 if let Some(bar) = &self.bar {
@@ -82,7 +82,10 @@ impl<'a> Live<'a> {
                     bar.set_position(*done as u64);
                 }
             }
-            Event::BlockEnded { manifest, runs, done, total } => self.block(manifest, runs, *done, *total),
+            Event::BlockEnded { manifest, runs, done, blocks, left, groups } => {
+                let place = place(manifest, *done, *blocks, (*left, *groups));
+                self.block(manifest, runs, &place, blocks.saturating_sub(*done));
+            }
             Event::Tick => {
                 if let Some(bar) = &self.bar {
                     bar.tick();
@@ -174,20 +177,20 @@ impl<'a> Live<'a> {
 
     fn planned(
         &mut self,
-        plan: &Plan,
+        manifest: &Manifest,
         good: usize,
         estimate: Option<Duration>,
         budget: Option<BudgetUsed>,
         total: usize,
     ) {
         let time = estimate.map_or(String::new(), |estimate| format!(": about {}", duration(estimate)));
-        let controls = match plan.controls.len() {
+        let controls = match manifest.plan.controls.len() {
             0 => String::new(),
             1 => " + 1 control".to_owned(),
             several => format!(" + {several} controls"),
         };
         let cells = count(good as u64, "cell");
-        self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", count(u64::from(plan.runs), "run")));
+        self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", runs_words(manifest)));
         if let Some(budget) = budget {
             self.ui.labelled("budget", &budget_words(&budget));
         }
@@ -197,7 +200,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], done: u32, total: u32) {
+    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], place: &str, left: u32) {
         let count =
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
@@ -207,18 +210,18 @@ impl<'a> Live<'a> {
             let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));
-                bar.set_prefix(format!("block {done} of {total}"));
+                bar.set_prefix(place.to_owned());
             }
             return;
         }
-        let mut text = format!("block {done} of {total}   {} runs done", count(Outcome::Completed));
+        let mut text = format!("{place}   {} runs done", count(Outcome::Completed));
         for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "given up")] {
             let number = count(outcome);
             if number > 0 {
                 text.push_str(&format!(", {number} {word}"));
             }
         }
-        if let Some(left) = self.time_left(manifest, total - done) {
+        if let Some(left) = self.time_left(manifest, left) {
             text.push_str(&format!("   about {} left", duration(left)));
         }
         self.ui.labelled("running", &text);
@@ -256,6 +259,24 @@ impl<'a> Live<'a> {
             bar
         })
     }
+}
+
+/// `10 runs`, `8 to 32 runs by need`.
+fn runs_words(manifest: &Manifest) -> String {
+    match manifest.experiment.looks() {
+        looks if looks.is_one() => count(u64::from(manifest.plan.runs), "run"),
+        _ => format!("{} runs by need", manifest.experiment.runs),
+    }
+}
+
+/// `block 3 of 10`; where runs go by need, `block 9, 2 of 4 groups decided`.
+fn place(manifest: &Manifest, done: u32, blocks: u32, (left, groups): (usize, usize)) -> String {
+    if manifest.experiment.looks().is_one() {
+        return format!("block {done} of {blocks}");
+    }
+    let decided =
+        if left > 0 { format!(", {left} of {} decided", count(groups as u64, "group")) } else { String::new() };
+    format!("block {done} of about {blocks}{decided}")
 }
 
 /// What a budget leaves, and what can be seen with it.

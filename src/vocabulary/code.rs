@@ -294,9 +294,6 @@ mod tests {
     /// What stands below this module cannot be taken from there, so the words are compared.
     #[test]
     fn words_agree_with_what_stands_further_down() {
-        let text = "backend: mock\nmodels: m";
-        let defaults = crate::spec::parse("x.yaml", text, std::path::Path::new("."), &[]).unwrap().experiment;
-        assert!(Code::FewRuns.text().remedy.contains(&format!("{} is the default", defaults.runs)));
         let clock_share = percent(1.0 / crate::worker::measure::batching::LEAST_CLOCK_COSTS as f64);
         assert!(Code::ClockSlow.text().effect.contains(&format!("cost below {clock_share}")));
     }

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use perfrun::internals::experiment::{Experiment, Grade, Margin, Stop, Warmup};
+use perfrun::internals::experiment::{Experiment, Grade, Margin, Runs, Stop, Warmup};
 use perfrun::internals::judge::compare::pair::QUICK_MARGIN;
 use perfrun::internals::judge::summary::CONFIDENCE;
 use perfrun::internals::statistics::Verdict;
 use perfrun::internals::statistics::density::MULTIMODAL_MINIMUM;
 use perfrun::internals::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
-use perfrun::internals::statistics::paired::SIGNED_RANK_FROM;
 use perfrun::internals::statistics::planning::MINIMUM_RUNS;
 use perfrun::internals::statistics::quantile::quantile_is_supported;
 use perfrun::internals::statistics::run_groups::LEAST_DISTANCE;
@@ -64,24 +63,19 @@ fn verdicts_and_margins() {
     let margin = Margin::default();
     assert_eq!(defaults().compare.margin, margin, "the form and the model have one default");
     let (all, tail, quick) = (percent(margin.default.0), percent(margin.tail.0), percent(QUICK_MARGIN));
-    let (least, ranks, level) = (MINIMUM_RUNS, SIGNED_RANK_FROM, percent(CONFIDENCE));
+    let (least, level) = (MINIMUM_RUNS, percent(CONFIDENCE));
     check(&[
-        (MEASURING, format!("wholly beyond the margin of {all}")),
-        (MEASURING, format!("| fewer than {least} | nothing |\n| {least} to {} | by the mean", ranks - 1)),
-        (MEASURING, format!("| {ranks} and more | by the Hodges-Lehmann estimate")),
-        (MEASURING, format!("Student's t interval at {level} over runs")),
+        (MEASURING, format!("| beyond the margin of {all} |")),
+        (MEASURING, format!("Below {least} common blocks nothing is claimed")),
+        (MEASURING, format!("Its interval, at {level} over runs")),
         (MEASURING, format!("Intervals are shown from {} runs on", spelt(least))),
-        (METHOD, format!("From {} blocks on, the estimate is Hodges", spelt(ranks))),
-        (METHOD, format!("with {} to {} blocks it is the mean", spelt(least), spelt(ranks - 1))),
-        (METHOD, format!("The interval, at {level}, is held against a margin")),
         (METHOD, format!("that matters to you, {all} unless you say otherwise")),
         (METHOD, format!("Below {} blocks there is no verdict", spelt(least))),
         (COMPARE, format!("The default is {all}, and {tail} for percentiles from the 90th on")),
         (GLOSSARY, format!("are of no interest: {all}, and {tail} for tails")),
-        (GLOSSARY, format!("the {level} confidence interval")),
+        (GLOSSARY, format!("the confidence interval of an estimate, at {level}")),
         (GLOSSARY, format!("there are fewer than {} common blocks", spelt(least))),
         (STAT, format!("with a margin of {all} (`--margin`)")),
-        (STAT, format!("from {} pairs on the estimate is Hodges and Lehmann's", spelt(ranks))),
         (STAT, format!("Fewer than {} observations on a side give no verdict", spelt(least))),
         (README, format!("beyond a margin of {all}")),
         (SPEC, format!("Of percentiles from the 90th on. Default: `{}`", margin.tail)),
@@ -95,15 +89,39 @@ fn verdicts_and_margins() {
 }
 
 #[test]
+fn runs_by_need() {
+    let looks: Vec<u32> = Runs::AUTO.looks().blocks().collect();
+    let [first @ .., last] = looks.as_slice() else { panic!() };
+    let first: Vec<String> = first.iter().map(u32::to_string).collect();
+    let listed = format!("{} and {last}", first.join(", "));
+    let (each, once) = (percent(Runs::AUTO.looks().confidence()), percent(Runs::fixed(12).looks().confidence()));
+    let Runs { min, max } = Runs::AUTO;
+    assert_eq!(defaults().runs, Runs::AUTO);
+    check(&[
+        (MEASURING, format!("at least {min} blocks and at most {max}")),
+        (MEASURING, format!("perfrun looks after {listed} blocks")),
+        (MEASURING, format!("there are {} looks, each has an interval at {each}", spelt(looks.len()))),
+        (MEASURING, format!("twelve blocks, judged once, at {once}")),
+        (MEASURING, format!("`auto` is {} runs there", Runs::AUTO.looks().typical())),
+        (METHOD, format!("at most {max} blocks, and looks {} times", spelt(looks.len()))),
+        (METHOD, format!("an interval at {each}; a fixed number of blocks is looked at once, at {once}")),
+        (GLOSSARY, format!("after {listed} blocks")),
+        (SPEC, format!("as many as the verdicts need, from {min} to {max}")),
+    ]);
+}
+
+#[test]
 fn grades() {
     let [a, b, c] = Grade::SEES.map(|(_, effect)| percent(effect));
-    let blocks = spelt(Grade::BLOCKS);
+    let blocks = spelt(Grade::BLOCKS as usize);
     check(&[
         (COMPARE, format!("| A | {a} |\n| B | {b} |\n| C | {c} |")),
-        (COMPARE, format!("`grade: B` asks that a difference of {b} can be seen")),
+        (COMPARE, format!("`grade: B` asks that a difference of {b} can be found")),
+        (COMPARE, format!("| grade | differences that {blocks} blocks find |")),
         (METHOD, format!("from A ({a} in {blocks} blocks) to D")),
         (GLOSSARY, format!("A {a}, B {b}, C {c}, D larger ones only")),
-        (SPEC, format!("Differences of {a} can be seen.")),
+        (GLOSSARY, format!("found here by {blocks} blocks")),
+        (SPEC, format!("Differences of {a} can be found.")),
         (SPEC, format!("Differences of {b}.")),
         (SPEC, format!("Differences of {c}.")),
         (GLOSSARY, format!("took more than {} of the processors", percent(NOISY_STEAL))),

@@ -15,6 +15,7 @@ mod choosing;
 mod cli;
 mod designs;
 mod docs;
+mod judging;
 mod limits;
 mod onnxruntime;
 mod pipeline;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::control::pooled_deviation;
+use super::control::typical_spread;
 use super::pair::Terms;
 use crate::experiment::{Design, Grade};
 use crate::judge::summary::CONFIDENCE;
@@ -15,7 +15,7 @@ use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::statistics::interval::Interval;
 use crate::statistics::moments::mean;
 use crate::statistics::paired::{PairedComparison, Verdict, compare_paired};
-use crate::statistics::planning::minimum_detectable_effect;
+use crate::statistics::planning::detectable_effect;
 use crate::statistics::random::key_seed;
 use crate::statistics::usual_rules::usual_rules;
 use crate::statistics::wilson::wilson_interval;
@@ -42,10 +42,10 @@ pub struct Calibration {
     pub margin: f64,
     /// The noise of each group's comparisons.
     pub noise: Vec<Noise>,
-    /// Standard deviation of a block's log ratio of identical arms, over all groups.
-    pub standard_deviation: Option<f64>,
-    /// The relative effect that ten blocks find with 80 % power, from all groups together.
-    pub in_ten_blocks: Option<f64>,
+    /// Winsorised deviation of a block's log ratio of identical arms, over all groups.
+    pub winsorised_deviation: Option<f64>,
+    /// The relative effect that twelve blocks find with 80 % power, from all groups together.
+    pub in_twelve_blocks: Option<f64>,
     /// The same for the runs of the experiment.
     pub here: Option<f64>,
     /// The machine's grade.
@@ -63,10 +63,10 @@ pub struct Noise {
     pub comparisons: usize,
     /// Mean of the estimated log ratios: a bias that identical arms should not have.
     pub bias: Option<f64>,
-    /// Pooled standard deviation of the log ratios of blocks.
-    pub standard_deviation: Option<f64>,
+    /// Typical Winsorised deviation of the log ratios of blocks.
+    pub winsorised_deviation: Option<f64>,
     /// The relative effect that the runs of the experiment find with 80 % power.
-    pub minimum_detectable_effect: Option<f64>,
+    pub detectable_effect: Option<f64>,
 }
 
 /// What every rule said where the true effect was known.
@@ -126,10 +126,13 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
     let identical = || trials.iter().filter(|trial| trial.effect.is_zero());
     let rounds = manifest.plan.rounds.max(1);
     let per_comparison = manifest.plan.runs / rounds;
-    let spread = pooled_deviation(identical().map(|trial| &trial.paired));
-    let in_ten_blocks = spread.and_then(|deviation| minimum_detectable_effect(deviation, Grade::BLOCKS));
-    let is_noisy = |run: &&StoredRun| run.arm == Arm::Main && run.is_noisy();
-    let noisy_runs = runs.iter().filter(is_noisy).count() as u32;
+    let spread = typical_spread(identical().map(|trial| &trial.paired));
+    let in_twelve_blocks = spread.and_then(Grade::finds);
+    let terms = Terms::of(manifest);
+    let finds = |spread: f64| {
+        let margin = terms.margin_of(MetricReference::LATENCY);
+        detectable_effect(spread, per_comparison as usize, margin, terms.confidence)
+    };
     let mut effects: Vec<Ratio> = manifest.experiment.variants.iter().map(|variant| variant.slowdown).collect();
     effects.sort_by(|one, other| one.0.total_cmp(&other.0));
     effects.dedup();
@@ -140,12 +143,12 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
         frame,
         design: manifest.experiment.measure.design,
         runs: per_comparison,
-        margin: Terms::of(manifest).margin_of(MetricReference::LATENCY),
-        noise: noise(&manifest.plan, &trials, per_comparison as usize),
-        standard_deviation: spread,
-        in_ten_blocks,
-        here: spread.and_then(|deviation| minimum_detectable_effect(deviation, per_comparison as usize)),
-        grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),
+        margin: terms.margin_of(MetricReference::LATENCY),
+        noise: noise(&manifest.plan, &trials, finds),
+        winsorised_deviation: spread,
+        in_twelve_blocks,
+        here: spread.and_then(finds),
+        grade: in_twelve_blocks.map(Grade::of),
         effects: effects.into_iter().map(|effect| summed_up(effect, &trials)).collect(),
     }
 }
@@ -153,7 +156,8 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
 /// Every comparison: each copy against its baseline in each round.
 fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
     let plan = &manifest.plan;
-    let margin = Terms::of(manifest).margin_of(MetricReference::LATENCY);
+    let terms = Terms::of(manifest);
+    let margin = terms.margin_of(MetricReference::LATENCY);
     let length = plan.runs / plan.rounds.max(1);
     let mut found = Vec::new();
     let mut arms: BTreeMap<(usize, u32), Vec<&StoredRun>> = BTreeMap::new();
@@ -167,7 +171,7 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
         let of = &plan.cells[*cell];
         let Some(baseline) = plan.baseline_of(of).filter(|baseline| baseline != cell) else { continue };
         let Some(baseline) = arms.get(&(baseline, *round)) else { continue };
-        let Some(paired) = compare_paired(&log_ratios(baseline, candidate), margin, CONFIDENCE) else { continue };
+        let Some(paired) = compare_paired(&log_ratios(baseline, candidate), margin, terms.confidence) else { continue };
         let seed = key_seed(plan.seed, &format!("calibrate/{}/{round}", of.id));
         found.push(Trial {
             effect: manifest.experiment.variants[of.variant()].slowdown,
@@ -201,7 +205,7 @@ fn usual(baseline: &[&StoredRun], candidate: &[&StoredRun], seed: u64) -> [Optio
     ]
 }
 
-fn noise(plan: &Plan, trials: &[Trial], runs: usize) -> Vec<Noise> {
+fn noise(plan: &Plan, trials: &[Trial], finds: impl Fn(f64) -> Option<f64>) -> Vec<Noise> {
     let of_group = |index: usize| {
         let group = &plan.groups[index];
         let baseline = &plan.cells[group.baseline? as usize];
@@ -211,13 +215,13 @@ fn noise(plan: &Plan, trials: &[Trial], runs: usize) -> Vec<Noise> {
             .map(|trial| &trial.paired)
             .collect();
         let estimates: Vec<f64> = identical.iter().map(|paired| paired.theta).collect();
-        let deviation = pooled_deviation(identical.iter().copied());
+        let deviation = typical_spread(identical.iter().copied());
         (!identical.is_empty()).then(|| Noise {
             cell: plan.path(baseline),
             comparisons: identical.len(),
             bias: mean(&estimates),
-            standard_deviation: deviation,
-            minimum_detectable_effect: deviation.and_then(|deviation| minimum_detectable_effect(deviation, runs)),
+            winsorised_deviation: deviation,
+            detectable_effect: deviation.and_then(&finds),
         })
     };
     (0..plan.groups.len()).filter_map(of_group).collect()

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::record::Manifest;
 use crate::statistics::interval::Interval;
 use crate::statistics::paired::{PairedComparison, Verdict};
-use crate::statistics::planning::minimum_detectable_effect;
+use crate::statistics::planning::{detectable_effect as found_in, typical_deviation};
 use crate::vocabulary::code::{BIASED, Code};
 use crate::vocabulary::metric::MetricReference;
 
@@ -49,17 +49,18 @@ impl Control {
     }
 }
 
-/// How small a difference can be seen, from the controls.
+/// How small a difference can be found, from the controls and the pairs (method 8.3).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DetectableEffect {
     /// `None` without a control of at least five blocks.
     pub grade: Option<Grade>,
-    /// Standard deviation of a block's log ratio of identical arms.
+    /// Winsorised deviation of a block's log ratio: of identical arms, or of the pairs where that is larger.
     #[serde(default)]
-    pub standard_deviation: Option<f64>,
-    /// The relative effect that ten blocks find with 80 % power.
-    pub in_ten_blocks: Option<f64>,
-    /// The same for the blocks of this record.
+    pub winsorised_deviation: Option<f64>,
+    /// The relative effect that twelve blocks find with 80 % power ([`Grade::finds`]).
+    #[serde(default)]
+    pub in_twelve_blocks: Option<f64>,
+    /// The relative effect that the most blocks of a comparison in this record find with 80 % power.
     pub here: Option<f64>,
     /// Runs during which others took more than 2 % of the processors.
     pub noisy_runs: u32,
@@ -100,32 +101,37 @@ pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> 
     failed.any(|control| is_single || group_of(control.cell) == group_of(cell))
 }
 
-/// Root of the mean variance of the log ratios of several comparisons.
-pub(super) fn pooled_deviation<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
-    let variances: Vec<f64> =
-        comparisons.filter_map(|paired| paired.standard_deviation).map(|deviation| deviation * deviation).collect();
-    crate::statistics::mean(&variances).map(f64::sqrt)
+/// The typical Winsorised deviation of the log ratios of several comparisons.
+pub(super) fn typical_spread<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
+    typical_deviation(comparisons.filter_map(|paired| Some((paired.winsorised_deviation?, paired.blocks))))
 }
 
-/// What the controls together say about this machine.
-pub(super) fn detectable_effect(controls: &[Control], summary: &Summary, manifest: &Manifest) -> DetectableEffect {
+/// What controls and pairs together say about this machine; nothing without a control of enough blocks for an interval.
+pub(super) fn detectable_effect(
+    controls: &[Control],
+    pairs: &[PairedComparison],
+    summary: &Summary,
+    manifest: &Manifest,
+) -> DetectableEffect {
     let doubles = summary.doubles.iter().flat_map(|double| std::iter::once(&double.summary).chain(&double.twin));
     let noisy_runs = summary.cells.iter().chain(doubles).map(|cell| cell.findings.noisy_runs).sum();
+    let unknown = DetectableEffect { noisy_runs, ..DetectableEffect::default() };
     if manifest.experiment.compare.aa == Aa::Off {
-        return DetectableEffect { noisy_runs, ..DetectableEffect::default() };
+        return unknown;
     }
-    let judged: Vec<&PairedComparison> =
-        controls.iter().map(|control| &control.paired).filter(|paired| paired.interval.is_some()).collect();
-    let blocks = judged.iter().map(|paired| paired.blocks).min();
-    let (Some(deviation), Some(blocks)) = (pooled_deviation(judged.into_iter()), blocks) else {
-        return DetectableEffect { noisy_runs, ..DetectableEffect::default() };
-    };
-    let in_ten_blocks = minimum_detectable_effect(deviation, Grade::BLOCKS);
+    let is_judged = |paired: &&PairedComparison| paired.interval.is_some();
+    let of_controls = typical_spread(controls.iter().map(|control| &control.paired).filter(is_judged));
+    let Some(of_controls) = of_controls else { return unknown };
+    let spread = typical_spread(pairs.iter().filter(is_judged)).map_or(of_controls, |pairs| pairs.max(of_controls));
+    let blocks = pairs.iter().chain(controls.iter().map(|control| &control.paired)).map(|paired| paired.blocks).max();
+    let terms = Terms::of(manifest);
+    let margin = terms.margin_of(MetricReference::LATENCY);
+    let in_twelve_blocks = Grade::finds(spread);
     DetectableEffect {
-        standard_deviation: Some(deviation),
-        grade: in_ten_blocks.map(|effect| Grade::of(effect, noisy_runs)),
-        in_ten_blocks,
-        here: minimum_detectable_effect(deviation, blocks),
+        winsorised_deviation: Some(spread),
+        grade: in_twelve_blocks.map(Grade::of),
+        in_twelve_blocks,
+        here: blocks.and_then(|blocks| found_in(spread, blocks, margin, terms.confidence)),
         noisy_runs,
     }
 }

@@ -8,8 +8,8 @@ use crate::statistics::effect_size::{CliffsDelta, cliffs_delta, hedges_g, hodges
 use crate::statistics::equivalence::Equivalence;
 use crate::statistics::fieller::{MeanRatio, mean_ratio};
 use crate::statistics::mann_whitney::mann_whitney;
-use crate::statistics::multiplicity::AdjustableP;
 use crate::statistics::paired::PairedComparison;
+use crate::statistics::paired_tests::{SignedRankTest, signed_rank_test};
 use crate::statistics::permutation::{permutation_test, sign_flip_test};
 use crate::statistics::random::key_seed;
 use crate::statistics::welch::{Welch, welch};
@@ -20,15 +20,15 @@ use crate::vocabulary::metric::{Direction, MetricReference};
 pub struct Details {
     /// The log ratios of the blocks: estimate, spread, tests.
     pub paired: PairedComparison,
-    /// The p value that takes part in the adjustments: that of `paired`, or Student's where the ranks of so few blocks
-    /// are too coarse for so many comparisons.
-    pub adjustable: Option<AdjustableP>,
     /// Holm's adjustment over all comparisons of the record.
     pub p_holm: Option<f64>,
     /// Benjamini-Hochberg's adjustment over all comparisons of the record.
     pub q: Option<f64>,
     /// p value of equivalence within the margin (two one-sided tests).
     pub p_tost: Option<f64>,
+    /// Wilcoxon's test of the log ratios of the blocks, with Hodges and Lehmann's estimate.
+    #[serde(default)]
+    pub signed_rank: Option<SignedRankTest>,
     /// Cliff's delta of the run-level values.
     pub cliffs_delta: Option<CliffsDelta>,
     /// Probability that a run of the candidate is larger than one of the baseline (A12).
@@ -62,7 +62,8 @@ impl Details {
         terms: &Terms,
     ) -> Option<Self> {
         let seed = key_seed(terms.seed, &format!("perm/{}/{reference}", to.id));
-        let flipped = sign_flip_test(&block_log_ratios(from, to, reference, terms), seed);
+        let log_ratios = block_log_ratios(from, to, reference, terms);
+        let flipped = sign_flip_test(&log_ratios, seed);
         let values = |cell: &CellSummary| -> Vec<f64> {
             cell.run_values(reference).into_iter().map(|(_, value)| value).collect()
         };
@@ -71,10 +72,10 @@ impl Details {
         let has_direction = reference.metric.direction != Direction::Neutral;
         has_direction.then(|| Details {
             paired: *paired,
-            adjustable: None,
             p_holm: None,
             q: None,
             p_tost: Equivalence::of_paired(paired).map(|test| test.p),
+            signed_rank: signed_rank_test(&log_ratios, CONFIDENCE),
             cliffs_delta: cliffs_delta(&from, &to),
             superiority: ranks.as_ref().map(|test| test.u_candidate / (from.len() * to.len()) as f64),
             hedges_g: hedges_g(&from, &to).map(|effect| effect.g),

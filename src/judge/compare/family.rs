@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Comparison;
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::statistics::multiplicity::{adjustable_p, benjamini_hochberg, holm};
+use crate::statistics::multiplicity::{benjamini_hochberg, holm};
 use crate::statistics::omnibus::{Anova, WelchAnova, anova, welch_anova};
 use crate::statistics::rank_omnibus::{RankTest, friedman, kruskal_wallis};
 use crate::vocabulary::metric::MetricReference;
@@ -65,18 +65,11 @@ fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
 
 /// Adds the p values that are adjusted for the number of comparisons.
 pub(super) fn adjust(comparisons: &mut [Comparison]) {
-    let tested = comparisons.iter().filter(|comparison| comparison.interval.is_some()).count();
-    for details in comparisons.iter_mut().filter_map(|comparison| comparison.details.as_mut()) {
-        details.adjustable = adjustable_p(&details.paired, tested);
-    }
-    let p_values: Vec<(usize, f64)> = comparisons
-        .iter()
-        .enumerate()
-        .filter_map(|(index, comparison)| Some((index, comparison.details.as_ref()?.adjustable?.p)))
-        .collect();
-    let raw: Vec<f64> = p_values.iter().map(|(_, p)| *p).collect();
-    let (Some(by_holm), Some(by_rate)) = (holm(&raw), benjamini_hochberg(&raw)) else { return };
-    for (((index, _), p_holm), q) in p_values.into_iter().zip(by_holm).zip(by_rate) {
+    let raw = |comparison: &Comparison| Some(comparison.details.as_ref()?.paired.minimum_effect?.p_min_effect);
+    let (indices, p_values): (Vec<usize>, Vec<f64>) =
+        comparisons.iter().enumerate().filter_map(|(index, comparison)| Some((index, raw(comparison)?))).unzip();
+    let (Some(by_holm), Some(by_rate)) = (holm(&p_values), benjamini_hochberg(&p_values)) else { return };
+    for ((index, p_holm), q) in indices.into_iter().zip(by_holm).zip(by_rate) {
         if let Some(details) = comparisons[index].details.as_mut() {
             details.p_holm = Some(p_holm);
             details.q = Some(q);

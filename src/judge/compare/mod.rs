@@ -10,6 +10,7 @@ pub(crate) mod control;
 pub(crate) mod details;
 pub(crate) mod family;
 mod goals;
+pub(crate) mod need;
 pub(crate) mod pair;
 pub(crate) mod pareto;
 pub(crate) mod proposal;
@@ -52,6 +53,9 @@ pub struct Judged {
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
     pub detectable_effect: DetectableEffect,
+    /// What each group took, where runs go by need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub efforts: Vec<need::Effort>,
     /// What breaks ties of latency, where the specification asks no question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<Tie>,
@@ -79,20 +83,12 @@ impl Judged {
     }
 }
 
-/// What the controls say, and by what cells are judged therefore.
-fn grounds(manifest: &Manifest, summary: &Summary) -> (Vec<Control>, DetectableEffect, Terms) {
-    let terms = Terms::of(manifest);
-    let controls = control::controls(&manifest.plan, summary, &terms);
-    let seen = control::detectable_effect(&controls, summary, manifest);
-    let terms = terms.seeing(&seen);
-    (controls, seen, terms)
-}
-
 /// The comparisons of [`judge`] without their details, and nothing else that is judged: what a table shows while a record
 /// grows. Details are resampled, which takes too long between two blocks.
 pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
     let plan = &manifest.plan;
-    let (controls, _, terms) = grounds(manifest, summary);
+    let terms = Terms::of(manifest);
+    let controls = control::controls(plan, summary, &terms);
     let verdict = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::LATENCY, &terms);
     let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
     control::withhold(&mut comparisons, plan, &controls);
@@ -102,17 +98,20 @@ pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
 /// Judges a record, complete or not.
 pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
-    let (controls, seen, terms) = grounds(manifest, summary);
+    let terms = Terms::of(manifest);
+    let controls = control::controls(plan, summary, &terms);
     let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
     control::withhold(&mut comparisons, plan, &controls);
     family::adjust(&mut comparisons);
     let tails = tails::tails(plan, summary, &terms, &controls);
+    let pairs: Vec<_> = comparisons.iter().filter_map(|row| Some(row.details.as_ref()?.paired)).collect();
     let mut judged = Judged {
         tails,
         families: family::families(plan, summary),
-        detectable_effect: seen,
+        detectable_effect: control::detectable_effect(&controls, &pairs, summary, manifest),
         comparisons,
         controls,
+        efforts: need::efforts(manifest, summary),
         ties: Vec::new(),
         choice: None,
         goals: Vec::new(),

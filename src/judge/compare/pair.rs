@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::control::DetectableEffect;
 use super::details::Details;
-use crate::experiment::{Design, Grade, Margin};
+use crate::experiment::{Design, Margin};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
 use crate::record::Manifest;
 use crate::statistics::duet::paired_slice_ratio;
@@ -17,18 +16,25 @@ use crate::vocabulary::metric::{Direction, MetricReference};
 pub const QUICK_MARGIN: f64 = 0.10;
 
 /// By what cells are judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Terms {
     /// Differences of no interest.
     pub margin: Margin,
+    /// Confidence of every interval by which a verdict is given (method 4.6).
+    pub confidence: f64,
     /// A quick look claims only what is beyond its wide margin.
     pub is_quick: bool,
     /// The arms of a pair ran at the same time, and are compared slice by slice.
     pub is_duet: bool,
-    /// On a machine of the lowest grade the relative effect that its blocks can find: nothing smaller is judged.
-    pub detectable: Option<f64>,
     /// Master seed of what is drawn at random.
     pub seed: u64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        let margin = Margin::default();
+        Terms { margin, confidence: CONFIDENCE, is_quick: false, is_duet: false, seed: 0 }
+    }
 }
 
 impl Terms {
@@ -36,16 +42,11 @@ impl Terms {
     pub(crate) fn of(manifest: &Manifest) -> Self {
         Terms {
             margin: manifest.experiment.compare.margin,
+            confidence: manifest.experiment.looks().confidence(),
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
-            detectable: None,
             seed: manifest.plan.seed,
         }
-    }
-
-    /// The same with what the controls say about the machine.
-    pub(super) fn seeing(self, seen: &DetectableEffect) -> Self {
-        Terms { detectable: seen.here.filter(|_| seen.grade == Some(Grade::D)), ..self }
     }
 
     /// The margin for this metric as a relative difference.
@@ -71,6 +72,9 @@ pub struct Comparison {
     pub speedup: f64,
     /// Its interval; `None` below five common blocks.
     pub interval: Option<Interval>,
+    /// Confidence of the interval.
+    #[serde(default = "usual_confidence")]
+    pub confidence: f64,
     /// Blocks in which both completed.
     pub blocks: usize,
     /// The margin of the verdict.
@@ -84,6 +88,10 @@ pub struct Comparison {
     /// What else was computed from the same values.
     #[serde(default)]
     pub details: Option<Details>,
+}
+
+fn usual_confidence() -> f64 {
+    CONFIDENCE
 }
 
 /// What forbids a verdict (method 6.1).
@@ -102,8 +110,6 @@ pub enum Withheld {
     ControlFailed,
     /// Nothing within the wide margin of a quick look is judged.
     QuickLook,
-    /// On a machine of the lowest grade, only what exceeds the effect that it can find is judged.
-    BelowSight,
 }
 
 impl Withheld {
@@ -121,7 +127,6 @@ impl Withheld {
             Withheld::NotSteady => "most runs never became steady",
             Withheld::ControlFailed => "two identical arms differed",
             Withheld::QuickLook => "quick look",
-            Withheld::BelowSight => "smaller than what can be seen here (grade D)",
         }
     }
 }
@@ -174,6 +179,7 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         metric: reference,
         speedup: ratio,
         interval: Some(Interval { low: ratio, high: ratio }),
+        confidence: CONFIDENCE,
         blocks: from.runs.completed.min(to.runs.completed) as usize,
         margin: 0.0,
         verdict: if withheld.is_some() { Verdict::Inconclusive } else { verdict },
@@ -199,6 +205,7 @@ fn judge_pair(
         metric: reference,
         speedup: speedup(paired.theta),
         interval: paired.interval.map(speedup_interval),
+        confidence: paired.confidence,
         blocks: paired.blocks,
         margin: paired.margin,
         verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
@@ -210,13 +217,10 @@ fn judge_pair(
 }
 
 impl Terms {
-    /// What a quick look leaves open, and what cannot be seen here.
+    /// What a quick look leaves open.
     fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
-        if self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some() {
-            return Some(Withheld::QuickLook);
-        }
-        let is_hidden = self.detectable.is_some_and(|effect| paired.theta.abs() <= effect.ln_1p());
-        (is_hidden && !paired.verdict.is_open()).then_some(Withheld::BelowSight)
+        let is_open = self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some();
+        is_open.then_some(Withheld::QuickLook)
     }
 }
 
@@ -227,7 +231,7 @@ pub(super) fn paired(
     reference: MetricReference,
     terms: &Terms,
 ) -> Option<PairedComparison> {
-    compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), CONFIDENCE)
+    compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), terms.confidence)
 }
 
 /// What is compared: one log ratio for each common block, positive where the candidate is worse.
@@ -245,12 +249,12 @@ pub(crate) fn block_log_ratios(
 }
 
 /// Theta above 0 is worse, so the speed-up is its negative exponential.
-pub(super) fn speedup(theta: f64) -> f64 {
+pub(crate) fn speedup(theta: f64) -> f64 {
     (-theta).exp()
 }
 
 /// As [`speedup`], by which the ends of the interval swap.
-pub(super) fn speedup_interval(interval: Interval) -> Interval {
+pub(crate) fn speedup_interval(interval: Interval) -> Interval {
     Interval { low: speedup(interval.high), high: speedup(interval.low) }
 }
 
@@ -364,23 +368,6 @@ mod tests {
             let found = against(factor);
             assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
         }
-    }
-
-    #[test]
-    fn the_lowest_grade_judges_only_what_exceeds_its_detectable_effect() {
-        let found = |grade, factor: f64| {
-            let seen = DetectableEffect { grade: Some(grade), here: Some(0.25), ..DetectableEffect::default() };
-            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
-            let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
-            let summary = Summary { cells, ..Summary::default() };
-            let terms = Terms::default().seeing(&seen);
-            let found = compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks");
-            (found.verdict, found.withheld)
-        };
-        let open = (Verdict::Inconclusive, Some(Withheld::BelowSight));
-        assert_eq!([1.0, 1.1, 1.2].map(|factor| found(Grade::D, factor)), [open; 3]);
-        assert_eq!(found(Grade::D, 1.5), (Verdict::Worse, None));
-        assert_eq!(found(Grade::C, 1.1), (Verdict::Worse, None));
     }
 
     #[test]

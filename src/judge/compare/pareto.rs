@@ -19,7 +19,7 @@ use crate::plan::Plan;
 use crate::statistics::certain_domination::{ParetoClass, classify};
 use crate::statistics::frontier_membership::{MEMBERSHIP_RESAMPLES, frontier_membership};
 use crate::statistics::interval::Estimate;
-use crate::statistics::mean;
+use crate::statistics::middle_half::MiddleHalf;
 use crate::statistics::paired::Verdict;
 use crate::statistics::pareto::{Objective, frontier};
 use crate::statistics::random::key_seed;
@@ -243,7 +243,7 @@ impl Set<'_> {
         let drawn = |blocks: &[usize]| -> Vec<Vec<Option<f64>>> {
             let resampled = |values: &Vec<f64>| {
                 let drawn: Vec<f64> = blocks.iter().map(|block| values[*block]).collect();
-                mean(&drawn)
+                MiddleHalf::of(&drawn).map(|half| half.estimate)
             };
             runs.iter().map(|metrics| metrics.iter().map(resampled).collect()).collect()
         };

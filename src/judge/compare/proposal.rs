@@ -45,7 +45,7 @@ pub struct Needed {
     pub blocks_now: usize,
     /// The relative effect that they find with 80 % power.
     pub sees_now: Option<f64>,
-    /// Blocks until an effect of the size of the margin is found with 80 % power.
+    /// Blocks until an effect of twice the margin is found with 80 % power.
     pub blocks: Option<usize>,
 }
 
@@ -123,15 +123,25 @@ fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
     (samples / count.max(1.0), before)
 }
 
-/// What every judged comparison needs to find an effect of the size of its margin.
+/// What is larger than a margin by the margin itself.
+fn twice(margin: f64) -> f64 {
+    (1.0 + margin).powi(2) - 1.0
+}
+
+/// What every judged comparison needs to find an effect of twice its margin, by which it also finds sameness as often.
 pub(crate) fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
     let needed = judged.comparisons.iter().filter_map(|comparison| {
         let paired = comparison.details.as_ref()?.paired;
         Some(Needed {
             cell: plan.path(&plan.cells[comparison.cell]),
             blocks_now: paired.blocks,
-            sees_now: paired.minimum_detectable_effect,
-            blocks: blocks_for_effect(paired.standard_deviation?, paired.margin),
+            sees_now: paired.detectable_effect,
+            blocks: blocks_for_effect(
+                paired.winsorised_deviation?,
+                twice(paired.margin),
+                paired.margin,
+                paired.confidence,
+            ),
         })
     });
     needed.collect()

@@ -7,7 +7,8 @@
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::plan::Cell;
 use crate::record::Manifest;
-use crate::statistics::interval::{Estimate, mean_interval};
+use crate::statistics::interval::Estimate;
+use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{FIDELITY_COSINE, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 
 /// Adds them to the summary of a cell that has completed runs.
@@ -43,7 +44,7 @@ fn constant(summary: &mut CellSummary, metric: &Metric, value: f64, known: Optio
     let Some(latency) = summary.metrics.get(LATENCY.name) else { return };
     let per_run: Vec<(u32, f64)> = latency.per_run.iter().map(|(block, _)| (*block, value)).collect();
     let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-    if let Some(estimate) = known.or_else(|| mean_interval(&values, CONFIDENCE)) {
+    if let Some(estimate) = known.or_else(|| middle_half(&values, CONFIDENCE)) {
         summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
     }
 }

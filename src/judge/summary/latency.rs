@@ -4,7 +4,8 @@ use super::tables::ArmTables;
 use super::{CONFIDENCE, Extent};
 use crate::record::StoredRun;
 use crate::statistics::autocorrelation::supports_quantile;
-use crate::statistics::interval::{Estimate, mean_interval};
+use crate::statistics::interval::Estimate;
+use crate::statistics::middle_half::middle_half;
 use crate::statistics::runs::{TwoLevel, two_level};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
@@ -94,7 +95,7 @@ fn percentiles(wanted: &[Statistic], runs: &[Vec<f64>], tables: &ArmTables) -> V
         let probability = statistic.probability()?;
         // Counts the samples, discounted for their correlation around the quantile.
         let supported = runs.iter().zip(&values).all(|(run, value)| supports_quantile(run, probability, *value));
-        Some(Percentile { statistic, estimate: mean_interval(&values, CONFIDENCE)?, supported })
+        Some(Percentile { statistic, estimate: middle_half(&values, CONFIDENCE)?, supported })
     };
     wanted.iter().filter_map(one).collect()
 }

@@ -1,24 +1,26 @@
 //! Record -> Summary: what each cell's runs say together (method 4.3 and 5).
 //!
-//! A run gives one observation; every interval here is a t interval over runs. Percentiles of iterations are averaged
-//! over runs, and marked where the number of samples cannot support them.
+//! A run gives one observation; every estimate is the mean of the middle half of them, with its interval. Percentiles of
+//! iterations are one value a run too, and marked where the number of samples cannot support them.
 
 mod constants;
 mod environment;
 mod findings;
 pub(crate) mod latency;
+mod latency_only;
 mod tables;
 mod tails;
 mod values;
 
 use std::collections::BTreeMap;
 
-use latency::summarize_latency;
+use latency::summarize_latency as of_latency;
 use tables::{ArmTables, RunValues};
 
 pub(crate) use environment::{RecordCode, record_codes};
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
+pub(crate) use latency_only::summarize_latency;
 pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
@@ -26,7 +28,7 @@ pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 use crate::experiment::Design;
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
-use crate::statistics::interval::mean_interval;
+use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{self, Kind};
 
 /// Confidence of every interval (method 11).
@@ -126,7 +128,7 @@ fn summarize_arms(
     let tables = tables::tables(threads, &completed).expect("columns that this module has made");
     let each: Vec<_> = arms.iter().zip(&runs).zip(completed.iter().zip(&tables)).collect();
     in_parallel(threads, &each, |(((cell, _), runs), (completed, tables))| {
-        let latency = summarize_latency(completed, tables, extent);
+        let latency = of_latency(completed, tables, extent);
         summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
     })
 }
@@ -207,7 +209,7 @@ fn count(runs: &[&StoredRun]) -> RunCounts {
 fn metrics(values: &RunValues) -> BTreeMap<String, MetricSummary> {
     let summarized = values.iter().filter_map(|(name, per_run)| {
         let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        let estimate = mean_interval(&numbers, CONFIDENCE)?;
+        let estimate = middle_half(&numbers, CONFIDENCE)?;
         Some((name.clone(), MetricSummary { estimate, per_run: per_run.clone() }))
     });
     summarized.collect()

@@ -6,7 +6,8 @@ use super::{CONFIDENCE, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
-use crate::statistics::interval::{Estimate, mean_interval};
+use crate::statistics::interval::Estimate;
+use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{MetricReference, Statistic};
 use crate::worker::backend::Failure;
 
@@ -81,7 +82,7 @@ pub struct RunCounts {
 /// One metric over the runs of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSummary {
-    /// Mean of the run-level values and its t interval.
+    /// The mean of the middle half of the run-level values with its interval.
     pub estimate: Estimate,
     /// The run-level values with the number of their block.
     pub per_run: Vec<(u32, f64)>,
@@ -98,6 +99,13 @@ pub struct FailureCount {
     pub runs: u32,
     /// The end of the first one's log.
     pub log_tail: Option<String>,
+}
+
+impl RunCounts {
+    /// Runs that were to be carried out.
+    pub fn planned(self) -> u32 {
+        self.completed + self.failed + self.not_run
+    }
 }
 
 impl Summary {
@@ -144,7 +152,7 @@ impl CellSummary {
     /// The same with completed runs that have these values of a metric, one a block.
     #[cfg(test)]
     pub(crate) fn with_values(mut self, metric: &crate::vocabulary::metric::Metric, values: &[f64]) -> Self {
-        let estimate = mean_interval(values, CONFIDENCE).expect("values");
+        let estimate = middle_half(values, CONFIDENCE).expect("values");
         let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
         self.runs.completed = values.len() as u32;
         self.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
@@ -171,13 +179,13 @@ impl CellSummary {
         deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
     }
 
-    /// Mean of the run-level values and its t interval.
+    /// The mean of the middle half of the run-level values with its interval.
     pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
         if let Some(known) = self.metrics.get(&reference.column()) {
             return Some(known.estimate);
         }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        mean_interval(&values, CONFIDENCE)
+        middle_half(&values, CONFIDENCE)
     }
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.

@@ -47,7 +47,7 @@ impl Scene {
         };
         let hint = match (verdict, interval) {
             (Verdict::Inconclusive, Some(_)) => {
-                Some(Hint::NotEnoughData { minimum_detectable_effect: 0.033, more_blocks: Some(13) })
+                Some(Hint::NotEnoughData { detectable_effect: 0.033, more_blocks: Some(13) })
             }
             (Verdict::Inconclusive, None) => Some(Hint::TooFewBlocks { needed: 5 }),
             _ => None,
@@ -58,6 +58,7 @@ impl Scene {
             metric: crate::vocabulary::metric::MetricReference::LATENCY,
             speedup,
             interval: interval.map(|[low, high]| Interval { low, high }),
+            confidence: 0.95,
             blocks: if interval.is_some() { 10 } else { 3 },
             margin: 0.02,
             verdict,

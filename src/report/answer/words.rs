@@ -150,14 +150,19 @@ pub(super) fn at<S: AsRef<str>>(places: Option<Places>, names: &[S]) -> String {
 pub(in crate::report) fn hint_words(hint: Hint, margin: f64) -> String {
     match hint {
         Hint::TooFewBlocks { needed } => format!("a verdict needs {needed} common runs"),
-        Hint::SizeNotEstablished => {
-            format!("different, but perhaps by less than {}", percent(margin))
+        Hint::SizeNotEstablished { more_blocks } => {
+            let more = more_blocks.map_or(String::new(), |more| format!("; {}", would_decide(more)));
+            format!("different, but perhaps by less than {}{more}", percent(margin))
         }
-        Hint::NotEnoughData { minimum_detectable_effect, more_blocks } => match more_blocks {
-            Some(more) => format!("about {} would decide", format::count(more as u64, "more run")),
-            None => format!("more runs would hardly decide, these see {} and more", percent(minimum_detectable_effect)),
+        Hint::NotEnoughData { detectable_effect, more_blocks } => match more_blocks {
+            Some(more) => would_decide(more),
+            None => format!("more runs would hardly decide, these find {} and more", percent(detectable_effect)),
         },
     }
+}
+
+fn would_decide(more: usize) -> String {
+    format!("about {} would decide", format::count(more as u64, "more run"))
 }
 
 /// `3 of 11 are faster than fp32 (best: int8, 2.32x [2.29, 2.35]), 5 slower, 2 equivalent, 1 inconclusive`, by input.

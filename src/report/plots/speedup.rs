@@ -44,7 +44,8 @@ pub(super) fn draw_controls(input: &Input<'_>) -> Option<Plot> {
     let axis = "identical arms: 1 but for noise (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.draw().finish();
     let caption = format!(
-        "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its 95 % interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
+        "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its {} interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
+        format::percent(controls.first()?.paired.confidence),
         format::percent(margin)
     );
     Some(Plot { svg, file, title, caption })
@@ -107,9 +108,10 @@ fn ratios(logs: &[f64]) -> Vec<f64> {
 }
 
 fn caption(comparisons: &[Comparison], drawn: usize) -> String {
-    let margin = comparisons.first().map_or(0.0, |comparison| comparison.margin);
+    let (margin, confidence) = comparisons.first().map_or((0.0, 0.0), |first| (first.margin, first.confidence));
     let mut text = format!(
-        "Latency of the baseline over that of the cell, paired by block, with its 95 % interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
+        "Latency of the baseline over that of the cell, paired by block, with its {} interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
+        format::percent(confidence),
         format::percent(margin)
     );
     if comparisons.len() > drawn {

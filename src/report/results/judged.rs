@@ -53,7 +53,7 @@ pub struct Compared {
 pub struct Details {
     /// Standard deviation of the log ratios of the blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub standard_deviation: Option<f64>,
+    pub winsorised_deviation: Option<f64>,
     /// The relative effect that these blocks find with 80 % power.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
@@ -78,6 +78,12 @@ pub struct Details {
     /// The sign-flip test on the log ratios of the blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_sign_flip: Option<f64>,
+    /// Wilcoxon's signed-rank test of the log ratios of the blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_signed_rank: Option<f64>,
+    /// Hodges and Lehmann's estimate of the ratio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hodges_lehmann: Option<f64>,
     /// Cliff's delta of the values of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cliffs_delta: Option<f64>,
@@ -126,17 +132,28 @@ pub struct DetectableEffect {
     /// `A` to `D`; absent without a control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<String>,
-    /// Standard deviation of a block's log ratio of identical arms.
+    /// Winsorised deviation of a block's log ratio, of identical arms or of the pairs where that is larger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub standard_deviation: Option<f64>,
-    /// The relative effect that ten blocks find with 80 % power.
+    pub winsorised_deviation: Option<f64>,
+    /// The relative effect that twelve blocks find with 80 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_ten_blocks: Option<f64>,
-    /// The same for the blocks of this record.
+    pub in_twelve_blocks: Option<f64>,
+    /// The relative effect that the most blocks of a comparison in this record find with 80 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<f64>,
     /// Runs during which others took more than 2 % of the processors.
     pub noisy_runs: u32,
+}
+
+/// What a group of cells took, where runs go by need.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Effort {
+    /// Ids of its cells.
+    pub cells: Vec<String>,
+    /// Blocks.
+    pub blocks: u64,
+    /// Why it had no more: `settled`, `most_runs`, `budget` or `unfinished`.
+    pub stopped: String,
 }
 
 /// Whether the cells of one group differ at all.

@@ -45,6 +45,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         provenance: Provenance::of(manifest),
         rules: Rules {
             runs: plan.runs,
+            runs_min: (!manifest.experiment.looks().is_one()).then_some(manifest.experiment.runs.min),
             seed: plan.seed,
             baseline: plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
             compared: plan.baseline.iter().flat_map(|of| &of.axes).map(|axis| axis.singular().to_owned()).collect(),
@@ -57,6 +58,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         comparisons: verdicts::comparisons(plan, summary, judged),
         controls: verdicts::controls(plan, summary, judged),
         detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
+        efforts: verdicts::efforts(plan, judged),
         families: verdicts::families(plan, judged),
         goals: verdicts::goals(plan, judged),
         choice: verdicts::choice(plan, judged),

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::record::provenance::Provenance;
 
 pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
-pub use judged::{BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Family, GoalFound, Tie, Tradeoff};
+pub use judged::{
+    BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Effort, Family, GoalFound, Tie, Tradeoff,
+};
 pub use make::results;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
@@ -66,6 +68,9 @@ pub struct Results {
     /// How small a difference can be seen here.
     #[serde(rename = "sight")]
     pub detectable_effect: DetectableEffect,
+    /// What each group took, where runs go by need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub efforts: Vec<Effort>,
     /// Whether the cells of a group differ at all, for groups of three and more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<Family>,
@@ -117,6 +122,9 @@ pub struct RecordCode {
 pub struct Rules {
     /// Runs of each cell in the plan.
     pub runs: u32,
+    /// The fewest runs, where they go by need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_min: Option<u32>,
     /// Master seed.
     pub seed: u64,
     /// What cells are compared with, as named on the compared axes; absent where nothing is compared.

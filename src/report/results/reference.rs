@@ -51,7 +51,7 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `codes` | codes of the record as a whole, with what was found |
 | `comparisons` | each cell against its baseline, by cell id and metric: ratio, interval, verdict, reason |
 | `controls`, `sight` | identical arms against each other; the grade, and how small a difference can be seen |
-| `families`, `goals`, `choice`, `ties`, `tradeoffs` | omnibus tests, promises, the answer to the question, what breaks ties of latency, what gives and takes |
+| `efforts`, `families`, `goals`, `choice`, `ties`, `tradeoffs` | blocks that each group took, omnibus tests, promises, the answer to the question, what breaks ties of latency, what gives and takes |
 
 In a cell, `metrics` has an estimate for each metric (`value`, `low`, `high`, `n`), and `runs` has columns with one value for each completed run; `runs.block` says which block each belongs to.
 Latency has a column for each statistic: `latency_ns` is the median, then `latency_mean_ns`, `latency_p95_ns` and so on.

@@ -1,13 +1,14 @@
 //! Verdicts -> rows that name cells by their ids.
 
 use super::judged::{
-    BoundFound, Bounded, Choice, Compared, Contest, Control, Details, DetectableEffect, Entrant, Family, GoalFound,
-    Point, Tie, Tradeoff,
+    BoundFound, Bounded, Choice, Compared, Contest, Control, Details, DetectableEffect, Effort, Entrant, Family,
+    GoalFound, Point, Tie, Tradeoff,
 };
 use super::make::{columns, rounded, word};
 use crate::judge::compare::choose::Standing;
-use crate::judge::compare::{self, Comparison, Judged, control};
-use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
+use crate::judge::compare::pair::speedup;
+use crate::judge::compare::{self, Comparison, Judged, control, need};
+use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Plan;
 use crate::statistics::Claim;
 use crate::statistics::interval::Interval;
@@ -39,7 +40,9 @@ pub(super) fn comparisons(plan: &Plan, summary: &Summary, judged: &Judged) -> Ve
 fn compared(plan: &Plan, row: &Comparison) -> Compared {
     let (low, high) = ends(row.interval);
     let more_blocks = match row.hint {
-        Some(Hint::NotEnoughData { more_blocks, .. }) => more_blocks.map(|blocks| blocks as u64),
+        Some(Hint::NotEnoughData { more_blocks, .. } | Hint::SizeNotEstablished { more_blocks }) => {
+            more_blocks.map(|blocks| blocks as u64)
+        }
         _ => None,
     };
     Compared {
@@ -49,7 +52,7 @@ fn compared(plan: &Plan, row: &Comparison) -> Compared {
         ratio: rounded(row.speedup),
         low,
         high,
-        level: CONFIDENCE,
+        level: row.confidence,
         blocks: row.blocks as u64,
         margin: row.margin,
         verdict: word(&row.verdict),
@@ -74,8 +77,8 @@ fn reason(row: &Comparison) -> String {
 fn details(of: &compare::Details) -> Details {
     let round = |number: Option<f64>| number.map(rounded);
     Details {
-        standard_deviation: round(of.paired.standard_deviation),
-        detectable: round(of.paired.minimum_detectable_effect),
+        winsorised_deviation: round(of.paired.winsorised_deviation),
+        detectable: round(of.paired.detectable_effect),
         p_holm: round(of.p_holm),
         q: round(of.q),
         p_tost: round(of.p_tost),
@@ -83,6 +86,8 @@ fn details(of: &compare::Details) -> Details {
         p_mann_whitney: round(of.p_mann_whitney),
         p_permutation: round(of.p_permutation),
         p_sign_flip: round(of.p_sign_flip),
+        p_signed_rank: round(of.signed_rank.map(|test| test.p)),
+        hodges_lehmann: round(of.signed_rank.map(|test| speedup(test.hodges_lehmann))),
         cliffs_delta: round(of.cliffs_delta.as_ref().map(|effect| effect.delta)),
         hedges_g: round(of.hedges_g),
         shift: round(of.shift),
@@ -104,7 +109,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
             ratio: rounded(control.ratio),
             low,
             high,
-            level: CONFIDENCE,
+            level: control.paired.confidence,
             blocks: control.paired.blocks as u64,
             verdict: word(&control.paired.verdict),
             outcome: outcome.to_owned(),
@@ -118,11 +123,23 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
 pub(super) fn detectable_effect(of: &control::DetectableEffect) -> DetectableEffect {
     DetectableEffect {
         grade: of.grade.map(|grade| grade.letter().to_owned()),
-        standard_deviation: of.standard_deviation.map(rounded),
-        in_ten_blocks: of.in_ten_blocks.map(rounded),
+        winsorised_deviation: of.winsorised_deviation.map(rounded),
+        in_twelve_blocks: of.in_twelve_blocks.map(rounded),
         here: of.here.map(rounded),
         noisy_runs: of.noisy_runs,
     }
+}
+
+pub(super) fn efforts(plan: &Plan, judged: &Judged) -> Vec<Effort> {
+    let row = |effort: &need::Effort| {
+        let cells = &plan.groups[effort.group].cells;
+        Effort {
+            cells: cells.iter().map(|cell| id(plan, *cell as usize)).collect(),
+            blocks: u64::from(effort.blocks),
+            stopped: word(&effort.stopped),
+        }
+    };
+    judged.efforts.iter().map(row).collect()
 }
 
 pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {

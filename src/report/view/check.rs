@@ -21,7 +21,7 @@ pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
     let condition = |(axis, name): (Axis, &str)| format!("c.{} = {}", axis.singular(), quoted(name));
     let named: Vec<String> = coordinates.present().map(condition).collect();
     let query = format!(
-        "SELECT avg(median) AS latency_ns FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index)",
+        "SELECT list_avg(m[g + 1 : len(m) - g]) AS latency_ns  -- the middle half\nFROM (SELECT m, if(len(m) < 5, 0, len(m) // 4) AS g FROM (SELECT list_sort(list(median)) AS m FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index)))",
         named.join(" AND ")
     );
     let shown = Column::fit(metric::LATENCY.unit, [estimate]).value_with_unit(estimate);

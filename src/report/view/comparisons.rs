@@ -5,6 +5,7 @@
 
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::experiment::Grade;
+use crate::judge::compare::pair::{speedup, speedup_interval};
 use crate::judge::compare::{Comparison, Control, Details, Family};
 use crate::plan::Plan;
 use crate::report::Input;
@@ -14,17 +15,21 @@ use crate::report::plots::group_name;
 use crate::statistics::effect_size::{CliffsDelta, Magnitude};
 use crate::statistics::interval::Interval;
 use crate::statistics::multiplicity::LEVEL;
-use crate::statistics::paired::Estimator;
+use crate::statistics::paired_tests::SignedRankTest;
 use crate::statistics::rank_omnibus::RankTest;
+use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{Direction, LATENCY, MetricReference};
 
 /// What each comparison says in its common blocks: the evidence of its verdict.
 pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
     let plan = &input.manifest.plan;
+    let confidence = percent(input.judged.comparisons.first()?.confidence);
+    let ratio =
+        format!("time of the baseline over that of the cell, with its {confidence} interval; above 1 is faster");
     let columns = [
         text("cell", "the candidate"),
         text("against", "the baseline's cell"),
-        number("speed-up", "time of the baseline over that of the cell, with its 95 % interval; above 1 is faster"),
+        number("speed-up", &ratio),
         number("change", "time of the cell over that of the baseline, less 1, with its interval; negative is faster"),
         text("verdict", "from the interval and the margin alone"),
         number("p", "two-sided p value of a difference beyond the margin"),
@@ -36,7 +41,6 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
         number("p, equivalence", "two one-sided tests of a difference within the margin"),
         number("detectable", "relative effect that these blocks find with 80 % power"),
         number("blocks", "blocks that both cells completed"),
-        text("estimator", "how estimate and interval came about"),
     ];
     let row = |comparison: &Comparison| {
         let mut cells = vec![
@@ -51,7 +55,7 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
         ];
         match &comparison.details {
             Some(details) => cells.extend(tests(details, comparison)),
-            None => cells.extend((0..7).map(|_| TableCell::nothing())),
+            None => cells.extend((0..6).map(|_| TableCell::nothing())),
         }
         TableRow { anchor: None, cells }
     };
@@ -60,17 +64,15 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })
 }
 
-/// The columns from p to estimator.
+/// The columns from p to blocks.
 fn tests(details: &Details, comparison: &Comparison) -> Vec<TableCell> {
     let paired = &details.paired;
     // Where the verdict claims no difference a small p value, which may be another test's, is no claim either.
     let is_different = comparison.verdict.is_difference();
     let may_claim = comparison.withheld.is_none() && is_different;
     let adjusted = |p: &f64| {
-        let by_t = details.adjustable.is_some_and(|adjustable| adjustable.test != paired.estimator);
         let word = if *p <= LEVEL && may_claim { " significant" } else { "" };
-        let source = if by_t { " (t)" } else { "" };
-        TableCell::number(format!("{}{source}{word}", format::p_value(*p)), *p)
+        TableCell::number(format!("{}{word}", format::p_value(*p)), *p)
     };
     let q = |q: &f64| {
         TableCell::number(format!("{}{}", format::p_value(*q), if *q <= LEVEL && may_claim { " *" } else { "" }), *q)
@@ -81,12 +83,8 @@ fn tests(details: &Details, comparison: &Comparison) -> Vec<TableCell> {
         or_nothing(details.p_holm.as_ref().map(adjusted)),
         or_nothing(details.q.as_ref().map(q)),
         or_nothing(details.p_tost.map(p)),
-        or_nothing(paired.minimum_detectable_effect.map(|effect| TableCell::number(percent(effect), effect))),
+        or_nothing(paired.detectable_effect.map(|effect| TableCell::number(percent(effect), effect))),
         TableCell::number(comparison.blocks.to_string(), comparison.blocks as f64),
-        TableCell::text(match paired.estimator {
-            Estimator::HodgesLehmann => "Hodges-Lehmann, signed ranks",
-            Estimator::T => "mean, Student's t",
-        }),
     ]
 }
 
@@ -115,19 +113,11 @@ fn verdict(comparison: &Comparison) -> String {
 
 fn notes(comparisons: &[Comparison]) -> Vec<String> {
     let margin = comparisons.first().map_or(0.0, |comparison| comparison.margin);
-    let mut notes = vec![format!(
+    vec![format!(
         "The verdict comes from the interval and the margin of {} alone. p asks for a difference beyond that margin; Holm's adjustment and q are over all {}. * marks q of at most {LEVEL}.",
         percent(margin),
         format::count(comparisons.len() as u64, "comparison")
-    )];
-    let needed =
-        comparisons.iter().filter_map(|comparison| comparison.details.as_ref()?.adjustable?.blocks_needed).max();
-    if let Some(needed) = needed {
-        notes.push(format!(
-            "(t): signed ranks of so few blocks are too coarse for so many comparisons, so Student's t was adjusted in their place; {needed} blocks would serve."
-        ));
-    }
-    notes
+    )]
 }
 
 /// What the run-level values say without their blocks: shown, deciding nothing.
@@ -146,15 +136,14 @@ pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
         number("p, Welch", "Welch's t test of equal means"),
         number("p, Mann-Whitney", "rank test of equal distributions"),
         number("p, permutation", "permutation test of equal means"),
-        number(
-            "p, sign flips",
-            "that the log ratios of the blocks have the mean zero: the one test here that keeps the blocks",
-        ),
+        number("p, sign flips", "that the log ratios of the blocks have the mean zero"),
+        number("p, signed ranks", "Wilcoxon: that the log ratios of the blocks lie around zero"),
+        number("Hodges-Lehmann", "median of the Walsh averages of the same log ratios, as a speed-up"),
         number(&shift.heading("shift"), "Hodges and Lehmann's estimate of how much longer a run of the cell takes"),
         text("Cliff's delta", "how often a run of the cell takes longer than one of the baseline, less the opposite"),
         number("A12", "probability that a run of the cell takes longer than one of the baseline"),
         number("Hedges' g", "difference of means in standard deviations: large where noise is small"),
-        number("spread", "standard deviation of the log ratios over blocks"),
+        number("spread", "Winsorised deviation of the log ratios over blocks"),
     ];
     let row = |comparison: &Comparison| {
         let details = comparison.details.as_ref()?;
@@ -169,20 +158,27 @@ pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
             or_nothing(details.p_mann_whitney.map(p)),
             or_nothing(details.p_permutation.map(p)),
             or_nothing(details.p_sign_flip.map(p)),
+            or_nothing(details.signed_rank.map(|test| p(test.p))),
+            or_nothing(details.signed_rank.map(hodges_lehmann)),
             or_nothing(details.shift.map(shifted)),
             or_nothing(details.cliffs_delta.map(cliffs_delta)),
             or_nothing(details.superiority.map(|share| TableCell::number(format!("{share:.2}"), share))),
             or_nothing(details.hedges_g.map(|g| TableCell::number(format!("{g:.1}"), g))),
-            or_nothing(details.paired.standard_deviation.map(|spread| TableCell::number(percent(spread), spread))),
+            or_nothing(details.paired.winsorised_deviation.map(|spread| TableCell::number(percent(spread), spread))),
         ];
         Some(TableRow { anchor: None, cells })
     };
     let rows: Vec<TableRow> = input.judged.comparisons.iter().filter_map(row).collect();
     let notes = vec![
-        "All but the sign flips ignore which runs shared a block, so they see less than the verdict does where the machine drifts, and they know no margin. None of them decides anything."
+        "All but sign flips and signed ranks ignore which runs shared a block, so they see less than the verdict does where the machine drifts, and they know no margin. None of them decides anything."
             .to_owned(),
     ];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })
+}
+
+fn hodges_lehmann(test: SignedRankTest) -> TableCell {
+    let (estimate, interval) = (speedup(test.hodges_lehmann), test.interval.map(speedup_interval));
+    TableCell::number(format::ratio(estimate, interval), estimate)
 }
 
 fn cliffs_delta(effect: CliffsDelta) -> TableCell {
@@ -237,9 +233,9 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
     let plan = &input.manifest.plan;
     let columns = [
         text("cell", "measured twice in every block, as if it were two"),
-        number("ratio", "time of the one arm over that of the other, with its 95 % interval: 1 but for noise"),
+        number("ratio", "time of the one arm over that of the other, with its interval: 1 but for noise"),
         text("verdict", "as of two different things; faster or slower is a false alarm"),
-        number("spread", "standard deviation of the log ratios over blocks"),
+        number("spread", "Winsorised deviation of the log ratios over blocks"),
         number("detectable", "relative effect that these blocks find with 80 % power"),
         number("blocks", "blocks that both arms completed"),
     ];
@@ -254,8 +250,8 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
                 control.ratio,
             ),
             TableCell::text(format!("{word}{code}")),
-            or_nothing(control.paired.standard_deviation.map(percentage)),
-            or_nothing(control.paired.minimum_detectable_effect.map(percentage)),
+            or_nothing(control.paired.winsorised_deviation.map(percentage)),
+            or_nothing(control.paired.detectable_effect.map(percentage)),
             TableCell::number(control.paired.blocks.to_string(), control.paired.blocks as f64),
         ];
         TableRow { anchor: None, cells }
@@ -263,7 +259,8 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
     let rows: Vec<TableRow> = input.judged.controls.iter().map(row).collect();
     let [a, b, c] = Grade::SEES.map(|(_, effect)| percent(effect));
     let notes = vec![format!(
-        "Grades: A where ten blocks see {a} and no run was noisy, B where they see {b}, C where they see {c}, D otherwise."
+        "Grades: A where {} blocks find {a}, B where they find {b}, C where they find {c}, D otherwise.",
+        spelt(Grade::BLOCKS as usize)
     )];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })
 }

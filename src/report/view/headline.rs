@@ -189,7 +189,7 @@ fn warnings_beside(input: &Input<'_>, summary: &CellSummary) -> usize {
 
 /// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
 fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
-    let (completed, planned) = (summary.runs.completed, input.manifest.plan.runs);
+    let (completed, planned) = (summary.runs.completed, summary.runs.planned());
     // Before the record is complete runs are missing everywhere, and a notice says so.
     let lacks_runs = input.manifest.findings.complete && completed < planned;
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
@@ -220,8 +220,8 @@ fn caption(input: &Input<'_>) -> String {
     let medians = match (fewest, most) {
         (_, 0) => return "No process has completed.".to_owned(),
         (1, 1) => "Median of one process".to_owned(),
-        (fewest, most) if fewest == most => format!("Mean of {most} process medians"),
-        (fewest, most) => format!("Mean of {fewest} to {most} process medians"),
+        (fewest, most) if fewest == most => format!("Mean of the middle half of {most} process medians"),
+        (fewest, most) => format!("Mean of the middle half of {fewest} to {most} process medians"),
     };
     let interval = if most as usize >= crate::judge::summary::LEAST_RUNS {
         format!(" ± half of its {} interval", format::percent(crate::judge::summary::CONFIDENCE))
@@ -239,8 +239,9 @@ fn caption(input: &Input<'_>) -> String {
     let sample = input.judged.comparisons.iter().find(is_judged);
     if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {
         sentences.push(format!(
-            "With it the speed-up against {} with its interval, and the verdict at a margin of {}; bold: judged faster than {}, and no other clearly ahead.",
+            "With it the speed-up against {} with its {} interval, and the verdict at a margin of {}; bold: judged faster than {}, and no other clearly ahead.",
             baseline.name,
+            format::percent(sample.confidence),
             format::percent(sample.margin),
             baseline.name
         ));

@@ -1,12 +1,13 @@
 //! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
 
-use crate::experiment::{Axis, Cache, Design, Stop, StopStatistic, Values, Warmup};
+use crate::experiment::{Axis, Cache, Design, Grade, Stop, StopStatistic, Values, Warmup};
 use crate::judge::compare::Terms;
 use crate::judge::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
 use crate::record::{Manifest, RuntimeUsed};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
-use crate::statistics::paired::SIGNED_RANK_FROM;
+use crate::statistics::looks::Looks;
+use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{self, MetricReference};
 use crate::worker::backend;
 
@@ -22,7 +23,10 @@ fn design(input: &Input<'_>) -> String {
         1 => "The cell".to_owned(),
         several => format!("Each of {several} cells"),
     };
-    let processes = count(u64::from(plan.runs), "time");
+    let processes = match manifest.experiment.looks() {
+        looks if looks.is_one() => count(u64::from(plan.runs), "time"),
+        looks => by_need(manifest, looks),
+    };
     let was = if manifest.findings.complete { "was" } else { "was to be" };
     let fails = |cell: &CellSummary| cell.runs.failed + cell.runs.not_run > 0;
     let exceptions = match input.summary.cells.iter().any(fails) {
@@ -185,23 +189,38 @@ fn clock(input: &Input<'_>) -> String {
 fn statistics(input: &Input<'_>) -> String {
     let confidence = percent(CONFIDENCE);
     let mut text = format!(
-        "The latency of a cell is the mean of its processes' medians, with Student's t interval at {confidence} over processes; other metrics likewise from one value a process. Percentiles are type 7 quantiles of each process, averaged, and marked as lower bounds where a process has too few samples for a finite upper confidence limit. No sample was removed, except late warm-up found by MSER-5, which is counted."
+        "The latency of a cell is the mean of the middle half of its processes' medians (25 % trimmed mean, interval at {confidence} by the Winsorised deviation and Student's t; Yuen 1974); other metrics likewise from one value a process. Percentiles are type 7 quantiles of each process, and marked as lower bounds where a process has too few samples for a finite upper confidence limit. No sample was removed, except late warm-up found by MSER-5, which is counted."
     );
     let late: u64 =
         input.summary.cells.iter().filter_map(|cell| cell.latency.as_ref()).map(|latency| latency.late_warmup).sum();
     if late > 0 {
         text += &format!(" Here that was {}.", count(late, "sample"));
     }
+    let terms = Terms::of(input.manifest);
     if let Some(baseline) = &input.manifest.plan.baseline {
         text += &format!(
-            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the Hodges-Lehmann estimate with the exact signed-rank interval at {confidence} from {SIGNED_RANK_FROM} blocks on, the mean with Student's t interval from {LEAST_RUNS} to {}, no verdict below. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; at grade D none on less than what its blocks can find, and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
+            " Cells were compared with {} by the logarithm of the ratio of latencies in each common block: the mean of the middle half again, with its interval at {}, and no verdict below {LEAST_RUNS} blocks. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p values against the margin are, by Holm and by Benjamini and Hochberg, and decide no verdict.",
             baseline.name,
-            SIGNED_RANK_FROM - 1,
-            percent(Terms::of(input.manifest).margin_of(MetricReference::LATENCY)),
+            percent(terms.confidence),
+            percent(terms.margin_of(MetricReference::LATENCY)),
             input.judged.comparisons.len()
         );
     }
     text + &controls(input.manifest)
+}
+
+/// How often cells are run where that goes by need.
+fn by_need(manifest: &Manifest, looks: Looks) -> String {
+    let all: Vec<String> = looks.blocks().map(|look| look.to_string()).collect();
+    let settled = match manifest.plan.baseline {
+        Some(_) => "all its comparisons had a verdict",
+        None => "its interval was within the margin",
+    };
+    format!(
+        "{} times by need (looked at after {}; a group was done when {settled})",
+        manifest.experiment.runs,
+        format::list(&all)
+    )
 }
 
 /// What follows from the controls, where there are any.
@@ -211,7 +230,10 @@ fn controls(manifest: &Manifest) -> String {
         1 => " Had the control been judged faster or slower than itself, nothing would be claimed",
         _ => " Where a control is judged faster or slower than itself, nothing is claimed of its group",
     };
-    format!("{claim}; the grade is by the relative difference that ten blocks like its own find with a power of 80 %.")
+    let blocks = spelt(Grade::BLOCKS as usize);
+    format!(
+        "{claim}; the grade is by the relative difference that {blocks} blocks like these find with a power of 80 %."
+    )
 }
 
 fn versions(manifest: &Manifest) -> String {

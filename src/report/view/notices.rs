@@ -35,9 +35,12 @@ fn partial(input: &Input<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     if !manifest.findings.complete {
         let runnable = manifest.plan.runnable().count() as u64;
-        let planned = runnable * u64::from(manifest.plan.runs);
+        let planned = match manifest.experiment.looks().is_one() {
+            true => format!("of {} ", runnable * u64::from(manifest.plan.runs)),
+            false => String::new(),
+        };
         let done: u64 = input.summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum();
-        sentences.push(format!("The record is not complete: {done} of {planned} runs have an outcome. `perfrun run --resume` goes on from there."));
+        sentences.push(format!("The record is not complete: {done} {planned}runs have an outcome. `perfrun run --resume` goes on from there."));
     }
     if let Some(budget) = manifest.findings.budget.filter(|budget| budget.runs < budget.wanted) {
         // The grade, where there is one, says it for this record itself.
@@ -45,10 +48,12 @@ fn partial(input: &Input<'_>) -> Vec<String> {
             budget.sees.filter(|_| input.judged.detectable_effect.here.is_none()).map_or(String::new(), |effect| {
                 format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
             });
-        sentences.push(format!(
-            "The budget of {} left room for {} of {} runs of each cell.{sees}",
-            budget.limit, budget.runs, budget.wanted
-        ));
+        let of = if manifest.experiment.looks().is_one() {
+            format!("{} of {}", budget.runs, budget.wanted)
+        } else {
+            budget.runs.to_string()
+        };
+        sentences.push(format!("The budget of {} left room for {of} runs of each cell.{sees}", budget.limit));
     }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{}`", without_home(flag))).collect();

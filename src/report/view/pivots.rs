@@ -138,7 +138,7 @@ impl<'a> Pivot<'a> {
             .collect();
         let mut sentences = vec![format!("{}.", capitalized(&shown.join("; ")))];
         if self.spec.show.iter().any(|metric| !metric.is_speedup()) {
-            sentences.push("Values are means over runs ± half of their 95 % interval.".to_owned());
+            sentences.push("Values are means of the middle half of the runs ± half of their 95 % interval.".to_owned());
         }
         let is_bound = |metric: &MetricReference| {
             let cells = self.input.summary.cells.iter();

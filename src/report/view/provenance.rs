@@ -18,11 +18,14 @@ pub(super) fn facts(input: &Input<'_>, trust: &Trust) -> Vec<Fact> {
     let manifest = input.manifest;
     let plan = &manifest.plan;
     let day = manifest.findings.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
-    let completed = input.summary.cells.iter().map(|cell| cell.runs.completed).max().unwrap_or(0);
-    let processes = match (completed, plan.runs) {
-        (_, 1) => "1 process".to_owned(),
-        (completed, planned) if completed < planned => format!("{completed} of {planned} processes"),
-        (_, planned) => format!("{planned} processes"),
+    let runs = || input.summary.cells.iter().map(|cell| cell.runs).filter(|runs| runs.planned() > 0);
+    let completed = runs().map(|runs| runs.completed).max().unwrap_or(0);
+    let (fewest, most) = (runs().map(|runs| runs.completed).min().unwrap_or(0), plan.runs);
+    let processes = match manifest.experiment.looks().is_one() {
+        true if most == 1 => "1 process".to_owned(),
+        true if completed < most => format!("{completed} of {most} processes"),
+        false if fewest < completed => format!("{fewest} to {completed} processes"),
+        _ => count(u64::from(completed), "process"),
     };
     let cells = format!("{} x {processes}", count(plan.runnable().count() as u64, "cell"));
     let measured = [day.to_owned(), commit(manifest), cells].join(", ");

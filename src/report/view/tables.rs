@@ -226,7 +226,7 @@ pub(super) fn filled(title: &str, meaning: &str, cells: Vec<TableCell>) -> Fille
 
 fn notes(cells: &[CellSummary], percentiles: &[(Statistic, &str)]) -> Vec<String> {
     let mut notes = vec![
-        "Each number is the mean of one value a run, ± half of its 95 % interval over runs; items/s and CPU time are of one stream."
+        "Each number is the mean of the middle half of one value a run, ± half of its 95 % interval; items/s and CPU time are of one stream."
             .to_owned(),
     ];
     let batched = cells.iter().any(|cell| cell.iterations > 1 && cell.latency.is_some());

@@ -15,11 +15,12 @@ pub(super) fn tails(input: &Input<'_>) -> Option<Table> {
         .into_iter()
         .filter(|metric| input.judged.tails.iter().any(|t| t.metric == *metric))
         .collect();
-    let margin = input.judged.tails.first()?.margin;
+    let first = input.judged.tails.first()?;
+    let (margin, confidence) = (first.margin, percent(first.confidence));
     let mut columns = vec![text("cell", "the candidate"), text("against", "the baseline's cell")];
     for metric in &shown {
         let name = metric.statistic.name().to_owned();
-        columns.push(number(&name, &format!("{name} of the baseline over that of the cell, paired by block, with its 95 % interval and verdict; above 1 is faster")));
+        columns.push(number(&name, &format!("{name} of the baseline over that of the cell, paired by block, with its {confidence} interval and verdict; above 1 is faster")));
         columns.push(number(&format!("{name}, bootstrap"), &format!("mean {name} of the baseline's runs over that of the cell's, with the interval of a two-level bootstrap, which draws runs and their samples again")));
     }
     let row = |cell: usize, baseline: usize| {

@@ -7,8 +7,8 @@ use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::session::{Halt, Session};
-use crate::statistics::moments::standard_deviation;
-use crate::statistics::planning::minimum_detectable_effect;
+use crate::statistics::middle_half::MiddleHalf;
+use crate::statistics::planning::typical_deviation;
 use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::RunPlan;
@@ -50,7 +50,6 @@ fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, Halt
         return Ok(None);
     };
     let mut ratios = Vec::new();
-    let mut noisy_runs = 0;
     for pair in 0..PAIRS {
         session.go_on()?;
         let first = run_once(job, index, 2 * pair, session)?;
@@ -59,15 +58,14 @@ fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, Halt
         session.go_on()?;
         let (Some(first), Some(second)) = (first, second) else { return Ok(None) };
         let (Some(before), Some(after)) = (latency(&first), latency(&second)) else { return Ok(None) };
-        noisy_runs += u32::from(first.is_noisy()) + u32::from(second.is_noisy());
         // Each order comes as often as the other.
         let sign = if pair % 2 == 0 { 1.0 } else { -1.0 };
         ratios.push(sign * (after.ln() - before.ln()));
     }
-    let spread = standard_deviation(&ratios);
-    let in_ten_blocks = spread.and_then(|spread| minimum_detectable_effect(spread, Grade::BLOCKS));
-    let preview = |in_ten_blocks| Preview { grade: Grade::of(in_ten_blocks, noisy_runs), in_ten_blocks };
-    Ok(in_ten_blocks.map(preview))
+    let half = MiddleHalf::of(&ratios);
+    let spread = half.and_then(|half| typical_deviation([(half.winsorised_deviation?, half.n)]));
+    let preview = |in_twelve_blocks| Preview { grade: Grade::of(in_twelve_blocks), in_twelve_blocks };
+    Ok(spread.and_then(Grade::finds).map(preview))
 }
 
 fn latency(run: &StoredRun) -> Option<f64> {

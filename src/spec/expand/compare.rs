@@ -1,9 +1,9 @@
-//! `compare`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
+//! `compare`, `runs`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
 
-use crate::experiment::{Compare, Grade, Margin, Require, Selector};
+use crate::experiment::{Compare, Grade, Margin, Require, Runs, Selector};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm};
+use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm, RunsForm};
 use crate::vocabulary::nearest::list;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
@@ -45,6 +45,21 @@ fn margin(form: &MarginForm, place: &Place, check: &mut Check<'_>) -> Margin {
         }
     };
     Margin { default, tail: tail.unwrap_or(Ratio(default.0.max(unasked.tail.0))) }
+}
+
+/// Reads `runs`.
+pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
+    match form {
+        RunsForm::Auto => Runs::AUTO,
+        RunsForm::Fixed(number) => Runs::fixed(*number),
+        RunsForm::ByNeed(bounds) => {
+            if bounds.min > bounds.max {
+                let message = format!("`min` is {}, and `max` is {}", bounds.min, bounds.max);
+                check.error(&Place::top("runs"), message, "write the smaller number as `min`".to_owned());
+            }
+            Runs { min: bounds.min, max: bounds.max }
+        }
+    }
 }
 
 /// Reads `require`.

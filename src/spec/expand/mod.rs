@@ -130,7 +130,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         variants: variants.values,
         devices: devices.values,
         runtimes: runtimes.values,
-        runs: form.runs,
+        runs: compare::runs(&form.runs, check),
         seed: form.seed,
         matrix,
         measure,

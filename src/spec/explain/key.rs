@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn keys_lie_in_maps_lists_and_modes() {
-        assert_eq!(of("runs").default.as_deref(), Some("10"));
+        assert_eq!(of("runs").default.as_deref(), Some("auto"));
         assert!(of("variants").keys.contains(&"threads".to_owned()));
         assert!(of("measure").keys.contains(&"warmup".to_owned()));
         let tolerance = of("measure.warmup.tolerance");

@@ -77,11 +77,11 @@ pub(in crate::spec) struct RequireForm {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "least-grade")]
 pub(in crate::spec) enum LeastGrade {
-    /// Differences of 1 % can be seen.
+    /// Differences of 3 % can be found.
     A,
-    /// Differences of 3 %.
+    /// Differences of 5 %.
     B,
-    /// Differences of 10 %.
+    /// Differences of 12 %.
     C,
 }
 

@@ -10,6 +10,7 @@ mod dataset;
 mod fidelity;
 mod judge;
 mod measure;
+mod runs;
 mod scalar;
 mod shorthand;
 
@@ -32,6 +33,7 @@ pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use runs::RunsForm;
 pub(super) use scalar::{
     BoundText, DURATION_PATTERN, DimensionSize, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN,
     RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
@@ -63,9 +65,8 @@ pub(super) struct ExperimentForm {
     /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
     /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.
     pub(super) runtimes: Option<OneOrMany<RuntimeEntry>>,
-    /// Fresh processes for each cell.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub(super) runs: u32,
+    /// Fresh processes for each cell. Fewer than 5 give no interval and no verdict.
+    pub(super) runs: RunsForm,
     /// Seed of the order, of the inputs and of the statistics.
     pub(super) seed: u64,
     /// Changes to the product of models, inputs, variants, devices and runtimes.
@@ -111,7 +112,7 @@ impl Default for ExperimentForm {
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec!["cpu".to_owned()]),
             runtimes: None,
-            runs: 10,
+            runs: RunsForm::Auto,
             seed: 42,
             matrix: MatrixForm::default(),
             measure: MeasureForm::default(),

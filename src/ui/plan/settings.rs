@@ -135,12 +135,13 @@ fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u
 
 fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos) -> String {
     let least = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs).least;
-    let (fewest, all) = (least(LEAST_RUNS as u32), least(plan.runs));
+    let wanted = experiment.runs.min.min(plan.runs);
+    let (fewest, all) = (least(LEAST_RUNS as u32), least(wanted));
     let time = |nanos: Nanos| duration(nanos.to_duration());
     if fewest > budget {
         format!("{budget}; not enough for verdicts: {LEAST_RUNS} runs of every cell take at least {}", time(fewest))
     } else if all > budget {
-        format!("{budget}; not enough for {} runs of every cell, which take at least {}", plan.runs, time(all))
+        format!("{budget}; not enough for {wanted} runs of every cell, which take at least {}", time(all))
     } else {
         budget.to_string()
     }
@@ -215,7 +216,7 @@ mod tests {
             "control    2 cells are measured twice, one in each group that runs",
             "design     duet: two cells at a time on halves of the cores, slices of 500ms; caches are cold before every sample",
             "samples    at least 368 in every run for `latency.p99`, not 50; slower models than 13.6ms reach `max_time`, 5s, before",
-            "budget     30s; not enough for 10 runs of every cell, which take at least 58 s",
+            "budget     30s; not enough for 8 runs of every cell, which take at least 47 s",
             "require    grade B or better and nobody else on the machine",
             "choose     highest throughput within",
             "           latency.p99 <= 20 ms for batch=1",

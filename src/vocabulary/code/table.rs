@@ -74,7 +74,7 @@ codes! {
     FewRuns, "W_FEW_RUNS", Block, [Cell, Stat] {
         seen: format!("Fewer than {} runs completed.", spelt(MINIMUM_RUNS)),
         effect: "No interval and no verdict: runs differ from each other, and so few do not show by how much.",
-        remedy: format!("Set `runs` to {} or more; 10 is the default.", MINIMUM_RUNS),
+        remedy: format!("Set `runs` to {} or more, or leave it out.", MINIMUM_RUNS),
         stat: format!("fewer than {} runs give no verdict", spelt(MINIMUM_RUNS)),
     }
     NoSteadyState, "W_NO_STEADY_STATE", Block, [Run, Stat] {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use perfrun::internals::experiment::{
-    Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Threads,
-    Values, Variant,
+    Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Runs,
+    Threads, Values, Variant,
 };
 use perfrun::internals::judge::compare::{Judged, judge};
 use perfrun::internals::judge::summary::{Summary, summarize};
@@ -367,7 +367,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         variants: axes.variants.iter().map(variant).collect(),
         devices: axes.devices.iter().map(device).collect(),
         runtimes: Vec::new(),
-        runs: axes.runs,
+        runs: Runs::fixed(axes.runs),
         seed: 42,
         matrix: Matrix::default(),
         measure: Measure::default(),

@@ -110,8 +110,8 @@ fn speedup(
     let Some(comparison) = comparison else {
         return (None, summary.failures.first().map(|failure| Doubt::Failed(failure.failure.kind)));
     };
-    let Comparison { speedup: value, interval, blocks, .. } = *comparison;
-    let estimate = Estimate { value, interval, n: blocks, confidence: CONFIDENCE };
+    let Comparison { speedup: value, interval, blocks, confidence, .. } = *comparison;
+    let estimate = Estimate { value, interval, n: blocks, confidence };
     (Some(estimate), comparison.withheld.map(Doubt::Withheld))
 }
 

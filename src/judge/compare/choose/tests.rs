@@ -13,7 +13,7 @@ use crate::judge::compare::pair::Withheld;
 use crate::judge::compare::{Control, Unfit, compare_cells};
 use crate::judge::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use crate::plan::{Skip, expand};
-use crate::statistics::interval::mean_interval;
+use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric};
 use crate::worker::backend::{Failure, FailureKind};
 
@@ -77,7 +77,7 @@ impl Scene {
             let per_run: Vec<(u32, f64)> =
                 medians.per_run.iter().map(|(block, median)| (*block, median * 1.1)).collect();
             let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-            let tail = MetricSummary { estimate: mean_interval(&values, CONFIDENCE).unwrap(), per_run };
+            let tail = MetricSummary { estimate: middle_half(&values, CONFIDENCE).unwrap(), per_run };
             cell.metrics.insert(MetricReference { metric: &LATENCY, statistic }.column(), tail);
         }
         let percentile = |statistic| Percentile { statistic, estimate: medians.estimate, supported };

@@ -30,7 +30,7 @@ fn the_best_is_named_with_its_evidence() {
     assert_eq!(
         told(&two_batches(), "latency", &[]),
         [
-            "m: int8. int8 is faster than fp32 (2.329x [2.327, 2.331] at b1, 2.49x [2.48, 2.49] at b16) and faster than fp16 (3.53x [3.52, 3.54] at b1, 3.69x [3.68, 3.70] at b16)."
+            "m: int8. int8 is faster than fp32 (2.329x [2.326, 2.332] at b1, 2.49x [2.48, 2.49] at b16) and faster than fp16 (3.53x [3.52, 3.54] at b1, 3.69x [3.68, 3.70] at b16)."
         ]
     );
 }
@@ -150,7 +150,7 @@ fn what_failed_or_is_not_judged_has_its_reason() {
 #[test]
 fn competing_models_have_no_subject() {
     let scene = Scene::new("models: [m, n]").level("m/default/fp32/cpu", 2.0).level("n/default/fp32/cpu", 1.0);
-    assert_eq!(told(&scene, "latency", &[]), ["Fastest: n. n is faster than m (2.000x [1.998, 2.002])."]);
+    assert_eq!(told(&scene, "latency", &[]), ["Fastest: n. n is faster than m (2.000x [1.997, 2.003])."]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn many_rivals_are_counted() {
     assert_eq!(
         told(&scene, "latency", &[]),
         [
-            "m: f. f is faster than a (2.000x [1.998, 2.002]), faster than e (1.200x [1.198, 1.202]) and ahead of 3 others by more."
+            "m: f. f is faster than a (2.000x [1.997, 2.003]), faster than e (1.200x [1.197, 1.202]) and ahead of 3 others by more."
         ]
     );
 }

@@ -218,8 +218,6 @@ pub(super) struct Paired {
 #[derive(Deserialize)]
 pub(super) struct OldSight {
     pub(super) grade: Option<String>,
-    pub(super) standard_deviation: Option<f64>,
-    pub(super) in_ten_blocks: Option<f64>,
     pub(super) here: Option<f64>,
     pub(super) noisy_runs: u32,
 }

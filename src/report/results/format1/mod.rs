@@ -42,6 +42,7 @@ impl From<Results> for super::Results {
             provenance: provenance(manifest),
             rules: Rules {
                 runs: manifest.plan.runs,
+                runs_min: None,
                 seed: manifest.plan.seed,
                 baseline: manifest.plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
                 compared: manifest.plan.baseline.iter().flat_map(|baseline| baseline.axes.clone()).collect(),
@@ -55,11 +56,13 @@ impl From<Results> for super::Results {
             controls: old.controls.iter().filter_map(|control| self::control(&manifest.plan, control)).collect(),
             detectable_effect: DetectableEffect {
                 grade: old.sight.grade.clone(),
-                standard_deviation: old.sight.standard_deviation,
-                in_ten_blocks: old.sight.in_ten_blocks,
+                // The spread of that format is another one, and so is what it finds.
+                winsorised_deviation: None,
+                in_twelve_blocks: None,
                 here: old.sight.here,
                 noisy_runs: old.sight.noisy_runs,
             },
+            efforts: Vec::new(),
             families: Vec::new(),
             goals: Vec::new(),
             choice: None,

@@ -1,0 +1,106 @@
+//! Whether the cells of a group need more blocks (method 4.6).
+//!
+//! Input: plan and summary after a look. Output: for each group whether all that it can tell is told. A comparison is
+//! settled by its verdict, or by what no further block changes; where nothing is compared, a cell is settled once its
+//! interval lies within the margin. Deliberately absent: when there is a look, and who stops.
+
+use serde::{Deserialize, Serialize};
+
+use super::pair::{Terms, Withheld, verdict_between};
+use crate::judge::summary::{CellSummary, Summary};
+use crate::plan::{Group, Plan};
+use crate::record::Manifest;
+use crate::vocabulary::metric::{LATENCY, MetricReference};
+
+/// How many blocks a group had, and why it had no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Index of the group.
+    pub group: usize,
+    /// Blocks.
+    pub blocks: u32,
+    /// Why there were no more.
+    pub stopped: Stopped,
+}
+
+/// Why a group got no more blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// It was settled.
+    Settled,
+    /// It had as many as the specification allows.
+    MostRuns,
+    /// The budget was spent.
+    Budget,
+    /// The record is not complete.
+    Unfinished,
+}
+
+/// What each group took, where runs go by need.
+pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
+    let plan = &manifest.plan;
+    if manifest.experiment.looks().is_one() || plan.rounds > 1 {
+        return Vec::new();
+    }
+    let open = match manifest.findings.budget {
+        _ if !manifest.findings.complete => Stopped::Unfinished,
+        Some(budget) if budget.runs < budget.wanted => Stopped::Budget,
+        _ => Stopped::MostRuns,
+    };
+    let settled = settled(manifest, summary);
+    let effort = |(group, is_settled): (usize, bool)| {
+        let runs = |cell: &u32| summary.cells[*cell as usize].runs.planned();
+        // The cell of a control that stays for other groups has more than its group.
+        let cells = plan.groups[group].cells.iter();
+        let others = cells.clone().filter(|cell| !plan.controls.contains(cell)).map(runs).max();
+        let blocks = others.or_else(|| cells.map(runs).max()).unwrap_or(0);
+        (blocks > 0).then_some(Effort { group, blocks, stopped: if is_settled { Stopped::Settled } else { open } })
+    };
+    settled.into_iter().enumerate().filter_map(effort).collect()
+}
+
+/// Whether each group of the plan is settled.
+pub(crate) fn settled(manifest: &Manifest, summary: &Summary) -> Vec<bool> {
+    let terms = Terms::of(manifest);
+    manifest.plan.groups.iter().map(|group| is_settled(&manifest.plan, group, summary, &terms)).collect()
+}
+
+fn is_settled(plan: &Plan, group: &Group, summary: &Summary, terms: &Terms) -> bool {
+    let runs = |cell: &u32| plan.cells[*cell as usize].skip.is_none();
+    let cells: Vec<usize> = group.cells.iter().filter(|cell| runs(cell)).map(|cell| *cell as usize).collect();
+    match group.baseline.filter(runs) {
+        Some(baseline) if cells.len() > 1 => {
+            let baseline = baseline as usize;
+            let others = cells.into_iter().filter(|cell| *cell != baseline);
+            others.into_iter().all(|cell| is_pair_settled(summary, baseline, cell, terms))
+        }
+        _ => cells.into_iter().all(|cell| is_precise(&summary.cells[cell], terms)),
+    }
+}
+
+fn is_pair_settled(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> bool {
+    let is_over = |cell: usize| is_given_up(&summary.cells[cell]);
+    if is_over(baseline) || is_over(cell) {
+        return true;
+    }
+    let compared = verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms);
+    compared.is_some_and(|compared| match compared.withheld {
+        // Of more runs a smaller share may have failed.
+        Some(Withheld::ManyFailures) => false,
+        Some(_) => true,
+        None => !compared.verdict.is_open(),
+    })
+}
+
+/// Runs of it failed alike, so that no more are started.
+fn is_given_up(cell: &CellSummary) -> bool {
+    cell.runs.not_run > 0
+}
+
+/// Its interval lies within the margin of its estimate.
+fn is_precise(cell: &CellSummary, terms: &Terms) -> bool {
+    let width =
+        cell.estimate(&LATENCY).filter(|_| cell.has_enough_runs()).and_then(|found| found.relative_half_width());
+    is_given_up(cell) || width.is_some_and(|width| width <= terms.margin_of(MetricReference::LATENCY))
+}

@@ -1,0 +1,50 @@
+//! A summary of nothing but latency: what a look at a growing record takes, quick enough to be had after every block.
+
+use std::collections::BTreeMap;
+
+use super::values::{CellSummary, Double, MetricSummary, Summary};
+use super::{CONFIDENCE, completed, count, slices};
+use crate::experiment::Design;
+use crate::plan::CellId;
+use crate::record::{Arm, Manifest, StoredRun};
+use crate::statistics::middle_half::middle_half;
+use crate::vocabulary::metric::LATENCY;
+
+/// As [`super::summarize`], of latency alone: its value of each run, what became of the runs, and their codes. The
+/// verdicts that follow from it are the same.
+pub(crate) fn summarize_latency<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a StoredRun>) -> Summary {
+    let mut by_arm: BTreeMap<(CellId, &str), Vec<&StoredRun>> = BTreeMap::new();
+    for run in runs.filter(|run| run.arm != Arm::Pilot) {
+        by_arm.entry((run.cell, run.arm.name())).or_default().push(run);
+    }
+    let plan = &manifest.plan;
+    let is_duet = manifest.experiment.measure.design == Design::Duet;
+    let arm = |index: usize, arm: Arm| {
+        let id = plan.cells[index].id;
+        one(id, by_arm.get(&(id, arm.name())).map_or(&[], Vec::as_slice))
+    };
+    let double = |cell: &u32| {
+        let cell = *cell as usize;
+        Double { cell, summary: arm(cell, Arm::Aa), twin: is_duet.then(|| arm(cell, Arm::AaTwin)) }
+    };
+    Summary {
+        cells: (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect(),
+        doubles: plan.controls.iter().map(double).collect(),
+        tails: Vec::new(),
+    }
+}
+
+fn one(id: CellId, runs: &[&StoredRun]) -> CellSummary {
+    let completed = completed(runs);
+    let latency = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(LATENCY.name)?));
+    let per_run: Vec<(u32, f64)> = completed.iter().filter_map(latency).collect();
+    let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+    let mut summary = CellSummary { runs: count(runs), slices: slices(&completed), ..CellSummary::unmeasured(id) };
+    if let Some(estimate) = middle_half(&values, CONFIDENCE) {
+        summary.metrics.insert(LATENCY.name.to_owned(), MetricSummary { estimate, per_run });
+    }
+    for code in completed.iter().flat_map(|run| &run.warnings) {
+        *summary.warnings.entry(code.clone()).or_default() += 1;
+    }
+    summary
+}

@@ -1,0 +1,89 @@
+//! When a comparison that goes on by need is looked at, and with which confidence (method 4.6).
+//!
+//! Input: the least and the most blocks. Output: the numbers of blocks after which there is a look, and the level that
+//! each look has. A fixed number of blocks is one look at the usual level: there is one rule for both.
+//! Deliberately absent: whether a look decides anything.
+
+use super::multiplicity::LEVEL;
+
+/// The looks at a comparison of at least `least` and at most `most` blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    least: u32,
+    most: u32,
+}
+
+impl Looks {
+    /// Blocks that a quiet machine or a clear difference needs, which is where two numbers for a plan have to be one.
+    pub const TYPICAL: u32 = 12;
+
+    /// Looks after `least` blocks, after `most`, and in between after 8, 12, 16, 24, 32, 48 and so on.
+    pub fn new(least: u32, most: u32) -> Self {
+        Looks { least: least.min(most), most }
+    }
+
+    /// The numbers of blocks after which there is a look, in rising order.
+    pub fn blocks(self) -> impl Iterator<Item = u32> {
+        let doubling = (3..u32::BITS - 1).flat_map(|power| [1 << power, 3 << (power - 1)]);
+        let between = doubling.filter(move |blocks| (self.least + 1..self.most).contains(blocks));
+        let first = (self.least < self.most).then_some(self.least);
+        first.into_iter().chain(between).chain([self.most])
+    }
+
+    /// Whether there is a look after so many blocks.
+    pub fn is_after(self, blocks: u32) -> bool {
+        self.blocks().any(|look| look == blocks)
+    }
+
+    /// The confidence of every look: the level of one comparison, shared among them (Bonferroni), so that looking more
+    /// often finds no more false differences.
+    pub fn confidence(self) -> f64 {
+        1.0 - LEVEL / self.blocks().count() as f64
+    }
+
+    /// Whether there is a single one: the number of blocks is fixed.
+    pub fn is_one(self) -> bool {
+        self.least == self.most
+    }
+
+    /// The most blocks.
+    pub fn most(self) -> u32 {
+        self.most
+    }
+
+    /// About how many blocks are needed, before anything is known.
+    pub fn typical(self) -> u32 {
+        Self::TYPICAL.clamp(self.least, self.most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(least: u32, most: u32) -> Vec<u32> {
+        Looks::new(least, most).blocks().collect()
+    }
+
+    #[test]
+    fn looks_lie_on_one_grid_between_the_bounds() {
+        assert_eq!(looks(8, 32), [8, 12, 16, 24, 32]);
+        assert_eq!(looks(5, 20), [5, 8, 12, 16, 20]);
+        assert_eq!(looks(8, 100), [8, 12, 16, 24, 32, 48, 64, 96, 100]);
+        assert_eq!((looks(12, 12), looks(9, 8), looks(1, 3)), (vec![12], vec![8], vec![1, 3]));
+        assert!(Looks::new(8, 32).is_after(24) && !Looks::new(8, 32).is_after(20));
+    }
+
+    #[test]
+    fn the_level_is_shared_among_the_looks() {
+        assert!((Looks::new(8, 32).confidence() - 0.99).abs() < 1e-12);
+        assert!((Looks::new(12, 12).confidence() - 0.95).abs() < 1e-12);
+        assert!(Looks::new(8, u32::MAX).confidence() < 1.0);
+    }
+
+    #[test]
+    fn a_plan_takes_the_typical_number_within_the_bounds() {
+        let typical = |least, most| Looks::new(least, most).typical();
+        assert_eq!([typical(8, 32), typical(20, 40), typical(5, 6), typical(7, 7)], [12, 20, 6, 7]);
+    }
+}

@@ -105,8 +105,8 @@ pub enum Event<'a> {
         done: u32,
         /// Blocks in all, or about how many where they go by need.
         blocks: u32,
-        /// Groups that need no more.
-        left: usize,
+        /// Groups in which something is run and that need more, by their indices.
+        going_on: &'a [usize],
         /// Groups in which anything is run.
         groups: usize,
     },

@@ -138,9 +138,9 @@ fn measure_blocks(
             cool_down(job, number, session);
         }
         let manifest = &job.record.manifest;
-        let (left, groups) = job.need.left(&manifest.plan, number);
-        let blocks = forecast::blocks(job, number + 1);
-        session.tell(&Event::BlockEnded { manifest, runs: &job.record.runs, done: number + 1, blocks, left, groups });
+        let (going_on, groups) = job.need.going_on(&manifest.plan, number);
+        let (runs, done, blocks) = (&job.record.runs, number + 1, forecast::blocks(job, number + 1));
+        session.tell(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
     }
     Ok(())
 }

@@ -76,11 +76,12 @@ impl Need {
         is_control && self.groups_in(plan).any(|group| in_round < self.blocks_of(plan, round, group))
     }
 
-    /// How many groups have left the round of this block, of how many.
-    pub(super) fn left(&self, plan: &Plan, block: u32) -> (usize, usize) {
+    /// The groups that go on in the round of this block, of how many.
+    pub(super) fn going_on(&self, plan: &Plan, block: u32) -> (Vec<usize>, usize) {
         let round = block / per_round(plan);
-        let groups: Vec<u32> = self.groups_in(plan).collect();
-        (groups.iter().filter(|group| self.left.contains_key(&(round, **group))).count(), groups.len())
+        let goes_on = |group: &u32| !self.left.contains_key(&(round, *group));
+        let going_on = self.groups_in(plan).filter(goes_on).map(|group| group as usize).collect();
+        (going_on, self.groups_in(plan).count())
     }
 
     /// About how many blocks of a round a group will have had: those after which it left, or those of the next look that

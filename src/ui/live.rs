@@ -82,9 +82,9 @@ impl<'a> Live<'a> {
                     bar.set_position(*done as u64);
                 }
             }
-            Event::BlockEnded { manifest, runs, done, blocks, left, groups } => {
-                let place = place(manifest, *done, *blocks, (*left, *groups));
-                self.block(manifest, runs, &place, blocks.saturating_sub(*done));
+            Event::BlockEnded { manifest, runs, done, blocks, going_on, groups } => {
+                let place = place(manifest, *done, *blocks, groups - going_on.len(), *groups);
+                self.block(manifest, runs, &place, going_on, blocks.saturating_sub(*done));
             }
             Event::Tick => {
                 if let Some(bar) = &self.bar {
@@ -200,13 +200,14 @@ impl<'a> Live<'a> {
         }
     }
 
-    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], place: &str, left: u32) {
+    fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], place: &str, going_on: &[usize], left: u32) {
         let count =
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
             let summary = summarize_briefly(manifest, runs);
             let verdicts = verdicts(manifest, &summary);
-            let overview = Overview::new(&manifest.plan, &summary.shown(), &verdicts);
+            let goes_on = |group: usize| left > 0 && going_on.contains(&group);
+            let overview = Overview::growing(&manifest.plan, &summary.shown(), &verdicts, &goes_on);
             let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(format!("\n{table}\n\n"));
@@ -269,13 +270,15 @@ fn runs_words(manifest: &Manifest) -> String {
     }
 }
 
-/// `block 3 of 10`; where runs go by need, `block 9, 2 of 4 groups decided`.
-fn place(manifest: &Manifest, done: u32, blocks: u32, (left, groups): (usize, usize)) -> String {
+/// `block 3 of 10`; where runs go by need, `block 9 of about 12, 2 of 4 groups decided`.
+fn place(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: usize) -> String {
     if manifest.experiment.looks().is_one() {
         return format!("block {done} of {blocks}");
     }
-    let decided =
-        if left > 0 { format!(", {left} of {} decided", count(groups as u64, "group")) } else { String::new() };
+    let decided = match decided {
+        0 => String::new(),
+        some => format!(", {some} of {} decided", count(groups as u64, "group")),
+    };
     format!("block {done} of about {blocks}{decided}")
 }
 

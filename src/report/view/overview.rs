@@ -35,14 +35,30 @@ pub struct OverviewColumn {
 impl Overview {
     /// The table of a summary without values that must not be used; comparisons stand in plan order.
     pub fn new(plan: &Plan, summary: &Summary, comparisons: &[Comparison]) -> Self {
+        Self::growing(plan, summary, comparisons, &|_| false)
+    }
+
+    /// The same of a record that is being measured: what is open in a group that goes on is no verdict yet.
+    pub fn growing(
+        plan: &Plan,
+        summary: &Summary,
+        comparisons: &[Comparison],
+        goes_on: &dyn Fn(usize) -> bool,
+    ) -> Self {
         let order = plan.groups.iter().flat_map(|group| group.cells.iter().map(|cell| *cell as usize));
         let shown: Vec<usize> = order.filter(|index| plan.cells[*index].skip.is_none()).collect();
         let formats = Formats::new(shown.iter().map(|index| &summary.cells[*index]));
         let row = |index: &usize| {
             let (cell, summary) = (&plan.cells[*index], &summary.cells[*index]);
             let (group, entry) = labels(plan, cell);
-            let values = formats.values(plan, cell, summary, comparison_of(comparisons, *index));
-            [group, entry].into_iter().chain(values).collect()
+            let comparison = comparison_of(comparisons, *index);
+            let values = formats.values(plan, cell, summary, comparison);
+            let mut texts: Vec<String> = [group, entry].into_iter().chain(values).collect();
+            let is_open = |comparison: &Comparison| comparison.verdict.is_open() && goes_on(cell.group as usize);
+            if let (Some(open), Some(text)) = (comparison.filter(|open| is_open(open)), texts.last_mut()) {
+                *text = format!("{}, measuring", format::ratio(open.speedup, open.interval));
+            }
+            texts
         };
         Overview { columns: formats.columns(plan), rows: shown.iter().map(row).collect() }
     }

@@ -10,6 +10,7 @@ use super::session::{Halt, Session};
 use super::{Job, blocks};
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoredRun};
+use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::Failure;
 use crate::worker::{self, Conversation, WorkerRun, protocol::Command};
@@ -247,6 +248,8 @@ impl<'a> Company<'a> {
         let outcome = member.failure.map_or(Ok(()), |failure| Err(failure.into()));
         let reason = member.progress.reason();
         let mut worker = member.conversation.end(outcome, &mut || session.tick_in_run())?;
+        // The time of workers that are still alive is nobody's yet, so what others used cannot be told.
+        worker.data.metrics.remove(metric::OTHER_CPU.name);
         worker.data.stop_reason = worker.failure.is_none().then_some(reason);
         self.ended.push(self.store(slot, &member.cell, worker));
         Ok(())

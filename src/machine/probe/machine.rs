@@ -18,6 +18,8 @@ use crate::vocabulary::metric::{self, Metric};
 pub(crate) struct MachineState {
     at: Instant,
     time: Option<ProcessorTime>,
+    /// Processor time of this process and of its children that have ended, in ticks.
+    own_ticks: Option<u64>,
     throttle_events: Option<u64>,
     pressure: Pressure,
     control_group: ControlGroup,
@@ -34,6 +36,7 @@ impl MachineState {
         MachineState {
             at: Instant::now(),
             time: ProcessorTime::read(kernel, &cpus),
+            own_ticks: own_ticks(kernel),
             throttle_events: throttle_events(kernel, &cpus),
             pressure: Pressure::read(kernel),
             control_group: ControlGroup::read(kernel),
@@ -53,7 +56,8 @@ impl MachineState {
         };
         let number = |count: Option<u64>| count.map(|count| count as f64);
         let (earlier, later) = (&before.control_group, &self.control_group);
-        let values: [(Metric, Option<f64>); 9] = [
+        let values: [(Metric, Option<f64>); 10] = [
+            (metric::OTHER_CPU, self.others(before)),
             (metric::STEAL, self.steal(before)),
             (metric::THROTTLE_EVENTS, number(risen(before.throttle_events, self.throttle_events))),
             (metric::PRESSURE_CPU, share(risen(before.pressure.cpu, self.pressure.cpu))),
@@ -67,11 +71,28 @@ impl MachineState {
         values.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))).collect()
     }
 
+    /// Share of the time that was neither this process's nor that of the workers that ended in between.
+    fn others(&self, before: &MachineState) -> Option<f64> {
+        let (earlier, later) = (before.time?, self.time?);
+        let all = later.all.saturating_sub(earlier.all);
+        let used = later.used.saturating_sub(earlier.used);
+        let own = risen(before.own_ticks, self.own_ticks)?;
+        (all > 0).then(|| used.saturating_sub(own) as f64 / all as f64)
+    }
+
     fn steal(&self, before: &MachineState) -> Option<f64> {
         let (earlier, later) = (before.time?, self.time?);
         let all = later.all.saturating_sub(earlier.all);
         (all > 0).then(|| later.stolen.saturating_sub(earlier.stolen) as f64 / all as f64)
     }
+}
+
+/// Fields 14 to 17 of proc(5): the kernel's ticks, as in `/proc/stat`. A worker that has ended is in the last two.
+fn own_ticks(kernel: &Kernel) -> Option<u64> {
+    let text = kernel.text("proc/self/stat")?;
+    let fields: Vec<u64> =
+        text.rsplit_once(')')?.1.split_whitespace().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    (fields.len() == 4).then(|| fields.iter().sum())
 }
 
 #[cfg(test)]
@@ -89,6 +110,7 @@ mod tests {
         let fake = FakeKernel::with(&[
             ("proc/self/status", "Cpus_allowed_list:\t0-1\n"),
             ("proc/stat", "cpu0 100 0 0 100 0 0 0 10 0 0\ncpu1 100 0 0 100 0 0 0 0 0 0\n"),
+            ("proc/self/stat", "1 (a) b) S 0 0 0 0 0 0 0 0 0 0 5 5 20 0 20 0\n"),
             ("proc/vmstat", "pswpin 5\npswpout 7\n"),
             ("proc/pressure/cpu", "some avg10=0.00 total=1000000\n"),
             ("sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "8"),
@@ -98,6 +120,7 @@ mod tests {
         let before = MachineState::read(&fake.kernel());
         fake.write(&[
             ("proc/stat", "cpu0 180 0 0 100 0 0 0 30 0 0\ncpu1 100 0 0 200 0 0 0 0 0 0\n"),
+            ("proc/self/stat", "1 (a) b) S 0 0 0 0 0 0 0 0 0 0 6 9 60 5 20 0\n"),
             ("proc/vmstat", "pswpin 5\npswpout 9\n"),
             ("proc/pressure/cpu", "some avg10=0.00 total=1300000\n"),
             ("sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "11"),
@@ -106,6 +129,7 @@ mod tests {
         let found = MachineState::read(&fake.kernel()).over(&before, 2.0);
         let value = |metric: Metric| found[metric.name];
         close(value(metric::STEAL), 20.0 / 200.0);
+        close(value(metric::OTHER_CPU), (80.0 - 50.0) / 200.0);
         close(value(metric::PRESSURE_CPU), 0.15);
         close(value(metric::THROTTLE_EVENTS), 3.0);
         close(value(metric::SWAPPED_PAGES), 2.0);

@@ -12,6 +12,8 @@ const MOST_CLOCKS: usize = 16;
 pub(super) struct ProcessorTime {
     /// Given to other guests by the hypervisor.
     pub(super) stolen: u64,
+    /// Used by processes; interrupts are nobody's.
+    pub(super) used: u64,
     /// All of it, idle time included.
     pub(super) all: u64,
 }
@@ -20,7 +22,7 @@ impl ProcessorTime {
     /// Of these processors, from `/proc/stat`.
     pub(super) fn read(kernel: &Kernel, cpus: &BTreeSet<u32>) -> Option<Self> {
         let text = kernel.text("proc/stat")?;
-        let mut time = ProcessorTime { stolen: 0, all: 0 };
+        let mut time = ProcessorTime { stolen: 0, used: 0, all: 0 };
         let mut seen = 0;
         for line in text.lines() {
             let Some((name, fields)) = line.strip_prefix("cpu").and_then(|rest| rest.split_once(' ')) else { continue };
@@ -30,6 +32,7 @@ impl ProcessorTime {
             // user nice system idle iowait irq softirq steal; what guests of this machine use is in user and nice.
             let fields: Vec<u64> = fields.split_whitespace().map_while(|field| field.parse().ok()).take(8).collect();
             time.stolen += *fields.get(7)?;
+            time.used += fields.iter().take(3).sum::<u64>();
             time.all += fields.iter().sum::<u64>();
             seen += 1;
         }
@@ -68,11 +71,11 @@ mod tests {
                         intr 99 1 2 3\n";
 
     #[test]
-    fn stolen_time_is_that_of_the_allowed_processors() {
+    fn time_is_that_of_the_allowed_processors() {
         let fake = FakeKernel::with(&[("proc/stat", STAT)]);
         let read = |cpus: &[u32]| ProcessorTime::read(&fake.kernel(), &cpus.iter().copied().collect());
-        assert_eq!(read(&[0]), Some(ProcessorTime { stolen: 4, all: 100 }));
-        assert_eq!(read(&[0, 1]), Some(ProcessorTime { stolen: 10, all: 196 }));
+        assert_eq!(read(&[0]), Some(ProcessorTime { stolen: 4, used: 13, all: 100 }));
+        assert_eq!(read(&[0, 1]), Some(ProcessorTime { stolen: 10, used: 33, all: 196 }));
         assert_eq!(read(&[7]), None);
         assert_eq!(read(&[]), None);
         let old = FakeKernel::with(&[("proc/stat", "cpu0 1 2 3 4\n")]);

@@ -11,6 +11,13 @@ const fn environment(name: &'static str, title: &'static str, unit: Unit, meanin
     Metric { name, title, unit, direction: super::Direction::Neutral, kind: Kind::Environment, meaning }
 }
 
+/// What other processes used.
+pub const OTHER_CPU: Metric = environment(
+    "other_cpu_ratio",
+    "other processes",
+    Ratio,
+    "share of the allowed processors' time that processes other than perfrun and its worker used during the run; unknown where several workers are alive at once",
+);
 /// Time that a hypervisor took.
 pub const STEAL: Metric = environment(
     "steal_ratio",
@@ -115,6 +122,7 @@ pub const MEMORY_NODES: Metric = environment(
 
 /// Every metric of the environment, in the order of reports.
 pub const ENVIRONMENT: &[Metric] = &[
+    OTHER_CPU,
     STEAL,
     THROTTLE_EVENTS,
     CLOCK,

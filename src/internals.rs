@@ -79,7 +79,7 @@ pub mod vocabulary {
     pub use crate::vocabulary::metric;
     pub mod code {
         pub use crate::vocabulary::code::{
-            Carrier, Code, NARROW, NOISY_STEAL, by_name, percent, reference_markdown, spelt,
+            Carrier, Code, NOISY_STEAL, RUNS_APART, by_name, percent, reference_markdown, spelt,
         };
     }
     pub mod quantity {

@@ -7,6 +7,7 @@
 mod absence;
 mod answer;
 pub(crate) mod calibration;
+mod cause;
 mod compose;
 mod effort;
 pub(crate) mod format;

@@ -2,17 +2,14 @@
 //!
 //! Input: the run as it will be stored. Output: codes. Nothing is dropped because of one.
 
-use crate::experiment::{Cache, Stop};
+use crate::experiment::Cache;
 use crate::machine::clock::ClockQuality;
 use crate::record::{Arm, StoredRun};
-use crate::statistics::Distribution;
 use crate::statistics::quantile::median;
 use crate::statistics::steady::LateWarmup;
 use crate::vocabulary::code::{Code, LIMITS, SLOW_CLOCK_NS};
 use crate::vocabulary::metric::{self, Metric};
 use crate::worker::measure::batching::iterations_per_sample;
-use crate::worker::measure::stop::StopReason;
-use crate::worker::measure::warm::WarmupStatus;
 
 /// A run whose metrics and shape are there, and by what it was measured.
 pub(super) struct Seen<'a> {
@@ -20,8 +17,6 @@ pub(super) struct Seen<'a> {
     pub(super) run: &'a StoredRun,
     /// What of its samples was warm-up still.
     pub(super) late: LateWarmup,
-    /// The rule that it followed.
-    pub(super) stop: Option<Stop>,
     /// What the caches held when a sample began.
     pub(super) cache: Cache,
 }
@@ -29,21 +24,13 @@ pub(super) struct Seen<'a> {
 /// A code, and whether a run calls for it.
 type Rule = (Code, fn(&Seen<'_>) -> bool);
 
-/// What the worker says and what the samples show.
-const OF_MEASUREMENT: [Rule; 13] = [
+/// What the worker says and what the samples show. Their shape raises nothing: it has columns (method 5.5).
+const OF_MEASUREMENT: [Rule; 5] = [
     (Code::NoSteadyState, |seen| seen.late.no_steady_state),
     (Code::LateWarmup, |seen| seen.late.truncate > 0),
     (Code::ClockSlow, |seen| seen.metric(metric::CLOCK_OVERHEAD).is_some_and(|ns| ns > SLOW_CLOCK_NS)),
-    (Code::WarmupTrend, |seen| seen.is_counted() && seen.run.data.warmup_status == Some(WarmupStatus::Trend)),
-    (Code::PrecisionNotReached, |seen| seen.misses_its_precision()),
     (Code::OutputNonFinite, |seen| !seen.run.data.non_finite.is_empty()),
     (Code::NondeterministicOutput, |seen| seen.changes_its_outputs()),
-    (Code::Drift, |seen| seen.look(Distribution::has_drift)),
-    (Code::FirstSampleSlow, |seen| seen.look(Distribution::is_first_sample_slow)),
-    (Code::Noisy, |seen| seen.look(Distribution::is_noisy)),
-    (Code::Outliers, |seen| seen.look(Distribution::has_outliers)),
-    (Code::Multimodal, |seen| seen.look(|shape| shape.is_multimodal)),
-    (Code::Skewed, |seen| seen.look(Distribution::is_skewed)),
 ];
 
 /// What cold caches forbid; it comes last.
@@ -74,15 +61,6 @@ impl Seen<'_> {
 
     fn metric(&self, metric: Metric) -> Option<f64> {
         self.run.data.metrics.get(metric.name).copied()
-    }
-
-    fn look(&self, rule: fn(&Distribution) -> bool) -> bool {
-        self.run.shape.as_ref().is_some_and(rule)
-    }
-
-    fn misses_its_precision(&self) -> bool {
-        matches!(self.run.data.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
-            && matches!(self.stop, Some(Stop::Precision { .. }))
     }
 
     fn changes_its_outputs(&self) -> bool {
@@ -117,11 +95,11 @@ mod tests {
     }
 
     fn codes(metrics: &[(Metric, f64)]) -> Vec<Code> {
-        seen(&run(Arm::Main, metrics), None)
+        seen(&run(Arm::Main, metrics))
     }
 
-    fn seen(run: &StoredRun, stop: Option<Stop>) -> Vec<Code> {
-        of_run(&Seen { run, late: LateWarmup::default(), stop, cache: Cache::Warm })
+    fn seen(run: &StoredRun) -> Vec<Code> {
+        of_run(&Seen { run, late: LateWarmup::default(), cache: Cache::Warm })
     }
 
     #[test]
@@ -133,31 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn a_precision_that_was_not_reached_is_told_whatever_ended_the_run() {
-        let rule = Stop::Precision {
-            statistic: crate::experiment::StopStatistic::Median,
-            relative: crate::vocabulary::quantity::Ratio(0.01),
-            confidence: crate::vocabulary::quantity::Ratio(0.95),
-            min_samples: 50,
-            max_samples: 1000,
-            min_time: crate::vocabulary::quantity::Nanos(0),
-            max_time: crate::vocabulary::quantity::Nanos(1_000),
-        };
-        let codes = |reason| {
-            let mut run = run(Arm::Main, &[]);
-            run.data.stop_reason = Some(reason);
-            seen(&run, Some(rule))
-        };
-        assert_eq!(codes(StopReason::Precision), []);
-        assert_eq!(codes(StopReason::TimeLimit), [Code::PrecisionNotReached]);
-        assert_eq!(codes(StopReason::Samples), [Code::PrecisionNotReached]);
-    }
-
-    #[test]
     fn one_code_is_told_once_and_pilots_tell_nothing_of_the_machine() {
-        let short = [(metric::SWAPPED_PAGES, 3.0), (metric::MEMORY_LIMIT_EVENTS, 1.0), (metric::MAJOR_FAULTS, 1.0)];
+        let short = [(metric::SWAPPED_PAGES, 13.0), (metric::MEMORY_LIMIT_EVENTS, 1.0), (metric::MAJOR_FAULTS, 11.0)];
         assert_eq!(codes(&short), [Code::Swap]);
-        assert_eq!(seen(&run(Arm::Pilot, &short), None), []);
+        assert_eq!(seen(&run(Arm::Pilot, &short)), []);
         assert_eq!(codes(&[]), []);
     }
 
@@ -171,13 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_codes_of_their_own() {
+    fn the_shape_of_samples_raises_nothing() {
         let mut samples = vec![100.0; 99];
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
         samples.insert(0, 900.0);
         let mut run = run(Arm::Main, &[]);
         run.shape = crate::statistics::Distribution::of(&samples, 1);
-        assert_eq!(seen(&run, None), [Code::FirstSampleSlow, Code::Skewed]);
+        assert!(run.shape.as_ref().is_some_and(crate::statistics::Distribution::is_skewed));
+        assert_eq!(seen(&run), []);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
     run.shape = Distribution::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));
     run.data.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
-    let codes = codes::of_run(&codes::Seen { run: &run, late, stop, cache: slot.cache });
+    let codes = codes::of_run(&codes::Seen { run: &run, late, cache: slot.cache });
     run.warnings.extend(codes.into_iter().map(String::from));
     run
 }

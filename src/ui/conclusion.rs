@@ -16,6 +16,7 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
     text.push_str(&ui.labelled_lines("partial", &conclusion.notices.partial));
+    text.push_str(&ui.labelled_lines("disturbed", &conclusion.notices.cause));
     text.push_str(&ui.labelled_lines("warnings", warnings(&conclusion.notices.warnings)));
     text
 }

@@ -73,8 +73,8 @@ use serde::{Serialize, Serializer};
 
 use words::capital;
 
-pub(crate) use table::{BIASED, BUSY_MACHINE, LIMITS, RUNS_APART, SLOW_CLOCK_NS};
-pub use table::{Code, NARROW, NOISY_STEAL};
+pub(crate) use table::{BIASED, BUSY_MACHINE, LIMITS, SLOW_CLOCK_NS};
+pub use table::{Code, NOISY_STEAL, RUNS_APART};
 pub(crate) use words::part;
 pub use words::{percent, spelt};
 
@@ -168,6 +168,19 @@ pub struct CodeText {
     pub stat: Option<String>,
 }
 
+impl Code {
+    /// Whether it says that something outside disturbed a run; one line names the cause of all of these.
+    pub fn is_disturbance(self) -> bool {
+        table::DISTURBANCES.contains(&self)
+    }
+
+    /// Whether a single run that carries it is enough for its cell to carry it: what it says is of the outputs or of the
+    /// clock, which a mean of the middle half cannot leave out.
+    pub(crate) fn holds_for_one_run(self) -> bool {
+        self.severity() == Severity::Invalid || self == Code::NondeterministicOutput
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
@@ -222,6 +235,20 @@ pub(crate) fn severity(name: &str) -> Severity {
     by_name(name).map_or(Severity::Warn, Code::severity)
 }
 
+/// Whether the code of this name says that something outside disturbed a run.
+pub(crate) fn is_disturbance(name: &str) -> bool {
+    by_name(name).is_some_and(Code::is_disturbance)
+}
+
+/// Whether a code that is stored with a run is one that runs carry; one of a later version counts. Earlier versions stored
+/// codes for the shape of samples, which are columns now.
+pub(crate) fn is_of_runs(name: &str) -> bool {
+    match by_name(name) {
+        Some(code) => code.carriers().contains(&Carrier::Run),
+        None => !table::RETIRED.contains(&name),
+    }
+}
+
 /// Where the code of this name stands among all, the gravest first; those of another version come last.
 pub(crate) fn rank(name: &str) -> usize {
     Code::ALL.iter().position(|code| code.name() == name).unwrap_or(Code::ALL.len())
@@ -233,7 +260,10 @@ pub fn reference_markdown() -> String {
         "# Codes\n\n",
         "<!-- Generated from the table by `perfrun::vocabulary::code::reference_markdown`; a test keeps it current. -->\n\n",
         "A code says that something was seen which a reader of a number should know.\n",
-        "Nothing is ever dropped because of a code: it is stored with its run, counted and shown.\n",
+        "Nothing is ever dropped because of a code: it is stored with its run, and counted.\n",
+        "A cell carries what can change a decision about it: a code of its runs once more than a quarter of them carry it, since the mean of the middle half leaves out fewer.\n",
+        "What a single run is enough for is about outputs and the clock.\n",
+        "What disturbs runs from outside is told in one line above the tables, by its cause.\n",
         "`perfrun explain CODE` prints an entry of this page.\n",
     ));
     for severity in Severity::ALL {
@@ -296,6 +326,23 @@ mod tests {
     fn words_agree_with_what_stands_further_down() {
         let clock_share = percent(1.0 / crate::worker::measure::batching::LEAST_CLOCK_COSTS as f64);
         assert!(Code::ClockSlow.text().effect.contains(&format!("cost below {clock_share}")));
+    }
+
+    /// Records of earlier versions hold codes for the shape of samples.
+    #[test]
+    fn codes_that_runs_no_longer_carry_are_not_taken_for_those_of_a_later_version() {
+        for name in ["W_OUTLIERS", "W_SKEWED", "W_DRIFT", "W_WARMUP_TREND", "W_PRECISION_NOT_REACHED", "W_FEW_RUNS"] {
+            assert!(!is_of_runs(name), "{name}");
+        }
+        assert!(["W_STEAL", "W_NO_STEADY_STATE", "W_OF_LATER"].iter().all(|name| is_of_runs(name)));
+        assert!(table::RETIRED.iter().all(|name| by_name(name).is_none()), "a name is used again");
+    }
+
+    #[test]
+    fn what_disturbs_runs_follows_a_metric_of_the_environment() {
+        for code in table::DISTURBANCES {
+            assert!(LIMITS.iter().any(|(_, _, other)| *other == code), "{code}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use perfrun::internals::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
 use perfrun::internals::statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
 use perfrun::internals::statistics::stopping::FIRST_CHECK;
 use perfrun::internals::ui::error::ExitCode;
-use perfrun::internals::vocabulary::code::{Carrier, Code, NARROW, NOISY_STEAL, percent, spelt};
+use perfrun::internals::vocabulary::code::{Carrier, Code, NOISY_STEAL, RUNS_APART, percent, spelt};
 use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::inputs::POOL_LIMIT_BYTES;
 use perfrun::internals::worker::measure::{rewarm, stop, warm};
@@ -172,7 +172,6 @@ fn warming_up_and_stopping() {
         (MEASURING, format!("| shortest time | {} |", spaced(min_time))),
         (MEASURING, format!("| longest time | {} |", spaced(max_time))),
         (MEASURING, format!("but {} samples are always taken", spelt(stop::LEAST_SAMPLES))),
-        (MEASURING, format!("is only a note where it is within {}", percent(NARROW))),
     ]);
     let [p90, p95, p99, p999] = [0.9, 0.95, 0.99, 0.999].map(needed_for);
     check(&[
@@ -184,31 +183,22 @@ fn warming_up_and_stopping() {
 
 #[test]
 fn codes() {
-    let far = Code::BimodalRuns.text().meaning.rsplit("more than ").next().unwrap().trim_end_matches('.').to_owned();
+    let far = percent(RUNS_APART - 1.0);
     let row = |code: Code, seen: String| format!("| `{code}` | {seen} |");
-    let fences =
-        format!("lie beyond the outer fences, {} interquartile ranges from the quartiles", spelt(OUTER_FENCE as usize));
+    let fences = format!(
+        "beyond the fences, {} interquartile ranges from the quartiles where they are severe",
+        spelt(OUTER_FENCE as usize)
+    );
     let (slow, few) = (spelt(slow_deviations()), spelt(MINIMUM_RUNS));
     check(&[
-        (MEASURING, row(Code::Outliers, format!("more than {} of a run's samples {fences}", percent(MANY_OUTLIERS)))),
-        (MEASURING, row(Code::Skewed, format!("the skewness of a run's samples is beyond {SKEWED}"))),
-        (
-            MEASURING,
-            row(Code::Noisy, format!("a run's samples scatter by more than {} around their median", percent(NOISY))),
-        ),
-        (
-            MEASURING,
-            row(
-                Code::FirstSampleSlow,
-                format!("the first counted sample is more than {slow} robust standard deviations slow"),
-            ),
-        ),
+        (MEASURING, fences),
+        (MEASURING, format!("first samples more than {slow} robust standard deviations slow")),
         (
             MEASURING,
             row(
                 Code::BimodalRuns,
                 format!(
-                    "the medians of the runs fall into two groups, {} of their own standard deviations apart, or differ by more than {far}",
+                    "the medians of the runs fall into two groups, {} of their own standard deviations apart, each of more than a quarter of the runs",
                     spelt(LEAST_DISTANCE as usize)
                 ),
             ),

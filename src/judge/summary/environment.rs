@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
+use super::Summary;
 use crate::machine::probe::check::{Others, State, checks};
 use crate::plan::Cell;
 use crate::record::Manifest;
 use crate::vocabulary::code::Code;
+use crate::vocabulary::metric;
 use crate::worker::backend;
 
 /// A code that a record carries as a whole.
@@ -18,14 +20,17 @@ pub(crate) struct RecordCode {
 }
 
 /// The codes of a record as a whole: who used the machine when it began, and how the machine is set up. None where a
-/// script told the time.
-pub(crate) fn record_codes(manifest: &Manifest) -> Vec<RecordCode> {
+/// script told the time, and of others only what its runs do not tell themselves: who was busy before them alone changed no
+/// number.
+pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<RecordCode> {
     if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return Vec::new();
     }
     let others = Others { cpus: manifest.others_cpus, names: Vec::new(), load: manifest.load };
     let off = checks(&manifest.host, &others).into_iter().filter(|check| check.state == State::Off);
-    off.filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? })).collect()
+    let runs_tell = summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
+    let found = off.filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
+    found.filter(|found| !(runs_tell && found.code == Code::Load)).collect()
 }
 
 /// Whether the cell has more threads than the quota of the control group grants processors (method 8.1).

@@ -1,19 +1,23 @@
-//! What is odd about a cell as a whole, and how much each of its codes weighs.
+//! What is odd about a cell as a whole, and what its samples look like.
 //!
 //! Input: the completed runs of a cell and what the plan says of it. Output: codes of the cell, the shape of its
-//! samples, and what its runs met on the machine. Codes of single runs are counted in [`super::CellSummary::warnings`].
+//! samples, and what its runs met on the machine. Codes of single runs are counted in [`super::CellSummary::warnings`];
+//! [`super::weight`] says which of them weaken the cell.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellSummary, LEAST_RUNS};
+use super::LEAST_RUNS;
+use super::weight::moves_the_estimate;
 use crate::record::{Arm, StoredRun};
 use crate::statistics::quantile::median;
 use crate::statistics::shape::OutlierCounts;
-use crate::statistics::{Course, RunGroups, run_groups};
-use crate::vocabulary::code::{self, Code, NARROW, RUNS_APART, Severity};
+use crate::statistics::{Course, Distribution, RunGroups, run_groups};
+use crate::vocabulary::code::Code;
 use crate::vocabulary::metric;
+use crate::worker::measure::stop::StopReason;
+use crate::worker::measure::warm::WarmupStatus;
 
 /// What is odd about a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,24 +78,22 @@ pub struct CellShape {
     /// Runs that became faster.
     #[serde(default)]
     pub faster_runs: u32,
+    /// Runs whose first counted sample was far above their median.
+    #[serde(default)]
+    pub slow_first_runs: u32,
+    /// Runs whose duration still changed when the time for warming up was over.
+    #[serde(default)]
+    pub unsettled_runs: u32,
+    /// Runs that a bound ended before the precision that was asked for.
+    #[serde(default)]
+    pub imprecise_runs: u32,
 }
 
 /// What the codes of a cell as a whole are raised by.
 struct Seen {
     completed: usize,
     exceeds_quota: bool,
-    /// The smallest and the largest median of a run; `None` for a single one.
-    ends: Option<(f64, f64)>,
     groups: Option<RunGroups>,
-}
-
-impl Seen {
-    fn of(medians: &[f64], completed: usize, exceeds_quota: bool) -> Self {
-        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let ends = (medians.len() > 1).then_some((least, most));
-        Seen { completed, exceeds_quota, ends, groups: run_groups(medians) }
-    }
 }
 
 /// A code of a cell as a whole, and whether its runs call for it.
@@ -101,8 +103,10 @@ type Rule = (Code, fn(&Seen) -> bool);
 const RULES: [Rule; 3] = [
     (Code::FewRuns, |seen| (1..LEAST_RUNS).contains(&seen.completed)),
     (Code::Quota, |seen| seen.exceeds_quota && seen.completed > 0),
+    // Runs that only lie far apart have a wide interval, which says so itself.
     (Code::BimodalRuns, |seen| {
-        seen.groups.is_some() || seen.ends.is_some_and(|(least, most)| most > RUNS_APART * least)
+        let smaller = seen.groups.map(|groups| groups.low_runs.min(groups.high_runs));
+        smaller.is_some_and(|runs| moves_the_estimate(runs as u32, seen.completed as u32))
     }),
 ];
 
@@ -118,7 +122,7 @@ impl Findings {
     ) -> Findings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
-        let seen = Seen::of(&medians, completed.len(), exceeds_quota);
+        let seen = Seen { completed: completed.len(), exceeds_quota, groups: run_groups(&medians) };
         Findings {
             codes: RULES.iter().filter(|(_, holds)| holds(&seen)).map(|(code, _)| String::from(*code)).collect(),
             run_groups: seen.groups,
@@ -155,6 +159,12 @@ impl CellShape {
         for course in shapes.iter().filter_map(|shape| shape.course) {
             *courses.entry(course).or_insert(0) += 1;
         }
+        let ended_early = |run: &StoredRun| {
+            // Only a rule of precision has one.
+            run.data.metrics.contains_key(metric::PRECISION.name)
+                && matches!(run.data.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
+        };
+        let runs = |is: &dyn Fn(&StoredRun) -> bool| completed.iter().filter(|run| is(run)).count() as u32;
         Some(CellShape {
             outliers: shapes.iter().filter_map(|shape| shape.outliers).reduce(|sum, counts| sum.plus(&counts)),
             robust_variation: middle(shapes.iter().filter_map(|shape| shape.robust_variation).collect()),
@@ -164,54 +174,10 @@ impl CellShape {
             courses,
             slower_runs: drifted(&|relative| relative > 0.0),
             faster_runs: drifted(&|relative| relative < 0.0),
+            slow_first_runs: runs(&|run| run.shape.as_ref().is_some_and(Distribution::is_first_sample_slow)),
+            unsettled_runs: runs(&|run| run.data.warmup_status == Some(WarmupStatus::Trend)),
+            imprecise_runs: runs(&ended_early),
         })
-    }
-}
-
-impl CellSummary {
-    /// Every code of the cell and of its runs, with the number of runs; the cell's own codes have none.
-    pub fn all_codes(&self) -> BTreeMap<&str, Option<u32>> {
-        let of_runs = self.warnings.iter().map(|(code, runs)| (code.as_str(), Some(*runs)));
-        of_runs.chain(self.findings.codes.iter().map(|code| (code.as_str(), None))).collect()
-    }
-
-    /// How much a code weighs in this cell; that of a later version counts as a warning.
-    ///
-    /// A precision that was not reached within runs is information where the interval over runs is narrow, and a few
-    /// runs without a steady state are a warning only.
-    pub fn severity(&self, name: &str) -> Severity {
-        match code::by_name(name) {
-            Some(Code::PrecisionNotReached) if self.is_narrow() => Severity::Info,
-            Some(Code::NoSteadyState) if !self.is_mostly_unsteady() => Severity::Warn,
-            _ => code::severity(name),
-        }
-    }
-
-    /// Whether the cell as a whole or one of its runs carries a code.
-    pub fn carries(&self, code: Code) -> bool {
-        self.warnings.contains_key(code.name()) || self.findings.codes.iter().any(|own| *own == code)
-    }
-
-    /// Whether more than half of the runs never became steady.
-    pub fn is_mostly_unsteady(&self) -> bool {
-        self.warnings.get(Code::NoSteadyState.name()).copied().unwrap_or(0) * 2 > self.runs.completed
-    }
-
-    /// Why the values are not to be used, if a code says so (method 14).
-    pub fn why_invalid(&self) -> Option<&str> {
-        let codes = self.all_codes();
-        let code = codes.keys().copied().find(|code| self.severity(code) == Severity::Invalid)?;
-        Some(match code::by_name(code) {
-            Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
-            Some(Code::ColdUnresolved) => "too short to time one by one",
-            _ => code,
-        })
-    }
-
-    fn is_narrow(&self) -> bool {
-        let estimate = self.estimate(&metric::LATENCY);
-        let interval = estimate.and_then(|estimate| Some((estimate.value, estimate.interval?)));
-        interval.is_some_and(|(value, interval)| (interval.high - interval.low) / 2.0 <= NARROW * value)
     }
 }
 
@@ -220,8 +186,8 @@ impl CellSummary {
 mod tests {
     use super::super::tables::tables;
     use super::*;
-    use crate::judge::summary::{MetricSummary, RunCounts};
     use crate::record::Outcome;
+    use crate::vocabulary::code;
     use crate::vocabulary::metric::LATENCY;
 
     fn runs(medians: &[f64], steal: f64) -> Vec<StoredRun> {
@@ -242,18 +208,6 @@ mod tests {
         Findings::of(&runs, &tables[0].environment, false)
     }
 
-    fn summary(warnings: &[(&str, u32)], half_width: f64) -> CellSummary {
-        let mut estimate = crate::statistics::mean_interval(&[1.0], 0.95).unwrap();
-        estimate.interval = Some(crate::statistics::Interval { low: 1.0 - half_width, high: 1.0 + half_width });
-        CellSummary {
-            runs: RunCounts { completed: 10, ..RunCounts::default() },
-            metrics: BTreeMap::from([(LATENCY.name.to_owned(), MetricSummary { estimate, per_run: Vec::new() })]),
-            warnings: warnings.iter().map(|(code, runs)| ((*code).to_owned(), *runs)).collect(),
-            findings: Findings { codes: vec!["W_BIMODAL_RUNS".to_owned()], ..Findings::default() },
-            ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap())
-        }
-    }
-
     #[test]
     fn few_runs_and_runs_in_groups_are_codes_of_the_cell() {
         assert_eq!(findings(&[1.0, 1.001, 0.999]).codes, ["W_FEW_RUNS"]);
@@ -261,31 +215,11 @@ mod tests {
         let apart = findings(&[1.0, 1.001, 0.999, 1.0005, 1.05, 1.051, 1.049, 1.0505]);
         assert_eq!(apart.codes, ["W_BIMODAL_RUNS"]);
         assert_eq!(apart.run_groups.map(|groups| (groups.low_runs, groups.high_runs)), Some((4, 4)));
-        assert_eq!(findings(&[1.0, 1.0, 1.01, 1.02, 1.2]).codes, ["W_BIMODAL_RUNS"], "more than a tenth apart");
+        assert_eq!(findings(&[1.0, 1.0, 1.01, 1.02, 1.2]).codes, [""; 0], "the interval says that they lie apart");
+        let some = findings(&[1.0, 1.001, 0.999, 1.0005, 1.0002, 0.9995, 1.05, 1.051]);
+        assert!(some.run_groups.is_some_and(|groups| groups.high_runs == 2), "{some:?}");
+        assert_eq!(some.codes, [""; 0], "the middle half leaves two of eight out");
         assert_eq!(findings(&[]).codes, [""; 0]);
-    }
-
-    #[test]
-    fn values_that_must_not_be_used_are_shown_nowhere() {
-        let good = summary(&[("W_DRIFT", 3)], 0.1);
-        let invalid = summary(&[("W_OUTPUT_NONFINITE", 1)], 0.1);
-        let ratio = crate::judge::summary::TailRatio {
-            cell: 1,
-            baseline: 0,
-            metric: crate::vocabulary::metric::MetricReference::TAILS[0],
-            ratio: 1.0,
-            interval: crate::statistics::Interval { low: 0.9, high: 1.1 },
-        };
-        let all = crate::judge::summary::Summary {
-            cells: vec![good.clone(), invalid],
-            tails: vec![ratio],
-            doubles: Vec::new(),
-        };
-        let shown = all.shown();
-        assert_eq!(shown.cells[0], good);
-        assert!(shown.cells[1].metrics.is_empty() && shown.tails.is_empty());
-        assert_eq!(shown.cells[1].why_invalid(), Some("outputs with NaN or infinity"), "the reason stays");
-        assert_eq!(shown.cells[1].runs, all.cells[1].runs);
     }
 
     /// Input sets that only the rehearsal looks at are measured as well.
@@ -309,22 +243,6 @@ mod tests {
         assert_eq!(found.environment["steal_ratio"], Spread { low: 0.0, median: 0.02, high: 0.04 });
         assert_eq!(found.noisy_runs, 2);
         assert!(!found.environment.contains_key("major_faults"), "unknown is not zero");
-    }
-
-    #[test]
-    fn severity_depends_on_the_cell() {
-        let severity = |code: &str, runs, half_width| summary(&[(code, runs)], half_width).severity(code);
-        assert_eq!(severity("W_PRECISION_NOT_REACHED", 10, 0.009), Severity::Info);
-        assert_eq!(severity("W_PRECISION_NOT_REACHED", 10, 0.02), Severity::Warn);
-        assert_eq!(severity("W_NO_STEADY_STATE", 5, 0.02), Severity::Warn);
-        assert_eq!(severity("W_NO_STEADY_STATE", 6, 0.02), Severity::Block);
-        assert_eq!(severity("W_OF_LATER", 1, 0.02), Severity::Warn);
-    }
-
-    #[test]
-    fn codes_of_runs_and_of_the_cell_stand_together() {
-        let summary = summary(&[("W_DRIFT", 3)], 0.02);
-        assert_eq!(summary.all_codes(), BTreeMap::from([("W_BIMODAL_RUNS", None), ("W_DRIFT", Some(3))]));
     }
 
     #[test]

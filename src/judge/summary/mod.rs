@@ -4,6 +4,7 @@
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
 mod constants;
+mod disturbance;
 mod environment;
 mod findings;
 pub(crate) mod latency;
@@ -11,12 +12,14 @@ mod latency_only;
 mod tables;
 mod tails;
 mod values;
+mod weight;
 
 use std::collections::BTreeMap;
 
 use latency::summarize_latency as of_latency;
 use tables::{ArmTables, RunValues};
 
+pub(crate) use disturbance::Disturbance;
 pub(crate) use environment::{RecordCode, record_codes};
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
@@ -49,11 +52,11 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
     let summary = summarize_by_cell(threads, manifest, &by_cell, Extent::Whole);
     let plan = &manifest.plan;
     let tails = tails::tail_ratios(threads, plan, &summary.cells, |index| runs_of(&plan.cells[index]));
-    Summary { tails, ..summary }
+    Summary { tails, disturbances: disturbance::disturbances(plan, &by_cell), ..summary }
 }
 
 /// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile,
-/// neither the others nor where the variance lies, and no ratios of tails. No verdict on latency rests on what is left
+/// neither the others nor where the variance lies, and neither ratios of tails nor what disturbed the runs. No verdict on latency rests on what is left
 /// out, which takes too long between two blocks.
 pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     summarize_by_cell(threads(), manifest, &by_cell(runs), Extent::Brief)
@@ -104,7 +107,7 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, 
         Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
     };
     let doubles = plan.controls.iter().filter_map(&mut double).collect();
-    Summary { cells, doubles, tails: Vec::new() }
+    Summary { cells, doubles, ..Summary::default() }
 }
 
 /// Summarises these arms of cells, each with its runs.

@@ -9,6 +9,7 @@ use super::{Spread, in_parallel, is_of_environment};
 use crate::data::table::{Aggregate, Table, TableError};
 use crate::record::StoredRun;
 use crate::statistics::moments::skewness;
+use crate::vocabulary::code;
 use crate::vocabulary::metric::{LATENCY, MetricReference, SAMPLES, Statistic};
 
 /// The statistics of a run's samples, as users name them; the median is a metric of the run already.
@@ -175,7 +176,9 @@ fn take_values(values: &Table, arms: &mut [ArmTables]) -> Result<(), TableError>
 fn take_codes(runs: &[(u32, &[&StoredRun])], arms: &mut [ArmTables]) -> Result<(), TableError> {
     let each = || {
         let runs = runs.iter().flat_map(|(arm, runs)| runs.iter().map(move |run| (*arm, *run)));
-        runs.flat_map(|(arm, run)| run.warnings.iter().map(move |code| (arm, code.clone())))
+        let codes =
+            |run: &'_ StoredRun| run.warnings.iter().filter(|code| code::is_of_runs(code)).cloned().collect::<Vec<_>>();
+        runs.flat_map(move |(arm, run)| codes(run).into_iter().map(move |code| (arm, code)))
     };
     let (arm, code): (Vec<u32>, Vec<String>) = each().unzip();
     let table = Table::of([("arm", arm.into()), ("code", code.into())])?;
@@ -280,12 +283,12 @@ mod tests {
         for (block, steal) in [(0, 0.1), (2, 0.3)] {
             runs[block].data.metrics.insert(STEAL.name.to_owned(), steal);
             runs[block].data.metrics.insert("load_ns".to_owned(), 7.0 + block as f64);
-            runs[block].warnings.push("W_STEAL".to_owned());
+            runs[block].warnings.extend(["W_STEAL", "W_OUTLIERS", "W_WARMUP_TREND"].map(str::to_owned));
         }
         let found = of(&[Vec::new(), runs]);
         assert_eq!(found[0], ArmTables::default());
         assert_eq!(found[1].values["load_ns"], [(0, 7.0), (2, 9.0)]);
         assert_eq!(found[1].environment[STEAL.name], Spread { low: 0.1, median: 0.2, high: 0.3 });
-        assert_eq!(found[1].codes["W_STEAL"], 2);
+        assert_eq!(found[1].codes, BTreeMap::from([("W_STEAL".to_owned(), 2)]), "the others are columns now");
     }
 }

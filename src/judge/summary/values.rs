@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CONFIDENCE, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
+use super::{CONFIDENCE, Disturbance, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
@@ -20,6 +20,8 @@ pub struct Summary {
     pub doubles: Vec<Double>,
     /// Ratios of tails, in the order of the comparisons.
     pub tails: Vec<TailRatio>,
+    /// What disturbed the runs of the record.
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// A cell measured a second time, as if it were another one.
@@ -46,7 +48,7 @@ pub struct CellSummary {
     pub latency: Option<Latency>,
     /// Why runs failed: each distinct failure with its number of runs and the end of one log.
     pub failures: Vec<FailureCount>,
-    /// Warning codes with the number of runs that carry them.
+    /// Codes of runs with the number of runs that carry them; [`CellSummary::codes`] are those that weaken the cell.
     pub warnings: BTreeMap<String, u32>,
     /// Hash of the outputs for the first input set, if all completed runs agree on it.
     pub output_hash: Option<String>,

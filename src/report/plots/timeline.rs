@@ -12,7 +12,7 @@ use crate::record::{Arm, Outcome, StoredRun};
 use crate::report::Input;
 use crate::report::format::{self, Scale};
 use crate::statistics::quantile::{median, quantile_sorted, sorted};
-use crate::vocabulary::code::Severity;
+use crate::vocabulary::code::{self, Severity};
 use crate::vocabulary::metric;
 
 const WIDTH: f64 = 760.0;
@@ -42,7 +42,8 @@ pub(super) fn draw(input: &Input<'_>) -> Vec<Plot> {
 /// Cells whose runs carry grave warnings, by their number; where there are none, the one with the widest interval.
 fn chosen(input: &Input<'_>) -> Vec<usize> {
     let flags = |cell: &CellSummary| -> u32 {
-        cell.warnings.iter().filter(|(code, _)| cell.severity(code) >= Severity::Warn).map(|(_, runs)| runs).sum()
+        let grave = cell.codes().into_iter().filter(|(code, _)| cell.severity(code) >= Severity::Warn);
+        grave.filter_map(|(_, runs)| runs).sum()
     };
     let width = |cell: &CellSummary| {
         let estimate = cell.estimate(&metric::LATENCY)?;
@@ -108,7 +109,8 @@ impl Track {
 
 /// The codes of a run that cast doubt on its numbers.
 fn grave<'a>(run: &'a StoredRun, cell: &CellSummary) -> Vec<&'a str> {
-    run.warnings.iter().map(String::as_str).filter(|code| cell.severity(code) >= Severity::Warn).collect()
+    let codes = run.warnings.iter().map(String::as_str).filter(|code| code::is_of_runs(code));
+    codes.filter(|code| cell.severity(code) >= Severity::Warn).collect()
 }
 
 fn tracks(input: &Input<'_>, cell: usize) -> Vec<Track> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::seen::Shape;
 use crate::experiment::{AxisMap, fields_schema};
 
 /// One cell of the matrix.
@@ -37,7 +38,7 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub dynamic_outputs: bool,
     /// Runs that were never started, because earlier ones failed alike.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::is_zero")]
     pub not_run: u32,
     /// SHA-256 of the file that is run: the model's own, a conversion, or the user's own for this variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,9 +61,12 @@ pub struct Cell {
     /// runs met on the machine; one value where all are equal.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Vec<f64>>,
-    /// What is odd about it, by code (docs/reference/codes.md).
+    /// What weakens it, by code (docs/reference/codes.md).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub codes: BTreeMap<String, CodeSeen>,
+    /// What the samples of its runs look like; absent without samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Shape>,
     /// How like the reference's its outputs are; absent for the reference, and where they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<FidelityFound>,
@@ -83,10 +87,6 @@ fn names_schema(_: &mut SchemaGenerator) -> Schema {
             "type": "string",
         })
     })
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// What became of a cell.

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
-use super::{FORMAT, Measured, RecordCode, Results, Rules, verdicts};
+use super::cell::{Cell, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+use super::{FORMAT, Measured, Results, Rules, seen, verdicts};
 use crate::experiment::{AxisMap, Experiment};
 use crate::judge::compare::Judged;
-use crate::judge::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary, record_codes};
+use crate::judge::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary};
 use crate::plan;
 use crate::record::Manifest;
 use crate::record::provenance::Provenance;
@@ -54,7 +54,8 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             confidence: CONFIDENCE,
         },
         cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
-        codes: codes_of_record(manifest),
+        codes: seen::codes_of_record(manifest, summary),
+        disturbances: summary.disturbances.iter().map(seen::disturbed).collect(),
         comparisons: verdicts::comparisons(plan, summary, judged),
         controls: verdicts::controls(plan, summary, judged),
         detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
@@ -92,7 +93,8 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         metrics: metrics(summary),
         runs: columns(summary, named),
         environment: environment(summary),
-        codes: codes(summary),
+        codes: seen::codes(summary),
+        shape: summary.findings.shape.as_ref().map(seen::shape),
         fidelity: summary.fidelity.as_ref().map(|found| FidelityFound {
             passes: found.passes(),
             items: found.items_of_data,
@@ -257,23 +259,6 @@ fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
         medians.iter().map(|ns| Some(rounded(*ns)).filter(|ns| *ns > 0.0)).collect()
     };
     blocks.map(of_run).collect()
-}
-
-fn codes_of_record(manifest: &Manifest) -> BTreeMap<String, RecordCode> {
-    let found = record_codes(manifest).into_iter().map(|code| {
-        (
-            String::from(code.code),
-            RecordCode { severity: word(&code.code.severity()), found: without_home(&code.found) },
-        )
-    });
-    found.collect()
-}
-
-fn codes(summary: &CellSummary) -> BTreeMap<String, CodeSeen> {
-    let seen = |(code, runs): (&str, Option<u32>)| {
-        (code.to_owned(), CodeSeen { severity: word(&summary.severity(code)), runs })
-    };
-    summary.all_codes().into_iter().map(seen).collect()
 }
 
 fn score_changes(summary: &CellSummary) -> BTreeMap<String, ScoreChange> {

@@ -13,6 +13,7 @@ mod layout;
 mod make;
 mod read;
 mod reference;
+mod seen;
 mod tidy;
 mod verdicts;
 
@@ -30,6 +31,7 @@ pub use judged::{
 pub use make::results;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
+pub use seen::{Disturbed, Shape};
 pub use tidy::tidy;
 
 /// Version of the file.
@@ -61,6 +63,9 @@ pub struct Results {
     /// Codes of the record as a whole, with what was found.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub codes: BTreeMap<String, RecordCode>,
+    /// What disturbed its runs from outside: what other processes, a hypervisor, heat and quotas took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbed>,
     /// Each cell against its baseline, by metric.
     pub comparisons: Vec<Compared>,
     /// Identical arms against each other.
@@ -138,6 +143,10 @@ pub struct Rules {
     pub margin_of_tails: f64,
     /// Confidence of the intervals of cells.
     pub confidence: f64,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_false(value: &bool) -> bool {

@@ -49,6 +49,7 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `rules` | baseline, margins, confidence, runs and seed |
 | `cells` | one row for each cell of the matrix, in plan order |
 | `codes` | codes of the record as a whole, with what was found |
+| `disturbances` | what was above its limit on the machine, in how many runs: other processes, a hypervisor, heat, quotas |
 | `comparisons` | each cell against its baseline, by cell id and metric: ratio, interval, verdict, reason |
 | `controls`, `sight` | identical arms against each other; the grade, and how small a difference can be seen |
 | `efforts`, `families`, `goals`, `choice`, `ties`, `tradeoffs` | blocks that each group took, omnibus tests, promises, the answer to the question, what breaks ties of latency, what gives and takes |
@@ -57,6 +58,7 @@ In a cell, `metrics` has an estimate for each metric (`value`, `low`, `high`, `n
 Latency has a column for each statistic: `latency_ns` is the median, then `latency_mean_ns`, `latency_p95_ns` and so on.
 What is the same in every run (size, fidelity, accuracy) stands once, without a column.
 `environment` has the smallest, median and largest value of what explains a number, or the one that all runs have.
+`codes` has what can change a decision about the cell, and `shape` what its samples look like.
 What is unknown is absent, never zero. Measured numbers have five significant digits: an error of at most 0.005 %.
 
 ## Compatibility

@@ -173,7 +173,7 @@ pub(super) fn cells(input: &Input<'_>) -> Vec<CellView> {
 }
 
 fn status(cell: &Cell, summary: &CellSummary) -> Status {
-    let gravest = summary.all_codes().keys().map(|code| summary.severity(code)).max();
+    let gravest = summary.codes().keys().map(|code| summary.severity(code)).max();
     match gravest {
         _ if cell.skip.is_some() => Status::Skipped,
         _ if summary.runs.completed == 0 && !summary.failures.is_empty() => Status::Failed,
@@ -185,7 +185,7 @@ fn status(cell: &Cell, summary: &CellSummary) -> Status {
 }
 
 fn codes(summary: &CellSummary) -> Vec<String> {
-    let mut codes: Vec<&str> = summary.all_codes().into_keys().collect();
+    let mut codes: Vec<&str> = summary.codes().into_keys().collect();
     codes.sort_by_key(|code| code::rank(code));
     codes.into_iter().map(str::to_owned).collect()
 }

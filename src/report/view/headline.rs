@@ -10,14 +10,11 @@ use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of, has_several};
 use crate::statistics::paired::Verdict;
-use crate::vocabulary::code::{Code, Severity};
+use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::metric;
 
 /// More compared entries than these stand below each other: such a table would be wider than any page.
 const MOST_COLUMNS: usize = 5;
-
-/// A code that fewer than one in so many runs carry is not told beside the number.
-const RARE: u32 = 5;
 
 /// The table for this record.
 pub(super) fn headline(input: &Input<'_>) -> Headline {
@@ -40,7 +37,10 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
     }
     if input.summary.cells.iter().any(|cell| warnings_beside(input, cell) > 0) {
         caption +=
-            " Warnings count beside a number where a fifth of its runs or more carry them, and some cell does not.";
+            " Warnings count beside a number where more than a quarter of its runs carry them, and some cell does not.";
+    }
+    if input.summary.cells.iter().any(|cell| is_disturbed(input, cell)) {
+        caption += " Disturbed: more than a quarter of its runs were, by what is named above.";
     }
     Headline { title: "Latency of one inference".to_owned(), caption, names, columns, rows }
 }
@@ -174,17 +174,23 @@ fn tone(comparison: Option<&Comparison>) -> &'static str {
     judged.map_or("unjudged", |comparison| comparison.verdict.name())
 }
 
-/// Whether a code tells this row from others: one that a single run carries, or every row, says nothing about it.
-fn sets_apart(input: &Input<'_>, summary: &CellSummary, (code, runs): (&str, Option<u32>)) -> bool {
+/// Whether a code tells this row from others: one that every row carries says nothing about it.
+fn sets_apart(input: &Input<'_>, summary: &CellSummary, code: &str) -> bool {
     // The number of runs says as much as the code for too few of them.
     let is_said = *code == Code::FewRuns;
-    let is_rare = runs.is_some_and(|runs| runs * RARE < summary.runs.completed);
-    summary.severity(code) >= Severity::Warn && !is_said && !is_rare && !super::notices::is_everywhere(input, code)
+    summary.severity(code) >= Severity::Warn && !is_said && !super::notices::is_everywhere(input, code)
 }
 
-/// How many codes tell a cell from others.
+/// How many codes tell a cell from others, without those that are told by their cause.
 fn warnings_beside(input: &Input<'_>, summary: &CellSummary) -> usize {
-    summary.all_codes().into_iter().filter(|code| sets_apart(input, summary, *code)).count()
+    let codes = summary.codes().into_keys().filter(|code| !code::is_disturbance(code));
+    codes.filter(|code| sets_apart(input, summary, code)).count()
+}
+
+/// Whether what disturbed the record may have moved this number, and not all of them.
+fn is_disturbed(input: &Input<'_>, summary: &CellSummary) -> bool {
+    let mut codes = summary.codes().into_keys().filter(|code| code::is_disturbance(code));
+    codes.any(|code| sets_apart(input, summary, code))
 }
 
 /// What stands beside a number that deserves doubt: runs that are missing, and grave warnings.
@@ -195,8 +201,9 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
     let grave = warnings_beside(input, summary);
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
+    let disturbed = is_disturbed(input, summary).then(|| "disturbed".to_owned());
     let differ = summary.outputs_differ().then(|| OUTPUTS_DIFFER.to_owned());
-    let parts: Vec<String> = differ.into_iter().chain(runs).chain(warnings).collect();
+    let parts: Vec<String> = differ.into_iter().chain(runs).chain(disturbed).chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -88,7 +88,7 @@ pub(crate) struct Report {
     pub details: Table,
     /// What happens before the steady state.
     pub startup: Table,
-    /// What the samples look like: outliers, groups, tail, scatter and course; `None` without samples.
+    /// What the samples look like: outliers, groups, tail, scatter, course, warm-up and precision; `None` without samples.
     pub samples: Option<Table>,
     /// Every cell in plan order with its numbers as they are stored, for tables of your own.
     pub cells: Vec<CellView>,
@@ -151,13 +151,16 @@ pub struct Notices {
     pub partial: Vec<String>,
     /// Counts in one line: `12 of 24 cells skipped. 1 failed.`
     pub counts: String,
+    /// What disturbed the runs from outside, by its cause, a fragment: `other processes used 60 % of a core in 21 of 104
+    /// runs`; none where nothing did that matters.
+    pub cause: Option<String>,
     /// Skipped cells by reason.
     pub skipped: Vec<SkipView>,
     /// Failures by kind and message.
     pub failures: Vec<FailureView>,
     /// Runs that were never started, a sentence.
     pub not_run: Option<String>,
-    /// Warnings by code, the gravest first.
+    /// Warnings by code, the gravest first, without those that `cause` tells.
     pub warnings: Vec<WarningView>,
     /// Codes that are good to know and cast no doubt.
     pub notes: Vec<WarningView>,

@@ -5,6 +5,7 @@ use crate::judge::summary::{FailureCount, RecordCode, record_codes};
 use crate::plan::Skip;
 use crate::record::VariantOrigin;
 use crate::report::Input;
+use crate::report::cause::cause;
 use crate::report::format::{self, count};
 use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::privacy::without_home;
@@ -19,6 +20,7 @@ pub(super) fn notices(input: &Input<'_>) -> Notices {
     Notices {
         partial: partial(input),
         counts: counts(input, &warnings),
+        cause: cause(input),
         skipped: skipped(input),
         failures: failures(input),
         not_run: not_run(input),
@@ -148,14 +150,15 @@ fn not_run(input: &Input<'_>) -> Option<String> {
     })
 }
 
-/// Every code of the record, the gravest first.
+/// Every code of the record but for disturbances, which are told by their cause; the gravest first.
 fn warnings(input: &Input<'_>) -> Vec<WarningView> {
     let cells = &input.summary.cells;
-    let mut codes: Vec<&str> = cells.iter().flat_map(|cell| cell.all_codes().into_keys()).collect();
+    let mut codes: Vec<&str> = cells.iter().flat_map(|cell| cell.codes().into_keys()).collect();
     codes.sort_unstable();
     codes.dedup();
+    codes.retain(|code| !code::is_disturbance(code));
     let mut seen: Vec<Seen<'_>> = codes.into_iter().map(|code| Seen::in_cells(input, code)).collect();
-    seen.extend(record_codes(input.manifest).into_iter().map(Seen::on_machine));
+    seen.extend(record_codes(input.manifest, input.summary).into_iter().map(Seen::on_machine));
     seen.sort_by_key(|seen| (std::cmp::Reverse(seen.severity), code::rank(seen.code)));
     seen.into_iter().map(|seen| seen.view(input)).collect()
 }
@@ -163,7 +166,7 @@ fn warnings(input: &Input<'_>) -> Vec<WarningView> {
 /// Whether every one of several measured cells carries a code, so that it tells none from another.
 pub(super) fn is_everywhere(input: &Input<'_>, code: &str) -> bool {
     let measured = || input.summary.cells.iter().filter(|cell| cell.runs.completed > 0);
-    measured().nth(1).is_some() && measured().all(|cell| cell.all_codes().contains_key(code))
+    measured().nth(1).is_some() && measured().all(|cell| cell.codes().contains_key(code))
 }
 
 /// Where a code was seen.
@@ -190,7 +193,7 @@ impl<'a> Seen<'a> {
     fn in_cells(input: &Input<'_>, code: &'a str) -> Self {
         let cells = input.summary.cells.iter().enumerate();
         let cells: Vec<(usize, Option<u32>)> =
-            cells.filter_map(|(index, cell)| Some((index, *cell.all_codes().get(code)?))).collect();
+            cells.filter_map(|(index, cell)| Some((index, *cell.codes().get(code)?))).collect();
         let severity = cells.iter().map(|(index, _)| input.summary.cells[*index].severity(code)).max();
         Seen { code, severity: severity.unwrap_or(Severity::Warn), place: Seat::Cells(cells) }
     }

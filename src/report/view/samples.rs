@@ -7,11 +7,24 @@ use crate::report::Input;
 use crate::report::format::{self, percent};
 use crate::statistics::Course;
 
+/// A column of runs that show something: heading, what exactly, and how many.
+type Count = (&'static str, &'static str, fn(&CellShape) -> u32);
+
+const COUNTS: [Count; 3] = [
+    ("slow first", "runs whose first counted sample lies ten robust standard deviations above the median", |shape| {
+        shape.slow_first_runs
+    }),
+    ("unsettled", "runs whose duration still changed when the time for warming up was over", |shape| {
+        shape.unsettled_runs
+    }),
+    ("imprecise", "runs that a bound ended before the precision that was asked for", |shape| shape.imprecise_runs),
+];
+
 /// One row a cell; `None` where no cell has samples.
 pub(super) fn samples(input: &Input<'_>) -> Option<Table> {
     let cells = &input.summary.cells;
     cells.iter().find(|cell| cell.findings.shape.is_some())?;
-    let columns = vec![
+    let mut columns = vec![
         column(cells, "outliers", "samples beyond 1.5 interquartile ranges from the quartiles of their run", outliers),
         column(cells, "severe", "samples beyond 3 interquartile ranges", severe),
         column(
@@ -35,8 +48,9 @@ pub(super) fn samples(input: &Input<'_>) -> Option<Table> {
             "runs whose halves differ by more than noise and 1 %: slower is throttling, heat or other load; faster is late warm-up",
             drift,
         ),
-        courses(cells),
     ];
+    columns.extend(COUNTS.iter().filter_map(|count| counted(cells, count)));
+    columns.push(courses(cells));
     Some(table(input, columns, notes(cells)))
 }
 
@@ -51,6 +65,16 @@ fn column(
         shape.and_then(|shape| of(shape, cell)).unwrap_or_else(TableCell::nothing)
     };
     filled(title, meaning, cells.iter().map(cell).collect())
+}
+
+/// `2 of 10`; `None` where no cell has such a run.
+fn counted(cells: &[CellSummary], (title, meaning, of): &Count) -> Option<Filled> {
+    let runs = |shape: &CellShape, cell: &CellSummary| {
+        let text = if of(shape) == 0 { "0".to_owned() } else { format!("{} of {}", of(shape), cell.runs.completed) };
+        Some(TableCell::number(text, f64::from(of(shape))))
+    };
+    let is_shown = cells.iter().filter_map(|cell| cell.findings.shape.as_ref()).any(|shape| of(shape) > 0);
+    is_shown.then(|| column(cells, title, meaning, runs))
 }
 
 fn outliers(shape: &CellShape, _: &CellSummary) -> Option<TableCell> {
@@ -101,7 +125,7 @@ fn courses(cells: &[CellSummary]) -> Filled {
 
 fn notes(cells: &[CellSummary]) -> Vec<String> {
     let mut notes = vec![
-        "No sample is dropped for its value; only what is marked as late warm-up is left out. Course: change points in the medians of fifty slices of each run (after Barrett et al. 2017); warming up: slower at first; slowing down: somewhere faster than at its end; not steady: changed in its last quarter."
+        "This is shape, and weakens no median: no sample is dropped for its value, and only what is marked as late warm-up is left out. Course: change points in the medians of fifty slices of each run (after Barrett et al. 2017); warming up: slower at first; slowing down: somewhere faster than at its end; not steady: changed in its last quarter."
             .to_owned(),
     ];
     let shared = cells.iter().map(|cell| cell.iterations).filter(|iterations| *iterations > 1).max();

@@ -42,7 +42,7 @@ pub(super) fn details(input: &Input<'_>) -> Table {
         cell.latency.as_ref().map(|_| u64::from(cell.iterations))
     }));
     columns.push(runs(cells));
-    columns.extend(warnings(cells));
+    columns.extend(warnings(input));
     table(input, columns, notes(cells, &percentiles))
 }
 
@@ -201,19 +201,21 @@ fn runs(cells: &[CellSummary]) -> Filled {
     filled("runs", "completed processes", cells.iter().map(cell).collect())
 }
 
-/// `W_DRIFT 4, W_BIMODAL_RUNS`; `None` where no cell has a warning. What casts no doubt is among the notes.
-fn warnings(cells: &[CellSummary]) -> Option<Filled> {
+/// `W_STEAL 4, W_BIMODAL_RUNS`; `None` where no cell has a warning. What casts no doubt is among the notes, and what
+/// every cell carries is told once above.
+fn warnings(input: &Input<'_>) -> Option<Filled> {
+    let cells = &input.summary.cells;
     let told = |cell: &CellSummary| -> Vec<String> {
         let words = |(code, runs): (&str, Option<u32>)| match runs {
             Some(runs) => format!("{code} {runs}"),
             None => code.to_owned(),
         };
-        let grave = cell.all_codes().into_iter().filter(|(code, _)| cell.severity(code) >= Severity::Warn);
-        grave.map(words).collect()
+        let grave = cell.codes().into_iter().filter(|(code, _)| cell.severity(code) >= Severity::Warn);
+        grave.filter(|(code, _)| !super::notices::is_everywhere(input, code)).map(words).collect()
     };
     cells.iter().find(|cell| !told(cell).is_empty())?;
     let cell = |cell: &CellSummary| TableCell::text(told(cell).join(", "));
-    let meaning = "codes with the number of runs that carry them; without one: of the cell as a whole";
+    let meaning = "codes of the cell, with the number of runs that carry them; without one: of the cell as a whole";
     let mut filled = filled("warnings", meaning, cells.iter().map(cell).collect());
     filled.column.is_numeric = false;
     Some(filled)

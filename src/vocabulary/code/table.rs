@@ -17,14 +17,11 @@ use crate::vocabulary::metric::{self, Metric};
 /// Reading the clock above this makes short samples doubtful.
 pub(crate) const SLOW_CLOCK_NS: f64 = 200.0;
 
-/// From this share of the processors on, the work of others is told.
+/// From this share of the processors on, the work of others is told, before a record and during its runs.
 pub(crate) const BUSY_MACHINE: f64 = 0.1;
 
-/// Largest over smallest run median from which runs are told to differ.
-pub(crate) const RUNS_APART: f64 = 1.1;
-
-/// An interval over runs within this makes the precision within a run unimportant (relative half width).
-pub const NARROW: f64 = 0.01;
+/// Largest over smallest run median from which runs that were given as numbers are told to differ.
+pub const RUNS_APART: f64 = 1.1;
 
 /// Two identical arms further apart than this part of the margin are biased, where the interval agrees.
 pub(crate) const BIASED: f64 = 0.5;
@@ -36,23 +33,41 @@ const STEAL: f64 = 0.005;
 const CLOCK_CHANGE: f64 = 0.05;
 const PRESSURE: f64 = 0.02;
 const PREEMPTIONS: f64 = 10.0;
+/// Pages from the disk cost tenths of a millisecond each: so many touch a tail, and no median.
+const PAGES: f64 = 10.0;
 
 /// A metric of the environment, the value above which it is told, and the code that tells it.
 ///
 /// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
-pub(crate) const LIMITS: [(Metric, f64, Code); 11] = [
+pub(crate) const LIMITS: [(Metric, f64, Code); 12] = [
+    (metric::OTHER_CPU, BUSY_MACHINE, Code::Load),
     (metric::STEAL, STEAL, Code::Steal),
     (metric::THROTTLE_EVENTS, 0.0, Code::CpuThrottled),
     (metric::CLOCK_CHANGE, CLOCK_CHANGE, Code::FreqDrift),
     (metric::QUOTA_STOPS, 0.0, Code::CgroupThrottled),
-    (metric::SWAPPED_PAGES, 0.0, Code::Swap),
+    (metric::SWAPPED_PAGES, PAGES, Code::Swap),
     (metric::MEMORY_LIMIT_EVENTS, 0.0, Code::Swap),
-    (metric::MAJOR_FAULTS, 0.0, Code::Swap),
+    (metric::MAJOR_FAULTS, PAGES, Code::Swap),
     (metric::PRESSURE_CPU, PRESSURE, Code::Pressure),
     (metric::PREEMPTIONS, PREEMPTIONS, Code::Preempted),
     (metric::SHARED_CORES, 0.0, Code::SmtShared),
     (metric::MEMORY_NODES, 1.0, Code::NumaSpan),
 ];
+
+/// What disturbs a run from outside. One line names the cause, in place of a warning for each (method 14).
+pub(crate) const DISTURBANCES: [Code; 8] = [
+    Code::Load,
+    Code::Steal,
+    Code::CpuThrottled,
+    Code::FreqDrift,
+    Code::CgroupThrottled,
+    Code::Swap,
+    Code::Pressure,
+    Code::Preempted,
+];
+
+/// Codes of runs of earlier versions that nothing raises any more: what they told stands in a column (method 5.5).
+pub(super) const RETIRED: [&str; 2] = ["W_WARMUP_TREND", "W_PRECISION_NOT_REACHED"];
 
 // The gravest first; among equals, those that more often explain the others.
 codes! {
@@ -83,8 +98,11 @@ codes! {
         remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for other load on the machine.",
         stat: "the values still changed in their second half: there is no steady state",
     }
-    Load, "W_LOAD", Warn, [Record] {
-        seen: format!("Others used more than {} of the machine just before the record began.", part(BUSY_MACHINE)),
+    Load, "W_LOAD", Warn, [Run, Record] {
+        seen: format!(
+            "Other processes used more than {} of the processors during the run, or just before the record began.",
+            part(BUSY_MACHINE),
+        ),
         effect: "Times are larger and noisier than on a quiet machine; pairs within blocks keep verdicts honest.",
         remedy: "Stop them, or let `perfrun run --wait 5m` wait for quiet; `require: { quiet: true }` refuses to measure.",
     }
@@ -123,8 +141,11 @@ codes! {
         remedy: "Set `threads` to the quota or below, or raise the quota of the container.",
     }
     Swap, "W_SWAP", Warn, [Run] {
-        seen: "Pages moved between memory and disk during the run, or the control group reached its memory limit.",
-        effect: "Some samples waited for the disk; a page or two touch a tail, many touch everything.",
+        seen: format!(
+            "More than {} pages moved between memory and disk during the run, or the control group reached its memory limit.",
+            spelt(PAGES as usize),
+        ),
+        effect: "Some samples waited for the disk; a few pages touch a tail, many touch everything.",
         remedy: "Free memory, use a smaller input, or set `measure.inputs` to less.",
     }
     Pressure, "W_PRESSURE", Warn, [Run] {
@@ -170,21 +191,13 @@ codes! {
         remedy: "Nothing if it happens once; otherwise look for what the arms do not share.",
     }
     BimodalRuns, "W_BIMODAL_RUNS", Warn, [Cell, Stat] {
-        seen: format!(
-            "The medians of the runs fall into groups, or differ by more than {}.",
-            percent(RUNS_APART - 1.0),
-        ),
-        effect: "Where they fall into groups, their mean lies between them, where no run is; the interval is wide.",
+        seen: "The medians of the runs fall into two groups, each of more than a quarter of them.",
+        effect: "The estimate lies between the groups, where no run is; the interval is wide.",
         remedy: "Look at the distribution by run: a choice made once a process (algorithm, memory node, thread placement) is likely; pin it.",
         stat: format!(
             "the runs disagree: their medians fall into groups, or lie more than {} apart",
             percent(RUNS_APART - 1.0),
         ),
-    }
-    WarmupTrend, "W_WARMUP_TREND", Warn, [Run] {
-        seen: "The duration still changed when the time for warming up was over.",
-        effect: "The first counted samples may belong to the warm-up; what is late is looked for and marked.",
-        remedy: "Raise `measure.warmup.max_time`.",
     }
     LateWarmup, "W_LATE_WARMUP", Warn, [Run, Stat] {
         seen: format!(
@@ -198,7 +211,7 @@ codes! {
             percent(WORTHWHILE_SHIFT),
         ),
     }
-    Drift, "W_DRIFT", Warn, [Run, Stat] {
+    Drift, "W_DRIFT", Warn, [Stat] {
         seen: format!(
             "The second half of the samples differs from the first by more than {}: the machine or the model changed meanwhile.",
             percent(DRIFT_FLOOR),
@@ -210,7 +223,7 @@ codes! {
             percent(DRIFT_FLOOR),
         ),
     }
-    FirstSampleSlow, "W_FIRST_SAMPLE_SLOW", Warn, [Run, Stat] {
+    FirstSampleSlow, "W_FIRST_SAMPLE_SLOW", Warn, [Stat] {
         seen: format!(
             "The first counted sample lies more than {} robust standard deviations above the median.",
             spelt(slow_deviations()),
@@ -222,7 +235,7 @@ codes! {
             spelt(slow_deviations()),
         ),
     }
-    Noisy, "W_NOISY", Warn, [Run, Stat] {
+    Noisy, "W_NOISY", Warn, [Stat] {
         seen: format!(
             "The samples of a run scatter by more than {} around their median (robust coefficient of variation).",
             percent(NOISY),
@@ -231,15 +244,7 @@ codes! {
         remedy: "Look for other load; use fewer threads; raise `measure.stop.max_time`.",
         stat: format!("the values spread by more than {} (robust)", percent(NOISY)),
     }
-    PrecisionNotReached, "W_PRECISION_NOT_REACHED", Warn, [Run] {
-        seen: "The time limit came before the precision that was asked for.",
-        effect: format!(
-            "The run's median is less precise than asked. Information only where the interval over runs is within {}.",
-            percent(NARROW),
-        ),
-        remedy: "Nothing if the interval over runs is narrow enough; otherwise raise `measure.stop.max_time`.",
-    }
-    Outliers, "W_OUTLIERS", Info, [Run, Stat] {
+    Outliers, "W_OUTLIERS", Info, [Stat] {
         seen: format!(
             "More than {} of the samples lie beyond the outer fences ({} interquartile ranges from the quartiles).",
             percent(MANY_OUTLIERS), spelt(OUTER_FENCE as usize),
@@ -248,13 +253,13 @@ codes! {
         remedy: "Nothing for medians. For tails look for other load, and measure longer.",
         stat: format!("more than {} of the values are severe outliers", percent(MANY_OUTLIERS)),
     }
-    Multimodal, "W_MULTIMODAL", Info, [Run, Stat] {
+    Multimodal, "W_MULTIMODAL", Info, [Stat] {
         seen: "The samples of a run fall into two or more groups.",
         effect: "The median belongs to the larger group; a shift between the groups looks like a change of speed.",
         remedy: "Look at the distribution in the report: clock steps, memory effects and other load do this.",
         stat: "the distribution has several modes, so that no single number describes it",
     }
-    Skewed, "W_SKEWED", Info, [Run, Stat] {
+    Skewed, "W_SKEWED", Info, [Stat] {
         seen: format!("The distribution of the samples has a long tail on one side (skewness beyond {}).", SKEWED),
         effect: "The mean says little; the headline is a median anyway.",
         remedy: "Nothing for medians; give percentiles instead of means.",

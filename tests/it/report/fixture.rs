@@ -100,9 +100,9 @@ impl Fixture {
         let log = "2026-11-20 10:14:02 [E:onnxruntime] failed to load /home/alice/work/resnet50.onnx\nsession.cc:2117 Initialize: NOT_IMPLEMENTED : Conv(22) <float16>";
         fixture.fail_rehearsal("resnet50/b16/fp16/cpu", FailureKind::Operator, message, Some(log));
         fixture.fail_runs("mobilenetv2/b16/fp16/cpu", &[3], FailureKind::Timeout, "the run took longer than 10m");
-        fixture.warn("mobilenetv2/b1/int8/cpu", "W_DRIFT", 3);
-        fixture.warn("resnet50/b16/fp32/cpu", "W_PRECISION_NOT_REACHED", 10);
-        fixture.warn("resnet50/b16/int8/cpu", "W_PRECISION_NOT_REACHED", 2);
+        fixture.warn("mobilenetv2/b1/int8/cpu", "W_LATE_WARMUP", 3);
+        fixture.warn("resnet50/b16/fp32/cpu", "W_SMT_SHARED", 10);
+        fixture.warn("resnet50/b16/int8/cpu", "W_SMT_SHARED", 2);
         fixture.with_control(Aa::Auto, 1.0).summarized()
     }
 
@@ -203,7 +203,7 @@ impl Fixture {
         };
         let mut fixture = Fixture::new("restless", &axes, behaviour);
         fixture.late_warmup("rnn/b1/late/cpu", 40);
-        fixture.warn("rnn/b1/drifting/cpu", "W_DRIFT", 10);
+        fixture.warn("rnn/b1/drifting/cpu", "W_NO_STEADY_STATE", 4);
         fixture.warn("rnn/b1/late/cpu", "W_LATE_WARMUP", 10);
         fixture.with_control(Aa::Auto, 1.0).summarized()
     }

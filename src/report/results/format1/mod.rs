@@ -52,6 +52,7 @@ impl From<Results> for super::Results {
             },
             cells: (0..manifest.plan.cells.len()).filter_map(|index| cell(&old, index)).collect(),
             codes: BTreeMap::new(),
+            disturbances: Vec::new(),
             comparisons: rows.filter_map(|row| compared(&manifest.plan, row)).collect(),
             controls: old.controls.iter().filter_map(|control| self::control(&manifest.plan, control)).collect(),
             detectable_effect: DetectableEffect {
@@ -155,7 +156,8 @@ fn cell(old: &Results, index: usize) -> Option<Cell> {
         metrics: metrics(summary),
         runs: runs(summary),
         environment: BTreeMap::new(),
-        codes: summary.warnings.iter().map(|(code, runs)| code_seen(code, *runs)).collect(),
+        codes: summary.warnings.iter().filter(|(code, _)| code::is_of_runs(code)).map(code_seen).collect(),
+        shape: None,
         fidelity: None,
         score_changes: BTreeMap::new(),
         slices: Vec::new(),
@@ -167,9 +169,9 @@ fn failure(old: &OldFailure) -> FailureSeen {
     FailureSeen { kind, message, runs: old.runs, rehearsal: old.rehearsal }
 }
 
-fn code_seen(code: &str, runs: u32) -> (String, CodeSeen) {
+fn code_seen((code, runs): (&String, &u32)) -> (String, CodeSeen) {
     let severity = code::severity(code);
-    (code.to_owned(), CodeSeen { severity: super::make::word(&severity), runs: Some(runs) })
+    (code.clone(), CodeSeen { severity: super::make::word(&severity), runs: Some(*runs) })
 }
 
 /// The columns of percentiles, by their place among the quantiles of that format.

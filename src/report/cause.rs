@@ -1,0 +1,114 @@
+//! What disturbed the runs from outside, in one line: by its cause, in place of a warning for each of its symptoms.
+//!
+//! Input: what was above its limit on the machine. Output: a fragment, `other processes used 60 % of a core in 21 of 104
+//! runs`; none where nothing did that matters.
+
+use super::Input;
+use super::format::{count, percent};
+use crate::judge::summary::Disturbance;
+use crate::machine::host::Host;
+use crate::machine::kernel::parse_cpu_list;
+use crate::vocabulary::metric::{self, Metric};
+
+/// One run in so many is worth a line; so is whatever weakens a cell.
+const RARE: u32 = 20;
+
+/// Causes that are named; more would be a list again.
+const MOST_NAMED: usize = 2;
+
+/// What takes a processor away.
+const TAKERS: [Metric; 3] = [metric::OTHER_CPU, metric::STEAL, metric::QUOTA_STOPS];
+
+/// What runs whose processor was taken have in common: told where nobody is known to have taken it.
+const SYMPTOMS: [Metric; 2] = [metric::PREEMPTIONS, metric::PRESSURE_CPU];
+
+/// The line.
+pub(crate) fn cause(input: &Input<'_>) -> Option<String> {
+    let host = &input.manifest.host;
+    let told = input.summary.disturbances.iter().filter(|found| matters(input, found));
+    let (symptoms, mut causes): (Vec<&Disturbance>, Vec<&Disturbance>) =
+        told.partition(|found| SYMPTOMS.contains(&found.metric));
+    causes.sort_by_key(|found| std::cmp::Reverse(found.runs));
+    if !causes.iter().any(|found| TAKERS.contains(&found.metric)) {
+        causes.truncate(MOST_NAMED - 1);
+        causes.extend(symptoms.into_iter().max_by_key(|found| found.runs));
+    }
+    causes.truncate(MOST_NAMED);
+    let parts: Vec<String> = causes
+        .iter()
+        .map(|found| Some(format!("{} in {} of {}", what(found, host)?, found.runs, count(found.of.into(), "run"))))
+        .collect::<Option<_>>()?;
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Whether it disturbed a run in twenty, or a cell so that its number may be another.
+fn matters(input: &Input<'_>, found: &Disturbance) -> bool {
+    let weakens = || input.summary.cells.iter().any(|cell| cell.codes().contains_key(found.code.name()));
+    found.code.is_disturbance() && (found.runs >= (found.of / RARE).max(1) || weakens())
+}
+
+/// What was done to the runs, and how much of it to a typical one of these.
+fn what(found: &Disturbance, host: &Host) -> Option<String> {
+    let amount = found.typical;
+    Some(match found.metric {
+        metric::OTHER_CPU => format!("other processes used {}", cores(amount, processors(host))),
+        metric::STEAL => format!("the hypervisor took {} of the processors", percent(amount)),
+        metric::THROTTLE_EVENTS => "the processor throttled".to_owned(),
+        metric::CLOCK_CHANGE => format!("the clock changed by {}", percent(amount)),
+        metric::QUOTA_STOPS => format!("the quota ran out {}", count(amount as u64, "time")),
+        metric::SWAPPED_PAGES => format!("{} moved between memory and swap", count(amount as u64, "page")),
+        metric::MEMORY_LIMIT_EVENTS => format!("the memory limit was met {}", count(amount as u64, "time")),
+        metric::MAJOR_FAULTS => format!("the worker waited for {} from the disk", count(amount as u64, "page")),
+        metric::PREEMPTIONS => format!("the kernel took the processor from the worker {amount:.0} times a second"),
+        metric::PRESSURE_CPU => format!("tasks waited for a processor for {} of the time", percent(amount)),
+        // Of the set-up of a cell, not of what happened to it.
+        _ => return None,
+    })
+}
+
+/// Processors that runs may use.
+fn processors(host: &Host) -> Option<usize> {
+    let allowed = host.allowed_cpus.as_deref().and_then(parse_cpu_list).map(|cpus| cpus.len());
+    allowed.or(host.logical_cpus.map(|cpus| cpus as usize)).filter(|cpus| *cpus > 0)
+}
+
+/// `60 % of a core`, `1.4 cores`; a share where nobody knows of how many.
+fn cores(share: f64, processors: Option<usize>) -> String {
+    match processors.map(|processors| share * processors as f64) {
+        None => format!("{} of the processors", percent(share)),
+        Some(cores) if cores < 0.995 => format!("{} of a core", percent((cores * 100.0).round() / 100.0)),
+        Some(cores) => format!("{cores:.1} cores"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::code::LIMITS;
+
+    #[test]
+    fn cores_are_parts_of_one_or_several() {
+        assert_eq!(cores(0.3, Some(2)), "60 % of a core");
+        assert_eq!(cores(0.7, Some(2)), "1.4 cores");
+        assert_eq!(cores(0.3, None), "30 % of the processors");
+    }
+
+    #[test]
+    fn every_disturbance_has_words() {
+        let host = crate::machine::host::describe();
+        for (metric, limit, code) in LIMITS {
+            let found = Disturbance {
+                metric,
+                limit,
+                code,
+                runs: 1,
+                of: 1,
+                typical: limit + 1.0,
+                median: 0.0,
+                worst: limit + 1.0,
+                worst_cell: 0,
+            };
+            assert_eq!(what(&found, &host).is_some(), code.is_disturbance(), "{}", metric.name);
+        }
+    }
+}

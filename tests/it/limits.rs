@@ -13,7 +13,7 @@ use perfrun::internals::statistics::planning::MINIMUM_RUNS;
 use perfrun::internals::statistics::quantile::quantile_is_supported;
 use perfrun::internals::statistics::run_groups::LEAST_DISTANCE;
 use perfrun::internals::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
-use perfrun::internals::statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, WORTHWHILE_SHIFT};
+use perfrun::internals::statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, LEAST_DIFFERENCE};
 use perfrun::internals::statistics::stopping::FIRST_CHECK;
 use perfrun::internals::ui::error::ExitCode;
 use perfrun::internals::vocabulary::code::{Carrier, Code, NOISY_STEAL, RUNS_APART, percent, spelt};
@@ -147,10 +147,7 @@ fn warming_up_and_stopping() {
             ),
         ),
         (MEASURING, format!("where there are at least {}.", steady::MINIMUM_SAMPLES)),
-        (
-            MEASURING,
-            format!("move the mean by more than {}, they are marked as late warm-up", percent(WORTHWHILE_SHIFT)),
-        ),
+        (MEASURING, format!("differs from that of the rest by more than {}", percent(LEAST_DIFFERENCE))),
         (MEASURING, format!("differ by more than {} beyond the noise, the run drifted", percent(DRIFT_FLOOR))),
         (MEASURING, format!("A run uses {} input sets in turn", spelt(experiment.measure.inputs as usize))),
         (MEASURING, format!("more than {} MiB together", POOL_LIMIT_BYTES >> 20)),
@@ -209,7 +206,7 @@ fn codes() {
             row(
                 Code::NoSteadyState,
                 format!(
-                    "the best cut of the marginal standard error rule is half-way, among at least {} values",
+                    "the best cut of the marginal standard error rule is half-way, among at least {} values, and the first half differs from the rest as late warm-up does",
                     steady::MINIMUM_SAMPLES
                 ),
             ),
@@ -219,8 +216,8 @@ fn codes() {
             row(
                 Code::LateWarmup,
                 format!(
-                    "the first values differ from the rest so that leaving them out would move the mean by more than {}",
-                    percent(WORTHWHILE_SHIFT)
+                    "the median of the first values differs from that of the rest by more than {}, beyond chance, and not by spikes alone",
+                    percent(LEAST_DIFFERENCE)
                 ),
             ),
         ),

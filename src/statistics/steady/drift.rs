@@ -52,7 +52,7 @@ fn widened_median(half: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// What a least-squares line through the values leaves over.
-fn detrended(values: &[f64]) -> Vec<f64> {
+pub(super) fn detrended(values: &[f64]) -> Vec<f64> {
     let Some(center) = mean(values) else { return Vec::new() };
     let middle = (values.len() as f64 - 1.0) / 2.0;
     let offset = |index: usize| index as f64 - middle;

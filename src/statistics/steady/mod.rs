@@ -8,7 +8,7 @@ mod late_warmup;
 mod mser;
 
 pub use drift::{DRIFT_ERRORS, DRIFT_FLOOR, Drift, drift};
-pub use late_warmup::{LateWarmup, MINIMUM_SAMPLES, WORTHWHILE_SHIFT, late_warmup};
+pub use late_warmup::{LEAST_DIFFERENCE, LateWarmup, MINIMUM_SAMPLES, late_warmup};
 pub use mser::{Truncation, mser};
 
 #[cfg(test)]

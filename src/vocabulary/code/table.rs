@@ -11,7 +11,7 @@ use super::words::{part, percent, spelt};
 use crate::statistics::outlier::{OUTER_FENCE, slow_deviations};
 use crate::statistics::planning::MINIMUM_RUNS;
 use crate::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
-use crate::statistics::steady::{DRIFT_FLOOR, WORTHWHILE_SHIFT};
+use crate::statistics::steady::{DRIFT_FLOOR, LEAST_DIFFERENCE};
 use crate::vocabulary::metric::{self, Metric};
 
 /// Reading the clock above this makes short samples doubtful.
@@ -201,14 +201,14 @@ codes! {
     }
     LateWarmup, "W_LATE_WARMUP", Warn, [Run, Stat] {
         seen: format!(
-            "The first counted samples differed from the rest, and moved the mean by more than {}.",
-            percent(WORTHWHILE_SHIFT),
+            "The median of the first counted samples differed from that of the rest by more than {}, and not by chance or spikes.",
+            percent(LEAST_DIFFERENCE),
         ),
         effect: "They are stored and marked as late warm-up, and left out of the statistics.",
         remedy: "Nothing if it is rare; otherwise raise `measure.warmup.min_time`.",
         stat: format!(
-            "the first values differ from the rest and move the mean by more than {}; they are not left out",
-            percent(WORTHWHILE_SHIFT),
+            "the median of the first values differs from that of the rest by more than {}; they are not left out",
+            percent(LEAST_DIFFERENCE),
         ),
     }
     Drift, "W_DRIFT", Warn, [Stat] {

@@ -155,7 +155,7 @@ pub mod worker {
         }
     }
     pub mod measure {
-        pub use crate::worker::measure::{Samples, rewarm, stop, warm};
+        pub use crate::worker::measure::{Samples, settle, stop, warm};
         pub mod batching {
             pub use crate::worker::measure::batching::iterations_per_sample;
         }

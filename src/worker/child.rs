@@ -138,10 +138,10 @@ impl<W: Write> Worker<W> {
             }
             Command::Measure { rule, iterations } => {
                 let cell = reply.cell()?;
-                let (rewarmed, measured) = cell.measure(rule, iterations.max(1))?;
+                let measured = cell.measure(rule, iterations.max(1))?;
                 let (values, checked) = (cell.used(), cell.check()?);
                 reply.send(Answer::Metrics { values })?;
-                reply.samples(SamplePhase::Warmup, rewarmed)?;
+                reply.samples(SamplePhase::Warmup, measured.settled)?;
                 reply.samples(SamplePhase::Measure, measured.samples)?;
                 reply.send(checked.into_answer(Some(measured.reason)))
             }

@@ -19,10 +19,9 @@ use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
 use crate::worker::measure::Samples;
 use crate::worker::measure::cold::Eviction;
-use crate::worker::measure::rewarm::rewarm;
 use crate::worker::measure::sampler::Sampler;
 use crate::worker::measure::slice::take_slice;
-use crate::worker::measure::stop::{self, Measured};
+use crate::worker::measure::stop::{MOST_RESERVED, Measured, Sampling};
 use crate::worker::measure::warm::{self, Warmed};
 
 /// A loaded cell.
@@ -52,7 +51,13 @@ struct Cold {
     peak_resident_bytes: Option<u64>,
 }
 
-/// What the counted samples took so far, over all slices.
+/// This process before a stretch of samples.
+struct Before {
+    own: Option<OwnState>,
+    cpu_time_ns: Option<u64>,
+}
+
+/// What the samples between two looks took so far, over all slices.
 #[derive(Default)]
 struct Totals {
     inferences: f64,
@@ -133,59 +138,49 @@ impl Loaded {
         Ok(warmed)
     }
 
-    /// Takes the counted samples of a run that is not cut into slices, after those that belong to the warm-up still.
-    pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<(Samples, Measured), Failure> {
+    /// Takes the counted samples of a run that is not cut into slices, right after those that settle it. Whatever else
+    /// there is to do comes before these, or the first counted sample would pay for it.
+    pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<Measured, Failure> {
         self.backend.begin(Phase::Measure);
-        let own = self.look();
-        let rewarmed = self.rewarm(iterations)?;
-        let before = self.backend.usage();
-        let measured = stop::measure(&mut self.sampler(), rule, iterations)?;
-        self.count(&measured.samples, iterations, before);
-        self.look_back(own);
-        Ok((rewarmed, measured))
-    }
-
-    /// Makes up for the pause before this step. A script has no caches, and with cold ones every sample pauses.
-    fn rewarm(&mut self, iterations: u32) -> Result<Samples, Failure> {
-        if self.clock.is_scripted() || self.cold.is_some() {
-            return Ok(Samples::default());
-        }
-        let sample_ns = self.sample_ns;
-        rewarm(&mut self.sampler(), sample_ns, iterations)
+        let sampling = Sampling::prepare(rule);
+        // A script has no caches, and with cold ones every sample pauses.
+        let settle_ns = (!self.clock.is_scripted() && self.cold.is_none()).then_some(self.sample_ns);
+        let before = self.look();
+        let measured = sampling.measure(&mut self.sampler(), settle_ns, iterations)?;
+        let taken = measured.settled.len() + measured.samples.len();
+        self.look_back(before, taken, measured.span_ns(), iterations);
+        Ok(measured)
     }
 
     /// Takes counted samples for a while.
     pub(super) fn slice(&mut self, time: Nanos, most: u32, iterations: u32) -> Result<Samples, Failure> {
         self.backend.begin(Phase::Measure);
-        let own = self.look();
-        let before = self.backend.usage();
+        let room = Samples::with_capacity((most as usize).min(MOST_RESERVED));
+        let before = self.look();
         let mut sampler = self.sampler();
-        let samples = take_slice(&mut sampler, time, most, iterations)?;
+        let samples = take_slice(&mut sampler, time, most, iterations, room)?;
         self.next_input = sampler.next_input();
-        self.count(&samples, iterations, before);
-        self.look_back(own);
+        self.look_back(before, samples.len(), samples.span_ns(), iterations);
         Ok(samples)
     }
 
-    /// This process before samples are taken; `None` with a script, which has no environment.
-    fn look(&self) -> Option<OwnState> {
-        (!self.clock.is_scripted()).then(|| OwnState::before(&Kernel::here()))
+    /// This process before samples are taken. A script has no environment.
+    fn look(&self) -> Before {
+        let own = (!self.clock.is_scripted()).then(|| OwnState::before(&Kernel::here()));
+        Before { own, cpu_time_ns: self.backend.usage().cpu_time_ns }
     }
 
-    fn look_back(&mut self, before: Option<OwnState>) {
-        if let Some(before) = before {
-            self.environment.add(&before, &Kernel::here());
-        }
-    }
-
-    /// Adds what some samples took.
-    fn count(&mut self, samples: &Samples, iterations: u32, before: Usage) {
-        let after = self.backend.usage();
+    /// Adds what happened since, while `taken` samples were taken, the first of which began `span_ns` before the end of
+    /// the last.
+    fn look_back(&mut self, before: Before, taken: usize, span_ns: u64, iterations: u32) {
         let totals = &mut self.totals;
-        totals.inferences += samples.len() as f64 * f64::from(iterations);
-        totals.span_ns += samples.span_ns() as f64;
-        if let (Some(start), Some(end)) = (before.cpu_time_ns, after.cpu_time_ns) {
+        totals.inferences += taken as f64 * f64::from(iterations);
+        totals.span_ns += span_ns as f64;
+        if let (Some(start), Some(end)) = (before.cpu_time_ns, self.backend.usage().cpu_time_ns) {
             *totals.cpu_time_ns.get_or_insert(0.0) += end.saturating_sub(start) as f64;
+        }
+        if let Some(own) = before.own {
+            self.environment.add(&own, &Kernel::here());
         }
     }
 
@@ -251,5 +246,85 @@ impl Cold {
             }
         };
         Ok(Cold { evict, peak_resident_bytes: usage.peak_resident_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::array::Array;
+    use crate::machine::clock::HostClock;
+    use crate::worker::backend::Placement;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// Writes down what is asked of it.
+    struct Recorder(Rc<RefCell<Vec<&'static str>>>);
+
+    impl Backend for Recorder {
+        fn load(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn bind(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn input_sets(&self) -> usize {
+            3
+        }
+
+        fn select(&mut self, _input_set: usize) {}
+
+        fn iterate(&mut self, _times: u32) -> Result<(), Failure> {
+            self.0.borrow_mut().push("iterate");
+            Ok(())
+        }
+
+        fn feed(&mut self, _inputs: &[Array]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
+            Ok(Vec::new())
+        }
+
+        fn placement(&self) -> Placement {
+            Placement::default()
+        }
+
+        fn usage(&self) -> Usage {
+            self.0.borrow_mut().push("usage");
+            Usage::default()
+        }
+    }
+
+    #[test]
+    fn nothing_comes_between_settling_and_the_first_counted_sample() {
+        let asked = Rc::new(RefCell::new(Vec::new()));
+        let mut cell = Loaded {
+            backend: Box::new(Recorder(Rc::clone(&asked))),
+            tensors: Vec::new(),
+            clock: AnyClock::Host(HostClock::start()),
+            quality: ClockQuality { overhead_ns: 1, resolution_ns: 1 },
+            origin: 0,
+            sample_ns: 1,
+            next_input: 0,
+            cold: None,
+            totals: Totals::default(),
+            environment: OwnTotals::default(),
+        };
+        let rule = Stop::Samples { count: 5, max_time: Nanos::from_secs(600) };
+        let measured = cell.measure(rule, 1).expect("the recorder does not fail");
+        let asked = asked.borrow();
+        let (settled, counted) = (measured.settled.len(), measured.samples.len());
+        assert!(settled > 0);
+        assert_eq!(counted, 5);
+        assert_eq!(asked[0], "usage");
+        assert!(asked[1..=settled + counted].iter().all(|what| *what == "iterate"), "{asked:?}");
+        assert_eq!(asked[settled + counted + 1..], ["usage"]);
+        // The input sets go on in turn.
+        assert_eq!(measured.samples.input[0] as usize, settled % 3);
+        assert_eq!(cell.totals.inferences, (settled + counted) as f64);
     }
 }

@@ -19,7 +19,7 @@ use perfrun::internals::ui::error::ExitCode;
 use perfrun::internals::vocabulary::code::{Carrier, Code, NOISY_STEAL, RUNS_APART, percent, spelt};
 use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::inputs::POOL_LIMIT_BYTES;
-use perfrun::internals::worker::measure::{rewarm, stop, warm};
+use perfrun::internals::worker::measure::{settle, stop, warm};
 
 const MEASURING: &str = "docs/concepts/measuring.md";
 const METHOD: &str = "docs/measurement.md";
@@ -142,8 +142,8 @@ fn warming_up_and_stopping() {
             MEASURING,
             format!(
                 "up to {} more samples, or {} of them",
-                spelt(rewarm::MOST_SAMPLES),
-                spaced(Nanos(rewarm::LONGEST_NS))
+                spelt(settle::MOST_SAMPLES),
+                spaced(Nanos(settle::LONGEST_NS))
             ),
         ),
         (MEASURING, format!("where there are at least {}.", steady::MINIMUM_SAMPLES)),

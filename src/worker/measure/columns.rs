@@ -86,17 +86,23 @@ impl Samples {
     pub fn parts(mut self, most: usize) -> Vec<Samples> {
         let mut parts = Vec::new();
         while self.len() > most {
-            let device_ns = if self.device_ns.is_empty() { Vec::new() } else { self.device_ns.split_off(most) };
-            let rest = Samples {
-                start_ns: self.start_ns.split_off(most),
-                duration_ns: self.duration_ns.split_off(most),
-                input: self.input.split_off(most),
-                device_ns,
-            };
+            let rest = self.split_off(most);
             parts.push(std::mem::replace(&mut self, rest));
         }
         parts.push(self);
         parts
+    }
+
+    /// Keeps the first `count` samples and returns the others; none where there are no more.
+    pub fn split_off(&mut self, count: usize) -> Samples {
+        let count = count.min(self.len());
+        let device_ns = if self.device_ns.is_empty() { Vec::new() } else { self.device_ns.split_off(count) };
+        Samples {
+            start_ns: self.start_ns.split_off(count),
+            duration_ns: self.duration_ns.split_off(count),
+            input: self.input.split_off(count),
+            device_ns,
+        }
     }
 }
 

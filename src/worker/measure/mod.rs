@@ -6,8 +6,8 @@
 pub(crate) mod batching;
 pub(crate) mod cold;
 pub(crate) mod columns;
-pub mod rewarm;
 pub(crate) mod sampler;
+pub mod settle;
 pub(crate) mod slice;
 pub mod stop;
 pub mod warm;

@@ -46,7 +46,7 @@ impl<'a, B: Backend + ?Sized, C: Clock + ?Sized> Sampler<'a, B, C> {
     /// # Errors
     ///
     /// What the backend reports.
-    pub fn rewarm(&mut self, iterations: u32) -> Result<(), Failure> {
+    pub fn touch(&mut self, iterations: u32) -> Result<(), Failure> {
         if self.evict.is_some() {
             return Ok(());
         }
@@ -127,12 +127,12 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_sampler_is_warmed_again_and_a_cold_one_need_not_be() {
+    fn a_warm_sampler_is_touched_and_a_cold_one_need_not_be() {
         let clock = ScriptedClock::default();
         let mut backend = steady(&clock);
-        Sampler::new(&mut backend, &clock, 0).rewarm(3).expect("the script does not fail");
+        Sampler::new(&mut backend, &clock, 0).touch(3).expect("the script does not fail");
         assert_eq!(clock.now(), 3_000);
-        Sampler::new(&mut backend, &clock, 0).evicting(Some(&mut || {})).rewarm(3).expect("nothing is run");
+        Sampler::new(&mut backend, &clock, 0).evicting(Some(&mut || {})).touch(3).expect("nothing is run");
         assert_eq!(clock.now(), 3_000);
     }
 }

@@ -6,7 +6,7 @@ use crate::machine::clock::Clock;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Backend, Failure};
 
-/// Samples until `time` has passed or `most` are taken, at least one.
+/// Samples until `time` has passed or `most` are taken, at least one, into `samples`, which has room for them.
 ///
 /// One iteration comes before the first sample, untimed: since the last slice somebody else had the caches.
 ///
@@ -18,9 +18,9 @@ pub(crate) fn take_slice<B: Backend + ?Sized, C: Clock + ?Sized>(
     time: Nanos,
     most: u32,
     iterations: u32,
+    mut samples: Samples,
 ) -> Result<Samples, Failure> {
-    let mut samples = Samples::default();
-    sampler.rewarm(iterations)?;
+    sampler.touch(iterations)?;
     let started = sampler.elapsed();
     loop {
         sampler.take(iterations, &mut samples)?;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Samples;
 use super::sampler::Sampler;
+use super::settle::{MOST_SAMPLES, settle};
 use crate::experiment::{Stop, StopStatistic};
 use crate::machine::clock::Clock;
 use crate::statistics::stopping::{Location, next_check, precision_reached};
@@ -48,37 +49,69 @@ impl StopReason {
 
 /// What sampling gave.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub(crate) struct Measured {
+    /// What was taken right before the counted samples; it belongs to the warm-up.
+    pub settled: Samples,
     /// The counted samples.
     pub samples: Samples,
     /// Why it ended.
     pub reason: StopReason,
 }
 
+impl Measured {
+    /// From the start of the first sample that settled, or of the first counted one, to the end of the last.
+    pub(crate) fn span_ns(&self) -> u64 {
+        let before = self.settled.start_ns.first().zip(self.samples.start_ns.first());
+        self.samples.span_ns() + before.map_or(0, |(first, counted)| counted - first)
+    }
+}
+
 /// `max_time` beats every minimum, but this many samples are always taken (method 3.1).
 pub const LEAST_SAMPLES: usize = 5;
 
 /// Room that is reserved beforehand; beyond it, columns grow between samples, outside the timed region.
-const MOST_RESERVED: usize = 1 << 20;
+pub(crate) const MOST_RESERVED: usize = 1 << 20;
 
-/// Samples until `rule` is satisfied.
-///
-/// # Errors
-///
-/// What the backend reports.
-pub fn measure<B: Backend + ?Sized, C: Clock + ?Sized>(
-    sampler: &mut Sampler<'_, B, C>,
-    rule: Stop,
-    iterations: u32,
-) -> Result<Measured, Failure> {
-    let mut stopping = Stopping::new(rule);
-    let mut samples = Samples::with_capacity(stopping.most_samples().min(MOST_RESERVED));
-    let started = sampler.elapsed();
-    loop {
-        sampler.take(iterations, &mut samples)?;
-        let elapsed = sampler.elapsed().saturating_sub(started);
-        if let Some(reason) = stopping.check(&samples.duration_ns, elapsed) {
-            return Ok(Measured { samples, reason });
+/// Everything that sampling needs, made beforehand: between settling and the first counted sample nothing else happens.
+#[derive(Debug)]
+pub(crate) struct Sampling {
+    stopping: Stopping,
+    /// Settling fills the first places, so that the memory of the counted ones is not touched for the first time.
+    samples: Samples,
+}
+
+impl Sampling {
+    /// Reserves memory for what `rule` may take.
+    pub(crate) fn prepare(rule: Stop) -> Self {
+        let stopping = Stopping::new(rule);
+        let room = MOST_SAMPLES + stopping.most_samples().min(MOST_RESERVED);
+        Sampling { stopping, samples: Samples::with_capacity(room) }
+    }
+
+    /// Settles, where one sample of the warm-up took `settle_ns`, and takes samples until the rule is satisfied.
+    ///
+    /// # Errors
+    ///
+    /// What the backend reports.
+    pub(crate) fn measure<B: Backend + ?Sized, C: Clock + ?Sized>(
+        self,
+        sampler: &mut Sampler<'_, B, C>,
+        settle_ns: Option<u64>,
+        iterations: u32,
+    ) -> Result<Measured, Failure> {
+        let Sampling { mut stopping, mut samples } = self;
+        if let Some(sample_ns) = settle_ns {
+            settle(sampler, sample_ns, iterations, &mut samples)?;
+        }
+        let settled = samples.len();
+        let started = sampler.elapsed();
+        loop {
+            sampler.take(iterations, &mut samples)?;
+            let elapsed = sampler.elapsed().saturating_sub(started);
+            if let Some(reason) = stopping.check(&samples.duration_ns[settled..], elapsed) {
+                let counted = samples.split_off(settled);
+                return Ok(Measured { settled: samples, samples: counted, reason });
+            }
         }
     }
 }
@@ -145,7 +178,12 @@ impl Stopping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Mock;
+    use crate::machine::clock::ScriptedClock;
     use crate::vocabulary::quantity::{Nanos, Ratio};
+    use crate::worker::backend::MockRequest;
+    use crate::worker::backend::mock::MockBackend;
+    use crate::worker::measure::settle::LONGEST_NS;
     use proptest::prelude::*;
 
     fn precision(min_time: u64, max_time: u64) -> Stop {
@@ -157,6 +195,24 @@ mod tests {
             max_samples: 1000,
             min_time: Nanos(min_time),
             max_time: Nanos(max_time),
+        }
+    }
+
+    #[test]
+    fn what_settles_is_not_counted_and_counts_for_nothing() {
+        let clock = ScriptedClock::default();
+        let none = Ratio(0.0);
+        let (median, warmup_time, load) = (Nanos(50_000), Nanos(1), Nanos(0));
+        let script = Mock { median, run_sd: none, noise: none, ar1: none, warmup_excess: none, warmup_time, load };
+        let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
+        let rule = Stop::Samples { count: 7, max_time: Nanos::from_secs(1) };
+        for (settle_ns, expected) in [(None, 0), (Some(50_000), MOST_SAMPLES), (Some(LONGEST_NS + 1), 0)] {
+            let mut backend = MockBackend::new(request.clone(), clock.clone());
+            let mut sampler = Sampler::new(&mut backend, &clock, clock.now());
+            let measured = Sampling::prepare(rule).measure(&mut sampler, settle_ns, 1).expect("a script");
+            assert_eq!((measured.settled.len(), measured.samples.len()), (expected, 7));
+            // The clock of a script stands still between samples: the first counted one follows at once.
+            assert_eq!(measured.samples.start_ns[0], expected as u64 * 50_000);
         }
     }
 

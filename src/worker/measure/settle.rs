@@ -1,4 +1,4 @@
-//! A few samples after a pause, so that the first counted one does not pay for it.
+//! A few samples right before the counted ones, so that the first counted one does not pay for the pause before it.
 //!
 //! Between two steps a worker writes its samples, looks at the machine, and waits for the next command. Meanwhile caches
 //! hold other things and the processor may rest: on the quickstart's models, the first sample after the pause was more
@@ -15,24 +15,24 @@ pub const MOST_SAMPLES: usize = 8;
 /// A model that takes longer than this for a sample does not notice a pause.
 pub const LONGEST_NS: u64 = 5_000_000;
 
-/// Takes up to eight samples within five milliseconds; none where one took longer than that in the warm-up.
+/// Appends up to eight samples within five milliseconds; none where one took longer than that in the warm-up.
 ///
 /// # Errors
 ///
 /// What the backend reports.
-pub fn rewarm<B: Backend + ?Sized, C: Clock + ?Sized>(
+pub(super) fn settle<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
     sample_ns: u64,
     iterations: u32,
-) -> Result<Samples, Failure> {
-    let mut samples = Samples::with_capacity(MOST_SAMPLES);
+    samples: &mut Samples,
+) -> Result<(), Failure> {
     let begin = sampler.elapsed();
     if sample_ns <= LONGEST_NS {
         while samples.len() < MOST_SAMPLES && sampler.elapsed() - begin < LONGEST_NS {
-            sampler.take(iterations, &mut samples)?;
+            sampler.take(iterations, samples)?;
         }
     }
-    Ok(samples)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -44,21 +44,23 @@ mod tests {
     use crate::worker::backend::MockRequest;
     use crate::worker::backend::mock::MockBackend;
 
-    fn rewarmed(median: Nanos) -> usize {
+    fn settled(median: Nanos) -> usize {
         let clock = ScriptedClock::default();
         let none = Ratio(0.0);
         let (run_sd, noise, ar1, warmup_excess) = (none, none, none, none);
         let script = Mock { median, run_sd, noise, ar1, warmup_excess, warmup_time: Nanos(0), load: Nanos(0) };
         let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
         let mut backend = MockBackend::new(request, clock.clone());
-        let mut sampler = Sampler::new(&mut backend, &clock, 0);
-        rewarm(&mut sampler, median.0, 1).expect("a script without failures").len()
+        let mut samples = Samples::default();
+        settle(&mut Sampler::new(&mut backend, &clock, 0), median.0, 1, &mut samples)
+            .expect("a script without failures");
+        samples.len()
     }
 
     #[test]
-    fn short_models_are_warmed_again_and_long_ones_need_not_be() {
-        assert_eq!(rewarmed(Nanos(50_000)), 8);
-        assert_eq!(rewarmed(Nanos::from_millis(4)), 2);
-        assert_eq!(rewarmed(Nanos::from_millis(300)), 0);
+    fn short_models_settle_and_long_ones_need_not() {
+        assert_eq!(settled(Nanos(50_000)), 8);
+        assert_eq!(settled(Nanos::from_millis(4)), 2);
+        assert_eq!(settled(Nanos::from_millis(300)), 0);
     }
 }

@@ -5,6 +5,7 @@ use super::finish::{Slot, store_run};
 use super::forecast;
 use super::schedule::{self, Turn};
 use super::session::{Halt, Session};
+use crate::experiment::Warmup;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
@@ -58,7 +59,7 @@ fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Ses
     let plan = RunPlan {
         request: job.request(cell, arm, run),
         warmup: measure.warmup,
-        at_least: if run == 0 { Nanos(0) } else { warmup_of_first_block(job, cell) },
+        at_least: least_warmup(job, cell),
         iterations,
         stop: Some(measure.stop),
         outputs: None,
@@ -68,15 +69,19 @@ fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Ses
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 
-/// The longest warm-up that an arm of the cell's group took in block 0: later blocks warm up at least as long, so that
-/// arms that are compared do not differ in it (method 2.3).
-pub(super) fn warmup_of_first_block(job: &Job, cell: &Cell) -> Nanos {
-    let plan = &job.record.manifest.plan;
-    let group = &plan.groups[cell.group as usize];
-    let in_group = |run: &&StoredRun| group.cells.iter().any(|member| plan.cells[*member as usize].id == run.cell);
-    let first_block = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot && run.block == 0);
-    let spent = first_block.filter(in_group).map(|run| run.data.warmup.span_ns());
-    Nanos(spent.max().unwrap_or(0))
+/// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least
+/// as long, so that arms that are compared do not differ in it, and neither do blocks (method 2.3).
+///
+/// It comes from stored runs, so a resumed record goes on with the same.
+pub(super) fn least_warmup(job: &Job, cell: &Cell) -> Nanos {
+    let manifest = &job.record.manifest;
+    if !matches!(manifest.experiment.measure.warmup, Warmup::Adaptive { .. }) {
+        return Nanos(0);
+    }
+    let group = &manifest.plan.groups[cell.group as usize];
+    let pilots = group.cells.iter().filter_map(|member| job.pilot(&manifest.plan.cells[*member as usize]));
+    let completed = pilots.filter(|pilot| pilot.outcome == Outcome::Completed);
+    Nanos(completed.map(|pilot| pilot.data.warmup.span_ns()).max().unwrap_or(0))
 }
 
 /// Adds the outcomes of runs that nobody started, so that every run that was to be carried out has exactly one.

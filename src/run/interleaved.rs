@@ -145,10 +145,7 @@ impl<'a> Company<'a> {
     }
 
     fn warm(&self, member: &Member<'_>) -> Command {
-        let at_least = match member.turn.run {
-            0 => Nanos(0),
-            _ => blocks::warmup_of_first_block(self.job, &member.cell),
-        };
+        let at_least = blocks::least_warmup(self.job, &member.cell);
         let rule = self.job.record.manifest.experiment.measure.warmup;
         Command::Warm { rule, at_least, iterations: self.iterations(&member.cell) }
     }

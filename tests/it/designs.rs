@@ -92,6 +92,27 @@ fn slices_give_every_arm_of_a_block_the_same_rounds_and_find_the_difference() {
 }
 
 #[test]
+fn every_block_warms_up_as_long_as_the_groups_rehearsal_took() {
+    for design in ["design: blocks", SLICES] {
+        let text = format!(
+            "backend: {{ mock: {{ median: 1ms, noise: 8%, warmup_excess: 60%, warmup_time: 80ms }} }}\nmodels: [m]\n\
+             variants: [base, {{ name: other, mock: {{ scale: 1.3 }} }}]\nruns: 5\nmeasure: {{ {design}, {TIMED} }}\n"
+        );
+        let record = measure(&text, 0);
+        let pilots = record.runs.iter().filter(|run| run.arm == Arm::Pilot);
+        let rehearsed: Vec<u64> = pilots.map(|run| run.data.warmup.span_ns()).collect();
+        let least = *rehearsed.iter().max().unwrap();
+        // By the experiment's own rule, whose shortest time is 300 ms.
+        assert!(least > 300_000_000 && rehearsed.iter().any(|span| *span < least), "{rehearsed:?}");
+        let first = counted(&record).filter(|run| run.block == 0).count();
+        assert_eq!((first, counted(&record).count()), (3, 15));
+        for run in counted(&record) {
+            assert!(run.data.warmup.span_ns() >= least, "{design}, block {}", run.block);
+        }
+    }
+}
+
+#[test]
 fn a_number_of_samples_is_met_exactly_in_slices() {
     let record = measure(&two(1.5, SLICES, "stop: { mode: samples, count: 61 }"), 0);
     for run in counted(&record) {

@@ -31,6 +31,7 @@ pub(crate) fn summarize_latency<'a>(manifest: &Manifest, runs: impl Iterator<Ite
         cells: (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect(),
         doubles: plan.controls.iter().map(double).collect(),
         tails: Vec::new(),
+        ..Summary::default()
     }
 }
 

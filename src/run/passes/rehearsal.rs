@@ -1,6 +1,7 @@
-//! Before the first block: every cell loads and runs a few times in a process of its own.
+//! Before the first block: every cell loads and warms up in a process of its own.
 //!
-//! Finds what fails, whether output shapes are constant, how many iterations make a sample, and how long all will take.
+//! Finds what fails, whether output shapes are constant, how many iterations make a sample, how long warming up takes,
+//! and how long all will take.
 //! Stored, never in statistics.
 
 use std::collections::{HashMap, HashSet};
@@ -23,13 +24,36 @@ use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::RunPlan;
 use crate::worker::measure::batching::iterations_per_sample;
 
-/// A pilot runs for a fifth of a second at most, or three times if that takes longer: enough to see the speed.
-const PILOT: Warmup = Warmup::Adaptive {
-    min_time: Nanos::from_millis(50),
-    max_time: Nanos::from_millis(200),
-    min_samples: 12,
-    tolerance: Ratio(0.05),
-};
+/// A pilot takes this long at least: enough to see the speed.
+const LEAST_TIME: Nanos = Nanos::from_millis(50);
+
+/// And up to this long, so that slow models too are seen more than once.
+const LEAST_MAX_TIME: Nanos = Nanos::from_millis(200);
+
+/// Fewer samples than this show no noise.
+const LEAST_SAMPLES: u32 = 12;
+
+/// How far the parts of a pilot may lie apart where nobody waits for them to agree.
+const TOLERANCE: Ratio = Ratio(0.05);
+
+/// How a pilot warms up: adaptively by the experiment's own rule, because the longest of its group is the least for all
+/// runs (method 2.3), and otherwise just long enough.
+fn pilot_warmup(rule: Warmup) -> Warmup {
+    match rule {
+        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => Warmup::Adaptive {
+            min_time: min_time.max(LEAST_TIME),
+            max_time: max_time.max(LEAST_MAX_TIME),
+            min_samples: min_samples.max(LEAST_SAMPLES),
+            tolerance,
+        },
+        Warmup::Samples { .. } | Warmup::Time { .. } => Warmup::Adaptive {
+            min_time: LEAST_TIME,
+            max_time: LEAST_MAX_TIME,
+            min_samples: LEAST_SAMPLES,
+            tolerance: TOLERANCE,
+        },
+    }
+}
 
 /// Runs every cell that has no pilot yet and decides the iterations of each group.
 pub(super) struct Rehearsal;
@@ -76,7 +100,7 @@ fn pilot(
 ) -> Result<StoredRun, Halt> {
     let plan = RunPlan {
         request: job.request(cell, Arm::Pilot, 0),
-        warmup: PILOT,
+        warmup: pilot_warmup(job.record.manifest.experiment.measure.warmup),
         at_least: Nanos(0),
         iterations: 1,
         stop: None,

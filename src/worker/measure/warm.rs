@@ -49,8 +49,8 @@ pub struct Warmed {
 /// `max_time` beats every minimum, but this many samples are always taken (method 2.3).
 pub const LEAST_SAMPLES: u32 = 3;
 
-/// Warms up by `rule`, and at least for `at_least`, which is what the group's first block needed: arms that are
-/// compared must not differ in how they were warmed up.
+/// Warms up by `rule`, the adaptive one at least for `at_least`, which is what the group needed in the rehearsal: arms
+/// that are compared must not differ in how they were warmed up.
 ///
 /// # Errors
 ///
@@ -74,10 +74,7 @@ pub fn warm<B: Backend + ?Sized, C: Clock + ?Sized>(
             adaptive(sampler, rule, iterations)
         }
         Warmup::Samples { count } => fixed(sampler, iterations, |taken, _| taken >= count),
-        Warmup::Time { time } => {
-            let time = time.max(at_least);
-            fixed(sampler, iterations, |taken, spent| taken >= LEAST_SAMPLES && spent >= time.0)
-        }
+        Warmup::Time { time } => fixed(sampler, iterations, |taken, spent| taken >= LEAST_SAMPLES && spent >= time.0),
     }
 }
 

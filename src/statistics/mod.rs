@@ -32,6 +32,7 @@ pub(crate) mod load_scenarios;
 pub(crate) mod looks;
 pub(crate) mod mann_whitney;
 mod mean_resampling;
+mod mid_ranks;
 pub(crate) mod middle_half;
 pub(crate) mod minimum_effect;
 pub(crate) mod moments;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use statrs::function::gamma::checked_gamma_ur;
 
 use super::interval::are_finite;
+use super::mid_ranks::MidRanks;
 use super::moments::sum_of;
 
 /// The outcome of either test.
@@ -42,7 +43,7 @@ pub(crate) fn friedman<Block: AsRef<[f64]>>(blocks: &[Block]) -> Option<RankTest
     let mut rank_sums = vec![0.0; variants];
     let mut tie_term = 0.0;
     for block in blocks {
-        let ranks = Ranks::of(block.as_ref());
+        let ranks = MidRanks::of(block.as_ref());
         tie_term += ranks.tie_term;
         for (sum, rank) in rank_sums.iter_mut().zip(ranks.ranks) {
             *sum += rank;
@@ -63,7 +64,7 @@ pub(crate) fn kruskal_wallis<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<Ra
     }
     let pooled: Vec<f64> = groups.iter().flat_map(|group| group.as_ref().iter().copied()).collect();
     let n = pooled.len() as f64;
-    let ranks = Ranks::of(&pooled);
+    let ranks = MidRanks::of(&pooled);
     let mut rest = ranks.ranks.as_slice();
     let mut between = 0.0;
     for group in groups {
@@ -79,32 +80,6 @@ pub(crate) fn kruskal_wallis<Group: AsRef<[f64]>>(groups: &[Group]) -> Option<Ra
 /// A statistic over the share of its variance that ties leave; zero when they leave none.
 fn corrected(statistic: f64, untied: f64) -> f64 {
     if untied > 0.0 { statistic / untied } else { 0.0 }
-}
-
-/// The ranks of values among each other; equal values share the mean of their ranks.
-struct Ranks {
-    /// One rank, from 1, for each value in the order given.
-    ranks: Vec<f64>,
-    /// The sum of t^3 - t over groups of t equal values.
-    tie_term: f64,
-}
-
-impl Ranks {
-    fn of(values: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..values.len()).collect();
-        order.sort_unstable_by(|&one, &other| values[one].total_cmp(&values[other]));
-        let mut ranks = Ranks { ranks: vec![0.0; values.len()], tie_term: 0.0 };
-        let mut below = 0;
-        for ties in order.chunk_by(|&one, &other| values[one] == values[other]) {
-            let rank = below as f64 + (ties.len() + 1) as f64 / 2.0;
-            for &index in ties {
-                ranks.ranks[index] = rank;
-            }
-            ranks.tie_term += (ties.len() as f64).powi(3) - ties.len() as f64;
-            below += ties.len();
-        }
-        ranks
-    }
 }
 
 #[cfg(test)]
@@ -136,7 +111,7 @@ mod tests {
 
     #[test]
     fn ties_share_ranks() {
-        let ranks = Ranks::of(&[2.0, 1.0, 2.0, 5.0, 2.0]);
+        let ranks = MidRanks::of(&[2.0, 1.0, 2.0, 5.0, 2.0]);
         assert_eq!((ranks.ranks, ranks.tie_term), (vec![3.0, 1.0, 3.0, 5.0, 3.0], 24.0));
         // By hand: ranks 1 2.5 2.5 and 1.5 1.5 3, sums 2.5 4 5.5, 12/(2*3*4)*4.5 = 2.25 over 1 - 12/(2*3*8) = 0.75.
         assert_close(friedman(&[[1.0, 2.0, 2.0], [4.0, 4.0, 9.0]]).unwrap().statistic, 3.0, 1e-12);

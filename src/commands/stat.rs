@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::print;
 use crate::stat::{self, Series, Terms};
+use crate::statistics::SessionSpread;
 use crate::ui::cli::StatArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
@@ -37,12 +38,19 @@ fn terms(arguments: &StatArgs) -> Terms {
         margin: arguments.margin.0,
         direction: if arguments.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter },
         paired: arguments.paired,
-        session_spread: arguments.session_spread.map_or(0.0, |spread| spread.0),
+        session_spread: session_spread(arguments),
         run_cost: arguments.run_cost,
         usual_rules: arguments.usual,
         seed: arguments.seed,
         unit: arguments.unit.clone(),
     }
+}
+
+/// Files are measured one after the other unless somebody says otherwise, and pairs always in turns.
+fn session_spread(arguments: &StatArgs) -> f64 {
+    let is_in_turns = arguments.paired || arguments.interleaved || arguments.candidate.is_none();
+    let assumed = if is_in_turns { SessionSpread::NONE.sigma } else { SessionSpread::GRADE_A };
+    arguments.session_spread.map_or(assumed, |spread| spread.0)
 }
 
 fn read(path: &Path) -> Result<Series, Error> {

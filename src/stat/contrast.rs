@@ -9,9 +9,7 @@ use serde::Serialize;
 use super::beside::{EffectSizes, Ratios, Tests, usual};
 use super::judged::{Judged, Reason, sign};
 use super::{Series, Terms};
-use crate::statistics::{
-    Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, effective_sample_size, median,
-};
+use crate::statistics::{Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, median};
 
 /// Why two series cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,12 +48,6 @@ impl miette::Diagnostic for ContrastError {
         }))
     }
 }
-
-/// Values whose effective number is less than this part of them are no independent observations.
-const MOST_DEPENDENCE: f64 = 2.0;
-
-/// Fewer values do not show whether they follow each other.
-const LEAST_FOR_DEPENDENCE: usize = 20;
 
 /// What counts as one observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -133,7 +125,6 @@ pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> R
         None if terms.paired => Judged::default(),
         None => Judged::without_pairs(&sides.baseline, &sides.candidate, terms),
     };
-    let dependent = sides.dependence().filter(|_| !terms.paired);
     let theta = judged.theta();
     let as_ratio = |sign: f64| theta.map(|(theta, interval)| ratio(theta, interval, sign));
     Ok(Contrast {
@@ -142,8 +133,8 @@ pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> R
             baseline: sides.baseline.len(),
             candidate: sides.candidate.len(),
         },
-        verdict: if dependent.is_some() { Verdict::Inconclusive } else { judged.verdict() },
-        reason: dependent.or_else(|| judged.reason()),
+        verdict: judged.verdict(),
+        reason: judged.reason(),
         ratio: as_ratio(sign(terms.direction)),
         improvement: as_ratio(-1.0),
         tests: Tests::of(&sides, log_ratios.as_deref(), &judged, terms),
@@ -191,17 +182,6 @@ impl Sides {
         }
     }
 
-    /// Whether values without runs follow each other so much that they are no independent observations.
-    fn dependence(&self) -> Option<Reason> {
-        if self.level == Level::Runs || self.baseline.len().min(self.candidate.len()) < LEAST_FOR_DEPENDENCE {
-            return None;
-        }
-        let [baseline, candidate] = [&self.baseline, &self.candidate].map(|values| effective_sample_size(values));
-        let is_dependent = |effective: f64, values: &[f64]| effective * MOST_DEPENDENCE < values.len() as f64;
-        let found = is_dependent(baseline, &self.baseline) || is_dependent(candidate, &self.candidate);
-        found.then_some(Reason::Dependent { baseline, candidate })
-    }
-
     /// The log ratios candidate / baseline of pairs; `None` unless all observations are positive.
     fn log_ratios(&self, baseline: &Series, candidate: &Series) -> Result<Option<Vec<f64>>, ContrastError> {
         if self.baseline.len() != self.candidate.len() {
@@ -241,7 +221,8 @@ mod tests {
     }
 
     fn terms(paired: bool) -> Terms {
-        Terms { paired, ..Terms::default() }
+        // In turns, since no sides are the same within the margin that sessions alone may exceed.
+        Terms { paired, session_spread: 0.0, ..Terms::default() }
     }
 
     const BASE: [f64; 9] = [10.0, 10.1, 9.9, 10.05, 9.95, 10.02, 9.98, 10.07, 9.93];
@@ -257,10 +238,17 @@ mod tests {
             "{:?}",
             found.reason
         );
-        // As pairs, or as runs, they are.
-        assert_eq!(contrast(&series(&one), &series(&other), &terms(true)).verdict, Verdict::Worse);
-        let runs = |values: &[f64]| Series::of_runs("x", &values.chunks(20).collect::<Vec<_>>());
-        assert_eq!(contrast(&runs(&one), &runs(&other), &terms(false)).verdict, Verdict::Worse);
+        // What both sides of a pair share is no matter.
+        let noise = |k: usize| 1.0 + 1e-4 * (k * k * 37 % 101) as f64;
+        let together: Vec<f64> = one.iter().enumerate().map(|(k, value)| 1.3 * value * noise(k)).collect();
+        assert_eq!(contrast(&series(&one), &series(&together), &terms(true)).verdict, Verdict::Worse);
+        let runs = |values: &[f64]| Series::of_runs("x", &values.chunks(5).collect::<Vec<_>>());
+        let found = contrast(&runs(&one), &runs(&other), &terms(false));
+        assert!(matches!(found.reason, Some(Reason::Dependent { .. })), "{:?}", found.reason);
+        let other: Vec<f64> = other.iter().rev().copied().collect();
+        let found = contrast(&series(&one), &series(&other), &terms(true));
+        assert!(matches!(found.reason, Some(Reason::DependentPairs { pairs }) if pairs < 20.0), "{:?}", found.reason);
+        assert!(found.paired.unwrap().verdict == Verdict::Worse && found.verdict == Verdict::Inconclusive);
     }
 
     #[test]

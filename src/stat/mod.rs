@@ -7,6 +7,7 @@
 mod across_runs;
 mod beside;
 mod contrast;
+mod dependence;
 mod description;
 mod judged;
 mod numbers_in_json;
@@ -30,7 +31,7 @@ pub use problem::{Fault, ReadError};
 pub use quantiles::{PROBABILITIES, Quantile};
 pub use read::read;
 
-use crate::statistics::Pairing;
+use crate::statistics::{Pairing, SessionSpread};
 use crate::vocabulary::metric::Direction;
 
 /// Version of the JSON output; a name that changes its meaning or goes away raises it.
@@ -93,7 +94,7 @@ pub struct Terms {
     pub direction: Direction,
     /// Whether the observations of both files belong together by position.
     pub paired: bool,
-    /// Standard deviation between sessions on the log scale; 0 when both sides come from one session.
+    /// Standard deviation between sessions on the log scale; 0 when both sides were measured in turns.
     pub session_spread: f64,
     /// What a run costs without its values, in values; `None` where nobody said.
     pub run_cost: Option<f64>,
@@ -119,7 +120,7 @@ impl Default for Terms {
             margin: 0.02,
             direction: Direction::LowerIsBetter,
             paired: false,
-            session_spread: 0.0,
+            session_spread: SessionSpread::GRADE_A,
             run_cost: None,
             usual_rules: false,
             seed: 42,

@@ -17,6 +17,7 @@ pub(crate) mod change_points;
 mod combinations;
 pub(crate) mod course;
 pub(crate) mod density;
+mod dependence;
 pub(crate) mod distribution;
 pub(crate) mod duet;
 pub(crate) mod effect_size;
@@ -68,14 +69,15 @@ mod vector_tests;
 #[cfg(test)]
 mod vectors;
 pub(crate) mod verdict;
+mod von_neumann;
 pub(crate) mod warmup;
 pub(crate) mod welch;
 pub(crate) mod wilson;
 
-pub(crate) use autocorrelation::effective_sample_size;
 pub(crate) use bootstrap::{BootstrapEstimate, Pairing};
 pub(crate) use course::Course;
 pub(crate) use density::{Modality, Mode, modality};
+pub(crate) use dependence::Dependence;
 pub use duet::paired_slice_ratio;
 pub(crate) use effect_size::{CliffsDelta, HedgesG, Magnitude, cliffs_delta, hedges_g, hodges_lehmann_shift};
 pub(crate) use equivalence::Equivalence;

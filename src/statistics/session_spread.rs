@@ -26,7 +26,10 @@ impl SessionSpread {
     /// Both sides come from one session, or sessions are known not to differ.
     pub const NONE: SessionSpread = SessionSpread { sigma: 0.0, degrees_of_freedom: None };
 
-    /// A spread that nobody measured here: 0.01, 0.03 or 0.06 for environments of grade A, B or C (method 6.2).
+    /// What is assumed of a machine of grade A, and of files that say nothing about theirs (method 6.2).
+    pub const GRADE_A: f64 = 0.01;
+
+    /// A spread that nobody measured here: [`SessionSpread::GRADE_A`], or 0.03 or 0.06 for grade B or C (method 6.2).
     pub fn assumed(sigma: f64) -> Self {
         SessionSpread { sigma, degrees_of_freedom: None }
     }

@@ -4,6 +4,7 @@ mod reference;
 mod vectors;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use perfrun::internals::stat::{self, Series, Terms};
 use perfrun::internals::ui;
@@ -13,7 +14,11 @@ use unicode_width::UnicodeWidthStr;
 use crate::support::{Done, Workplace};
 
 fn vectors() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/stats.json");
+    fixture("stats.json")
+}
+
+fn fixture(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -68,6 +73,7 @@ fn texts_are_as_committed() {
     check_snapshot("stat_bimodal", &text(&["bimodal.txt"]));
     check_snapshot("stat_runs", &text(&["a.json", "--run-cost", "300"]));
     check_snapshot("stat_two", &text(&["small_no_ties-a.txt", "small_no_ties-b.txt", "--unit", "ms"]));
+    check_snapshot("stat_in_turns", &text(&["a_a-a.txt", "a_a-b.txt", "--interleaved"]));
     check_snapshot("stat_paired", &text(&["b10_aa-a.txt", "b10_aa-b.txt", "--paired"]));
     check_snapshot("stat_two_runs", &text(&["a.json", "b.json", "--usual"]));
     check_snapshot("stat_help", &text(&["--help"]));
@@ -121,6 +127,45 @@ fn bad_input_is_named_with_its_place() {
     check_refusal("1\n", &["-", "-"], "both files are standard input");
     check_refusal("1\n", &["x.txt", "--confidence", "95"], "a confidence lies between 0 and 1");
     check_refusal("1\n", &["x.txt", "--paired"], "CANDIDATE");
+    check_refusal("1\n", &["x.txt", "y.txt", "--interleaved", "--session-spread", "1%"], "cannot be used with");
+}
+
+#[test]
+fn pairs_are_in_turns_said_or_not() {
+    let place = place_with_vectors();
+    let files = ["b10_aa-a.txt", "b10_aa-b.txt", "--paired"];
+    let said = [&files[..], &["--interleaved"]].concat();
+    assert_eq!(json(&place, &files), json(&place, &said));
+    assert_eq!(json(&place, &files)["terms"]["session_spread"], 0.0);
+}
+
+#[test]
+fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
+    let place = Workplace::new();
+    let noise = |k: i32| 1e-3 * f64::from(k * k * 37 % 101);
+    let drifting: Vec<f64> = (0..24).map(|k| 10.0 + 0.05 * f64::from(k) + noise(k)).collect();
+    let steady: Vec<f64> = (0..24).map(|k| 9.0 + noise(k + 7)).collect();
+    let runs = |values: &[f64]| Value::from_iter(values.iter().map(|value| vec![*value; 2])).to_string();
+    for (name, content) in [
+        ("a.txt", lines(&steady.iter().copied().collect())),
+        ("b.txt", lines(&drifting.iter().copied().collect())),
+        ("a.json", runs(&steady)),
+        ("b.json", runs(&drifting)),
+    ] {
+        place.write(name, &content);
+    }
+    let cases: [(&[&str], &str, &str); 3] = [
+        (&["a.txt", "b.txt", "--paired"], "dependent_pairs", "the pairs follow each other and weigh as 1 of 24"),
+        (&["a.txt", "b.txt"], "dependent", "give them as runs"),
+        (&["a.json", "b.json"], "dependent", "measure both in turns"),
+    ];
+    for (arguments, kind, says) in cases {
+        let comparison = &json(&place, arguments)["comparison"];
+        assert_eq!((&comparison["verdict"], &comparison["reason"]["kind"]), (&"inconclusive".into(), &kind.into()));
+        let text = place.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(says), "{text}");
+    }
 }
 
 #[test]
@@ -145,7 +190,7 @@ fn a_single_value_and_equal_values_are_described() {
     assert!(output["series"][0]["precision"]["independent"]["interval"].is_null());
     place.run(&["stat", "one.txt"]).expect_code(0);
     place.write("equal.json", "[2, 2, 2, 2, 2, 2]");
-    let done = place.run(&["stat", "equal.json", "equal.json"]).expect_code(0);
+    let done = place.run(&["stat", "equal.json", "equal.json", "--interleaved"]).expect_code(0);
     assert!(done.stdout.contains("is equivalent to"), "{}", done.stdout);
 }
 

@@ -35,8 +35,10 @@ pub struct StatArgs {
     /// Differences up to this ratio do not matter.
     #[arg(long, value_name = "RATIO", default_value = "2%")]
     pub margin: Ratio,
-    /// How much a session of measuring differs from the next with nothing changed, where both files come from different
-    /// ones: `3%` is usual. None without this.
+    /// Both files were measured in turns, and not one after the other; `--paired` implies it.
+    #[arg(long, requires = "candidate", conflicts_with = "session_spread")]
+    pub interleaved: bool,
+    /// How much files that were measured one after the other differ with nothing changed [default: 1%].
     #[arg(long, value_name = "RATIO", requires = "candidate", conflicts_with = "paired")]
     pub session_spread: Option<Ratio>,
     /// Confidence of intervals.

@@ -69,11 +69,9 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
     };
     if let Some(found) = contrast.ratio {
         let remark = match (&contrast.paired, contrast.observations.level) {
+            _ if contrast.reason.is_some_and(Reason::is_dependence) => "as if the observations were independent",
             (Some(_), Level::Values) => "by pairs of values; the verdict rests on it",
             (Some(_), Level::Runs) => "by pairs of runs; the verdict rests on it",
-            (None, Level::Values) if matches!(contrast.reason, Some(Reason::Dependent { .. })) => {
-                "of geometric means, as if the values were independent"
-            }
             (None, Level::Values) => "of geometric means; the verdict rests on it",
             (None, Level::Runs) => "of geometric means of run medians; the verdict rests on it",
         };
@@ -189,11 +187,12 @@ pub(super) fn meaning(contrast: &Contrast, findings: &Findings) -> Vec<String> {
     if contrast.unpaired.is_some() {
         let spread = findings.terms.session_spread;
         sentences.push(if spread > 0.0 {
-            format!("Sessions are taken to differ by {} with nothing changed.", percent(spread))
+            let spread = percent(spread);
+            format!(
+                "Taken as measured one after the other, where the same code differs by {spread}; `--interleaved` if in turns."
+            )
         } else {
-            "Both files are taken to come from one session of measuring; if they do not, `--session-spread 3%` allows \
-             for what differs from session to session. Measuring in turns, with `--paired`, sees more."
-                .to_owned()
+            "Taken as measured in turns; `--paired` sees more.".to_owned()
         });
     }
     sentences

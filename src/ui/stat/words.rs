@@ -49,11 +49,26 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
             format!("about {}{side} would decide", count(more as u64, &format!("more {one}")))
         }
         Reason::NotEnoughData { minimum_detectable_effect, more: None } => {
-            format!("more {one}s would hardly decide, these see {} and more", percent(minimum_detectable_effect))
+            let remedy = if contrast.unpaired.is_some() && findings.terms.session_spread > 0.0 {
+                "; pairs measured in turns see less"
+            } else {
+                ""
+            };
+            let effect = percent(minimum_detectable_effect);
+            format!("more {one}s would hardly decide, these see {effect} and more{remedy}")
         }
-        Reason::Dependent { baseline, candidate } => format!(
-            "the values follow each other, as iterations of one process do, and weigh as {baseline:.0} and {candidate:.0} \
-             independent ones at most; give them as runs (an array of arrays), or one value for each process"
+        Reason::Dependent { baseline, candidate } => {
+            let remedy = match contrast.observations.level {
+                Level::Runs => "measure both in turns and add `--paired`",
+                Level::Values => "give them as runs (an array of arrays), or one value for each process",
+            };
+            format!(
+                "the {one}s follow each other and weigh as {baseline:.0} and {candidate:.0} independent ones; {remedy}"
+            )
+        }
+        Reason::DependentPairs { pairs } => format!(
+            "the pairs follow each other and weigh as {pairs:.0} of {}; new processes for each pair would help",
+            contrast.observations.baseline
         ),
         Reason::NotPositive => "a ratio needs values above zero".to_owned(),
     }

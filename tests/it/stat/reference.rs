@@ -95,10 +95,13 @@ fn the_reference_has_every_name_and_no_other() {
     let long: Vec<Vec<f64>> =
         (0..6).map(|run| (0..120).map(|k| 10.0 + f64::from((k * 37 + run * 11) % 97) / 100.0).collect()).collect();
     place.write("long.json", &serde_json::to_string(&long).unwrap());
+    place.write("long.txt", &lines(&serde_json::json!(long[0])));
+    let drifting: Vec<f64> = long[0].iter().enumerate().map(|(index, value)| value + 0.1 * index as f64).collect();
+    place.write("drifting.txt", &lines(&serde_json::json!(drifting)));
     let two_kinds: Vec<[f64; 2]> = (0..8).map(|run| [1.0 + f64::from(run % 2) + 0.001 * f64::from(run), 2.0]).collect();
     place.write("groups.json", &serde_json::to_string(&two_kinds).unwrap());
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 14] = [
         &["groups.json"],
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
@@ -108,8 +111,9 @@ fn the_reference_has_every_name_and_no_other() {
         &["b10_aa-a.txt", "b10_aa-b.txt", "--paired"],
         &["wide.txt", "near.txt"],
         &["wide.txt", "near.txt", "--paired"],
-        &["mild.txt", "mild-too.txt"],
+        &["mild.txt", "mild-too.txt", "--interleaved"],
         &["autocorrelated.txt", "autocorrelated.txt"],
+        &["drifting.txt", "long.txt", "--paired"],
         &["mild.txt", "mild-too.txt", "--paired"],
         &["few.txt", "few.txt"],
     ];

@@ -180,7 +180,7 @@ fn two_sample_vectors_hold_end_to_end() {
     let place = place_with_vectors();
     for (name, set) in vectors()["two_sample"].as_object().unwrap() {
         let files = [format!("{name}-a.txt"), format!("{name}-b.txt")];
-        let output = json(&place, &[&files[0], &files[1]]);
+        let output = json(&place, &[&files[0], &files[1], "--interleaved"]);
         let check = Check { set: name, actual: &output["comparison"], expected: &set["expected"] };
         assert_eq!(words(&check.actual["verdict"]), check.expected["verdict_unpaired_no_session_variance"]);
         check.close(

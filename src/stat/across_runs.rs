@@ -1,6 +1,6 @@
 //! What runs say together: one observation each (method 4.3 to 5).
 //!
-//! Input: the values of each run in their order, and the terms. Output: t intervals over runs, the two levels of
+//! Input: the values of each run in their order, and the terms. Output: intervals over runs, the two levels of
 //! variance, bootstrap intervals, a plan for the next measurement, and each run by itself.
 //! Deliberately absent: intervals from the values of all runs together, which claim more than was measured.
 
@@ -18,8 +18,8 @@ use crate::statistics::planning::Variances;
 use crate::statistics::quantile::sorted;
 use crate::statistics::shape::Distribution;
 use crate::statistics::{
-    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, mean_interval, optimal_samples, quantile_sorted,
-    run_groups, runs_for_precision, standard_deviation, two_level,
+    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, middle_half, optimal_samples, quantile_sorted, run_groups,
+    runs_for_precision, standard_deviation, two_level,
 };
 use crate::vocabulary::code::Code;
 
@@ -40,7 +40,7 @@ pub struct AcrossRuns {
     pub count: usize,
     /// Values of the shortest run.
     pub fewest_values: usize,
-    /// Mean of the run medians with Student's t interval over runs: the estimate that comparisons go by.
+    /// Middle half of the run medians with its interval over runs: the estimate that comparisons go by.
     pub estimate: Option<Estimate>,
     /// Quantiles of a run, over runs.
     pub quantiles: Vec<RunQuantile>,
@@ -65,7 +65,7 @@ pub struct AcrossRuns {
 pub struct RunQuantile {
     /// Which, between 0 and 1.
     pub probability: f64,
-    /// Mean of the runs' type 7 quantiles with Student's t interval over runs.
+    /// Middle half of the runs' type 7 quantiles with its interval over runs.
     pub estimate: Option<Estimate>,
     /// Whether the effective number of values of every run bounds it on both sides.
     pub is_supported: bool,
@@ -164,7 +164,7 @@ pub(super) fn across_runs(runs: &[&[f64]], terms: &Terms) -> AcrossRuns {
     AcrossRuns {
         count: runs.len(),
         fewest_values: per_run.iter().map(|run| run.n).min().unwrap_or(0),
-        estimate: mean_interval(&medians, terms.confidence),
+        estimate: middle_half(&medians, terms.confidence),
         quantiles: (0..PROBABILITIES.len()).map(|place| quantile_over_runs(&per_run, place, terms)).collect(),
         bootstrap_median: over_runs(runs, RunStatistic::Median, terms),
         bootstrap_p99: over_runs(runs, RunStatistic::Quantile(PROBABILITIES[P99]), terms),
@@ -182,7 +182,7 @@ fn quantile_over_runs(per_run: &[RunStatistics], place: usize, terms: &Terms) ->
     let values: Vec<f64> = quantiles.iter().map(|quantile| quantile.value).collect();
     RunQuantile {
         probability: PROBABILITIES[place],
-        estimate: mean_interval(&values, terms.confidence),
+        estimate: middle_half(&values, terms.confidence),
         is_supported: quantiles.iter().all(|quantile| quantile.is_supported),
     }
 }

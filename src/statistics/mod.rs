@@ -86,6 +86,7 @@ pub(crate) use interval::Estimate;
 pub use interval::{Interval, mean_interval};
 pub(crate) use lag_correlation::lag_correlation;
 pub(crate) use mann_whitney::{MannWhitney, NullDistribution, mann_whitney};
+pub(crate) use middle_half::middle_half;
 pub use moments::mean;
 pub(crate) use moments::{coefficient_of_variation, standard_deviation, variance};
 pub(crate) use outlier::{TukeyClasses, tukey_classes};

@@ -160,7 +160,7 @@ fn over_runs(grid: &mut Grid, runs: &AcrossRuns, digits: Digits) {
         let is_tail = quantile.probability >= 0.9 && !quantile.is_supported;
         let sign = if is_tail { ">= " } else { "" };
         let remark = match quantile.probability {
-            0.5 => format!("mean of {}, Student's t", count(runs.count as u64, "run median")),
+            0.5 => format!("middle half of {}", count(runs.count as u64, "run median")),
             probability if is_tail => format!("takes {} independent values in each run", needed_for(probability)),
             _ => String::new(),
         };

@@ -72,8 +72,8 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
             _ if contrast.reason.is_some_and(Reason::is_dependence) => "as if the observations were independent",
             (Some(_), Level::Values) => "by pairs of values; the verdict rests on it",
             (Some(_), Level::Runs) => "by pairs of runs; the verdict rests on it",
-            (None, Level::Values) => "of geometric means; the verdict rests on it",
-            (None, Level::Runs) => "of geometric means of run medians; the verdict rests on it",
+            (None, Level::Values) => "of middle halves; the verdict rests on it",
+            (None, Level::Runs) => "of middle halves of run medians; the verdict rests on it",
         };
         row(found.value, found.interval, remark);
     }

@@ -187,12 +187,15 @@ pub mod run {
 pub mod judge {
     pub mod compare {
         pub use crate::judge::compare::{Calibration, Comparison, Judged, judge, verdicts};
+        pub mod need {
+            pub use crate::judge::compare::need::settled;
+        }
         pub mod pair {
             pub use crate::judge::compare::pair::QUICK_MARGIN;
         }
     }
     pub mod summary {
-        pub use crate::judge::summary::{CONFIDENCE, CellSummary, Summary, summarize, summarize_briefly, summarize_on};
+        pub use crate::judge::summary::{CONFIDENCE, CellSummary, Summary, summarize, summarize_briefly, summarize_latency, summarize_on};
     }
 }
 

@@ -12,6 +12,12 @@ pub struct Mock {
     pub median: Nanos,
     /// Standard deviation of the log of a run's own level.
     pub run_sd: Ratio,
+    /// Share of the runs that something disturbs from beginning to end.
+    #[serde(default)]
+    pub disturbed: Ratio,
+    /// How much slower such a run is at most; each by a random part of it.
+    #[serde(default)]
+    pub disturbance: Ratio,
     /// Standard deviation of the log of an iteration.
     pub noise: Ratio,
     /// Lag-1 correlation of that noise, 0 to below 1.
@@ -22,6 +28,25 @@ pub struct Mock {
     pub warmup_time: Nanos,
     /// Duration of loading.
     pub load: Nanos,
+}
+
+#[cfg(test)]
+impl Mock {
+    /// Every iteration of every run takes as long.
+    pub(crate) fn steady(median: Nanos) -> Self {
+        let none = Ratio(0.0);
+        Mock {
+            median,
+            run_sd: none,
+            disturbed: none,
+            disturbance: none,
+            noise: none,
+            ar1: none,
+            warmup_excess: none,
+            warmup_time: Nanos(1),
+            load: Nanos(0),
+        }
+    }
 }
 
 /// What differs in the script for one variant.

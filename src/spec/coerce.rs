@@ -35,8 +35,10 @@ fn value(node: &Node, shapes: &[&'static Value]) -> Value {
 
 fn scalar(scalar: &Scalar, shapes: &[&'static Value]) -> Value {
     let wants = |kind| shapes.iter().any(|shape| schema::admits(shape, kind));
-    // A word that stands beside a number, as in `auto`, does not make text of every number.
-    let wants_text = shapes.iter().any(|shape| schema::admits_text(shape, &scalar.text));
+    // Words that stand beside a number, as `auto` does, do not make a text of it.
+    let is_free = |shape: &&Value| schema::admits_text(shape, &scalar.text);
+    let stays_number = wants("integer") || wants("number");
+    let wants_text = if stays_number { shapes.iter().any(is_free) } else { wants("string") };
     let text = || Value::String(scalar.text.clone());
     match scalar.kind {
         ScalarKind::Null => Value::Null,

@@ -121,7 +121,13 @@ fn merge<'e>(branches: Vec<Vec<Finding<'e>>>, place: &str) -> Vec<Finding<'e>> {
     }
     // A text that is none of the choices fails as a choice only; what is no text fails as a type too.
     let not_a_text = all_types.iter().any(|kind| kind == "string");
+    // Words that stand beside a number: neither is meant more than the other.
+    let number_or_word = all_types.iter().any(|kind| kind == "integer") && !all_options.is_empty();
     let finding = location.map(|at| match all_options.is_empty() || not_a_text {
+        _ if number_or_word => {
+            let words = all_options.iter().map(|word| format!("`{word}`"));
+            Finding::Types { at, types: ["integer".to_owned()].into_iter().chain(words).collect() }
+        }
         true => Finding::Types { at, types: all_types },
         false => Finding::Options { at, options: all_options },
     });

@@ -258,8 +258,9 @@ fn words_for(types: &[String]) -> String {
         ("array", "a list"),
         ("object", "a map"),
     ];
-    let words: Vec<&str> =
-        order.iter().filter(|(kind, _)| types.iter().any(|wanted| wanted == kind)).map(|(_, word)| *word).collect();
+    let of_kinds = order.iter().filter(|(kind, _)| types.iter().any(|wanted| wanted == kind)).map(|(_, word)| *word);
+    let choices = types.iter().map(String::as_str).filter(|name| name.starts_with('`'));
+    let words: Vec<&str> = of_kinds.chain(choices).collect();
     match words.as_slice() {
         [] => "something else".to_owned(),
         [only] => (*only).to_owned(),

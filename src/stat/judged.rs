@@ -21,11 +21,14 @@ pub enum Reason {
         needed: usize,
     },
     /// There is a difference, but whether it exceeds the margin is open.
-    SizeNotEstablished,
+    SizeNotEstablished {
+        /// As of [`Reason::NotEnoughData`].
+        more: Option<usize>,
+    },
     /// The interval is too wide to tell.
     NotEnoughData {
         /// The relative effect that these observations detect with 80 % power.
-        minimum_detectable_effect: f64,
+        detectable_effect: f64,
         /// About how many more pairs, or observations on each side, it takes; `None` when no reasonable number does.
         more: Option<usize>,
     },
@@ -130,9 +133,9 @@ impl From<Hint> for Reason {
     fn from(hint: Hint) -> Self {
         match hint {
             Hint::TooFewBlocks { needed } => Reason::TooFew { needed },
-            Hint::SizeNotEstablished { .. } => Reason::SizeNotEstablished,
+            Hint::SizeNotEstablished { more_blocks } => Reason::SizeNotEstablished { more: more_blocks },
             Hint::NotEnoughData { detectable_effect, more_blocks } => {
-                Reason::NotEnoughData { minimum_detectable_effect: detectable_effect, more: more_blocks }
+                Reason::NotEnoughData { detectable_effect, more: more_blocks }
             }
         }
     }
@@ -142,9 +145,9 @@ impl From<UnpairedHint> for Reason {
     fn from(hint: UnpairedHint) -> Self {
         match hint {
             UnpairedHint::TooFewRuns { needed } => Reason::TooFew { needed },
-            UnpairedHint::SizeNotEstablished { .. } => Reason::SizeNotEstablished,
-            UnpairedHint::NotEnoughData { minimum_detectable_effect, more_runs } => {
-                Reason::NotEnoughData { minimum_detectable_effect, more: more_runs }
+            UnpairedHint::SizeNotEstablished { more_runs } => Reason::SizeNotEstablished { more: more_runs },
+            UnpairedHint::NotEnoughData { detectable_effect, more_runs } => {
+                Reason::NotEnoughData { detectable_effect, more: more_runs }
             }
         }
     }

@@ -66,7 +66,7 @@ pub(super) fn variance_with(winsorised_deviation: f64, n: usize) -> Option<Varia
 /// The estimate with its interval. Below five values it is the mean with Student's t interval.
 ///
 /// `None` without values, for values that are not finite, and unless 0 < `confidence` < 1.
-pub(crate) fn middle_half(values: &[f64], confidence: f64) -> Option<Estimate> {
+pub fn middle_half(values: &[f64], confidence: f64) -> Option<Estimate> {
     let half = MiddleHalf::of(values).filter(|_| is_confidence(confidence))?;
     let interval = half.error().map(|error| error.interval(half.estimate, confidence));
     Some(Estimate { value: half.estimate, interval, n: half.n, confidence })

@@ -8,10 +8,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, is_confidence};
-use super::middle_half::MiddleHalf;
+use super::middle_half::{MiddleHalf, variance_with};
 use super::minimum_effect::MinimumEffect;
-use super::more_blocks::more_blocks;
+use super::outlook::Outlook;
 use super::planning::{MINIMUM_RUNS, detectable_effect};
+use super::satterthwaite::CombinedError;
 
 pub use super::verdict::Verdict;
 
@@ -101,7 +102,10 @@ fn hint(comparison: &PairedComparison) -> Option<Hint> {
         return None;
     }
     let Some(interval) = comparison.interval else { return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS }) };
-    let more_blocks = more_blocks(comparison);
+    let deviation = comparison.winsorised_deviation?;
+    let PairedComparison { theta, margin, confidence, blocks, .. } = *comparison;
+    let outlook = Outlook { theta, margin, confidence, observations: blocks };
+    let more_blocks = outlook.fewest_more(|more| CombinedError::of(&[variance_with(deviation, blocks + more)?]));
     if !interval.contains(0.0) {
         return Some(Hint::SizeNotEstablished { more_blocks });
     }

@@ -54,8 +54,8 @@ pub struct UnpairedComparison {
     pub verdict: Verdict,
     /// Why the verdict is out; `None` unless it is inconclusive.
     pub hint: Option<UnpairedHint>,
-    /// The relative effect that these runs detect with 80% power; `None` when a side has a single run.
-    pub minimum_detectable_effect: Option<f64>,
+    /// The relative effect that these runs find with 80% power; `None` when a side has a single run.
+    pub detectable_effect: Option<f64>,
     /// The tests against the margin; `None` when there are too few runs for a verdict.
     pub minimum_effect: Option<MinimumEffect>,
 }
@@ -100,7 +100,7 @@ pub(crate) fn compare_unpaired(
         session_spread,
         verdict,
         hint: None,
-        minimum_detectable_effect: error.map(|error| detectable_effect(&error)),
+        detectable_effect: error.map(|error| detectable_effect(&error, margin, confidence)),
         minimum_effect: judged.map(|error| MinimumEffect::of(theta, &error, log_margin)),
     };
     comparison.hint = hint(&comparison, scatter);
@@ -199,7 +199,7 @@ mod tests {
         let found = compare(&steady, &[1.11; 10], SessionSpread::assumed(0.03));
         assert_eq!((found.verdict, found.error.unwrap().degrees_of_freedom), (Verdict::Worse, None));
         let missed = compare(&steady, &[1.10; 10], SessionSpread::assumed(0.03));
-        assert_eq!(missed.hint, Some(UnpairedHint::SizeNotEstablished));
+        assert!(matches!(missed.hint, Some(UnpairedHint::SizeNotEstablished { .. })), "{missed:?}");
         let hopeless = compare(&steady, &[1.01; 10], SessionSpread::assumed(0.03));
         assert!(matches!(hopeless.hint, Some(UnpairedHint::NotEnoughData { more_runs: None, .. })), "{hopeless:?}");
     }

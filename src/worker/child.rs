@@ -218,15 +218,13 @@ fn hello(protocol: u32) -> Result<Answer, Failure> {
 mod tests {
     use super::*;
     use crate::experiment::{Mock, Stop, Warmup};
-    use crate::vocabulary::quantity::{Nanos, Ratio};
+    use crate::vocabulary::quantity::Nanos;
     use crate::worker::backend::{BackendRequest, MockRequest};
     use crate::worker::hearing::Hearing;
     use crate::worker::measure::stop::StopReason;
 
     fn cell() -> Box<CellRequest> {
-        let none = Ratio(0.0);
-        let (median, warmup_time, load) = (Nanos(1_000), Nanos(1), Nanos(1));
-        let script = Mock { median, run_sd: none, noise: none, ar1: none, warmup_excess: none, warmup_time, load };
+        let script = Mock::steady(Nanos(1_000));
         Box::new(CellRequest {
             cell: "c".to_owned(),
             backend: BackendRequest::Mock(MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 }),

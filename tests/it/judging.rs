@@ -9,6 +9,10 @@ use perfrun::internals::statistics::middle_half::middle_half;
 use perfrun::internals::statistics::planning::{detectable_effect, typical_deviation};
 use perfrun::internals::statistics::{Verdict, Xoshiro256PlusPlus, compare_paired, stream_seed};
 
+use serde_json::Value;
+
+use crate::support::Workplace;
+
 const MARGIN: f64 = 0.02;
 
 /// How runs of identical code differ.
@@ -196,4 +200,40 @@ fn what_is_promised_is_found() {
         let share = f64::from(found) / f64::from(all);
         assert!((0.7..=0.9).contains(&share), "{noise:?}: {share:.3}");
     }
+}
+
+/// From YAML to verdict: twenty groups on a scripted machine that disturbs 15 of 100 runs by up to half.
+#[test]
+fn a_busy_machine_gets_its_verdicts() {
+    let models: Vec<String> = (0..20).map(|number| format!("m{number}")).collect();
+    let spec = format!(
+        "name: busy
+backend: {{ mock: {{ median: 5ms, run_sd: 0.7%, disturbed: 15%, disturbance: 50% }} }}
+models: [{}]
+variants: [a, b, {{ name: slower, mock: {{ scale: 1.05 }} }}]
+measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 20 }} }}
+",
+        models.join(", ")
+    );
+    let place = Workplace::with_spec(&spec);
+    place.run(&["x.yaml"]).expect_code(0);
+    let results: Value = serde_json::from_str(&place.read("reports/busy/results.json")).unwrap();
+    let is_latency = |row: &&Value| row["metric"] == "latency";
+    let rows: Vec<&Value> = results["comparisons"].as_array().unwrap().iter().filter(is_latency).collect();
+    let name = |row: &Value| {
+        let cells = results["cells"].as_array().unwrap();
+        cells.iter().find(|cell| cell["id"] == row["cell"]).unwrap()["variant"].as_str().unwrap().to_owned()
+    };
+    let count = |variant: &str, verdict: &str| {
+        rows.iter().filter(|row| name(row) == variant && row["verdict"] == verdict).count()
+    };
+    assert_eq!((count("b", "better"), count("b", "worse")), (0, 0), "no false alarm");
+    assert_eq!((count("slower", "better"), count("slower", "equivalent")), (0, 0));
+    let found = (count("b", "equivalent"), count("slower", "worse"));
+    assert!(found.0 >= 17 && found.1 >= 17, "of 20: {found:?}");
+    assert!(rows.iter().all(|row| row["level"] == 0.99));
+    let blocks: Vec<u64> =
+        results["efforts"].as_array().unwrap().iter().map(|effort| effort["blocks"].as_u64().unwrap()).collect();
+    let mean = blocks.iter().sum::<u64>() as f64 / blocks.len() as f64;
+    assert!(blocks.iter().all(|blocks| [8, 12, 16, 24, 32].contains(blocks)) && mean <= 22.0, "{blocks:?}");
 }

@@ -397,14 +397,14 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     assert!(cell.environment.contains_key("steal_ratio") && !cell.metrics.contains_key("steal_ratio"));
 }
 
-/// Method 14: codes are for what weakens a number, so a good record has few.
+/// Method 14: codes are for what weakens a number, so a good record has few. Grade B is held to it as well.
 #[test]
-fn at_most_a_fifth_of_the_cells_of_a_record_of_grade_a_carry_codes() {
+fn at_most_a_fifth_of_the_cells_of_a_good_record_carry_codes() {
     // That one has a fault in every cell but one.
     let usual = all().into_iter().filter(|(name, _)| *name != "restless");
-    let of_grade_a = usual.filter(|(_, fixture)| fixture.judged.detectable_effect.grade == Some(Grade::A));
+    let good = usual.filter(|(_, fixture)| fixture.judged.detectable_effect.grade.is_some_and(|it| it <= Grade::B));
     let mut seen = 0;
-    for (name, fixture) in of_grade_a {
+    for (name, fixture) in good {
         let cells: Vec<_> = fixture.summary.cells.iter().filter(|cell| cell.runs.completed > 0).collect();
         let carry: Vec<_> = cells.iter().map(|cell| cell.codes()).filter(|codes| !codes.is_empty()).collect();
         assert!(carry.len() * 5 <= cells.len(), "{name}: {carry:?}");

@@ -61,7 +61,7 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
 }
 
 /// Whether each group of the plan is settled.
-pub(crate) fn settled(manifest: &Manifest, summary: &Summary) -> Vec<bool> {
+pub fn settled(manifest: &Manifest, summary: &Summary) -> Vec<bool> {
     let terms = Terms::of(manifest);
     manifest.plan.groups.iter().map(|group| is_settled(&manifest.plan, group, summary, &terms)).collect()
 }

@@ -12,7 +12,7 @@ use crate::vocabulary::metric::LATENCY;
 
 /// As [`super::summarize`], of latency alone: its value of each run, what became of the runs, and their codes. The
 /// verdicts that follow from it are the same.
-pub(crate) fn summarize_latency<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a StoredRun>) -> Summary {
+pub fn summarize_latency<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a StoredRun>) -> Summary {
     let mut by_arm: BTreeMap<(CellId, &str), Vec<&StoredRun>> = BTreeMap::new();
     for run in runs.filter(|run| run.arm != Arm::Pilot) {
         by_arm.entry((run.cell, run.arm.name())).or_default().push(run);

@@ -23,7 +23,7 @@ pub(crate) use disturbance::Disturbance;
 pub(crate) use environment::{RecordCode, record_codes};
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
-pub(crate) use latency_only::summarize_latency;
+pub use latency_only::summarize_latency;
 pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};

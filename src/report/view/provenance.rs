@@ -25,7 +25,7 @@ pub(super) fn facts(input: &Input<'_>, trust: &Trust) -> Vec<Fact> {
         true if most == 1 => "1 process".to_owned(),
         true if completed < most => format!("{completed} of {most} processes"),
         false if fewest < completed => format!("{fewest} to {completed} processes"),
-        _ => count(u64::from(completed), "process"),
+        _ => format!("{completed} processes"),
     };
     let cells = format!("{} x {processes}", count(plan.runnable().count() as u64, "cell"));
     let measured = [day.to_owned(), commit(manifest), cells].join(", ");

@@ -55,7 +55,7 @@ pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
         RunsForm::ByNeed(bounds) => {
             if bounds.min > bounds.max {
                 let message = format!("`min` is {}, and `max` is {}", bounds.min, bounds.max);
-                check.error(&Place::top("runs"), message, "write the smaller number as `min`".to_owned());
+                check.error(&Place::top("runs"), message, "raise `max`, or lower `min`".to_owned());
             }
             Runs { min: bounds.min, max: bounds.max }
         }

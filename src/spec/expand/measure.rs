@@ -141,6 +141,8 @@ fn mock(form: &MockForm, place: &Place, check: &mut Check<'_>) -> Mock {
     Mock {
         median: positive(&form.median, &place.key("median"), check),
         run_sd: check.quantity(&place.key("run_sd"), &form.run_sd.0),
+        disturbed: check.quantity(&place.key("disturbed"), &form.disturbed.0),
+        disturbance: check.quantity(&place.key("disturbance"), &form.disturbance.0),
         noise: check.quantity(&place.key("noise"), &form.noise.0),
         ar1,
         warmup_excess: check.quantity(&place.key("warmup_excess"), &form.warmup_excess.0),

@@ -90,6 +90,10 @@ pub(in crate::spec) struct MockForm {
     pub(in crate::spec) median: DurationText,
     /// How much runs differ from each other: standard deviation of the logarithm of a run's level.
     pub(in crate::spec) run_sd: RatioText,
+    /// Share of the runs that something disturbs from beginning to end.
+    pub(in crate::spec) disturbed: RatioText,
+    /// How much slower such a run is at most; each by a random part of it.
+    pub(in crate::spec) disturbance: RatioText,
     /// How much iterations differ within a run: standard deviation of their logarithm.
     pub(in crate::spec) noise: RatioText,
     /// Correlation of an iteration with the one before, from 0 to below 1.
@@ -107,6 +111,8 @@ impl Default for MockForm {
         MockForm {
             median: "5ms".into(),
             run_sd: "1%".into(),
+            disturbed: "0%".into(),
+            disturbance: "50%".into(),
             noise: "2%".into(),
             ar1: "0".into(),
             warmup_excess: "0%".into(),

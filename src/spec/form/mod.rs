@@ -65,7 +65,8 @@ pub(super) struct ExperimentForm {
     /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
     /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.
     pub(super) runtimes: Option<OneOrMany<RuntimeEntry>>,
-    /// Fresh processes for each cell. Fewer than 5 give no interval and no verdict.
+    /// Fresh processes for each cell: a number, or `auto`: as many as the verdicts need, from 8 to 32; `{ min, max }` sets
+    /// the bounds. Fewer than 5 give no interval and no verdict.
     pub(super) runs: RunsForm,
     /// Seed of the order, of the inputs and of the statistics.
     pub(super) seed: u64,

@@ -216,7 +216,7 @@ mod tests {
             "control    2 cells are measured twice, one in each group that runs",
             "design     duet: two cells at a time on halves of the cores, slices of 500ms; caches are cold before every sample",
             "samples    at least 368 in every run for `latency.p99`, not 50; slower models than 13.6ms reach `max_time`, 5s, before",
-            "budget     30s; not enough for 8 runs of every cell, which take at least 47 s",
+            "budget     30s; not enough for 8 runs of every cell, which take at least 46 s",
             "require    grade B or better and nobody else on the machine",
             "choose     highest throughput within",
             "           latency.p99 <= 20 ms for batch=1",

@@ -40,22 +40,22 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
         (false, Level::Runs) => ("run", " on each side"),
         (false, Level::Values) => ("value", " on each side"),
     };
+    let would_decide = |more: usize| format!("about {}{side} would decide", count(more as u64, &format!("more {one}")));
     match reason {
         Reason::TooFew { needed } => format!("a verdict takes {}{side}", count(needed as u64, one)),
-        Reason::SizeNotEstablished => {
-            format!("different, but perhaps by less than {}", percent(findings.terms.margin))
+        Reason::SizeNotEstablished { more } => {
+            let more = more.map_or(String::new(), |more| format!("; {}", would_decide(more)));
+            format!("different, but perhaps by less than {}{more}", percent(findings.terms.margin))
         }
-        Reason::NotEnoughData { more: Some(more), .. } => {
-            format!("about {}{side} would decide", count(more as u64, &format!("more {one}")))
-        }
-        Reason::NotEnoughData { minimum_detectable_effect, more: None } => {
+        Reason::NotEnoughData { more: Some(more), .. } => would_decide(more),
+        Reason::NotEnoughData { detectable_effect, more: None } => {
             let remedy = if contrast.unpaired.is_some() && findings.terms.session_spread > 0.0 {
-                "; pairs measured in turns see less"
+                "; pairs measured in turns find less"
             } else {
                 ""
             };
-            let effect = percent(minimum_detectable_effect);
-            format!("more {one}s would hardly decide, these see {effect} and more{remedy}")
+            let effect = percent(detectable_effect);
+            format!("more {one}s would hardly decide, these find {effect} and more{remedy}")
         }
         Reason::Dependent { baseline, candidate } => {
             let remedy = match contrast.observations.level {

@@ -89,21 +89,13 @@ mod tests {
     use super::*;
     use crate::experiment::Mock;
     use crate::machine::clock::ScriptedClock;
-    use crate::vocabulary::quantity::{Nanos, Ratio};
+    use crate::vocabulary::quantity::Nanos;
     use crate::worker::backend::MockRequest;
     use crate::worker::backend::mock::MockBackend;
 
     /// Every iteration takes a microsecond.
     fn steady(clock: &ScriptedClock) -> MockBackend {
-        let script = Mock {
-            median: Nanos(1_000),
-            run_sd: Ratio(0.0),
-            noise: Ratio(0.0),
-            ar1: Ratio(0.0),
-            warmup_excess: Ratio(0.0),
-            warmup_time: Nanos(1),
-            load: Nanos(0),
-        };
+        let script = Mock::steady(Nanos(1_000));
         MockBackend::new(MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 }, clock.clone())
     }
 

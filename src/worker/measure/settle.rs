@@ -40,15 +40,13 @@ mod tests {
     use super::*;
     use crate::experiment::Mock;
     use crate::machine::clock::ScriptedClock;
-    use crate::vocabulary::quantity::{Nanos, Ratio};
+    use crate::vocabulary::quantity::Nanos;
     use crate::worker::backend::MockRequest;
     use crate::worker::backend::mock::MockBackend;
 
     fn settled(median: Nanos) -> usize {
         let clock = ScriptedClock::default();
-        let none = Ratio(0.0);
-        let (run_sd, noise, ar1, warmup_excess) = (none, none, none, none);
-        let script = Mock { median, run_sd, noise, ar1, warmup_excess, warmup_time: Nanos(0), load: Nanos(0) };
+        let script = Mock::steady(median);
         let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
         let mut backend = MockBackend::new(request, clock.clone());
         let mut samples = Samples::default();

@@ -201,9 +201,7 @@ mod tests {
     #[test]
     fn what_settles_is_not_counted_and_counts_for_nothing() {
         let clock = ScriptedClock::default();
-        let none = Ratio(0.0);
-        let (median, warmup_time, load) = (Nanos(50_000), Nanos(1), Nanos(0));
-        let script = Mock { median, run_sd: none, noise: none, ar1: none, warmup_excess: none, warmup_time, load };
+        let script = Mock::steady(Nanos(50_000));
         let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
         let rule = Stop::Samples { count: 7, max_time: Nanos::from_secs(1) };
         for (settle_ns, expected) in [(None, 0), (Some(50_000), MOST_SAMPLES), (Some(LONGEST_NS + 1), 0)] {

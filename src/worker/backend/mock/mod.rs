@@ -37,8 +37,11 @@ pub(crate) struct MockBackend {
 impl MockBackend {
     /// The script of one run.
     pub(crate) fn new(request: MockRequest, clock: ScriptedClock) -> Self {
-        let run_effect =
-            Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0)).normal() * request.script.run_sd.0;
+        let mut of_run = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0));
+        let mut run_effect = of_run.normal() * request.script.run_sd.0;
+        if of_run.unit() < request.script.disturbed.0 {
+            run_effect += (request.script.disturbance.0 * of_run.unit()).ln_1p();
+        }
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
         let noise = random.normal();
         MockBackend { request, clock, random, run_effect, noise, started: None, step: MockStep::Load, fed: None }

@@ -48,5 +48,5 @@ fn propose(record: &Path, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Err
         let text = serde_json::to_string_pretty(&value).map_err(|error| Error::Internal(error.to_string()))?;
         return print(ui, &(text + "\n"));
     }
-    print(ui, &proposed::describe(&proposals, &needed, relative))
+    print(ui, &proposed::describe(&proposals, &needed, relative, ui.width()))
 }

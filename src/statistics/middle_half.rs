@@ -45,6 +45,12 @@ impl MiddleHalf {
         Some(MiddleHalf { n, estimate, winsorised_deviation: standard_deviation(&ordered) })
     }
 
+    /// What one value adds: so many times the variance of the estimate as there are values. For normal data it is up to a
+    /// fifth more than their variance, whatever their number. `None` for a single value.
+    pub(crate) fn variance_of_one(&self) -> Option<f64> {
+        variance_of_one(self.winsorised_deviation?, self.n)
+    }
+
     /// Variance of the estimate with its degrees of freedom; `None` for a single value.
     pub(super) fn variance(&self) -> Option<VariancePart> {
         variance_with(self.winsorised_deviation?, self.n)
@@ -61,6 +67,19 @@ pub(super) fn variance_with(winsorised_deviation: f64, n: usize) -> Option<Varia
     let kept = (n - 2 * trimmed(n)) as f64;
     let variance = winsorised_deviation.powi(2) * (n as f64 - 1.0) / (kept * (kept - 1.0));
     (n > 1).then_some(VariancePart { variance, degrees_of_freedom: kept - 1.0 })
+}
+
+/// What one of `n` values of this Winsorised deviation adds to the variance of their estimate; `None` below two.
+///
+/// The Winsorised deviation itself depends on which share of the values goes, which differs between seven and eight.
+pub(super) fn variance_of_one(winsorised_deviation: f64, n: usize) -> Option<f64> {
+    Some(variance_with(winsorised_deviation, n)?.variance * n as f64)
+}
+
+/// Variance of the estimate from `n` values that each add so much, with its degrees of freedom; `None` below two.
+pub(super) fn variance_expected(of_one: f64, n: usize) -> Option<VariancePart> {
+    let kept = (n - 2 * trimmed(n)) as f64;
+    (n > 1).then_some(VariancePart { variance: of_one / n as f64, degrees_of_freedom: kept - 1.0 })
 }
 
 /// The estimate with its interval. Below five values it is the mean with Student's t interval.
@@ -131,6 +150,24 @@ mod tests {
         assert_eq!(middle_half(&[1.0; 9], 1.0), None);
         assert_eq!(middle_half(&[f64::MAX, f64::MIN, 0.0], 0.95).map(|estimate| estimate.interval), Some(None));
         assert_eq!((variance_with(1.0, 1), variance_with(1.0, 0)), (None, None));
+        assert_eq!((variance_of_one(1.0, 1), variance_expected(1.0, 1)), (None, None));
+    }
+
+    #[test]
+    fn what_one_value_adds_tells_the_error_of_another_number_of_values() {
+        let mut random = crate::statistics::random::Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut mean_of = |n: usize| {
+            let mut once = || {
+                let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+                MiddleHalf::of(&values).unwrap().variance_of_one().unwrap()
+            };
+            (0..2000).map(|_| once()).sum::<f64>() / 2000.0
+        };
+        // A quarter goes at each end of eight, a seventh of seven: the Winsorised deviations differ by a third.
+        for n in [5, 7, 8, 10, 12, 16, 32] {
+            let found = mean_of(n);
+            assert!((1.05..1.25).contains(&found), "{n}: {found}");
+        }
     }
 
     proptest! {

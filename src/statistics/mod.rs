@@ -167,7 +167,9 @@ mod tests {
             signed_rank::hodges_lehmann(&values);
             middle_half::middle_half(&values, confidence);
             planning::detectable_effect(fraction, 12, 0.02, confidence);
-            planning::blocks_for_effect(fraction, 0.05, 0.02, confidence);
+            planning::runs_for_middle_half(fraction, fraction, 0.02);
+            let pilot = planning::PairedPilot { winsorised_deviation: fraction, blocks: 12, margin: 0.02 };
+            planning::blocks_for_effect(pilot, 0.05, |_| confidence);
             for statistic in [RunStatistic::Mean, RunStatistic::Quantile(fraction)] {
                 let runs = [&values[..]; 5];
                 CellBootstrap::new(&runs, statistic, 1).and_then(|bootstrap| bootstrap.estimate(5, confidence));

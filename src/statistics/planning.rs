@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::distribution::{normal_quantile, student_t_quantile};
 use super::interval::is_confidence;
-use super::middle_half::variance_with;
+use super::middle_half::{variance_expected, variance_of_one, variance_with};
 use super::quantile::median;
 use super::satterthwaite::VariancePart;
 
@@ -23,8 +23,8 @@ pub(super) const PLANNED_POWER: f64 = 0.8;
 /// No answer is planned that takes more than this.
 const MOST: f64 = 1e15;
 
-/// No comparison is planned that takes more blocks than this.
-const MOST_BLOCKS: usize = 1000;
+/// No number of runs or blocks is proposed beyond this: what takes longer wants a quieter machine, not patience.
+const MOST_RUNS: usize = 200;
 
 /// What a pilot found about one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,27 +80,64 @@ pub(crate) fn samples_per_group(coefficient_of_variation: f64, delta: f64) -> Op
     whole((2.0 * (errors * coefficient_of_variation / delta).powi(2)).ceil())
 }
 
+/// The smallest number of runs, at least five, whose 95% interval of the middle half has a relative half width of at most
+/// `relative`, where each adds this variance. `None` for an estimate of zero, and where no reasonable number is enough.
+pub(crate) fn runs_for_middle_half(estimate: f64, variance_of_one: f64, relative: f64) -> Option<usize> {
+    let wanted = relative * estimate.abs();
+    let is_enough = |runs: &usize| {
+        let expected = variance_expected(variance_of_one, *runs);
+        let half_width = |part: VariancePart| {
+            let quantile = student_t_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE), part.degrees_of_freedom);
+            quantile * part.variance.sqrt()
+        };
+        wanted > 0.0 && expected.is_some_and(|expected| half_width(expected) <= wanted)
+    };
+    (MINIMUM_RUNS..=MOST_RUNS).find(is_enough)
+}
+
 /// The relative effect, such as 0.03, that `blocks` pairs call worse than `margin` with 80% power, at this confidence and
 /// with this Winsorised deviation of their log ratios (method 8.3). `None` below two blocks, for a deviation that is not
 /// finite, and for what is no margin or confidence.
 pub fn detectable_effect(winsorised_deviation: f64, blocks: usize, margin: f64, confidence: f64) -> Option<f64> {
     let is_spread = winsorised_deviation >= 0.0 && winsorised_deviation.is_finite();
-    if !is_spread || !is_confidence(confidence) || margin.is_nan() || margin < 0.0 {
-        return None;
-    }
-    let VariancePart { variance, degrees_of_freedom } = variance_with(winsorised_deviation, blocks)?;
-    let quantile = |probability| student_t_quantile(probability, degrees_of_freedom);
-    let errors = quantile(f64::midpoint(1.0, confidence)) + quantile(PLANNED_POWER);
-    Some((margin.ln_1p() + errors * variance.sqrt()).exp_m1())
+    effect_with(variance_with(winsorised_deviation, blocks).filter(|_| is_spread)?, margin, confidence)
 }
 
-/// The smallest number of blocks, at least five, that call the relative effect `effect` worse than `margin` with 80%
-/// power. `None` for an effect within the margin, and unless the number is within reason.
-pub(crate) fn blocks_for_effect(winsorised_deviation: f64, effect: f64, margin: f64, confidence: f64) -> Option<usize> {
+/// The relative effect that an error of this variance of log ratios calls worse than `margin` with 80% power.
+fn effect_with(part: VariancePart, margin: f64, confidence: f64) -> Option<f64> {
+    if !is_confidence(confidence) || margin.is_nan() || margin < 0.0 {
+        return None;
+    }
+    let quantile = |probability| student_t_quantile(probability, part.degrees_of_freedom);
+    let errors = quantile(f64::midpoint(1.0, confidence)) + quantile(PLANNED_POWER);
+    Some((margin.ln_1p() + errors * part.variance.sqrt()).exp_m1())
+}
+
+/// What a pilot found about one comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PairedPilot {
+    /// Winsorised deviation of its log ratios.
+    pub winsorised_deviation: f64,
+    /// Its blocks.
+    pub blocks: usize,
+    /// The relative difference of no interest.
+    pub margin: f64,
+}
+
+/// The smallest number of blocks, at least five, that call the relative effect `effect` worse than the margin with 80%
+/// power, at the confidence that a verdict on so many has. `None` for an effect within the margin, and where no
+/// reasonable number is enough.
+pub(crate) fn blocks_for_effect(
+    pilot: PairedPilot,
+    effect: f64,
+    confidence_after: impl Fn(usize) -> f64,
+) -> Option<usize> {
+    let of_one = variance_of_one(pilot.winsorised_deviation, pilot.blocks)?;
     let finds = |blocks: &usize| {
-        detectable_effect(winsorised_deviation, *blocks, margin, confidence).is_some_and(|found| found <= effect)
+        let found = effect_with(variance_expected(of_one, *blocks)?, pilot.margin, confidence_after(*blocks))?;
+        Some(found <= effect)
     };
-    (MINIMUM_RUNS..=MOST_BLOCKS).find(finds)
+    (MINIMUM_RUNS..=MOST_RUNS).find(|blocks| finds(blocks) == Some(true))
 }
 
 /// The typical one of several Winsorised deviations, each from so many values: the median of them, each widened by what
@@ -213,8 +250,13 @@ mod tests {
         assert_eq!(detectable_effect(0.1, 1, 0.02, 0.95), None);
         assert_eq!(detectable_effect(f64::NAN, 9, 0.02, 0.95), None);
         assert_eq!(detectable_effect(0.1, 9, 0.02, 1.0), None);
-        assert_eq!(blocks_for_effect(0.1, 0.02, 0.02, 0.95), None);
-        assert_eq!(blocks_for_effect(0.0, 0.03, 0.02, 0.95), Some(MINIMUM_RUNS));
+        let pilot = |winsorised_deviation, blocks| PairedPilot { winsorised_deviation, blocks, margin: 0.02 };
+        assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| 0.95), None);
+        assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| 0.95), None);
+        assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| 0.95), Some(MINIMUM_RUNS));
+        assert_eq!(runs_for_middle_half(0.0, 0.0, 0.01), None);
+        assert_eq!(runs_for_middle_half(1.0, f64::NAN, 0.01), None);
+        assert_eq!(runs_for_middle_half(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
         assert_eq!(typical_deviation([]), None);
         assert_eq!(typical_deviation([(0.1, 1)]), None);
     }
@@ -234,10 +276,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_are_the_fewest_that_find_the_effect(deviation in 0.001_f64..0.05, effect in 0.03_f64..0.2) {
-            let finds = |blocks| detectable_effect(deviation, blocks, 0.02, 0.95).unwrap() <= effect;
-            let blocks = blocks_for_effect(deviation, effect, 0.02, 0.95).unwrap();
-            prop_assert!(finds(blocks) && (blocks == MINIMUM_RUNS || !finds(blocks - 1)));
+        fn blocks_are_the_fewest_that_find_the_effect(deviation in 0.001_f64..0.05, effect in 0.04_f64..0.2) {
+            let pilot = PairedPilot { winsorised_deviation: deviation, blocks: 12, margin: 0.02 };
+            let finds = |blocks: usize| {
+                let of_one = variance_of_one(deviation, 12).unwrap();
+                effect_with(variance_expected(of_one, blocks).unwrap(), 0.02, 0.95).unwrap() <= effect
+            };
+            match blocks_for_effect(pilot, effect, |_| 0.95) {
+                Some(blocks) => prop_assert!(finds(blocks) && (blocks == MINIMUM_RUNS || !finds(blocks - 1))),
+                None => prop_assert!(!finds(MOST_RUNS)),
+            }
+        }
+
+        #[test]
+        fn runs_are_the_fewest_whose_interval_is_narrow_enough(deviation in 0.0_f64..0.1, relative in 0.005_f64..0.1) {
+            let is_enough = |runs: usize| {
+                let part = variance_expected(deviation * deviation, runs).unwrap();
+                student_t_quantile(0.975, part.degrees_of_freedom) * part.variance.sqrt() <= relative
+            };
+            match runs_for_middle_half(1.0, deviation * deviation, relative) {
+                Some(runs) => prop_assert!(is_enough(runs) && (runs == MINIMUM_RUNS || !is_enough(runs - 1))),
+                None => prop_assert!(!is_enough(MOST_RUNS)),
+            }
         }
     }
 }

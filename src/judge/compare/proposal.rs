@@ -1,19 +1,20 @@
 //! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
 //!
-//! The estimate of a cell is the mean of its runs' medians, so what varies within a run is the error of its median, on
-//! samples discounted for their correlation.
+//! The estimate of a cell is the middle half of its runs' medians, so what varies within a run is the error of its median,
+//! on samples discounted for their correlation. Everything is taken from the middle half, so that a disturbed run of ten
+//! asks for no more than a quiet one.
 
 use serde::Serialize;
 
 use super::Judged;
-use crate::experiment::Stop;
+use crate::experiment::{Runs, Stop};
 use crate::judge::summary::CONFIDENCE;
 use crate::plan::Plan;
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::statistics::autocorrelation::indicator_autocorrelation_time;
-use crate::statistics::interval::mean_interval;
-use crate::statistics::moments::{mean, variance};
-use crate::statistics::planning::{Variances, blocks_for_effect, optimal_samples, runs_for_precision};
+use crate::statistics::looks::Looks;
+use crate::statistics::middle_half::{MiddleHalf, middle_half};
+use crate::statistics::planning::{PairedPilot, Variances, blocks_for_effect, optimal_samples, runs_for_middle_half};
 use crate::statistics::quantile::median_with_error;
 use crate::vocabulary::metric;
 
@@ -45,7 +46,8 @@ pub struct Needed {
     pub blocks_now: usize,
     /// The relative effect that they find with 80 % power.
     pub sees_now: Option<f64>,
-    /// Blocks until an effect of twice the margin is found with 80 % power.
+    /// Blocks until an effect of twice the margin is found with 80 % power, where runs go by need; `None` where no
+    /// reasonable number is enough.
     pub blocks: Option<usize>,
 }
 
@@ -73,6 +75,14 @@ pub(crate) fn for_every_cell(proposals: &[Proposal]) -> Option<(usize, f64)> {
     Some((runs, proposals.iter().filter_map(seconds).sum()))
 }
 
+/// What every comparison needs: how `runs` should be bounded; `None` where no reasonable number is enough for one of them,
+/// and where there is none.
+pub(crate) fn for_every_comparison(needed: &[Needed]) -> Option<Runs> {
+    let blocks: Vec<usize> = needed.iter().map(|needed| needed.blocks).collect::<Option<_>>()?;
+    let most = u32::try_from(blocks.into_iter().max()?).ok()?;
+    Some(Runs { max: most.max(Runs::AUTO.max), ..Runs::AUTO })
+}
+
 fn proposal(
     cell: String,
     runs: &[&StoredRun],
@@ -89,30 +99,40 @@ fn proposal(
         errors.push(error * error * indicator_autocorrelation_time(&durations, median));
         counts.push(durations.len() as f64);
     }
-    let (estimate, between) = (mean(&medians)?, variance(&medians)?);
-    let (error, count) = (mean(&errors)?, mean(&counts)?);
-    let variances = Variances { within_runs: error * count, between_runs: between - error };
+    let (half, error, count) = (MiddleHalf::of(&medians)?, typical(&errors)?, typical(&counts)?);
+    let variances = Variances { within_runs: error * count, between_runs: half.variance_of_one()? - error };
     let (of_sample, of_run) = costs(runs, count);
     let samples_now = count as usize;
     let samples = optimal_samples(of_sample, of_run, variances, bounds).unwrap_or(samples_now);
-    let wanted = runs_for_precision(estimate, variances, samples, relative);
-    let half_width = mean_interval(&medians, CONFIDENCE)?.interval.map(|interval| interval.half_width());
+    // Where the runs' samples explain all that varies between runs, nothing is known that other lengths would change.
+    let of_one = match variances.between_runs {
+        between if between > 0.0 => between + variances.within_runs / samples.max(1) as f64,
+        _ => half.variance_of_one()?,
+    };
+    let wanted = runs_for_middle_half(half.estimate, of_one, relative);
     Some(Proposal {
         cell,
         runs_now: medians.len(),
         samples_now,
-        precision_now: half_width.map(|half_width| half_width / estimate).filter(|precision| precision.is_finite()),
+        precision_now: middle_half(&medians, CONFIDENCE)?
+            .relative_half_width()
+            .filter(|precision| precision.is_finite()),
         samples,
         runs: wanted,
         seconds: wanted.map(|runs| runs as f64 * (of_run + of_sample * samples as f64)),
     })
 }
 
+/// The middle half of values of which some are disturbed.
+fn typical(values: &[f64]) -> Option<f64> {
+    Some(MiddleHalf::of(values)?.estimate)
+}
+
 /// Seconds that a sample, and a run without its samples, take.
 fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
     let seconds = |of: &dyn Fn(&StoredRun) -> f64| {
         let values: Vec<f64> = runs.iter().map(|run| of(run) / 1e9).collect();
-        mean(&values).unwrap_or(0.0)
+        typical(&values).unwrap_or(0.0)
     };
     let value = |run: &StoredRun, metric: metric::Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
     let before = seconds(&|run| {
@@ -132,19 +152,22 @@ fn twice(margin: f64) -> f64 {
 pub(crate) fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
     let needed = judged.comparisons.iter().filter_map(|comparison| {
         let paired = comparison.details.as_ref()?.paired;
+        let (blocks_now, margin) = (paired.blocks, paired.margin);
+        let pilot = PairedPilot { winsorised_deviation: paired.winsorised_deviation?, blocks: blocks_now, margin };
         Some(Needed {
             cell: plan.path(&plan.cells[comparison.cell]),
-            blocks_now: paired.blocks,
+            blocks_now,
             sees_now: paired.detectable_effect,
-            blocks: blocks_for_effect(
-                paired.winsorised_deviation?,
-                twice(paired.margin),
-                paired.margin,
-                paired.confidence,
-            ),
+            blocks: blocks_for_effect(pilot, twice(margin), confidence_by_need),
         })
     });
     needed.collect()
+}
+
+/// The confidence of a verdict on so many blocks, where as many are the most that are allowed and `auto` allows its own.
+fn confidence_by_need(blocks: usize) -> f64 {
+    let most = u32::try_from(blocks).unwrap_or(u32::MAX).max(Runs::AUTO.max);
+    Looks::new(Runs::AUTO.min, most).confidence()
 }
 
 #[cfg(test)]
@@ -180,6 +203,28 @@ mod tests {
         assert_eq!(for_every_cell(&[proposal(Some(5)), proposal(Some(20))]), Some((20, 80.0)));
         assert_eq!(for_every_cell(&[proposal(Some(5)), proposal(None)]), None);
         assert_eq!(for_every_cell(&[]), None);
+    }
+
+    #[test]
+    fn comparisons_ask_for_more_than_auto_where_that_is_not_enough() {
+        let needed = |blocks| Needed { cell: String::new(), blocks_now: 12, sees_now: None, blocks };
+        assert_eq!(for_every_comparison(&[needed(Some(5)), needed(Some(32))]), Some(Runs::AUTO));
+        assert_eq!(for_every_comparison(&[needed(Some(5)), needed(Some(50))]), Some(Runs { min: 8, max: 50 }));
+        assert_eq!((for_every_comparison(&[needed(Some(5)), needed(None)]), for_every_comparison(&[])), (None, None));
+        assert!((confidence_by_need(5) - 0.99).abs() < 1e-12 && confidence_by_need(50) > 0.99);
+    }
+
+    #[test]
+    fn one_disturbed_run_of_ten_changes_little() {
+        let proposed = |last: u64| {
+            let levels = [1_000, 1_010, 995, 1_004, 1_012, 990, 1_001, 1_007, 998, last].map(|level| level * 1_000);
+            let runs: Vec<StoredRun> = levels.iter().zip(0..).map(|(level, number)| run(number, *level)).collect();
+            proposal("m".to_owned(), &runs.iter().collect::<Vec<_>>(), 50..=100_000, 0.01).expect("samples")
+        };
+        let (quiet, disturbed) = (proposed(1_002), proposed(3_000));
+        let (few, more) = (quiet.runs.expect("a number"), disturbed.runs.expect("a number"));
+        assert!((5..30).contains(&few) && more >= few && more <= 2 * few, "{quiet:?} {disturbed:?}");
+        assert!(disturbed.precision_now < Some(0.02), "{disturbed:?}");
     }
 
     #[test]

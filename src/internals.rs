@@ -195,7 +195,9 @@ pub mod judge {
         }
     }
     pub mod summary {
-        pub use crate::judge::summary::{CONFIDENCE, CellSummary, Summary, summarize, summarize_briefly, summarize_latency, summarize_on};
+        pub use crate::judge::summary::{
+            CONFIDENCE, CellSummary, Summary, summarize, summarize_briefly, summarize_latency, summarize_on,
+        };
     }
 }
 

@@ -187,7 +187,7 @@ variants:
   - { name: as-stored, graph_optimization: disabled }
 
 devices: [cpu]
-runs: 10                # fresh processes for each cell; fewer than 5 give no verdict
+runs: auto              # fresh processes for each cell: as many as the verdicts need; or a number
 
 measure:
   stop: { mode: precision, relative: 1%, min_time: 300ms, max_time: 3s }

@@ -175,15 +175,7 @@ fn counted(planned: usize, controls: &[Control]) -> String {
 
 fn detectable(seen: &DetectableEffect) -> Option<String> {
     let (grade, here) = (seen.grade?, seen.here?);
-    let noisy = match seen.noisy_runs {
-        0 => String::new(),
-        runs => format!("; others took much of the processors in {}", count(u64::from(runs), "run")),
-    };
-    Some(format!(
-        "Grade {}: differences under {} are likely to be missed here{noisy}.",
-        grade.letter(),
-        format::percent(here)
-    ))
+    Some(format!("Grade {}: differences under {} are likely to be missed here.", grade.letter(), format::percent(here)))
 }
 
 #[cfg(test)]
@@ -252,10 +244,7 @@ mod tests {
             ..DetectableEffect::default()
         };
         assert_eq!(grade_words(&seen).unwrap(), "grade B (finds 3.2 %)");
-        assert_eq!(
-            detectable(&seen).unwrap(),
-            "Grade B: differences under 3.2 % are likely to be missed here; others took much of the processors in 2 runs."
-        );
+        assert_eq!(detectable(&seen).unwrap(), "Grade B: differences under 3.2 % are likely to be missed here.");
         assert_eq!(detectable(&DetectableEffect::default()), None);
     }
 }

@@ -112,7 +112,7 @@ codes! {
             percent(STEAL),
         ),
         effect: format!(
-            "Times are larger by what was taken; above {} the run counts as noisy, and no record with a noisy run has grade A.",
+            "Times are larger by what was taken; above {} the run counts as noisy.",
             percent(NOISY_STEAL),
         ),
         remedy: "Use a dedicated machine, or more runs.",

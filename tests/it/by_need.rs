@@ -1,0 +1,112 @@
+//! Runs by need, from a specification to the record: who leaves when, what stays as planned, and what an interruption or
+//! a budget changes (method 4.6).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perfrun::internals::plan::block_order;
+use perfrun::internals::record::{Arm, Outcome, Record, StoredRun};
+
+use crate::designs::begin_in;
+use crate::support::Workplace;
+
+/// Six groups, of which some are decided early and some late.
+const SPEC: &str = "backend: { mock: { median: 5ms, run_sd: 1% } }
+models: [m, n, o, p, q, r]
+variants: [a, { name: b, mock: { scale: 1 } }]
+measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 20 } }
+";
+
+/// Runs of the blocks by cell, arm and number.
+fn runs(record: &Record) -> BTreeMap<(String, &'static str, u32), &StoredRun> {
+    let of_blocks = record.runs.iter().filter(|run| run.arm != Arm::Pilot);
+    of_blocks.map(|run| ((run.cell.to_string(), run.arm.name(), run.run), run)).collect()
+}
+
+/// Blocks of the cell at an index.
+fn blocks(record: &Record, cell: usize) -> u32 {
+    let id = record.manifest.plan.cells[cell].id;
+    record.runs.iter().filter(|run| run.cell == id && run.arm == Arm::Main).count() as u32
+}
+
+fn whole() -> (Workplace, Record) {
+    let place = Workplace::with_spec(SPEC);
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    (place, record)
+}
+
+#[test]
+fn groups_leave_when_they_are_decided_and_the_control_stays() {
+    let (_place, record) = whole();
+    let plan = &record.manifest.plan;
+    let control = plan.controls[0] as usize;
+    let candidates: Vec<usize> = (0..plan.cells.len()).filter(|cell| !plan.is_baseline(&plan.cells[*cell])).collect();
+    let of_groups: BTreeSet<u32> = candidates.iter().map(|cell| blocks(&record, *cell)).collect();
+    assert!(of_groups.len() > 1 && of_groups.iter().all(|it| [8, 12, 16, 24, 32].contains(it)), "{of_groups:?}");
+    let most = of_groups.last().copied().unwrap();
+    let doubles = record.runs.iter().filter(|run| run.arm == Arm::Aa).count() as u32;
+    assert_eq!((blocks(&record, control), doubles), (most, most));
+    assert!(record.runs.iter().all(|run| run.outcome == Outcome::Completed));
+    // Whoever is still there has the place in the block that the plan gave it.
+    for run in record.runs.iter().filter(|run| run.arm != Arm::Pilot) {
+        let planned = block_order(plan, run.run)[run.position as usize];
+        assert_eq!((plan.cells[planned.cell].id, planned.is_double), (run.cell, run.arm == Arm::Aa));
+    }
+}
+
+#[test]
+fn a_resumed_record_comes_to_the_same() {
+    let (place, whole) = whole();
+    for kept in [3, 8, 13] {
+        let folder = begin_in(&place);
+        for run in whole.runs.iter().filter(|run| run.arm != Arm::Pilot && run.run < kept) {
+            run.write(&folder).unwrap();
+        }
+        place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
+        let resumed = Record::open(&folder).unwrap();
+        let (before, after) = (runs(&whole), runs(&resumed));
+        assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>(), "after {kept} blocks");
+        for (key, run) in &after {
+            let latency = |run: &StoredRun| run.data.metrics["latency_ns"];
+            assert_eq!((latency(run), run.position), (latency(before[key]), before[key].position), "{key:?}");
+        }
+    }
+}
+
+#[test]
+fn the_report_says_what_each_group_took_and_why() {
+    let (place, record) = whole();
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("with its 99 % interval"), "{report}");
+    assert!(report.contains("looked at after 8, 12, 16, 24 and 32"), "{report}");
+    assert!(report.contains(" of 6 groups decided after "), "{report}");
+    let least = (0..record.manifest.plan.cells.len()).map(|cell| blocks(&record, cell)).min().unwrap();
+    assert!(report.contains(&format!("12 cells x {least} to ")), "{report}");
+    // A number of runs is one look, and says nothing of need.
+    let fixed = place.run(&["x.yaml", "--set", "runs=8", "--output", "fixed"]);
+    fixed.expect_code(0);
+    let report = place.read("fixed/report.md");
+    assert!(report.contains("with its 95 % interval") && !report.contains("by need"), "{report}");
+}
+
+#[test]
+fn what_is_compared_with_nothing_is_measured_until_it_is_precise() {
+    let run = |spread: &str| {
+        let text = format!("backend: {{ mock: {{ median: 5ms, run_sd: {spread} }} }}\nmodels: [m]\n");
+        let place = Workplace::with_spec(&text);
+        place.run(&["x.yaml"]).expect_code(0);
+        blocks(&place.record("x"), 0)
+    };
+    assert_eq!(run("0.5%"), 8);
+    assert_eq!(run("30%"), 32);
+}
+
+#[test]
+fn bounds_can_be_set_and_a_sequential_design_takes_a_number() {
+    let place = Workplace::with_spec(SPEC);
+    place.run(&["x.yaml", "--set", "runs.min=5", "--set", "runs.max=6", "--only", "model=m"]).expect_code(0);
+    assert!([5, 6].contains(&blocks(&place.record("x"), 0)));
+    let sequential = Workplace::with_spec("backend: mock\nmodels: [m]\nmeasure: { design: sequential }\n");
+    sequential.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(blocks(&sequential.record("x"), 0), 12);
+}

@@ -4,6 +4,8 @@ mod admission;
 mod calibrate;
 mod convert;
 mod doctor;
+mod earlier;
+mod expected;
 mod explain;
 mod init;
 mod inspect;

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::expected::expected;
 use super::{print, specs};
 use crate::judge::compare::{judge, proposal};
 use crate::judge::summary::summarize_briefly;
-use crate::record::Record;
+use crate::record::{Place, Record};
 use crate::run::prepare;
 use crate::ui::cli::PlanArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -26,7 +27,8 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         let text = serde_json::to_string_pretty(&prepared.plan).map_err(|error| Error::Internal(error.to_string()))?;
         return print(ui, &(text + "\n"));
     }
-    print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared))
+    let expected = expected(&loaded.experiment, &prepared, &Place::of(spec)?);
+    print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))
 }
 
 /// What a record says about the next one.

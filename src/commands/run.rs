@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::admission::{Admission, Wishes};
+use super::earlier::report_of_this_machine;
+use super::expected::expected;
 use super::specs;
 use crate::experiment::Grade;
 use crate::machine::host;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, LocalPaths, Outcome, Place, Record};
 use crate::report::format::percent;
-use crate::report::results;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Preview};
 use crate::spec::Loaded;
@@ -67,7 +68,8 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         require_devices(&prepared)?;
     }
     if arguments.dry_run {
-        return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared));
+        let expected = expected(&loaded.experiment, &prepared, &place);
+        return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected));
     }
     specs::tell_doubts(loaded, &prepared.plan, ui);
     let target = super::report::target(&place, loaded, arguments)?;
@@ -177,8 +179,7 @@ fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
 /// experiment says so.
 fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
-    let report = results::read(&place.report(experiment).join(results::FILE)).ok();
-    let own = report.filter(|report| provenance::differences(&report.provenance.frame, &here).is_empty());
+    let own = report_of_this_machine(&place.report(experiment));
     own.and_then(|report| report.detectable_effect.winsorised_deviation).or_else(|| {
         let text = std::fs::read(place.calibration()).ok()?;
         let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;

@@ -5,6 +5,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod cores;
+pub(crate) mod peak;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

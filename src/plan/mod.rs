@@ -12,15 +12,17 @@ mod expand;
 mod facts;
 mod id;
 mod order;
+mod run_time;
 mod select;
 
 pub use cell::Cell;
 pub use control::place_controls;
-pub use estimate::{TimeRange, estimate_before_measuring};
+pub use estimate::estimate_before_measuring;
 pub use expand::{PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
+pub use run_time::{Expected, Source, TimeRange};
 pub use select::is_idle;
 
 use serde::{Deserialize, Serialize};

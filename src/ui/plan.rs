@@ -1,14 +1,14 @@
 //! A plan as text.
 
 mod settings;
+mod time;
 
 use std::fmt::Write;
 
 pub use settings::equal_variants;
 
-use super::duration;
 use crate::experiment::{Axis, Design, Experiment};
-use crate::plan::{Plan, PlannedRun, block_order, estimate_before_measuring};
+use crate::plan::{Expected, Plan, PlannedRun, block_order};
 use crate::report::format::count;
 use crate::run::Prepared;
 use crate::spec::Note;
@@ -17,7 +17,9 @@ use crate::spec::Note;
 const MOST_LISTED: usize = 200;
 
 /// Product, settings, cells, skips, order and time of a prepared experiment.
-pub fn describe(experiment: &Experiment, notes: &[Note], prepared: &Prepared) -> String {
+///
+/// `expected` is what is known of each cell beforehand, by its index.
+pub fn describe(experiment: &Experiment, notes: &[Note], prepared: &Prepared, expected: &[Option<Expected>]) -> String {
     let plan = &prepared.plan;
     let mut text = String::new();
     // Writing into a String cannot fail.
@@ -27,7 +29,7 @@ pub fn describe(experiment: &Experiment, notes: &[Note], prepared: &Prepared) ->
     let _ = cells(&mut text, prepared);
     let _ = skips(&mut text, plan);
     let _ = order(&mut text, experiment, plan);
-    let _ = time(&mut text, experiment, plan);
+    let _ = time::describe(&mut text, experiment, plan, expected);
     text
 }
 
@@ -124,24 +126,4 @@ fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::R
 /// The index of the arm's cell; a double has a prime.
 fn arm_label(arm: &PlannedRun) -> String {
     format!("{}{}", arm.cell, if arm.is_double { "'" } else { "" })
-}
-
-fn time(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::Result {
-    let cells = plan.runnable().count();
-    if cells == 0 {
-        return writeln!(text, "\ntime\n  every cell is skipped; there is nothing to measure");
-    }
-    let range = estimate_before_measuring(&experiment.measure, plan, plan.runs);
-    let controls = match plan.controls.len() as u64 {
-        0 => String::new(),
-        controls => format!(" and {}", count(controls, "control")),
-    };
-    writeln!(
-        text,
-        "\ntime\n  {}{controls} x {}: {} to {}; the rehearsal at the beginning of a run measures it",
-        count(cells as u64, "cell"),
-        count(u64::from(plan.runs), "run"),
-        duration(range.least.to_duration()),
-        duration(range.most.to_duration())
-    )
 }

@@ -1,0 +1,134 @@
+//! How long an experiment will take, in a line, and who says so in another.
+
+use std::fmt::{Result, Write};
+
+use crate::experiment::{Experiment, Runs};
+use crate::plan::{Expected, Plan, Source, TimeRange, estimate_before_measuring};
+use crate::report::format::count;
+use crate::ui::duration;
+
+/// Bounds that lie no further apart than this are one number.
+const SAME: f64 = 1.5;
+
+/// What is known of each cell is by its index.
+pub(super) fn describe(
+    text: &mut String,
+    experiment: &Experiment,
+    plan: &Plan,
+    expected: &[Option<Expected>],
+) -> Result {
+    let cells = plan.runnable().count() as u64;
+    if cells == 0 {
+        return writeln!(text, "\ntime\n  every cell is skipped; there is nothing to measure");
+    }
+    let controls = match plan.controls.len() as u64 {
+        0 => String::new(),
+        controls => format!(" and {}", count(controls, "control")),
+    };
+    let runs = Runs { min: experiment.runs.min.min(plan.runs), max: plan.runs };
+    let runs = if experiment.looks().is_one() { Runs::fixed(plan.runs) } else { runs };
+    let of = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, expected);
+    let known = plan.runnable().filter_map(|(cell, _)| expected.get(cell).copied().flatten()).collect::<Vec<_>>();
+    let times = match known.is_empty() {
+        true => between(TimeRange { least: of(runs.min).least, most: of(runs.max).most }),
+        false => by_need(experiment, runs, &of),
+    };
+    let word = if runs.max == 1 { "run" } else { "runs" };
+    writeln!(text, "\ntime\n  {}{controls} x {runs} {word}: {times}", count(cells, "cell"))?;
+    writeln!(text, "  {}", basis(&known, cells))
+}
+
+/// `about 1m 40s (8 runs 1m 10s, 32 runs 4m 30s)`, and without the parenthesis where the number is fixed.
+fn by_need(experiment: &Experiment, runs: Runs, of: &dyn Fn(u32) -> TimeRange) -> String {
+    if runs.are_fixed() {
+        return about(of(runs.max));
+    }
+    let typical = experiment.looks().typical();
+    let bound = |runs: u32| format!("{} {}", count(u64::from(runs), "run"), shown(of(runs)));
+    format!("{} ({}, {})", about(of(typical)), bound(runs.min), bound(runs.max))
+}
+
+/// `about 1m 40s`, or bounds.
+fn about(range: TimeRange) -> String {
+    if is_one(range) { format!("about {}", shown(range)) } else { between(range) }
+}
+
+/// The middle of what is one number, else bounds.
+fn shown(range: TimeRange) -> String {
+    let middle = range.least.0.midpoint(range.most.0);
+    if is_one(range) { duration(std::time::Duration::from_nanos(middle)) } else { between(range) }
+}
+
+fn is_one(range: TimeRange) -> bool {
+    range.most.0 as f64 <= SAME * range.least.0 as f64
+}
+
+fn between(range: TimeRange) -> String {
+    format!("{} to {}", duration(range.least.to_duration()), duration(range.most.to_duration()))
+}
+
+/// Who says so.
+fn basis(known: &[Expected], cells: u64) -> String {
+    let of = |source: Source| known.iter().filter(|expected| expected.source == source).count() as u64;
+    let (reports, costs) = (of(Source::Report), of(Source::Costs));
+    let by = match (reports, costs) {
+        (0, 0) => return "the rehearsal at the beginning of a run measures it".to_owned(),
+        (_, 0) => "by earlier reports of this machine".to_owned(),
+        (0, _) => "by what an inference costs and this machine can do".to_owned(),
+        _ => format!("by earlier reports of this machine, and for {} by what it costs", count(costs, "cell")),
+    };
+    match cells.saturating_sub(reports + costs) {
+        0 => format!("{by}; the rehearsal measures it"),
+        open => format!("{by}; of {} nothing is known", count(open, "cell")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::quantity::Nanos;
+
+    fn lines(runs: &str, known: &[(u64, Source)]) -> Vec<String> {
+        let text = format!("backend: mock\nmodels: [m]\nvariants: [a, {{ name: b, threads: 1 }}]\n{runs}");
+        let loaded = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let prepared = crate::run::prepare(&loaded.experiment).expect("a plan");
+        let expected = known.iter().map(|(millis, source)| {
+            let (start, sample) = (Nanos::from_millis(40), Nanos::from_millis(*millis));
+            Some(Expected { start, sample, noise: 0.0, source: *source })
+        });
+        let mut text = String::new();
+        let expected: Vec<Option<Expected>> = expected.collect();
+        describe(&mut text, &loaded.experiment, &prepared.plan, &expected).expect("a String takes every text");
+        text.lines().skip(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_is_known_is_a_number_for_the_typical_the_fewest_and_the_most_runs() {
+        let known = [(1, Source::Report), (20, Source::Report)];
+        let expected = [
+            "  2 cells and 1 control x 8 to 32 runs: about 39 s (8 runs 26 s, 32 runs 1m 43s)",
+            "  by earlier reports of this machine; the rehearsal measures it",
+        ];
+        assert_eq!(lines("", &known), expected);
+        let known = [(1, Source::Report), (20, Source::Costs)];
+        let expected = [
+            "  2 cells and 1 control x 12 runs: about 39 s",
+            "  by earlier reports of this machine, and for 1 cell by what it costs; the rehearsal measures it",
+        ];
+        assert_eq!(lines("runs: 12", &known), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_range() {
+        let expected = [
+            "  2 cells and 1 control x 8 to 32 runs: 20 s to 16m 05s",
+            "  the rehearsal at the beginning of a run measures it",
+        ];
+        assert_eq!(lines("", &[]), expected);
+        let expected = [
+            "  2 cells and 1 control x 1 run: 3.1 s to 21 s",
+            "  by what an inference costs and this machine can do; of 1 cell nothing is known",
+        ];
+        assert_eq!(lines("runs: 1", &[(1, Source::Costs)]), expected);
+    }
+}

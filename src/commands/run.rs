@@ -180,11 +180,11 @@ fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
 fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
     let own = report_of_this_machine(&place.report(experiment));
-    own.and_then(|report| report.detectable_effect.winsorised_deviation).or_else(|| {
+    own.and_then(|report| report.detectable_effect.block_deviation).or_else(|| {
         let text = std::fs::read(place.calibration()).ok()?;
         let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;
         let there: Facts = serde_json::from_value(calibration["frame"].clone()).ok()?;
-        calibration["winsorised_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
+        calibration["block_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
     })
 }
 

@@ -83,12 +83,12 @@ impl Grade {
     /// The relative difference that each grade finds, but for the last, which finds larger ones only.
     pub const SEES: [(Grade, f64); 3] = [(Grade::A, 0.03), (Grade::B, 0.05), (Grade::C, 0.12)];
 
-    /// The relative effect that [`Grade::BLOCKS`] blocks find with 80 % power, from the Winsorised deviation of the log
-    /// ratios of identical arms: by the margin and the runs of a specification that names none, so that machines can be
+    /// The relative effect that [`Grade::BLOCKS`] blocks find with 80 % power, from what a block of identical arms
+    /// adds to the error of their log ratio: by the margin and the runs of a specification that names none, so that machines can be
     /// compared. `None` for what is no deviation.
-    pub fn finds(winsorised_deviation: f64) -> Option<f64> {
+    pub fn finds(block_deviation: f64) -> Option<f64> {
         let (margin, confidence) = (Margin::default().default.0, Runs::AUTO.looks().confidence());
-        detectable_effect(winsorised_deviation, Self::BLOCKS as usize, margin, confidence)
+        detectable_effect(block_deviation, Self::BLOCKS as usize, margin, confidence)
     }
 
     /// The grade of a machine on which [`Grade::finds`] gives this effect.
@@ -160,8 +160,8 @@ mod tests {
     fn grades_follow_what_is_found() {
         let grades = [0.03, 0.05, 0.12, 0.13, f64::NAN].map(Grade::of);
         assert_eq!(grades, [Grade::A, Grade::B, Grade::C, Grade::D, Grade::D]);
-        // Runs that differ by .2 %, .7 % and 2 % (standard deviation), so that pairs differ by 1.4 times that.
-        let of_spread = [0.002, 0.007, 0.02].map(|spread| Grade::finds(spread).map(Grade::of));
+        // Runs that differ by .2 %, .7 % and 2 % (standard deviation): pairs differ by 1.4 times that.
+        let of_spread = [0.0031, 0.0108, 0.031].map(|spread| Grade::finds(spread).map(Grade::of));
         assert_eq!(of_spread, [Some(Grade::A), Some(Grade::B), Some(Grade::C)]);
         assert_eq!(Grade::finds(f64::NAN), None);
     }

@@ -101,7 +101,7 @@ pub(crate) fn markdown(calibration: &Calibration) -> String {
             noise.cell,
             noise.comparisons,
             shown(noise.bias.map(f64::exp_m1)),
-            shown(noise.winsorised_deviation),
+            shown(noise.block_deviation),
             shown(noise.detectable_effect)
         ));
     }
@@ -135,7 +135,7 @@ mod tests {
             runs: 10,
             margin: 0.02,
             noise: Vec::new(),
-            winsorised_deviation: Some(0.01),
+            block_deviation: Some(0.01),
             in_twelve_blocks: Some(0.041),
             here: Some(0.036),
             grade: Some(Grade::B),

@@ -25,17 +25,17 @@ pub(crate) struct Budget {
 /// By what a detectable effect is foretold.
 #[derive(Clone, Copy, Debug)]
 struct Finds {
-    winsorised_deviation: f64,
+    block_deviation: f64,
     margin: f64,
     confidence: f64,
 }
 
 impl Budget {
-    /// A limit for `wanted` blocks of a record, on a machine with this Winsorised deviation of a block's log ratio.
+    /// A limit for `wanted` blocks of a record, on a machine where a block adds this deviation to the error of a log ratio.
     pub(crate) fn new(limit: Nanos, wanted: u32, manifest: &Manifest, spread: Option<f64>) -> Self {
         let terms = Terms::of(manifest);
-        let finds = |winsorised_deviation| Finds {
-            winsorised_deviation,
+        let finds = |block_deviation| Finds {
+            block_deviation,
             margin: terms.margin_of(MetricReference::LATENCY),
             confidence: terms.confidence,
         };
@@ -59,8 +59,8 @@ impl Budget {
 
     /// The outcome for so many blocks.
     pub(crate) fn used(&self, runs: u32) -> BudgetUsed {
-        let finds = |Finds { winsorised_deviation, margin, confidence }| {
-            detectable_effect(winsorised_deviation, runs as usize, margin, confidence)
+        let finds = |Finds { block_deviation, margin, confidence }| {
+            detectable_effect(block_deviation, runs as usize, margin, confidence)
         };
         let limit = Nanos::from_duration(self.limit);
         BudgetUsed { limit, wanted: self.wanted, runs, sees: self.finds.and_then(finds) }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_asked_and_what_does_not_is_cut() {
-        let finds = Finds { winsorised_deviation: 0.02, margin: 0.02, confidence: 0.95 };
+        let finds = Finds { block_deviation: 0.02, margin: 0.02, confidence: 0.95 };
         let budget = budget(Some(finds));
         assert_eq!(budget.fit(10, MINUTE, Some(9 * MINUTE), false), 10);
         // 9 minutes are left for blocks of 2 minutes.

@@ -31,7 +31,7 @@ pub struct Job {
     pub spec_folder: PathBuf,
     /// The perfrun executable.
     pub executable: PathBuf,
-    /// Winsorised deviation of a block's log ratio of identical arms, where an earlier record or calibration knows it.
+    /// What a block adds to the error of the log ratio of identical arms, where an earlier record or calibration knows it.
     pub spread: Option<f64>,
     /// Which groups have left.
     pub(super) need: Need,

@@ -8,10 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, is_confidence};
-use super::middle_half::{MiddleHalf, variance_with};
+use super::middle_half::{MiddleHalf, variance_expected, variance_of_one};
 use super::minimum_effect::MinimumEffect;
 use super::outlook::Outlook;
-use super::planning::{MINIMUM_RUNS, detectable_effect};
+use super::planning::{MINIMUM_RUNS, effect_with};
 use super::satterthwaite::CombinedError;
 
 pub use super::verdict::Verdict;
@@ -87,9 +87,7 @@ pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Optio
         verdict: interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin)),
         hint: None,
         winsorised_deviation: half.winsorised_deviation,
-        detectable_effect: half
-            .winsorised_deviation
-            .and_then(|deviation| detectable_effect(deviation, half.n, margin, confidence)),
+        detectable_effect: half.variance().and_then(|part| effect_with(part, margin, confidence)),
         minimum_effect: error.map(|error| MinimumEffect::of(theta, &error, log_margin)),
     };
     comparison.hint = hint(&comparison);
@@ -102,10 +100,10 @@ fn hint(comparison: &PairedComparison) -> Option<Hint> {
         return None;
     }
     let Some(interval) = comparison.interval else { return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS }) };
-    let deviation = comparison.winsorised_deviation?;
     let PairedComparison { theta, margin, confidence, blocks, .. } = *comparison;
+    let of_one = variance_of_one(comparison.winsorised_deviation?, blocks)?;
     let outlook = Outlook { theta, margin, confidence, observations: blocks };
-    let more_blocks = outlook.fewest_more(|more| CombinedError::of(&[variance_with(deviation, blocks + more)?]));
+    let more_blocks = outlook.fewest_more(|more| CombinedError::of(&[variance_expected(of_one, blocks + more)?]));
     if !interval.contains(0.0) {
         return Some(Hint::SizeNotEstablished { more_blocks });
     }

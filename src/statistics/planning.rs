@@ -96,15 +96,15 @@ pub(crate) fn runs_for_middle_half(estimate: f64, variance_of_one: f64, relative
 }
 
 /// The relative effect, such as 0.03, that `blocks` pairs call worse than `margin` with 80% power, at this confidence and
-/// with this Winsorised deviation of their log ratios (method 8.3). `None` below two blocks, for a deviation that is not
-/// finite, and for what is no margin or confidence.
-pub fn detectable_effect(winsorised_deviation: f64, blocks: usize, margin: f64, confidence: f64) -> Option<f64> {
-    let is_spread = winsorised_deviation >= 0.0 && winsorised_deviation.is_finite();
-    effect_with(variance_with(winsorised_deviation, blocks).filter(|_| is_spread)?, margin, confidence)
+/// where one block adds this deviation ([`typical_deviation`]; method 8.3). `None` below two blocks, for a deviation that
+/// is not finite, and for what is no margin or confidence.
+pub fn detectable_effect(deviation_of_one: f64, blocks: usize, margin: f64, confidence: f64) -> Option<f64> {
+    let is_spread = deviation_of_one >= 0.0 && deviation_of_one.is_finite();
+    effect_with(variance_expected(deviation_of_one.powi(2), blocks).filter(|_| is_spread)?, margin, confidence)
 }
 
 /// The relative effect that an error of this variance of log ratios calls worse than `margin` with 80% power.
-fn effect_with(part: VariancePart, margin: f64, confidence: f64) -> Option<f64> {
+pub(super) fn effect_with(part: VariancePart, margin: f64, confidence: f64) -> Option<f64> {
     if !is_confidence(confidence) || margin.is_nan() || margin < 0.0 {
         return None;
     }
@@ -140,13 +140,15 @@ pub(crate) fn blocks_for_effect(
     (MINIMUM_RUNS..=MOST_RUNS).find(|blocks| finds(blocks) == Some(true))
 }
 
-/// The typical one of several Winsorised deviations, each from so many values: the median of them, each widened by what
-/// chance makes the median of such deviations too small (the median of chi-square, after Wilson and Hilferty 1931).
-/// `None` without one.
+/// What one value typically adds to the error of a middle half, from several Winsorised deviations, each of so many
+/// values: the root of so many times the variance of the estimate as there are values. It is the median of them, each
+/// widened by what chance makes the median of such deviations too small (the median of chi-square, after Wilson and
+/// Hilferty 1931). `None` without one.
 pub fn typical_deviation(deviations: impl IntoIterator<Item = (f64, usize)>) -> Option<f64> {
     let widened = |(deviation, n): (f64, usize)| {
         let freedom = variance_with(deviation, n)?.degrees_of_freedom;
-        Some(deviation / (1.0 - 2.0 / (9.0 * freedom)).powf(1.5)).filter(|deviation| deviation.is_finite())
+        let of_one = variance_of_one(deviation, n)?.sqrt();
+        Some(of_one / (1.0 - 2.0 / (9.0 * freedom)).powf(1.5)).filter(|deviation| deviation.is_finite())
     };
     let widened: Vec<f64> = deviations.into_iter().filter_map(widened).collect();
     median(&widened)
@@ -195,7 +197,9 @@ mod tests {
         }
         for case in planning["detectable"].as_array().unwrap() {
             let of = |key: &str| number(&case[key]);
-            let actual = detectable_effect(of("winsorised_sd"), count(&case["blocks"]), of("margin"), of("confidence"));
+            let blocks = count(&case["blocks"]);
+            let of_one = variance_of_one(of("winsorised_sd"), blocks).unwrap().sqrt();
+            let actual = detectable_effect(of_one, blocks, of("margin"), of("confidence"));
             assert_close(actual.unwrap(), of("expected"), 1e-10);
         }
     }
@@ -262,16 +266,17 @@ mod tests {
     }
 
     #[test]
-    fn the_typical_deviation_is_that_of_the_values() {
-        // The plain median would be 7 % too small.
+    fn what_one_value_adds_does_not_depend_on_their_number() {
         let mut random = crate::statistics::random::Xoshiro256PlusPlus::seed_from_u64(1);
         let mut deviation = |n: usize| {
             let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
             (crate::statistics::middle_half::MiddleHalf::of(&values).unwrap().winsorised_deviation.unwrap(), n)
         };
-        let each: Vec<(f64, usize)> = (0..4000).map(|_| deviation(12)).collect();
-        let mean_square = each.iter().map(|(deviation, _)| deviation * deviation).sum::<f64>() / each.len() as f64;
-        assert!((typical_deviation(each).unwrap() / mean_square.sqrt() - 1.0).abs() < 0.06);
+        for n in [8, 12, 32] {
+            let typical = typical_deviation((0..4000).map(|_| deviation(n)).collect::<Vec<_>>()).unwrap();
+            // The middle half of normal values has a variance 1.2 times that of their mean.
+            assert!((typical / 1.2_f64.sqrt() - 1.0).abs() < 0.08, "{typical} of {n}");
+        }
     }
 
     proptest! {

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::middle_half::{MiddleHalf, variance_with};
+use super::middle_half::{MiddleHalf, variance_expected, variance_of_one};
 use super::outlook::Outlook;
 use super::planning::{MINIMUM_RUNS, PLANNED_POWER};
 use super::satterthwaite::{CombinedError, VariancePart};
@@ -66,7 +66,8 @@ impl Scatter {
 
     /// The error with so many more runs on each side.
     pub(super) fn error(&self, more: usize) -> Option<CombinedError> {
-        let of_runs = |side: Side| variance_with(side.winsorised_deviation, side.n + more);
+        let of_runs =
+            |side: Side| variance_expected(variance_of_one(side.winsorised_deviation, side.n)?, side.n + more);
         // A known variance of zero has no degrees of freedom to add.
         let sessions = Some(self.sessions).filter(|part| part.variance > 0.0);
         let runs = [of_runs(self.baseline)?, of_runs(self.candidate)?];

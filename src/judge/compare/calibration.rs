@@ -42,8 +42,8 @@ pub struct Calibration {
     pub margin: f64,
     /// The noise of each group's comparisons.
     pub noise: Vec<Noise>,
-    /// Winsorised deviation of a block's log ratio of identical arms, over all groups.
-    pub winsorised_deviation: Option<f64>,
+    /// What a block adds to the error of the log ratio of identical arms, over all groups.
+    pub block_deviation: Option<f64>,
     /// The relative effect that twelve blocks find with 80 % power, from all groups together.
     pub in_twelve_blocks: Option<f64>,
     /// The same for the runs of the experiment.
@@ -63,8 +63,8 @@ pub struct Noise {
     pub comparisons: usize,
     /// Mean of the estimated log ratios: a bias that identical arms should not have.
     pub bias: Option<f64>,
-    /// Typical Winsorised deviation of the log ratios of blocks.
-    pub winsorised_deviation: Option<f64>,
+    /// What a block adds to the error of their log ratio.
+    pub block_deviation: Option<f64>,
     /// The relative effect that the runs of the experiment find with 80 % power.
     pub detectable_effect: Option<f64>,
 }
@@ -145,7 +145,7 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
         runs: per_comparison,
         margin: terms.margin_of(MetricReference::LATENCY),
         noise: noise(&manifest.plan, &trials, finds),
-        winsorised_deviation: spread,
+        block_deviation: spread,
         in_twelve_blocks,
         here: spread.and_then(finds),
         grade: in_twelve_blocks.map(Grade::of),
@@ -220,7 +220,7 @@ fn noise(plan: &Plan, trials: &[Trial], finds: impl Fn(f64) -> Option<f64>) -> V
             cell: plan.path(baseline),
             comparisons: identical.len(),
             bias: mean(&estimates),
-            winsorised_deviation: deviation,
+            block_deviation: deviation,
             detectable_effect: deviation.and_then(&finds),
         })
     };

@@ -54,9 +54,9 @@ impl Control {
 pub struct DetectableEffect {
     /// `None` without a control of at least five blocks.
     pub grade: Option<Grade>,
-    /// Winsorised deviation of a block's log ratio: of identical arms, or of the pairs where that is larger.
+    /// What a block adds to the error of a log ratio: of identical arms, or of the pairs where that is larger.
     #[serde(default)]
-    pub winsorised_deviation: Option<f64>,
+    pub block_deviation: Option<f64>,
     /// The relative effect that twelve blocks find with 80 % power ([`Grade::finds`]).
     #[serde(default)]
     pub in_twelve_blocks: Option<f64>,
@@ -101,7 +101,7 @@ pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> 
     failed.any(|control| is_single || group_of(control.cell) == group_of(cell))
 }
 
-/// The typical Winsorised deviation of the log ratios of several comparisons.
+/// What a block typically adds to the error of the log ratio of these comparisons.
 pub(super) fn typical_spread<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
     typical_deviation(comparisons.filter_map(|paired| Some((paired.winsorised_deviation?, paired.blocks))))
 }
@@ -128,7 +128,7 @@ pub(super) fn detectable_effect(
     let margin = terms.margin_of(MetricReference::LATENCY);
     let in_twelve_blocks = Grade::finds(spread);
     DetectableEffect {
-        winsorised_deviation: Some(spread),
+        block_deviation: Some(spread),
         grade: in_twelve_blocks.map(Grade::of),
         in_twelve_blocks,
         here: blocks.and_then(|blocks| found_in(spread, blocks, margin, terms.confidence)),

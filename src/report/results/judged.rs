@@ -132,9 +132,9 @@ pub struct DetectableEffect {
     /// `A` to `D`; absent without a control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<String>,
-    /// Winsorised deviation of a block's log ratio, of identical arms or of the pairs where that is larger.
+    /// What a block adds to the error of a log ratio, of identical arms or of the pairs where that is larger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub winsorised_deviation: Option<f64>,
+    pub block_deviation: Option<f64>,
     /// The relative effect that twelve blocks find with 80 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_twelve_blocks: Option<f64>,

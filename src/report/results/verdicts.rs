@@ -123,7 +123,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
 pub(super) fn detectable_effect(of: &control::DetectableEffect) -> DetectableEffect {
     DetectableEffect {
         grade: of.grade.map(|grade| grade.letter().to_owned()),
-        winsorised_deviation: of.winsorised_deviation.map(rounded),
+        block_deviation: of.block_deviation.map(rounded),
         in_twelve_blocks: of.in_twelve_blocks.map(rounded),
         here: of.here.map(rounded),
         noisy_runs: of.noisy_runs,

@@ -91,6 +91,9 @@ fn the_reference_has_every_name_and_no_other() {
     let mild: Vec<f64> = (0..12).map(|k| 10.0 + 0.25 * f64::from(k % 5)).collect();
     place.write("mild.txt", &lines(&mild.iter().copied().collect::<Value>()));
     place.write("mild-too.txt", &lines(&mild.iter().rev().map(|value| value * 1.003).collect::<Value>()));
+    let calm: Vec<f64> = (0..12).map(|k| 10.0 + 0.12 * f64::from(k % 5)).collect();
+    place.write("calm.txt", &lines(&calm.iter().copied().collect::<Value>()));
+    place.write("calm-too.txt", &lines(&calm.iter().rev().map(|value| value * 1.003).collect::<Value>()));
     place.write("few.txt", "1\n2\n");
     let long: Vec<Vec<f64>> =
         (0..6).map(|run| (0..120).map(|k| 10.0 + f64::from((k * 37 + run * 11) % 97) / 100.0).collect()).collect();
@@ -101,7 +104,7 @@ fn the_reference_has_every_name_and_no_other() {
     let two_kinds: Vec<[f64; 2]> = (0..8).map(|run| [1.0 + f64::from(run % 2) + 0.001 * f64::from(run), 2.0]).collect();
     place.write("groups.json", &serde_json::to_string(&two_kinds).unwrap());
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 14] = [
+    let commands: [&[&str]; 15] = [
         &["groups.json"],
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
@@ -115,6 +118,7 @@ fn the_reference_has_every_name_and_no_other() {
         &["autocorrelated.txt", "autocorrelated.txt"],
         &["drifting.txt", "long.txt", "--paired"],
         &["mild.txt", "mild-too.txt", "--paired"],
+        &["calm.txt", "calm-too.txt", "--paired"],
         &["few.txt", "few.txt"],
     ];
     for arguments in commands {

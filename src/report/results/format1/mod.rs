@@ -58,7 +58,7 @@ impl From<Results> for super::Results {
             detectable_effect: DetectableEffect {
                 grade: old.sight.grade.clone(),
                 // The spread of that format is another one, and so is what it finds.
-                winsorised_deviation: None,
+                block_deviation: None,
                 in_twelve_blocks: None,
                 here: old.sight.here,
                 noisy_runs: old.sight.noisy_runs,

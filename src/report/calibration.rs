@@ -3,7 +3,7 @@
 use crate::experiment::{Design, Grade};
 use crate::judge::compare::Calibration;
 use crate::judge::compare::calibration::{Count, Effect};
-use crate::report::format::percent;
+use crate::report::format::{count, percent};
 use crate::vocabulary::code::spelt;
 
 /// What of an effect a rule counted.
@@ -34,6 +34,12 @@ fn comparisons(count: Count) -> String {
     format!("{} {}", counted(count), if count.of == 1 { "comparison" } else { "comparisons" })
 }
 
+/// `12 runs`, `up to 32 runs (11.4 in the mean)`.
+fn runs(calibration: &Calibration) -> String {
+    let most = count(u64::from(calibration.runs), "run");
+    calibration.mean_runs.map_or_else(|| most.clone(), |mean| format!("up to {most} ({mean:.1} in the mean)"))
+}
+
 /// What it comes down to, a sentence each.
 pub(crate) fn sentences(calibration: &Calibration) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -47,8 +53,8 @@ pub(crate) fn sentences(calibration: &Calibration) -> Vec<String> {
             format!(" (95 % interval of the rate: {} to {})", percent(interval.low), percent(interval.high))
         });
         sentences.push(format!(
-            "Identical code, {} runs a side {order}, was called different in {}{at_most}.",
-            calibration.runs,
+            "Identical code, {} a side {order}, was called different in {}{at_most}.",
+            runs(calibration),
             comparisons(alarms)
         ));
     }
@@ -133,6 +139,7 @@ mod tests {
             machine: "0123".to_owned(),
             design: Design::Blocks,
             runs: 10,
+            mean_runs: None,
             margin: 0.02,
             noise: Vec::new(),
             block_deviation: Some(0.01),

@@ -38,6 +38,9 @@ pub struct Calibration {
     pub design: Design,
     /// Runs of an arm in one comparison.
     pub runs: u32,
+    /// The same in the mean, where runs go by need.
+    #[serde(default)]
+    pub mean_runs: Option<f64>,
     /// The margin of a verdict.
     pub margin: f64,
     /// The noise of each group's comparisons.
@@ -143,6 +146,7 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
         frame,
         design: manifest.experiment.measure.design,
         runs: per_comparison,
+        mean_runs: mean_runs(manifest, &trials),
         margin: terms.margin_of(MetricReference::LATENCY),
         noise: noise(&manifest.plan, &trials, finds),
         block_deviation: spread,
@@ -151,6 +155,12 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
         grade: in_twelve_blocks.map(Grade::of),
         effects: effects.into_iter().map(|effect| summed_up(effect, &trials)).collect(),
     }
+}
+
+/// How many blocks a comparison took in the mean; `None` where the number is fixed.
+fn mean_runs(manifest: &Manifest, trials: &[Trial]) -> Option<f64> {
+    let blocks: Vec<f64> = trials.iter().map(|trial| trial.paired.blocks as f64).collect();
+    if manifest.experiment.looks().is_one() { None } else { mean(&blocks) }
 }
 
 /// Every comparison: each copy against its baseline in each round.

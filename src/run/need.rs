@@ -45,14 +45,13 @@ impl Need {
         }
     }
 
-    /// After `blocks` blocks in all: lets groups leave that need no more, if this is where one looks. Returns whether it
-    /// looked.
-    pub(super) fn look(job: &mut Job, blocks: u32) -> bool {
+    /// After `blocks` blocks in all: lets groups leave that need no more, if this is where one looks.
+    pub(super) fn look(job: &mut Job, blocks: u32) {
         let plan = &job.record.manifest.plan;
         let (round, in_round) = (blocks / per_round(plan), blocks % per_round(plan));
         // After the last block of a round there is nothing to leave.
         if job.need.design == Design::Sequential || in_round == 0 || !job.need.looks.is_after(in_round) {
-            return false;
+            return;
         }
         let first = round * per_round(plan);
         let is_seen = |run: &&StoredRun| (first..first + in_round).contains(&run.run);
@@ -61,7 +60,6 @@ impl Need {
         for (group, _) in (0..).zip(settled).filter(|(_, is_settled)| *is_settled) {
             job.need.left.entry((round, group)).or_insert(in_round);
         }
-        true
     }
 
     /// Whether a turn is to be carried out. The one control of a record stays as long as any group does.

@@ -5,6 +5,7 @@
 //! Deliberately absent: whether a look decides anything.
 
 use super::multiplicity::LEVEL;
+use super::planning::MINIMUM_RUNS;
 
 /// The looks at a comparison of at least `least` and at most `most` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +18,10 @@ impl Looks {
     /// Blocks that a quiet machine or a clear difference needs, which is where two numbers for a plan have to be one.
     pub const TYPICAL: u32 = 12;
 
-    /// Looks after `least` blocks, after `most`, and in between after 8, 12, 16, 24, 32, 48 and so on.
+    /// Looks after `least` blocks, after `most`, and in between after 8, 12, 16, 24, 32, 48 and so on; none before there can
+    /// be a verdict.
     pub fn new(least: u32, most: u32) -> Self {
-        Looks { least: least.min(most), most }
+        Looks { least: least.max(MINIMUM_RUNS as u32).min(most), most }
     }
 
     /// The numbers of blocks after which there is a look, in rising order.
@@ -70,7 +72,7 @@ mod tests {
         assert_eq!(looks(8, 32), [8, 12, 16, 24, 32]);
         assert_eq!(looks(5, 20), [5, 8, 12, 16, 20]);
         assert_eq!(looks(8, 100), [8, 12, 16, 24, 32, 48, 64, 96, 100]);
-        assert_eq!((looks(12, 12), looks(9, 8), looks(1, 3)), (vec![12], vec![8], vec![1, 3]));
+        assert_eq!((looks(12, 12), looks(9, 8), looks(1, 3)), (vec![12], vec![8], vec![3]));
         assert!(Looks::new(8, 32).is_after(24) && !Looks::new(8, 32).is_after(20));
     }
 

@@ -105,11 +105,15 @@ fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::R
         return Ok(());
     }
     let groups = plan.groups.len() as u64;
+    let blocks = match experiment.looks().is_one() {
+        true => count(u64::from(plan.runs), "block"),
+        false => format!("{} blocks", experiment.runs),
+    };
     writeln!(text, "\norder")?;
     writeln!(
         text,
         "  {}, each with one run of every cell in {}; shuffled with seed {}, odd blocks reversed",
-        count(u64::from(plan.runs), "block"),
+        blocks,
         count(groups, "group"),
         plan.seed
     )?;

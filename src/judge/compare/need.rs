@@ -86,16 +86,17 @@ fn is_pair_settled(summary: &Summary, baseline: usize, cell: usize, terms: &Term
     }
     let compared = verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms);
     compared.is_some_and(|compared| match compared.withheld {
-        // Of more runs a smaller share may have failed.
-        Some(Withheld::ManyFailures) => false,
+        // Of more runs a smaller share may have failed, or never become steady.
+        Some(Withheld::ManyFailures | Withheld::NotSteady) => false,
         Some(_) => true,
         None => !compared.verdict.is_open(),
     })
 }
 
-/// Runs of it failed alike, so that no more are started.
+/// Runs of it failed alike, or its rehearsal did, so that no more are started. A run that was not started because the arm
+/// beside it failed is no such failure.
 fn is_given_up(cell: &CellSummary) -> bool {
-    cell.runs.not_run > 0
+    cell.runs.not_run > 0 && (cell.runs.failed > 1 || cell.runs.completed == 0)
 }
 
 /// Its interval lies within the margin of its estimate.

@@ -51,7 +51,7 @@ pub struct Compared {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Details {
-    /// Standard deviation of the log ratios of the blocks.
+    /// Winsorised deviation of the log ratios of the blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winsorised_deviation: Option<f64>,
     /// The relative effect that these blocks find with 80 % power.

@@ -125,7 +125,7 @@ pub struct RecordCode {
 /// By what verdicts were made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rules {
-    /// Runs of each cell in the plan.
+    /// Runs of each cell in the plan; at most, where they go by need.
     pub runs: u32,
     /// The fewest runs, where they go by need.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -122,7 +122,7 @@ pub(crate) struct ComparisonView {
     pub metric: String,
     /// Above 1 is better: time of the baseline over that of the cell.
     pub speedup: f64,
-    /// Lower end of its 95 % interval; none below five common blocks.
+    /// Lower end of its interval; none below five common blocks.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,

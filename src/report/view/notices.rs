@@ -55,7 +55,8 @@ fn partial(input: &Input<'_>) -> Vec<String> {
         } else {
             budget.runs.to_string()
         };
-        sentences.push(format!("The budget of {} left room for {of} runs of each cell.{sees}", budget.limit));
+        let what = if manifest.experiment.looks().is_one() { "runs of each cell" } else { "blocks" };
+        sentences.push(format!("The budget of {} left room for {of} {what}.{sees}", budget.limit));
     }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{}`", without_home(flag))).collect();

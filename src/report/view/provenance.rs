@@ -20,7 +20,8 @@ pub(super) fn facts(input: &Input<'_>, trust: &Trust) -> Vec<Fact> {
     let day = manifest.findings.sessions.first().and_then(|session| session.started.get(..10)).unwrap_or("unknown day");
     let runs = || input.summary.cells.iter().map(|cell| cell.runs).filter(|runs| runs.planned() > 0);
     let completed = runs().map(|runs| runs.completed).max().unwrap_or(0);
-    let (fewest, most) = (runs().map(|runs| runs.completed).min().unwrap_or(0), plan.runs);
+    let fewest = runs().map(|runs| runs.completed).filter(|completed| *completed > 0).min().unwrap_or(0);
+    let most = plan.runs;
     let processes = match manifest.experiment.looks().is_one() {
         true if most == 1 => "1 process".to_owned(),
         true if completed < most => format!("{completed} of {most} processes"),

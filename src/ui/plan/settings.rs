@@ -135,7 +135,7 @@ fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u
 
 fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos) -> String {
     let least = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, &[]).least;
-    let wanted = experiment.runs.min.min(plan.runs);
+    let wanted = experiment.looks().blocks().next().unwrap_or(plan.runs).min(plan.runs);
     let (fewest, all) = (least(LEAST_RUNS as u32), least(wanted));
     let time = |nanos: Nanos| duration(nanos.to_duration());
     if fewest > budget {

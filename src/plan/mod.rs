@@ -22,6 +22,7 @@ pub use expand::{PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
+pub(crate) use run_time::time_of_seen_run;
 pub use run_time::{Expected, Source, TimeRange};
 pub use select::is_idle;
 

@@ -57,6 +57,8 @@ pub struct Expected {
 /// Who says what is known of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// The rehearsal.
+    Rehearsal,
     /// An earlier report of this machine.
     Report,
     /// What an inference costs, and what this machine can do.
@@ -118,6 +120,13 @@ pub(super) fn run_time(measure: &Measure, expected: Option<Expected>) -> RunTime
         counted: both(&|samples| samples.counted(measure.stop)),
         around: TimeRange::exactly(expected.start).plus(TimeRange::exactly(OVERHEAD)),
     }
+}
+
+/// One run whose samples were seen, emptying of caches included, and that warms up at least so long.
+pub(crate) fn time_of_seen_run(measure: &Measure, seen: Expected, least_warmup: Nanos) -> Nanos {
+    let samples = Samples::from(seen);
+    let parts = [seen.start, samples.warmup(measure.warmup).max(least_warmup), samples.counted(measure.stop), OVERHEAD];
+    Nanos(parts.into_iter().fold(0, |sum, part| sum.saturating_add(part.0)))
 }
 
 fn times(flush: Nanos, samples: u32) -> u64 {

@@ -10,28 +10,31 @@ const MOST_NAMED: usize = 3;
 
 /// One sentence; `None` where runs do not go by need.
 pub(super) fn sentence(plan: &Plan, efforts: &[Effort]) -> Option<String> {
-    let (settled, open): (Vec<&Effort>, Vec<&Effort>) =
-        efforts.iter().partition(|effort| effort.stopped == Stopped::Settled);
-    let first_open = open.first();
+    let with = |stopped: Stopped| efforts.iter().filter(|effort| effort.stopped == stopped).collect::<Vec<_>>();
+    let (decided, given_up) = (with(Stopped::Decided), with(Stopped::GivenUp));
+    let is_open = |effort: &&Effort| !matches!(effort.stopped, Stopped::Decided | Stopped::GivenUp);
+    let open: Vec<&Effort> = efforts.iter().filter(is_open).collect();
     let mut parts = Vec::new();
-    if !settled.is_empty() {
-        let groups = match efforts.len() {
-            1 => "decided".to_owned(),
-            all => format!("{} of {} decided", settled.len(), count(all as u64, "group")),
+    for (groups, word) in [(&decided, "decided"), (&given_up, "given up")] {
+        let of = match efforts.len() {
+            1 => String::new(),
+            all => format!("{} of {} ", groups.len(), count(all as u64, "group")),
         };
-        parts.push(format!("{groups} after {}", blocks(&settled)));
+        parts.extend((!groups.is_empty()).then(|| format!("{of}{word} after {}", blocks(groups))));
     }
+    let settled = efforts.len() - open.len();
+    let first_open = open.first();
     if let Some(first) = first_open {
         let why = match first.stopped {
             Stopped::MostRuns => ", the most that `runs` allows",
             Stopped::Budget => ", when the budget was spent",
-            Stopped::Settled | Stopped::Unfinished => "",
+            Stopped::Decided | Stopped::GivenUp | Stopped::Unfinished => "",
         };
         let names: Vec<String> = open.iter().map(|effort| group_name(plan, effort.group)).collect();
         let names = match open.len() {
             _ if efforts.len() == 1 => String::new(),
             named if named <= MOST_NAMED => format!("{} ", list(&names)),
-            several if settled.is_empty() => format!("{several} of {} ", count(efforts.len() as u64, "group")),
+            several if settled == 0 => format!("{several} of {} ", count(efforts.len() as u64, "group")),
             several => format!("{several} "),
         };
         parts.push(format!("{names}open after {}{why}", blocks(&open)));
@@ -58,9 +61,9 @@ mod tests {
         let plan = crate::plan::expand(&spec.experiment).expect("a plan");
         let effort = |group, blocks, stopped| Effort { group, blocks, stopped };
         let says = |efforts: &[Effort]| sentence(&plan, efforts).unwrap_or_default();
-        let both = [effort(0, 8, Stopped::Settled), effort(1, 12, Stopped::Settled)];
+        let both = [effort(0, 8, Stopped::Decided), effort(1, 12, Stopped::Decided)];
         assert_eq!(says(&both), "Runs by need: 2 of 2 groups decided after 8 to 12 blocks.");
-        let one = [effort(0, 8, Stopped::Settled), effort(1, 32, Stopped::MostRuns)];
+        let one = [effort(0, 8, Stopped::Decided), effort(1, 32, Stopped::MostRuns)];
         assert_eq!(
             says(&one),
             "Runs by need: 1 of 2 groups decided after 8 blocks; n open after 32 blocks, the most that `runs` allows."

@@ -1,10 +1,12 @@
 //! How long runs will take, from what the rehearsal showed.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use super::Job;
 use super::need::per_round;
-use crate::experiment::{Cache, Design, Measure, Stop, Warmup};
+use super::{Job, blocks};
+use crate::experiment::{Cache, Design, Measure};
+use crate::plan::{Cell, CellId, Expected, Source, time_of_seen_run};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::statistics::autocorrelation::autocorrelation_time;
 use crate::statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
@@ -19,12 +21,13 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
     if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return None;
     }
+    let done = done(job);
     let mut total = Nanos(0);
     let mut any = false;
     for (index, cell) in manifest.plan.runnable() {
         let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { continue };
-        let run = run_time(pilot, &manifest.experiment.measure, job.iterations(cell));
-        total.0 = total.0.saturating_add(run.0.saturating_mul(left_of(job, index)));
+        let run = run_time(job, cell, pilot);
+        total.0 = total.0.saturating_add(run.0.saturating_mul(left_of(job, &done, index)));
         any = true;
     }
     // Two run at the same time.
@@ -39,7 +42,21 @@ pub(super) fn runs(job: &Job) -> usize {
 
 /// About how many runs are left.
 pub(super) fn runs_left(job: &Job) -> usize {
-    job.record.manifest.plan.runnable().map(|(index, _)| left_of(job, index) as usize).sum()
+    let done = done(job);
+    job.record.manifest.plan.runnable().map(|(index, _)| left_of(job, &done, index) as usize).sum()
+}
+
+/// Runs of a cell and its doubles that have an outcome, and blocks that it was in.
+type Done = HashMap<CellId, (u64, u32)>;
+
+fn done(job: &Job) -> Done {
+    let mut done = Done::new();
+    for run in job.record.runs.iter().filter(|run| run.arm != Arm::Pilot) {
+        let (runs, blocks) = done.entry(run.cell).or_default();
+        *runs += 1;
+        *blocks = (*blocks).max(run.run + 1);
+    }
+    done
 }
 
 /// About how many blocks there will be, after `done` of them.
@@ -60,12 +77,10 @@ pub(super) fn blocks(job: &Job, done: u32) -> u32 {
 }
 
 /// About how many runs of a cell are left, those of its doubles too.
-fn left_of(job: &Job, index: usize) -> u64 {
+fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
     let plan = &job.record.manifest.plan;
     let cell = &plan.cells[index];
-    let is_of = |run: &&StoredRun| run.arm != Arm::Pilot && run.cell == cell.id;
-    let done = job.record.runs.iter().filter(is_of);
-    let blocks_done = done.clone().filter(|run| run.arm == Arm::Main).map(|run| run.run + 1).max().unwrap_or(0);
+    let (runs_done, blocks_done) = done.get(&cell.id).copied().unwrap_or_default();
     let (length, rounds) = (per_round(plan), plan.rounds.max(1));
     let of_round = |round: u32| {
         let done = blocks_done.saturating_sub(round * length).min(length);
@@ -75,60 +90,30 @@ fn left_of(job: &Job, index: usize) -> u64 {
     let doubles = plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
     // A duet's control is a pair of doubles.
     let doubles = if job.record.manifest.experiment.measure.design == Design::Duet { 2 * doubles } else { doubles };
-    (blocks * (1 + doubles)).saturating_sub(done.count() as u64)
+    (blocks * (1 + doubles)).saturating_sub(runs_done)
 }
 
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
 /// makes of them.
-pub(super) fn run_time(pilot: &StoredRun, measure: &Measure, iterations: u32) -> Nanos {
-    let sample = sample_ns(pilot, measure, iterations).max(1);
-    let (noise, correlation) = noise(pilot).unwrap_or((0.0, 1.0));
+pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
+    let measure = &job.record.manifest.experiment.measure;
     let metric_of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
     let start = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(metric_of);
-    let start = start.into_iter().fold(0, u64::saturating_add);
-    let samples = |count: f64| (sample as f64 * count) as u64;
-    let warm = match measure.warmup {
-        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
-            let wanted = samples(f64::from(min_samples).max(correlation * samples_to_warm(noise, tolerance.0)));
-            min_time.0.max(wanted).min(max_time.0).max(samples(3.0))
-        }
-        Warmup::Samples { count } => samples(f64::from(count)),
-        Warmup::Time { time } => time.0,
+    let seen = Expected {
+        start: Nanos(start.into_iter().fold(0, u64::saturating_add)),
+        sample: Nanos(sample_ns(pilot, measure, job.iterations(cell)).max(1)),
+        noise: noise(pilot).unwrap_or(0.0),
+        source: Source::Rehearsal,
     };
-    let counted = match measure.stop {
-        Stop::Precision { min_time, max_time, min_samples, max_samples, relative, .. } => {
-            let wanted = f64::from(min_samples)
-                .max(correlation * samples_for_median(noise, relative.0))
-                .min(f64::from(max_samples));
-            min_time.0.max(samples(wanted)).min(max_time.0).max(samples(5.0))
-        }
-        Stop::Samples { count, max_time } => samples(f64::from(count)).min(max_time.0),
-        Stop::Time { time, .. } => time.0,
-    };
-    /// Rewarming, looking at outputs and clock once more, tearing the process down, and the journal.
-    const REST: u64 = 60_000_000;
-    Nanos(start.saturating_add(warm).saturating_add(counted).saturating_add(REST))
+    time_of_seen_run(measure, seen, blocks::least_warmup(job, cell))
 }
 
-/// Robust coefficient of variation of a pilot's samples, and how many of them are worth one independent one.
-fn noise(pilot: &StoredRun) -> Option<(f64, f64)> {
+/// Robust coefficient of variation of a pilot's samples, widened for their correlation.
+fn noise(pilot: &StoredRun) -> Option<f64> {
     let durations: Vec<f64> = pilot.data.warmup.duration_ns.iter().map(|duration| *duration as f64).collect();
     let middle = median(&durations).filter(|middle| *middle > 0.0)?;
     let variation = NORMAL_CONSISTENCY * median_absolute_deviation(&durations)? / middle;
-    Some((variation, autocorrelation_time(&durations)))
-}
-
-/// Standard error of a median over that of a mean, for normal data: sqrt(pi / 2).
-const MEDIAN_ERROR: f64 = 1.2533;
-
-/// Samples of this relative noise until a 95 % interval of their median is within `relative`.
-fn samples_for_median(noise: f64, relative: f64) -> f64 {
-    (1.96 * MEDIAN_ERROR * noise / relative.max(1e-6)).powi(2)
-}
-
-/// Samples until the rule of method 2.3 can tell the medians of a quarter and a half apart from `tolerance`.
-fn samples_to_warm(noise: f64, tolerance: f64) -> f64 {
-    6.0 * (1.645 * MEDIAN_ERROR * noise / tolerance.max(1e-6)).powi(2)
+    Some(variation * autocorrelation_time(&durations).sqrt())
 }
 
 /// Typical time from the start of a sample to the start of the next: emptying caches takes its time too.

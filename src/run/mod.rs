@@ -193,11 +193,12 @@ fn keep_to_budget(
     let expected = if is_final { manifest.plan.runs } else { forecast::blocks(job, done) };
     let fits = done + budget.fit(expected - done, spent, forecast::estimate(job), is_final);
     let used = budget.used(if fits >= expected || (is_final && job.has_begun()) { manifest.plan.runs } else { fits });
+    let is_known = manifest.experiment.runs.are_fixed() || is_final;
+    let told = if is_known { used } else { BudgetUsed { wanted: expected, ..budget.used(fits) } };
     if !job.has_begun() {
-        let is_known = manifest.experiment.runs.are_fixed() || is_final;
         job.record.keep_to_budget(if is_known { used } else { budget.used(asked) })?;
     }
-    Ok(Some((budget, used)))
+    Ok(Some((budget, told)))
 }
 
 /// Blocks at the beginning of which every run that is to be carried out has its outcome.

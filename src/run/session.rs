@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         const STARTING: Duration = Duration::from_secs(5);
         let measure = &job.record.manifest.experiment.measure;
         let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
-        let expected = forecast::run_time(pilot, measure, job.iterations(cell)).to_duration();
+        let expected = forecast::run_time(job, cell, pilot).to_duration();
         let left = deadline.saturating_duration_since(Instant::now());
         Nanos::from_duration(left + 3 * expected + STARTING).min(measure.timeout)
     }

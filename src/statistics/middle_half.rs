@@ -15,7 +15,7 @@ use super::satterthwaite::{CombinedError, VariancePart};
 const TRIMMED: usize = 4;
 
 /// How many of `n` values go at each end: none below five, where what is left would say nothing about spread.
-fn trimmed(n: usize) -> usize {
+pub(crate) fn trimmed(n: usize) -> usize {
     if n < MINIMUM_RUNS { 0 } else { n / TRIMMED }
 }
 

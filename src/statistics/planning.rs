@@ -18,7 +18,7 @@ pub const MINIMUM_RUNS: usize = 5;
 const PLANNED_CONFIDENCE: f64 = 0.95;
 
 /// The power for which effects are planned.
-pub(super) const PLANNED_POWER: f64 = 0.8;
+const PLANNED_POWER: f64 = 0.8;
 
 /// No answer is planned that takes more than this.
 const MOST: f64 = 1e15;
@@ -110,7 +110,8 @@ pub(super) fn effect_with(part: VariancePart, margin: f64, confidence: f64) -> O
     }
     let quantile = |probability| student_t_quantile(probability, part.degrees_of_freedom);
     let errors = quantile(f64::midpoint(1.0, confidence)) + quantile(PLANNED_POWER);
-    Some((margin.ln_1p() + errors * part.variance.sqrt()).exp_m1())
+    // Saturated, because JSON has no infinity.
+    Some((margin.ln_1p() + errors * part.variance.sqrt()).exp_m1().min(f64::MAX))
 }
 
 /// What a pilot found about one comparison.
@@ -261,6 +262,7 @@ mod tests {
         assert_eq!(runs_for_middle_half(0.0, 0.0, 0.01), None);
         assert_eq!(runs_for_middle_half(1.0, f64::NAN, 0.01), None);
         assert_eq!(runs_for_middle_half(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
+        assert_eq!(detectable_effect(1e6, 10, 0.02, 0.95), Some(f64::MAX), "JSON has no infinity");
         assert_eq!(typical_deviation([]), None);
         assert_eq!(typical_deviation([(0.1, 1)]), None);
     }

@@ -43,6 +43,11 @@ impl CombinedError {
         Some(CombinedError { standard_error: total.sqrt(), degrees_of_freedom })
     }
 
+    /// The same as a single variance.
+    pub(super) fn as_one(&self) -> VariancePart {
+        VariancePart { variance: self.standard_error.powi(2), degrees_of_freedom: self.degrees_of_freedom }
+    }
+
     /// The quantile of Student's t at the effective degrees of freedom.
     pub(super) fn quantile(&self, probability: f64) -> f64 {
         student_t_quantile(probability, self.degrees_of_freedom)

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::interval::{Interval, is_confidence};
 use super::middle_half::MiddleHalf;
 use super::minimum_effect::MinimumEffect;
-use super::planning::MINIMUM_RUNS;
+use super::planning::{MINIMUM_RUNS, effect_with};
 use super::session_spread::logarithms;
-use super::unpaired_hint::{Scatter, detectable_effect, hint};
+use super::unpaired_hint::{Scatter, hint};
 use super::verdict::Verdict;
 
 pub(crate) use super::session_spread::SessionSpread;
@@ -100,7 +100,7 @@ pub(crate) fn compare_unpaired(
         session_spread,
         verdict,
         hint: None,
-        detectable_effect: error.map(|error| detectable_effect(&error, margin, confidence)),
+        detectable_effect: error.and_then(|error| effect_with(error.as_one(), margin, confidence)),
         minimum_effect: judged.map(|error| MinimumEffect::of(theta, &error, log_margin)),
     };
     comparison.hint = hint(&comparison, scatter);

@@ -192,7 +192,7 @@ impl<'a> Live<'a> {
         let cells = count(good as u64, "cell");
         self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", runs_words(manifest)));
         if let Some(budget) = budget {
-            self.ui.labelled("budget", &budget_words(&budget));
+            self.ui.labelled("budget", &budget_words(&budget, !manifest.experiment.looks().is_one()));
         }
         self.blocks = Some((Instant::now(), 0));
         if self.ui.is_terminal() && good > 0 {
@@ -283,9 +283,11 @@ fn place(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: us
 }
 
 /// What a budget leaves, and what can be seen with it.
-fn budget_words(budget: &BudgetUsed) -> String {
+fn budget_words(budget: &BudgetUsed, by_need: bool) -> String {
     let limit = duration(budget.limit.to_duration());
     let fits = match (budget.runs, budget.wanted) {
+        (runs, wanted) if by_need && runs >= wanted => format!("{limit}: about {wanted} blocks are expected, and fit"),
+        (runs, wanted) if by_need => format!("{limit}: about {runs} of {wanted} expected blocks fit"),
         (runs, wanted) if runs >= wanted => format!("{limit}: all {wanted} runs of each cell fit"),
         (runs, wanted) => format!("{limit}: about {runs} of {wanted} runs of each cell fit"),
     };

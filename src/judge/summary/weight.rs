@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::CellSummary;
+use crate::statistics::middle_half::trimmed;
 use crate::vocabulary::code::{self, Code, Severity};
 
-/// The mean of the middle half leaves out one run of so many on either side (method 5.1).
-const LEFT_OUT: u32 = 4;
-
-/// Whether so many disturbed runs can move the estimate over runs.
+/// Whether so many disturbed runs can move the estimate over runs, which leaves a part of them out on either side
+/// (method 5.1).
 pub(super) fn moves_the_estimate(runs: u32, completed: u32) -> bool {
-    runs > completed / LEFT_OUT
+    runs as usize > trimmed(completed as usize)
 }
 
 /// Whether a code that so many of the completed runs carry can change a decision about their cell. One of a later version
@@ -91,7 +90,8 @@ mod tests {
     #[test]
     fn a_code_of_runs_that_the_middle_half_leaves_out_is_none_of_the_cell() {
         for completed in 1..=40_u32 {
-            let left_out = completed / 4;
+            // Below five nothing is left out.
+            let left_out = if completed < 5 { 0 } else { completed / 4 };
             assert!(!moves_the_estimate(left_out, completed), "{left_out} of {completed}");
             assert!(moves_the_estimate(left_out + 1, completed), "{left_out} of {completed}");
         }

@@ -152,7 +152,7 @@ pub struct Effort {
     pub cells: Vec<String>,
     /// Blocks.
     pub blocks: u64,
-    /// Why it had no more: `settled`, `most_runs`, `budget` or `unfinished`.
+    /// Why it had no more: `decided`, `given_up`, `most_runs`, `budget` or `unfinished`.
     pub stopped: String,
 }
 

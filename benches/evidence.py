@@ -24,7 +24,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "reports/calibration"
 EFFECTS = ("3%", "5%", "10%")
 NEIGHBOUR = ("--share", "0.25", "--busy", "0.5", "--seed", "42")
-RULES = ("perfrun", "pooled_mann_whitney", "pooled_overlap", "pooled_change", "run_median_mann_whitney")
+RULES = {
+    "perfrun": "perfrun",
+    "pooled_mann_whitney": "Mann-Whitney, all iterations",
+    "pooled_overlap": "95 % intervals do not overlap",
+    "pooled_change": "mean changed by 1 %",
+    "run_median_mann_whitney": "Mann-Whitney, medians of runs",
+}
+LAST = "run_median_mann_whitney"
+ORDERS = {"blocks": "In blocks", "sequential": "One arm after the other"}
 
 
 def arguments() -> argparse.Namespace:
@@ -93,15 +101,9 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
     return max(0.0, (middle - half) / (1 + z * z / of)), min(1.0, (middle + half) / (1 + z * z / of))
 
 
-def percent(share: float) -> str:
-    return f"{share * 100:.0f}"
-
-
-def shares(effect: dict) -> str:
-    """What each rule called different, in percent; perfrun first."""
-    counts = [effect.get(rule) or {} for rule in RULES]
-    shown = [percent(count["different"] / count["of"]) if count.get("of") else "-" for count in counts]
-    return " / ".join([f"**{shown[0]}**", *shown[1:]])
+def percent(count: dict | None) -> str:
+    """What was called different, in percent."""
+    return f"{math.floor(count['different'] * 100 / count['of'] + 0.5)}" if count and count.get("of") else "-"
 
 
 def uncertainty(comparisons: list[int]) -> str:
@@ -114,52 +116,97 @@ def uncertainty(comparisons: list[int]) -> str:
     )
 
 
-def table(folder: pathlib.Path) -> None:
+def read(folder: pathlib.Path) -> list[dict]:
+    """Every calibration, quiet before disturbed."""
     found = []
     for path in folder.glob("*/*/calibration.json"):
         parts = re.fullmatch(r"(\d+)-(quiet|disturbed)-(blocks|sequential)", path.parent.name)
         if parts:
-            found.append((path.parent.parent.name, *parts.groups(), json.loads(path.read_text())))
-    # Quiet before disturbed.
-    found.sort(key=lambda row: (row[0], int(row[1]), row[2] == "disturbed", row[3]))
-    effects = sorted({effect["effect"] for row in found for effect in row[4]["effects"]})
-    heading = [f"{round(effect * 100, 2):g} % slower" if effect else "identical" for effect in effects]
+            threads, state, design = parts.groups()
+            order = (path.parent.parent.name, int(threads), state == "disturbed", design)
+            place = f"[{path.parent.parent.name}]({path.relative_to(folder).parent.as_posix()}/calibration.md)"
+            found.append((order, {"names": [place, threads, state, design], **json.loads(path.read_text())}))
+    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+
+def rows(found: list[dict], cells) -> list[str]:
+    return [f"| {' | '.join([*row['names'], *cells({effect['effect']: effect for effect in row['effects']})])} |" for row in found]
+
+
+def heading(effect: float) -> str:
+    return f"{round(effect * 100, 2):g} % slower" if effect else "identical"
+
+
+def worst(found: list[dict], design: str, effects: list[float]) -> list[str]:
+    """The most alarms and the fewest slower copies of all calibrations, rule by rule."""
+    of_design = [row for row in found if row["names"][3] == design]
+    if not of_design:
+        return []
+
+    def cell(rule: str, effect: float) -> str:
+        counts = [each[rule] for row in of_design for each in row["effects"] if each["effect"] == effect and each.get(rule)]
+        if not counts:
+            return "-"
+        ordered = sorted(counts, key=lambda count: count["different"] / count["of"])
+        one = ordered[0] if effect else ordered[-1]
+        return f"{one['different']} of {one['of']}"
+
+    identical = [each["perfrun"] for row in of_design for each in row["effects"] if each["effect"] == 0.0]
+    different, of = sum(count["different"] for count in identical), sum(count["of"] for count in identical)
+    low, high = (f"{bound * 100:.1f}" for bound in wilson(different, of))
+    who = "perfrun" if design == "blocks" else "perfrun's rule"
+    return [
+        f"| {ORDERS[design].lower()} | {' | '.join(map(heading, effects))} |",
+        "|---|" + "--:|" * len(effects),
+        *(f"| {words} | {' | '.join(cell(rule, effect) for effect in effects)} |" for rule, words in RULES.items()),
+        "",
+        f"{ORDERS[design]}, {who} called {different} of {of} identical pairs different in all (95 % interval {low} to {high} %).",
+        "",
+    ]
+
+
+def table(folder: pathlib.Path) -> None:
+    found = read(folder)
+    if not found:
+        sys.exit(f"there is no calibration below {folder}")
+    effects = sorted({effect["effect"] for row in found for effect in row["effects"]})
+    slower = [effect for effect in effects if effect]
+    margins = sorted({f"{round(row['margin'] * 100, 2):g} %" for row in found})
+    runs = sorted({row["runs"] for row in found})
+    comparisons = sorted({effect["comparisons"] for row in found for effect in row["effects"]})
+    names = "| calibration | threads | machine | order |"
     lines = [
         "# Is identical code called different, and is a known slowdown found?",
         "",
-        "Made by `python3 benches/evidence.py`, which repeats it; the method is that of [the experiment](../../docs/measurement.md).",
-        "Each cell has the share of comparisons that were called different, in percent, by **perfrun** / Mann-Whitney on all"
-        " iterations / no overlap of their 95 % intervals / change of their mean beyond 1 % / Mann-Whitney on medians of runs.",
+        "`python3 benches/evidence.py target/release/perfrun` measures this and writes this page; [how and why](../../docs/measurement.md#does-it-hold-an-experiment).",
+        f"Each share is of {' or '.join(map(str, comparisons))} comparisons, with {' or '.join(map(str, runs))} processes a side;"
+        " all rules see the same samples.",
+        f"perfrun's margin is {' or '.join(margins)}, that of the change of the mean 1 %; the other rules have none.",
+        "perfrun refuses to compare what was measured one arm after the other; its row there says what its rule makes of such runs.",
+        uncertainty(comparisons),
+        "Disturbed is beside `benches/disturb.py`, which keeps one core busy for a quarter of the time, in bursts of half a second on average.",
+        "",
+        f"## The worst of {len(found)} calibrations, rule by rule",
+        "",
+        *worst(found, "blocks", effects),
+        *worst(found, "sequential", effects),
+        "## Identical code, called different, in percent",
+        "",
+        f"{names} {' | '.join(RULES.values())} |",
+        "|---|--:|---|---|" + "--:|" * len(RULES),
+        *rows(found, lambda by: [percent(by.get(0.0, {}).get(rule)) for rule in RULES]),
     ]
-    if found:
-        margins = sorted({f"{round(row[4]['margin'] * 100, 2):g} %" for row in found})
-        runs = sorted({row[4]["runs"] for row in found})
+    if slower:
         lines += [
-            f"perfrun's margin is {' or '.join(margins)}, that of the change 1 %; the other rules have none."
-            f" A side of a comparison has {' or '.join(map(str, runs))} processes, and all rules see the same samples.",
-            uncertainty([row[4]["effects"][0]["comparisons"] for row in found]),
-            "Disturbed is beside `benches/disturb.py`, which keeps one core busy for a quarter of the time, in bursts of half a second on average.",
             "",
-            f"| machine | threads | state | order | comparisons | {' | '.join(heading)} |",
-            f"|---|--:|---|---|--:|{'---|' * len(effects)}",
+            "## Slower code, found, in percent",
+            "",
+            "By perfrun, and in parentheses by Mann-Whitney on medians of runs, the one other rule that takes a process for an observation.",
+            "",
+            f"{names} {' | '.join(map(heading, slower))} |",
+            "|---|--:|---|---|" + "--:|" * len(slower),
+            *rows(found, lambda by: [f"{percent(by.get(e, {}).get('perfrun'))} ({percent(by.get(e, {}).get(LAST))})" for e in slower]),
         ]
-    sums: dict[str, list[int]] = {}
-    for name, threads, state, design, calibration in found:
-        by_effect = {effect["effect"]: effect for effect in calibration["effects"]}
-        identical = by_effect.get(0.0, {})
-        cells = [shares(by_effect[effect]) if effect in by_effect else "-" for effect in effects]
-        lines.append(f"| {name} | {threads} | {state} | {design} | {identical.get('comparisons', '-')} | {' | '.join(cells)} |")
-        if count := identical.get("perfrun"):
-            total = sums.setdefault(design, [0, 0])
-            total[0] += count["different"]
-            total[1] += count["of"]
-    lines.append("")
-    words = {"blocks": "In blocks", "sequential": "One arm after the other"}
-    for design, (different, of) in sorted(sums.items()):
-        if of:
-            low, high = (f"{bound * 100:.1f}" for bound in wilson(different, of))
-            lines.append(f"{words[design]}, perfrun called {different} of {of} identical pairs different (95 % interval {low} to {high} %).")
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_text("\n".join(lines).rstrip() + "\n")
     print(f"wrote {folder / 'README.md'}, {len(found)} calibrations")
 

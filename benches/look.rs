@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use perfrun::internals::judge::compare::need::settled;
-use perfrun::internals::judge::summary::summarize_latency;
+use perfrun::internals::judge::summary::summarize_asked;
 use perfrun::internals::plan::expand;
 use perfrun::internals::record::{Arm, Manifest, Outcome, StoredRun};
 use perfrun::internals::spec;
@@ -42,7 +42,7 @@ fn main() {
     let mut groups = 0;
     for _ in 0..ROUNDS {
         let started = Instant::now();
-        let summary = summarize_latency(&manifest, runs.iter());
+        let summary = summarize_asked(&manifest, runs.iter());
         groups = settled(&manifest, &summary).into_iter().filter(|is_settled| *is_settled).count();
         milliseconds.push(started.elapsed().as_secs_f64() * 1e3);
     }

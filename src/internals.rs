@@ -190,13 +190,13 @@ pub mod judge {
         pub mod need {
             pub use crate::judge::compare::need::settled;
         }
-        pub mod pair {
-            pub use crate::judge::compare::pair::QUICK_MARGIN;
+        pub mod terms {
+            pub use crate::judge::compare::terms::QUICK_MARGIN;
         }
     }
     pub mod summary {
         pub use crate::judge::summary::{
-            CONFIDENCE, CellSummary, Summary, summarize, summarize_briefly, summarize_latency, summarize_on,
+            CONFIDENCE, CellSummary, Summary, summarize, summarize_asked, summarize_briefly, summarize_on,
         };
     }
 }

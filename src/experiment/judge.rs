@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Axis, Runs, Selector};
+use super::{Axis, Experiment, Runs, Selector};
 use crate::statistics::looks::Looks;
 use crate::statistics::planning::detectable_effect;
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{MetricReference, Statistic};
 use crate::vocabulary::quantity::Ratio;
 
 /// What is compared with what, and how strictly (method 6.1, 8.2).
@@ -66,7 +66,7 @@ pub struct Require {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "grade")]
 pub enum Grade {
-    /// The smallest differences; see [`Grade::SEES`].
+    /// The smallest differences; see [`Grade::MOST`].
     A,
     /// Small ones.
     B,
@@ -80,8 +80,8 @@ impl Grade {
     /// The grade is what so many blocks would find, whatever the number in a record, so that machines can be compared.
     pub const BLOCKS: u32 = Looks::TYPICAL;
 
-    /// The relative difference that each grade finds, but for the last, which finds larger ones only.
-    pub const SEES: [(Grade, f64); 3] = [(Grade::A, 0.03), (Grade::B, 0.05), (Grade::C, 0.12)];
+    /// The largest detectable effect of each grade, but for the last, which has none.
+    pub const MOST: [(Grade, f64); 3] = [(Grade::A, 0.03), (Grade::B, 0.05), (Grade::C, 0.12)];
 
     /// The relative effect that [`Grade::BLOCKS`] blocks find with 80 % power, from what a block of identical arms
     /// adds to the error of their log ratio: by the margin and the runs of a specification that names none, so that machines can be
@@ -93,7 +93,7 @@ impl Grade {
 
     /// The grade of a machine on which [`Grade::finds`] gives this effect.
     pub fn of(effect: f64) -> Self {
-        Self::SEES.iter().find(|(_, most)| effect <= *most).map_or(Grade::D, |(grade, _)| *grade)
+        Self::MOST.iter().find(|(_, most)| effect <= *most).map_or(Grade::D, |(grade, _)| *grade)
     }
 
     /// The letter.
@@ -137,6 +137,29 @@ pub struct Goal {
     pub name: Option<String>,
     /// What is promised.
     pub bound: Bound,
+}
+
+impl Experiment {
+    /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
+    /// the question, its bounds and the goals of which every run stores its value. Statistics of a run's samples, such as
+    /// percentiles, are not computed at a look, and what is the same in every run needs none.
+    pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
+        let question = self.choose.iter().flat_map(|question| {
+            std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric))
+        });
+        let asked = question.chain(self.goals.iter().map(|goal| goal.bound.metric));
+        let is_stored = |reference: &MetricReference| {
+            let MetricReference { metric, statistic } = *reference;
+            statistic == Statistic::Median && !metric.is_constant() && !reference.is_speedup()
+        };
+        let mut looked_at = vec![MetricReference::LATENCY];
+        for reference in asked.filter(is_stored) {
+            if !looked_at.contains(&reference) {
+                looked_at.push(reference);
+            }
+        }
+        looked_at
+    }
 }
 
 /// A table that the specification asks for: a pivot over the axes.

@@ -83,7 +83,8 @@ pub struct BudgetUsed {
     /// Runs of each cell that fit.
     pub runs: u32,
     /// The relative effect that so many blocks find with 80 % power, where this machine's noise is known.
-    pub sees: Option<f64>,
+    #[serde(alias = "sees")]
+    pub detectable_effect: Option<f64>,
 }
 
 /// What the machine was seen to do at most: a product of two float32 matrices of 1024 rows and columns.

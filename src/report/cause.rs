@@ -28,7 +28,8 @@ pub(crate) fn cause(input: &Input<'_>) -> Option<String> {
     let told = input.summary.disturbances.iter().filter(|found| matters(input, found));
     let (symptoms, mut causes): (Vec<&Disturbance>, Vec<&Disturbance>) =
         told.partition(|found| SYMPTOMS.contains(&found.metric));
-    causes.sort_by_key(|found| std::cmp::Reverse(found.runs));
+    // Those first that a cell is called disturbed for.
+    causes.sort_by_key(|found| std::cmp::Reverse((weakens(input, found), found.runs)));
     if !causes.iter().any(|found| TAKERS.contains(&found.metric)) {
         causes.truncate(MOST_NAMED - 1);
         causes.extend(symptoms.into_iter().max_by_key(|found| found.runs));
@@ -41,10 +42,14 @@ pub(crate) fn cause(input: &Input<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Whether it disturbed a run in twenty, or a cell so that its number may be another.
+/// Whether it disturbed a run in twenty, or weakens a cell.
 fn matters(input: &Input<'_>, found: &Disturbance) -> bool {
-    let weakens = || input.summary.cells.iter().any(|cell| cell.codes().contains_key(found.code.name()));
-    found.code.is_disturbance() && (found.runs >= (found.of / RARE).max(1) || weakens())
+    found.code.is_disturbance() && (found.runs >= (found.of / RARE).max(1) || weakens(input, found))
+}
+
+/// Whether a cell's number may be another for it.
+fn weakens(input: &Input<'_>, found: &Disturbance) -> bool {
+    input.summary.cells.iter().any(|cell| cell.codes().contains_key(found.code.name()))
 }
 
 /// What was done to the runs, and how much of it to a typical one of these.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::effort;
 use super::format::{self, count, judged_ratio, percent};
 use crate::experiment::{Aa, Design};
-use crate::judge::compare::pair::QUICK_MARGIN;
+use crate::judge::compare::terms::QUICK_MARGIN;
 use crate::judge::compare::{Control, DetectableEffect, Judged};
 use crate::judge::summary::LEAST_RUNS;
 use crate::plan::Plan;

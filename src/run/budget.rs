@@ -63,7 +63,7 @@ impl Budget {
             detectable_effect(block_deviation, runs as usize, margin, confidence)
         };
         let limit = Nanos::from_duration(self.limit);
-        BudgetUsed { limit, wanted: self.wanted, runs, sees: self.finds.and_then(finds) }
+        BudgetUsed { limit, wanted: self.wanted, runs, detectable_effect: self.finds.and_then(finds) }
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         // 9 minutes are left for blocks of 2 minutes.
         assert_eq!(budget.fit(10, MINUTE, Some(20 * MINUTE), false), 4);
         assert_eq!(budget.fit(10, MINUTE, Some(20 * MINUTE), true), 3, "blocks of 2.5 minutes");
-        assert!(budget.used(5).sees > budget.used(10).sees);
+        assert!(budget.used(5).detectable_effect > budget.used(10).detectable_effect);
         assert_eq!(budget.fit(10, 11 * MINUTE, Some(20 * MINUTE), false), 1);
         assert_eq!(budget.fit(10, MINUTE, None, false), 10);
     }

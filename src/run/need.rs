@@ -9,7 +9,7 @@ use super::Job;
 use super::schedule::{self, Turn};
 use crate::experiment::Design;
 use crate::judge::compare::need::settled;
-use crate::judge::summary::summarize_latency;
+use crate::judge::summary::summarize_asked;
 use crate::plan::{Cell, Plan};
 use crate::record::{Arm, Record, StoredRun};
 use crate::statistics::looks::Looks;
@@ -55,7 +55,7 @@ impl Need {
         }
         let first = round * per_round(plan);
         let is_seen = |run: &&StoredRun| (first..first + in_round).contains(&run.run);
-        let summary = summarize_latency(&job.record.manifest, job.record.runs.iter().filter(is_seen));
+        let summary = summarize_asked(&job.record.manifest, job.record.runs.iter().filter(is_seen));
         let settled = settled(&job.record.manifest, &summary);
         for (group, _) in (0..).zip(settled).filter(|(_, is_settled)| *is_settled) {
             job.need.left.entry((round, group)).or_insert(in_round);

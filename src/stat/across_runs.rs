@@ -14,12 +14,12 @@ use super::resample::over_runs;
 use super::symptoms::{codes, codes_of_runs};
 use crate::statistics::autocorrelation::supports_quantile;
 use crate::statistics::bootstrap::RunStatistic;
-use crate::statistics::planning::Variances;
+use crate::statistics::pilot::Pilot;
 use crate::statistics::quantile::sorted;
 use crate::statistics::shape::Distribution;
 use crate::statistics::{
-    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, middle_half, optimal_samples, quantile_sorted, run_groups,
-    runs_for_precision, standard_deviation, two_level,
+    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, middle_half, quantile_sorted, run_groups,
+    standard_deviation, two_level,
 };
 use crate::vocabulary::code::Code;
 
@@ -51,7 +51,7 @@ pub struct AcrossRuns {
     /// The same of p99.
     pub bootstrap_p99: Option<BootstrapEstimate>,
     /// How many values and runs the next measurement should have.
-    pub planning: Option<Planning>,
+    pub planning: Option<Plan>,
     /// Largest run median over the smallest; `None` unless all are positive.
     pub median_ratio: Option<f64>,
     /// The two groups into which the run medians fall; `None` where they are one.
@@ -71,21 +71,12 @@ pub struct RunQuantile {
     pub is_supported: bool,
 }
 
-/// How many values and runs reach 1 % to both sides of the mean.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Planning {
-    /// As if the values of a run were independent.
-    pub independent: Plan,
-    /// With the autocorrelation that the runs show.
-    pub effective: Plan,
-}
-
-/// A plan and the variances behind it.
+/// How many values and runs reach 1 % to both sides of the estimate (method 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// Variance due to values, the T1 squared of Kalibera and Jones, times the autocorrelation time.
+    /// What a value adds to the variance of its run's median, times the autocorrelation time.
     pub within_runs: f64,
-    /// Variance due to runs, their T2 squared; negative when the values explain more than all of it.
+    /// What runs add besides; negative when the values explain more than all of it.
     pub between_runs: f64,
     /// Values of each run that buy the most precision for the time; `None` unless the cost of a run is known and the runs
     /// add variance.
@@ -160,7 +151,6 @@ pub(super) fn across_runs(runs: &[&[f64]], terms: &Terms) -> AcrossRuns {
     let medians: Vec<f64> = per_run.iter().filter_map(RunStatistics::median).collect();
     let smallest = medians.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = medians.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let two_level = two_level(runs, terms.confidence);
     AcrossRuns {
         count: runs.len(),
         fewest_values: per_run.iter().map(|run| run.n).min().unwrap_or(0),
@@ -168,8 +158,8 @@ pub(super) fn across_runs(runs: &[&[f64]], terms: &Terms) -> AcrossRuns {
         quantiles: (0..PROBABILITIES.len()).map(|place| quantile_over_runs(&per_run, place, terms)).collect(),
         bootstrap_median: over_runs(runs, RunStatistic::Median, terms),
         bootstrap_p99: over_runs(runs, RunStatistic::Quantile(PROBABILITIES[P99]), terms),
-        planning: two_level.map(|levels| planning(&levels, &per_run, terms)),
-        two_level,
+        planning: plan(runs, terms),
+        two_level: two_level(runs, terms.confidence),
         median_ratio: Some(largest / smallest).filter(|ratio| smallest > 0.0 && ratio.is_finite()),
         groups: run_groups(&medians),
         per_run,
@@ -187,21 +177,15 @@ fn quantile_over_runs(per_run: &[RunStatistics], place: usize, terms: &Terms) ->
     }
 }
 
-fn planning(levels: &TwoLevel, per_run: &[RunStatistics], terms: &Terms) -> Planning {
-    let times: Vec<f64> = per_run.iter().map(|run| run.order.autocorrelation_time).collect();
-    let time = mean(&times).unwrap_or(1.0);
-    Planning { independent: plan(levels, 1.0, terms), effective: plan(levels, time, terms) }
-}
-
-/// The plan when so many values carry as much as one independent value.
-fn plan(levels: &TwoLevel, autocorrelation_time: f64, terms: &Terms) -> Plan {
-    let within_runs = levels.t1_squared * autocorrelation_time;
-    let between_runs = levels.s2_squared - within_runs / levels.harmonic_n;
-    let variances = Variances { within_runs, between_runs };
-    let values = terms.run_cost.and_then(|cost| optimal_samples(1.0, cost, variances, VALUES));
-    let length = values.unwrap_or(levels.harmonic_n.round() as usize);
-    let runs = runs_for_precision(levels.mean_of_run_means, variances, length, WANTED_PRECISION);
-    Plan { within_runs, between_runs, values, runs }
+fn plan(runs: &[&[f64]], terms: &Terms) -> Option<Plan> {
+    let pilot = Pilot::of(runs.iter().map(|run| run.to_vec()))?;
+    let values = terms.run_cost.and_then(|cost| pilot.best_values(1.0, cost, VALUES));
+    Some(Plan {
+        within_runs: pilot.variances.within_runs,
+        between_runs: pilot.variances.between_runs,
+        values,
+        runs: pilot.runs(values.unwrap_or(pilot.values), WANTED_PRECISION),
+    })
 }
 
 impl AcrossRuns {

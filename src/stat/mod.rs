@@ -21,7 +21,7 @@ mod symptoms;
 
 use serde::Serialize;
 
-pub use across_runs::{AcrossRuns, Plan, Planning, RunQuantile, RunStatistics, SupportedQuantile};
+pub use across_runs::{AcrossRuns, Plan, RunQuantile, RunStatistics, SupportedQuantile};
 pub use beside::{EffectSizes, Ratios, Tests};
 pub use contrast::{Contrast, ContrastError, Level, Observations, RatioEstimate};
 pub use description::{Description, Moments, Robust};

@@ -47,6 +47,7 @@ pub(crate) mod paired_proportions;
 pub(crate) mod paired_tests;
 pub(crate) mod pareto;
 pub(crate) mod permutation;
+pub(crate) mod pilot;
 pub(crate) mod planning;
 pub(crate) mod quantile;
 pub(crate) mod random;
@@ -94,7 +95,6 @@ pub use paired::compare_paired;
 pub(crate) use paired::{Hint, PairedComparison};
 pub(crate) use paired_tests::{PairedT, SignedRankTest, paired_t, signed_rank_test};
 pub(crate) use permutation::{PermutationTest, permutation_test, sign_flip_test};
-pub(crate) use planning::{optimal_samples, runs_for_precision};
 pub use quantile::median;
 pub(crate) use quantile::{
     QuantileInterval, median_absolute_deviation, quantile_interval_sorted, quantile_is_supported, quantile_sorted,

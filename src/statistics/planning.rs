@@ -24,14 +24,14 @@ const PLANNED_POWER: f64 = 0.8;
 const MOST: f64 = 1e15;
 
 /// No number of runs or blocks is proposed beyond this: what takes longer wants a quieter machine, not patience.
-const MOST_RUNS: usize = 200;
+pub(crate) const MOST_RUNS: usize = 200;
 
 /// What a pilot found about one cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Variances {
-    /// Variance due to samples, the T1 squared of `TwoLevel`.
+    /// What a sample adds to the error of its run.
     pub within_runs: f64,
-    /// Variance due to runs, the T2 squared of `TwoLevel`; it may be negative.
+    /// What runs differ by besides; negative where the samples explain more than all of it.
     pub between_runs: f64,
 }
 
@@ -53,13 +53,6 @@ pub(crate) fn optimal_samples(
 ) -> Option<usize> {
     let samples = optimal_samples_unrounded(cost_of_sample, cost_of_run, variances)?;
     Some((samples.ceil() as usize).min(*bounds.end()).max(*bounds.start()))
-}
-
-/// The smallest number of runs, at least five, whose 95% interval of the mean has a relative half width of at most
-/// `relative`, with `samples` in each. `None` for a mean of zero or a precision that no number reaches.
-pub(crate) fn runs_for_precision(mean: f64, variances: Variances, samples: usize, relative: f64) -> Option<usize> {
-    let of_run_mean = variances.between_runs.max(0.0) + variances.within_runs / samples.max(1) as f64;
-    samples_at_least(MINIMUM_RUNS, of_run_mean.sqrt(), relative * mean.abs(), PLANNED_CONFIDENCE)
 }
 
 /// The smallest number of independent values whose t interval of the mean has at most this half width. `None` unless
@@ -228,8 +221,6 @@ mod tests {
             let samples = optimal_samples(sample, run, variances, 1..=1000).unwrap();
             assert_eq!(samples, count(&case["optimal_iterations"]));
             assert_eq!(optimal_samples(sample, run, variances, 50..=1000), Some(50));
-            let runs = runs_for_precision(number(&case["mean_of_run_means"]), variances, samples, 0.01);
-            assert_eq!(runs, Some(count(&case["runs_for_1pct"])));
         }
     }
 
@@ -246,8 +237,6 @@ mod tests {
         let quiet = Variances { within_runs: 1.0, between_runs: 0.0 };
         assert_eq!(optimal_samples(1.0, 1.0, quiet, 50..=100), None);
         assert_eq!(optimal_samples(0.0, 1.0, Variances { between_runs: 1.0, ..quiet }, 50..=100), None);
-        assert_eq!(runs_for_precision(0.0, quiet, 50, 0.01), None);
-        assert_eq!(runs_for_precision(10.0, Variances { within_runs: 0.0, ..quiet }, 50, 0.01), Some(MINIMUM_RUNS));
         assert_eq!(samples_for_half_width(1.0, 0.0, 0.95), None);
         assert_eq!(samples_for_half_width(f64::NAN, 1.0, 0.95), None);
         assert_eq!(samples_for_half_width(1.0, 1e-12, 0.95), None);

@@ -291,12 +291,12 @@ fn budget_words(budget: &BudgetUsed, by_need: bool) -> String {
         (runs, wanted) if runs >= wanted => format!("{limit}: all {wanted} runs of each cell fit"),
         (runs, wanted) => format!("{limit}: about {runs} of {wanted} runs of each cell fit"),
     };
-    let sees = match budget.sees {
+    let finds = match budget.detectable_effect {
         _ if (budget.runs as usize) < LEAST_RUNS => format!("; no verdict below {LEAST_RUNS}"),
         Some(effect) => format!("; differences under {} are likely to be missed", percent(effect)),
         None => "; what that can find is not known here yet (`perfrun calibrate` measures it)".to_owned(),
     };
-    fits + &sees
+    fits + &finds
 }
 
 /// `AMD EPYC 7R13, 4 cores, 0.2 in use; ONNX Runtime 1.31.1, 4 threads; commit 3f2a91c, clean`.

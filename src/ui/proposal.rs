@@ -44,7 +44,7 @@ fn comparisons(needed: &[Needed], width: usize) -> String {
         vec![
             needed.cell.clone(),
             needed.blocks_now.to_string(),
-            needed.sees_now.map_or("-".to_owned(), percent),
+            needed.detectable_now.map_or("-".to_owned(), percent),
             needed.blocks.map_or(NONE.to_owned(), |blocks| blocks.to_string()),
         ]
     });
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn needed(cell: &str, blocks: Option<usize>) -> Needed {
-        Needed { cell: cell.to_owned(), blocks_now: 12, sees_now: Some(0.0512), blocks }
+        Needed { cell: cell.to_owned(), blocks_now: 12, detectable_now: Some(0.0512), blocks }
     }
 
     #[test]

@@ -54,6 +54,43 @@ fn groups_leave_when_they_are_decided_and_the_control_stays() {
     }
 }
 
+/// Blocks of the second cell of three, and why its group got no more, as `results.json` has it.
+fn blocks_with(asked: &str, slower: &str) -> (u32, String) {
+    let place = Workplace::with_spec(&format!(
+        "backend: {{ mock: {{ median: 5ms, run_sd: 1% }} }}\nmodels: [m]\nruns: {{ min: 8, max: 16 }}\n\
+         variants: [a, {{ name: b, mock: {{ scale: 0.5 }} }}, {{ name: c, mock: {{ scale: {slower} }} }}]\n\
+         measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 20 }} }}\n{asked}\n"
+    ));
+    place.run(&["x.yaml"]);
+    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    (blocks(&place.record("x"), 1), results["efforts"][0]["stopped"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn goals_hold_a_group_until_they_are_answered() {
+    let decided = (8, "decided".to_owned());
+    assert_eq!(blocks_with("", "0.5"), decided);
+    let at_the_bound = |goal: &str| blocks_with(&format!("goals: [{{ {goal}, where: {{ variant: b }} }}]"), "0.5");
+    assert_eq!(at_the_bound("metric: latency, max: 10ms"), decided);
+    assert_eq!(at_the_bound("metric: latency, max: 2.5ms"), (16, "most_runs".to_owned()));
+    assert_eq!(at_the_bound("metric: speedup, min: 2"), (16, "most_runs".to_owned()));
+    // A look does not see the samples.
+    assert_eq!(at_the_bound("metric: latency.mean, max: 2.5ms"), decided);
+    // What another cell misses is missed.
+    assert_eq!(blocks_with("goals: [{ metric: latency, max: 2.5ms }]", "0.5"), decided);
+}
+
+#[test]
+fn the_question_holds_a_group_until_it_is_answered() {
+    let decided = (8, "decided".to_owned());
+    assert!(blocks_with("choose: { best: latency }", "0.5").0 > 8);
+    assert_eq!(blocks_with("choose: { best: latency }", "0.4"), decided);
+    assert_eq!(blocks_with("choose: { best: latency.p95 }", "0.5"), decided);
+    // What may not be chosen is no rival.
+    let within = "choose: { best: latency, within: [{ metric: latency, max: 1ms, where: { variant: b } }] }";
+    assert_eq!(blocks_with(within, "0.5"), decided);
+}
+
 #[test]
 fn a_resumed_record_comes_to_the_same() {
     let (place, whole) = whole();

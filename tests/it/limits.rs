@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use perfrun::internals::experiment::{Experiment, Grade, Margin, Runs, Stop, Warmup};
-use perfrun::internals::judge::compare::pair::QUICK_MARGIN;
+use perfrun::internals::judge::compare::terms::QUICK_MARGIN;
 use perfrun::internals::judge::summary::CONFIDENCE;
 use perfrun::internals::statistics::Verdict;
 use perfrun::internals::statistics::density::MULTIMODAL_MINIMUM;
@@ -112,7 +112,7 @@ fn runs_by_need() {
 
 #[test]
 fn grades() {
-    let [a, b, c] = Grade::SEES.map(|(_, effect)| percent(effect));
+    let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));
     let blocks = spelt(Grade::BLOCKS as usize);
     check(&[
         (COMPARE, format!("| A | {a} |\n| B | {b} |\n| C | {c} |")),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Terms;
 use super::control::typical_spread;
-use super::pair::Terms;
 use crate::experiment::{Design, Grade};
 use crate::judge::summary::CONFIDENCE;
 use crate::plan::Plan;

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use bound::check as check_bound;
 pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
+pub(super) use contest::sort_by_estimate;
 pub(crate) use contest::{Contest, Entrant, Standing};
 
 use super::{Judged, Terms};
@@ -57,7 +58,7 @@ impl Choice {
 }
 
 /// Of two cells with one baseline, the one with the larger speed-up takes less time.
-fn asked(best: MetricReference) -> MetricReference {
+pub(super) fn asked(best: MetricReference) -> MetricReference {
     if best.is_speedup() { MetricReference::LATENCY } else { best }
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn choose(
         choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
         return choice;
     }
-    let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, bound));
+    let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, terms.confidence, bound));
     choice.bounds = bounds.collect();
     choice.contests = contest::hold(
         &contest::Question { plan, summary, judged, terms, best: question.best, weighed },

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Control;
 use super::control::is_discredited;
-use super::pair::{Withheld, withheld};
+use super::withheld::withheld;
+use super::{Control, Withheld};
 use crate::experiment::{Axis, InputIndex, InputPoint, ModelIndex, Values};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan};

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pair::{Comparison, Terms, Withheld, paired, speedup, speedup_interval};
+use super::pair::{paired, speedup, speedup_interval};
+use super::{Comparison, Terms, Withheld};
 use crate::experiment::{Aa, Grade};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;

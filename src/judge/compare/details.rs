@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pair::{Terms, block_log_ratios};
+use super::Terms;
+use super::pair::block_log_ratios;
 use crate::judge::summary::{CONFIDENCE, CellSummary};
 use crate::statistics::effect_size::{CliffsDelta, cliffs_delta, hedges_g, hodges_lehmann_shift};
 use crate::statistics::equivalence::Equivalence;

@@ -31,10 +31,16 @@ pub enum GoalOutcome {
     Undecided,
 }
 
-/// Checks every goal.
-pub(super) fn check(plan: &Plan, summary: &Summary, judged: &Judged, goals: &[Goal]) -> Vec<GoalCheck> {
+/// Checks every goal by intervals of this confidence.
+pub(super) fn check(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    confidence: f64,
+    goals: &[Goal],
+) -> Vec<GoalCheck> {
     let one = |goal: &Goal| {
-        let check = check_bound(plan, summary, judged, &goal.bound);
+        let check = check_bound(plan, summary, judged, confidence, &goal.bound);
         GoalCheck { name: goal.name.clone(), outcome: outcome(&check), check }
     };
     goals.iter().map(one).collect()

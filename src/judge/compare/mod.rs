@@ -15,7 +15,9 @@ pub(crate) mod pair;
 pub(crate) mod pareto;
 pub(crate) mod proposal;
 mod tails;
+pub(crate) mod terms;
 mod tie;
+mod withheld;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +30,11 @@ pub(crate) use details::Details;
 pub(crate) use family::Family;
 pub(crate) use goals::{GoalCheck, GoalOutcome};
 pub use pair::Comparison;
-pub(crate) use pair::{Terms, Withheld, compare_cells};
+pub(crate) use pair::compare_cells;
 pub(crate) use pareto::{Tradeoff, tradeoffs};
+pub(crate) use terms::Terms;
 pub(crate) use tie::Tie;
+pub(crate) use withheld::Withheld;
 
 use pair::verdict_between;
 
@@ -123,7 +127,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
         Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question, &weighed)),
         None => judged.ties = tie::ties(plan, summary, &judged, &terms, &weighed),
     }
-    judged.goals = goals::check(plan, summary, &judged, &manifest.experiment.goals);
+    judged.goals = goals::check(plan, summary, &judged, terms.confidence, &manifest.experiment.goals);
     let is_listed = !manifest.experiment.pareto.is_empty();
     judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, is_listed);
     judged

@@ -2,11 +2,18 @@
 //!
 //! Input: plan and summary after a look. Output: for each group whether all that it can tell is told. A comparison is
 //! settled by its verdict, or by what no further block changes; where nothing is compared, a cell is settled once its
-//! interval lies within the margin. Deliberately absent: when there is a look, and who stops.
+//! interval lies within the margin. What the specification promises and asks is to be settled too. Deliberately absent:
+//! when there is a look, and who stops.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::pair::{Terms, Withheld, verdict_between};
+use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
+use super::comparable::{comparable, unfit};
+use super::pair::verdict_between;
+use super::{Judged, Terms, Withheld};
+use crate::experiment::Bound;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Group, Plan};
 use crate::record::Manifest;
@@ -27,7 +34,8 @@ pub struct Effort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// All its comparisons have their verdict; where nothing is compared, its cells are known to within the margin.
+    /// All its comparisons have their verdict, and the goals and the question theirs; where nothing is compared, its cells
+    /// are known to within the margin.
     Decided,
     /// What it lacks no further block would tell: a cell was given up, or its outputs are not to be used.
     GivenUp,
@@ -50,6 +58,7 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         Some(budget) if budget.runs < budget.wanted => Stopped::Budget,
         _ => Stopped::MostRuns,
     };
+    let allowed = manifest.findings.budget.map_or(plan.runs, |budget| budget.runs.min(plan.runs));
     let effort = |(group, need): (usize, Need)| {
         let runs = |cell: &u32| summary.cells[*cell as usize].runs.planned();
         // The cell of a control that stays for other groups has more than its group.
@@ -57,6 +66,8 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         let others = cells.clone().filter(|cell| !plan.controls.contains(cell)).map(runs).max();
         let blocks = others.or_else(|| cells.map(runs).max()).unwrap_or(0);
         let stopped = match need {
+            // It left at a look, to which more than latency was not known.
+            Need::Open if open != Stopped::Unfinished && blocks < allowed => Stopped::Decided,
             Need::Open => open,
             Need::Hopeless => Stopped::GivenUp,
             Need::Decided => Stopped::Decided,
@@ -84,7 +95,97 @@ enum Need {
 
 fn needs(manifest: &Manifest, summary: &Summary) -> Vec<Need> {
     let terms = Terms::of(manifest);
-    manifest.plan.groups.iter().map(|group| of_group(&manifest.plan, group, summary, &terms)).collect()
+    let plan = &manifest.plan;
+    let open = open_cells(manifest, summary, &terms);
+    let is_open = |group: &Group| group.cells.iter().any(|cell| open.contains(&(*cell as usize)));
+    let need = |group: &Group| if is_open(group) { Need::Open } else { of_group(plan, group, summary, &terms) };
+    plan.groups.iter().map(need).collect()
+}
+
+/// The cells of which a goal or the question still wants to know what more blocks may tell.
+fn open_cells(manifest: &Manifest, summary: &Summary, terms: &Terms) -> BTreeSet<usize> {
+    let (plan, experiment) = (&manifest.plan, &manifest.experiment);
+    if experiment.goals.is_empty() && experiment.choose.is_none() {
+        return BTreeSet::new();
+    }
+    let looked_at = experiment.looked_at();
+    let verdict = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms);
+    let judged = Judged { comparisons: plan.pairs().filter_map(verdict).collect(), ..Judged::default() };
+    let check = |bound: &Bound| {
+        let is_seen =
+            bound.metric.is_speedup() || bound.metric.metric.is_constant() || looked_at.contains(&bound.metric);
+        is_seen.then(|| check_bound(plan, summary, &judged, terms.confidence, bound))
+    };
+    let is_missed = |check: &BoundCheck| check.cells.iter().any(|cell| cell.outcome == BoundOutcome::Missed);
+    let goals = experiment.goals.iter().filter_map(|goal| check(&goal.bound));
+    // A goal that one cell misses is missed.
+    let mut checks: Vec<BoundCheck> = goals.filter(|check| !is_missed(check)).collect();
+    let mut open = BTreeSet::new();
+    if let Some(question) = &experiment.choose {
+        let within: Vec<BoundCheck> = question.within.iter().filter_map(check).collect();
+        if looked_at.contains(&asked(question.best)) {
+            open.extend(rivals(plan, summary, terms, question.best, &within));
+        }
+        checks.extend(within);
+    }
+    open.extend(checks.iter().flat_map(|check| across(plan, summary, check)));
+    open.retain(|cell| !is_given_up(&summary.cells[*cell]));
+    open
+}
+
+/// The cells that keep a bound or not as more blocks will tell.
+fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> impl Iterator<Item = usize> + 'a {
+    let metric = check.bound.metric;
+    let may_tell = |outcome: BoundOutcome| match outcome {
+        BoundOutcome::Undecided(Doubt::Across | Doubt::TooFewRuns) => true,
+        BoundOutcome::Undecided(Doubt::Withheld(withheld)) => may_heal(withheld),
+        _ => false,
+    };
+    let has_baseline = move |cell: usize| {
+        let baseline = plan.groups[plan.cells[cell].group as usize].baseline;
+        baseline.is_some_and(|baseline| !is_given_up(&summary.cells[baseline as usize]))
+    };
+    let cells = check.cells.iter().filter(move |bounded| may_tell(bounded.outcome)).map(|bounded| bounded.cell);
+    let is_of_runs = !metric.metric.is_constant();
+    cells.filter(move |cell| is_of_runs && (!metric.is_speedup() || has_baseline(*cell)))
+}
+
+/// Of each group, the cell with the best estimate that may be chosen, and those that are not told apart from it; the same
+/// of those that keep every bound.
+fn rivals(
+    plan: &Plan,
+    summary: &Summary,
+    terms: &Terms,
+    best: MetricReference,
+    within: &[BoundCheck],
+) -> BTreeSet<usize> {
+    let metric = asked(best);
+    let all = |cell: usize, of: &dyn Fn(BoundOutcome) -> bool| {
+        within.iter().filter_map(|check| check.of(cell)).all(|bounded| of(bounded.outcome))
+    };
+    let is_open = |leader: usize, cell: usize| {
+        let compared = verdict_between(summary, cell, leader, metric, terms);
+        compared.is_some_and(|compared| compared.withheld.is_none() && compared.verdict.is_open())
+    };
+    let may_win = |cell: &usize| {
+        unfit(plan, summary, &[], metric, *cell).is_none() && all(*cell, &|outcome| outcome != BoundOutcome::Missed)
+    };
+    let mut fields: BTreeMap<(usize, u32), Vec<usize>> = BTreeMap::new();
+    for (set, cells) in comparable(plan, &[best]).into_iter().enumerate() {
+        for cell in cells.into_iter().filter(may_win) {
+            fields.entry((set, plan.cells[cell].group)).or_default().push(cell);
+        }
+    }
+    let mut open = BTreeSet::new();
+    for mut field in fields.into_values() {
+        sort_by_estimate(summary, metric, &mut field);
+        let keeper = field.iter().copied().find(|cell| all(*cell, &|outcome| outcome == BoundOutcome::Kept));
+        for leader in field.first().copied().into_iter().chain(keeper) {
+            let others = field.iter().copied().filter(|cell| *cell != leader && is_open(leader, *cell));
+            open.extend(others.flat_map(|cell| [leader, cell]));
+        }
+    }
+    open
 }
 
 fn of_group(plan: &Plan, group: &Group, summary: &Summary, terms: &Terms) -> Need {
@@ -110,12 +211,16 @@ fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Ne
         return Need::Open;
     };
     match compared.withheld {
-        // Of more runs a smaller share may have failed, or never become steady.
-        Some(Withheld::ManyFailures | Withheld::NotSteady) => Need::Open,
+        Some(withheld) if may_heal(withheld) => Need::Open,
         Some(_) => Need::Hopeless,
         None if compared.verdict.is_open() => Need::Open,
         None => Need::Decided,
     }
+}
+
+/// Of more runs a smaller share may have failed, or never become steady.
+fn may_heal(withheld: Withheld) -> bool {
+    matches!(withheld, Withheld::ManyFailures | Withheld::NotSteady)
 }
 
 /// Runs of it failed alike, or its rehearsal did, so that no more are started. A run that was not started because the arm

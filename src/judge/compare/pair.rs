@@ -3,61 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::details::Details;
-use crate::experiment::{Design, Margin};
+use super::withheld::withheld;
+use super::{Terms, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
-use crate::record::Manifest;
 use crate::statistics::duet::paired_slice_ratio;
 use crate::statistics::interval::Interval;
 use crate::statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
-use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::{Direction, MetricReference};
-
-/// The margin of a quick look: what is within it stays open (method 6.1).
-pub const QUICK_MARGIN: f64 = 0.10;
-
-/// By what cells are judged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Terms {
-    /// Differences of no interest.
-    pub margin: Margin,
-    /// Confidence of every interval by which a verdict is given (method 4.6).
-    pub confidence: f64,
-    /// A quick look claims only what is beyond its wide margin.
-    pub is_quick: bool,
-    /// The arms of a pair ran at the same time, and are compared slice by slice.
-    pub is_duet: bool,
-    /// Master seed of what is drawn at random.
-    pub seed: u64,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        let margin = Margin::default();
-        Terms { margin, confidence: CONFIDENCE, is_quick: false, is_duet: false, seed: 0 }
-    }
-}
-
-impl Terms {
-    /// Those of a record.
-    pub(crate) fn of(manifest: &Manifest) -> Self {
-        Terms {
-            margin: manifest.experiment.compare.margin,
-            confidence: manifest.experiment.looks().confidence(),
-            is_quick: manifest.quick,
-            is_duet: manifest.experiment.measure.design == Design::Duet,
-            seed: manifest.plan.seed,
-        }
-    }
-
-    /// The margin for this metric as a relative difference.
-    pub(crate) fn margin_of(&self, reference: MetricReference) -> f64 {
-        match (self.is_quick, reference.statistic.is_tail()) {
-            (true, _) => QUICK_MARGIN,
-            (false, true) => self.margin.tail.0,
-            (false, false) => self.margin.default.0,
-        }
-    }
-}
 
 /// One cell against another, its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,43 +44,6 @@ pub struct Comparison {
 
 fn usual_confidence() -> f64 {
     CONFIDENCE
-}
-
-/// What forbids a verdict (method 6.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Withheld {
-    /// Outputs with NaN or infinity: what was timed is not the model's work.
-    NotFinite,
-    /// Samples too short for a cold cache, which allows one iteration a sample.
-    NotResolved,
-    /// More than a fifth of the runs failed or were given up.
-    ManyFailures,
-    /// More than half of the runs never became steady.
-    NotSteady,
-    /// Two identical arms differed by more than the margin.
-    ControlFailed,
-    /// Nothing within the wide margin of a quick look is judged.
-    QuickLook,
-}
-
-impl Withheld {
-    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
-    pub fn hides_the_value(self) -> bool {
-        matches!(self, Withheld::NotFinite | Withheld::NotResolved)
-    }
-
-    /// The reason as a fragment.
-    pub fn words(self) -> &'static str {
-        match self {
-            Withheld::NotFinite => "outputs with NaN or infinity",
-            Withheld::NotResolved => "samples too short for a cold cache",
-            Withheld::ManyFailures => "more than a fifth of the runs failed",
-            Withheld::NotSteady => "most runs never became steady",
-            Withheld::ControlFailed => "two identical arms differed",
-            Withheld::QuickLook => "quick look",
-        }
-    }
 }
 
 /// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
@@ -216,14 +131,6 @@ fn judge_pair(
     Some((comparison, paired))
 }
 
-impl Terms {
-    /// What a quick look leaves open.
-    fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
-        let is_open = self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some();
-        is_open.then_some(Withheld::QuickLook)
-    }
-}
-
 /// The paired comparison of two arms in their common blocks.
 pub(super) fn paired(
     from: &CellSummary,
@@ -258,23 +165,6 @@ pub(crate) fn speedup_interval(interval: Interval) -> Interval {
     Interval { low: speedup(interval.high), high: speedup(interval.low) }
 }
 
-/// What of a cell forbids verdicts about it.
-pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
-    let runs = cell.runs;
-    let lost = runs.failed + runs.not_run;
-    if cell.carries(Code::OutputNonFinite) {
-        Some(Withheld::NotFinite)
-    } else if cell.carries(Code::ColdUnresolved) {
-        Some(Withheld::NotResolved)
-    } else if lost * 5 > lost + runs.completed {
-        Some(Withheld::ManyFailures)
-    } else if cell.is_mostly_unsteady() {
-        Some(Withheld::NotSteady)
-    } else {
-        None
-    }
-}
-
 /// The same for arms that ran at the same time: the median over the slices of each block.
 fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
     let ratio = |(block, slices): &(u32, Vec<f64>)| {
@@ -300,6 +190,7 @@ pub(crate) fn log_ratios(from: &CellSummary, to: &CellSummary, reference: Metric
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Margin;
     use crate::vocabulary::metric::{ITEMS, LATENCY, Metric};
     use crate::vocabulary::quantity::Ratio;
     use std::collections::BTreeMap;

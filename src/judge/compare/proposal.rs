@@ -1,8 +1,4 @@
 //! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
-//!
-//! The estimate of a cell is the middle half of its runs' medians, so what varies within a run is the error of its median,
-//! on samples discounted for their correlation. Everything is taken from the middle half, so that a disturbed run of ten
-//! asks for no more than a quiet one.
 
 use serde::Serialize;
 
@@ -11,11 +7,10 @@ use crate::experiment::{Runs, Stop};
 use crate::judge::summary::CONFIDENCE;
 use crate::plan::Plan;
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
-use crate::statistics::autocorrelation::indicator_autocorrelation_time;
 use crate::statistics::looks::Looks;
-use crate::statistics::middle_half::{MiddleHalf, middle_half};
-use crate::statistics::planning::{PairedPilot, Variances, blocks_for_effect, optimal_samples, runs_for_middle_half};
-use crate::statistics::quantile::median_with_error;
+use crate::statistics::middle_half::middle_half;
+use crate::statistics::pilot::{Pilot, typical};
+use crate::statistics::planning::{PairedPilot, blocks_for_effect};
 use crate::vocabulary::metric;
 
 /// What one cell needs.
@@ -45,7 +40,7 @@ pub struct Needed {
     /// Blocks of the record.
     pub blocks_now: usize,
     /// The relative effect that they find with 80 % power.
-    pub sees_now: Option<f64>,
+    pub detectable_now: Option<f64>,
     /// Blocks until an effect of twice the margin is found with 80 % power, where runs go by need; `None` where no
     /// reasonable number is enough.
     pub blocks: Option<usize>,
@@ -89,43 +84,21 @@ fn proposal(
     bounds: std::ops::RangeInclusive<usize>,
     relative: f64,
 ) -> Option<Proposal> {
-    let mut medians = Vec::new();
-    let mut errors = Vec::new();
-    let mut counts = Vec::new();
-    for run in runs {
-        let durations: Vec<f64> = run.durations().collect();
-        let (median, error) = median_with_error(&durations)?;
-        medians.push(median);
-        errors.push(error * error * indicator_autocorrelation_time(&durations, median));
-        counts.push(durations.len() as f64);
-    }
-    let (half, error, count) = (MiddleHalf::of(&medians)?, typical(&errors)?, typical(&counts)?);
-    let variances = Variances { within_runs: error * count, between_runs: half.variance_of_one()? - error };
-    let (of_sample, of_run) = costs(runs, count);
-    let samples_now = count as usize;
-    let samples = optimal_samples(of_sample, of_run, variances, bounds).unwrap_or(samples_now);
-    // Where the runs' samples explain all that varies between runs, nothing is known that other lengths would change.
-    let of_one = match variances.between_runs {
-        between if between > 0.0 => between + variances.within_runs / samples.max(1) as f64,
-        _ => half.variance_of_one()?,
-    };
-    let wanted = runs_for_middle_half(half.estimate, of_one, relative);
+    let pilot = Pilot::of(runs.iter().map(|run| run.durations().collect()))?;
+    let (of_sample, of_run) = costs(runs, pilot.values as f64);
+    let samples = pilot.best_values(of_sample, of_run, bounds).unwrap_or(pilot.values);
+    let wanted = pilot.runs(samples, relative);
     Some(Proposal {
         cell,
-        runs_now: medians.len(),
-        samples_now,
-        precision_now: middle_half(&medians, CONFIDENCE)?
+        runs_now: runs.len(),
+        samples_now: pilot.values,
+        precision_now: middle_half(&pilot.medians, CONFIDENCE)?
             .relative_half_width()
             .filter(|precision| precision.is_finite()),
         samples,
         runs: wanted,
         seconds: wanted.map(|runs| runs as f64 * (of_run + of_sample * samples as f64)),
     })
-}
-
-/// The middle half of values of which some are disturbed.
-fn typical(values: &[f64]) -> Option<f64> {
-    Some(MiddleHalf::of(values)?.estimate)
 }
 
 /// Seconds that a sample, and a run without its samples, take.
@@ -157,7 +130,7 @@ pub(crate) fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
         Some(Needed {
             cell: plan.path(&plan.cells[comparison.cell]),
             blocks_now,
-            sees_now: paired.detectable_effect,
+            detectable_now: paired.detectable_effect,
             blocks: blocks_for_effect(pilot, twice(margin), confidence_by_need),
         })
     });
@@ -207,7 +180,7 @@ mod tests {
 
     #[test]
     fn comparisons_ask_for_more_than_auto_where_that_is_not_enough() {
-        let needed = |blocks| Needed { cell: String::new(), blocks_now: 12, sees_now: None, blocks };
+        let needed = |blocks| Needed { cell: String::new(), blocks_now: 12, detectable_now: None, blocks };
         assert_eq!(for_every_comparison(&[needed(Some(5)), needed(Some(32))]), Some(Runs::AUTO));
         assert_eq!(for_every_comparison(&[needed(Some(5)), needed(Some(50))]), Some(Runs { min: 8, max: 50 }));
         assert_eq!((for_every_comparison(&[needed(Some(5)), needed(None)]), for_every_comparison(&[])), (None, None));

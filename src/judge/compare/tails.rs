@@ -5,7 +5,8 @@
 //! answered by `choose`.
 
 use super::control::{self, Control};
-use super::pair::{Comparison, Terms, verdict_between};
+use super::pair::verdict_between;
+use super::{Comparison, Terms};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
 use crate::vocabulary::metric::MetricReference;

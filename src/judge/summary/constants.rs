@@ -11,8 +11,19 @@ use crate::statistics::interval::Estimate;
 use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{FIDELITY_COSINE, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 
-/// Adds them to the summary of a cell that has completed runs.
-pub(super) fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
+/// Adds them to the summaries of all cells, in plan order, that have completed runs.
+pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
+    for known in manifest.fidelity() {
+        if let Some(cell) = cells.get_mut(known.cell as usize) {
+            cell.fidelity = Some(known.fidelity.clone());
+        }
+    }
+    for (cell, summary) in manifest.plan.cells.iter().zip(cells) {
+        add(manifest, cell, summary);
+    }
+}
+
+fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let own = manifest.variant_file(cell).map(|file| file.bytes);
     let stored = || manifest.models.get(cell.model().place())?.as_ref().map(|file| file.bytes);
     let size = own.unwrap_or_else(stored).map(|bytes| bytes as f64);

@@ -57,7 +57,7 @@ pub struct TwoLevelSummary {
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
-pub(super) fn summarize_latency(completed: &[&StoredRun], tables: &ArmTables, extent: Extent) -> Option<Latency> {
+pub(super) fn of_latency(completed: &[&StoredRun], tables: &ArmTables, extent: Extent) -> Option<Latency> {
     let totals = tables.samples?;
     let runs: Vec<Vec<f64>> =
         completed.iter().map(|run| run.durations().collect::<Vec<f64>>()).filter(|values| !values.is_empty()).collect();

@@ -3,12 +3,12 @@
 //! A run gives one observation; every estimate is the mean of the middle half of them, with its interval. Percentiles of
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
+mod asked;
 mod constants;
 mod disturbance;
 mod environment;
 mod findings;
 pub(crate) mod latency;
-mod latency_only;
 mod tables;
 mod tails;
 mod values;
@@ -16,14 +16,14 @@ mod weight;
 
 use std::collections::BTreeMap;
 
-use latency::summarize_latency as of_latency;
+use latency::of_latency;
 use tables::{ArmTables, RunValues};
 
+pub use asked::summarize_asked;
 pub(crate) use disturbance::Disturbance;
 pub(crate) use environment::{RecordCode, record_codes};
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
-pub use latency_only::summarize_latency;
 pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
@@ -94,14 +94,7 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, 
         (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
     let mut summaries = summarize_arms(threads, manifest, by_cell, &arms, extent).into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
-    for known in manifest.fidelity() {
-        if let Some(cell) = cells.get_mut(known.cell as usize) {
-            cell.fidelity = Some(known.fidelity.clone());
-        }
-    }
-    for (cell, summary) in plan.cells.iter().zip(&mut cells) {
-        constants::add(manifest, cell, summary);
-    }
+    constants::add_all(manifest, &mut cells);
     let mut double = |cell: &u32| {
         let summary = summaries.next()?;
         Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })

@@ -186,8 +186,17 @@ impl CellSummary {
         if let Some(known) = self.metrics.get(&reference.column()) {
             return Some(known.estimate);
         }
+        self.estimate_at(reference, CONFIDENCE)
+    }
+
+    /// As [`CellSummary::estimate_of`], with an interval of this confidence; what is the same in every run keeps its own, which is not
+    /// over runs.
+    pub(crate) fn estimate_at(&self, reference: MetricReference, confidence: f64) -> Option<Estimate> {
+        if reference.metric.is_constant() {
+            return self.metrics.get(&reference.column()).map(|known| known.estimate);
+        }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        middle_half(&values, CONFIDENCE)
+        middle_half(&values, confidence)
     }
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.

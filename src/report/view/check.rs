@@ -4,6 +4,7 @@ use super::CheckView;
 use crate::experiment::Axis;
 use crate::report::Input;
 use crate::report::format::Column;
+use crate::statistics::middle_half::trimmed;
 use crate::vocabulary::metric;
 
 /// The query for the first cell with a number; `None` where there is none, or the samples are not in Parquet yet.
@@ -20,8 +21,11 @@ pub(super) fn check(input: &Input<'_>) -> Option<CheckView> {
     let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
     let condition = |(axis, name): (Axis, &str)| format!("c.{} = {}", axis.singular(), quoted(name));
     let named: Vec<String> = coordinates.present().map(condition).collect();
+    let ends = trimmed(estimate.n);
     let query = format!(
-        "SELECT list_avg(m[g + 1 : len(m) - g]) AS latency_ns  -- the middle half\nFROM (SELECT m, if(len(m) < 5, 0, len(m) // 4) AS g FROM (SELECT list_sort(list(median)) AS m FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index)))",
+        "SELECT list_avg(m[{} : {}]) AS latency_ns  -- the middle half\nFROM (SELECT list_sort(list(median)) AS m FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index))",
+        ends + 1,
+        estimate.n - ends,
         named.join(" AND ")
     );
     let shown = Column::fit(metric::LATENCY.unit, [estimate]).value_with_unit(estimate);

@@ -257,7 +257,7 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
         TableRow { anchor: None, cells }
     };
     let rows: Vec<TableRow> = input.judged.controls.iter().map(row).collect();
-    let [a, b, c] = Grade::SEES.map(|(_, effect)| percent(effect));
+    let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));
     let notes = vec![format!(
         "Grades: A where {} blocks find {a}, B where they find {b}, C where they find {c}, D otherwise.",
         spelt(Grade::BLOCKS as usize)

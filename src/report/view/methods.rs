@@ -206,6 +206,10 @@ fn statistics(input: &Input<'_>) -> String {
             input.judged.comparisons.len()
         );
     }
+    let experiment = &input.manifest.experiment;
+    if !experiment.goals.is_empty() || experiment.choose.as_ref().is_some_and(|question| !question.within.is_empty()) {
+        text += &format!(" Goals and bounds were judged by intervals at {}.", percent(terms.confidence));
+    }
     text + &controls(input.manifest)
 }
 
@@ -216,8 +220,10 @@ fn by_need(manifest: &Manifest, looks: Looks) -> String {
         Some(_) => "all its comparisons had a verdict",
         None => "its interval was within the margin",
     };
+    let is_asked = !manifest.experiment.goals.is_empty() || manifest.experiment.choose.is_some();
+    let asked = if is_asked { ", and what was promised and asked its answer" } else { "" };
     format!(
-        "{} times by need (looked at after {}; a group was done when {settled})",
+        "{} times by need (looked at after {}; a group was done when {settled}{asked})",
         manifest.experiment.runs,
         format::list(&all)
     )

@@ -46,8 +46,10 @@ fn partial(input: &Input<'_>) -> Vec<String> {
     }
     if let Some(budget) = manifest.findings.budget.filter(|budget| budget.runs < budget.wanted) {
         // The grade, where there is one, says it for this record itself.
-        let sees =
-            budget.sees.filter(|_| input.judged.detectable_effect.here.is_none()).map_or(String::new(), |effect| {
+        let finds = budget
+            .detectable_effect
+            .filter(|_| input.judged.detectable_effect.here.is_none())
+            .map_or(String::new(), |effect| {
                 format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
             });
         let of = if manifest.experiment.looks().is_one() {
@@ -56,7 +58,7 @@ fn partial(input: &Input<'_>) -> Vec<String> {
             budget.runs.to_string()
         };
         let what = if manifest.experiment.looks().is_one() { "runs of each cell" } else { "blocks" };
-        sentences.push(format!("The budget of {} left room for {of} {what}.{sees}", budget.limit));
+        sentences.push(format!("The budget of {} left room for {of} {what}.{finds}", budget.limit));
     }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{}`", without_home(flag))).collect();

@@ -5,7 +5,7 @@ use super::words::{needed_for, quantile_name};
 use crate::report::format::{count, percent};
 use crate::stat::{AcrossRuns, Description, Findings, Order, Precision, Quantile};
 use crate::statistics::autocorrelation::CorrelatedQuantile;
-use crate::statistics::planning::MINIMUM_RUNS;
+use crate::statistics::planning::{MINIMUM_RUNS, MOST_RUNS};
 use crate::statistics::{Estimate, Interval, Modality, Mode, TukeyClasses};
 use crate::vocabulary::printable::printable;
 
@@ -223,11 +223,14 @@ pub(super) fn notes(description: &Description, findings: &Findings) -> Vec<Strin
 pub(super) fn meaning(description: &Description) -> Vec<String> {
     match (&description.runs, &description.precision) {
         (Some(runs), _) => {
-            let plan = runs.planning.and_then(|planning| {
-                let plan = planning.effective;
+            let plan = runs.planning.and_then(|plan| {
                 let length = plan.values.map(|values| format!(" of {}", count(values as u64, "value")));
-                let needed = plan.runs.filter(|needed| *needed > runs.count)?;
-                Some(format!("1 % to both sides of the mean takes about {needed} runs{}.", length.unwrap_or_default()))
+                let needed = match plan.runs {
+                    Some(needed) if needed <= runs.count => return None,
+                    Some(needed) => format!("about {needed} runs"),
+                    None => format!("more than {MOST_RUNS} runs"),
+                };
+                Some(format!("1 % to both sides of the estimate takes {needed}{}.", length.unwrap_or_default()))
             });
             let level = "Intervals are over runs: the values of one run count as one observation.".to_owned();
             std::iter::once(level).chain(plan).collect()

@@ -348,8 +348,6 @@ fn nested_vectors_hold_end_to_end() {
                 ("two_level.intraclass_correlation", "icc"),
                 ("two_level.interval.low", "ci.0"),
                 ("two_level.interval.high", "ci.1"),
-                ("planning.independent.values", "optimal_iterations"),
-                ("planning.independent.runs", "runs_for_1pct"),
             ],
         );
     }

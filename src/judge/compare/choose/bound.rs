@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::pair::{Withheld, withheld};
-use super::super::{Comparison, Judged};
+use super::super::withheld::withheld;
+use super::super::{Comparison, Judged, Withheld};
 use crate::experiment::Bound;
 use crate::experiment::CompiledSelector;
-use crate::judge::summary::{CONFIDENCE, CellSummary, LEAST_RUNS, Summary};
+use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
 use crate::statistics::interval::{Estimate, Interval};
 use crate::worker::backend::FailureKind;
@@ -69,16 +69,22 @@ impl BoundCheck {
     }
 }
 
-/// Checks a bound on every cell that it speaks of and that is to be run.
-pub(in crate::judge::compare) fn check(plan: &Plan, summary: &Summary, judged: &Judged, bound: &Bound) -> BoundCheck {
+/// Checks a bound on every cell that it speaks of and that is to be run, by intervals of this confidence.
+pub(in crate::judge::compare) fn check(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    confidence: f64,
+    bound: &Bound,
+) -> BoundCheck {
     let selector = CompiledSelector::new(&bound.of, &plan.axes);
     let bounded = plan.runnable().filter(|(_, cell)| selector.matches(&cell.at)).map(|(index, cell)| {
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {
             let is_baseline = plan.baseline.is_some() && plan.is_baseline(cell);
-            speedup(summary, judged.of(index), is_baseline)
+            speedup(summary, judged.of(index), is_baseline.then_some(confidence))
         } else {
-            (summary.estimate_of(bound.metric), doubt(summary, bound))
+            (summary.estimate_at(bound.metric, confidence), doubt(summary, bound))
         };
         BoundedCell { cell: index, estimate, outcome: outcome(bound, estimate.as_ref(), doubt) }
     });
@@ -95,16 +101,16 @@ fn doubt(summary: &CellSummary, bound: &Bound) -> Option<Doubt> {
     withheld(summary).map(Doubt::Withheld).or(unsupported)
 }
 
-/// The ratio to the baseline, and what forbids to judge it. The baseline's own is 1 by definition.
+/// The ratio to the baseline, and what forbids to judge it. The baseline's own is 1 by definition, at this confidence.
 fn speedup(
     summary: &CellSummary,
     comparison: Option<&Comparison>,
-    is_baseline: bool,
+    of_baseline: Option<f64>,
 ) -> (Option<Estimate>, Option<Doubt>) {
-    if is_baseline {
+    if let Some(confidence) = of_baseline {
         let n = summary.runs.completed as usize;
         let interval = Some(Interval { low: 1.0, high: 1.0 });
-        let estimate = Estimate { value: 1.0, interval, n, confidence: CONFIDENCE };
+        let estimate = Estimate { value: 1.0, interval, n, confidence };
         return (Some(estimate), withheld(summary).map(Doubt::Withheld));
     }
     let Some(comparison) = comparison else {

@@ -106,7 +106,7 @@ impl Question<'_> {
             }
             standings.insert(cell, standing);
         }
-        self.sort_by_estimate(&mut field);
+        sort_by_estimate(self.summary, self.metric(), &mut field);
         let keeps: Vec<usize> = field.iter().copied().filter(|cell| standings[cell] == Standing::Unbeaten).collect();
         let mut best: Vec<usize> = Vec::new();
         for &cell in &field {
@@ -160,15 +160,13 @@ impl Question<'_> {
     fn beats(&self, cell: usize, other: usize) -> bool {
         self.verdict(cell, other).is_some_and(|comparison| comparison.verdict == Verdict::Better)
     }
+}
 
-    /// The best estimate first.
-    fn sort_by_estimate(&self, cells: &mut [usize]) {
-        let metric = self.metric();
-        let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
-        let value =
-            |cell: &usize| self.summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
-        cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
-    }
+/// The best estimate first.
+pub(in crate::judge::compare) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells: &mut [usize]) {
+    let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let value = |cell: &usize| summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
+    cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
 }
 
 /// A bound that is missed, else one that is undecided.

@@ -9,8 +9,7 @@ use std::path::Path;
 
 use super::*;
 use crate::experiment::{Bound, Selector};
-use crate::judge::compare::pair::Withheld;
-use crate::judge::compare::{Control, Unfit, compare_cells};
+use crate::judge::compare::{Control, Unfit, Withheld, compare_cells};
 use crate::judge::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use crate::plan::{Skip, expand};
 use crate::statistics::middle_half::middle_half;

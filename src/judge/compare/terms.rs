@@ -1,0 +1,53 @@
+//! By what cells are judged: margins and confidence (method 4.6, 6.1).
+
+use crate::experiment::{Design, Margin};
+use crate::judge::summary::CONFIDENCE;
+use crate::record::Manifest;
+use crate::vocabulary::metric::MetricReference;
+
+/// The margin of a quick look: what is within it stays open (method 6.1).
+pub const QUICK_MARGIN: f64 = 0.10;
+
+/// By what cells are judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Terms {
+    /// Differences of no interest.
+    pub margin: Margin,
+    /// Confidence of every interval by which a verdict is given (method 4.6).
+    pub confidence: f64,
+    /// A quick look claims only what is beyond its wide margin.
+    pub is_quick: bool,
+    /// The arms of a pair ran at the same time, and are compared slice by slice.
+    pub is_duet: bool,
+    /// Master seed of what is drawn at random.
+    pub seed: u64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        let margin = Margin::default();
+        Terms { margin, confidence: CONFIDENCE, is_quick: false, is_duet: false, seed: 0 }
+    }
+}
+
+impl Terms {
+    /// Those of a record.
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        Terms {
+            margin: manifest.experiment.compare.margin,
+            confidence: manifest.experiment.looks().confidence(),
+            is_quick: manifest.quick,
+            is_duet: manifest.experiment.measure.design == Design::Duet,
+            seed: manifest.plan.seed,
+        }
+    }
+
+    /// The margin for this metric as a relative difference.
+    pub(crate) fn margin_of(&self, reference: MetricReference) -> f64 {
+        match (self.is_quick, reference.statistic.is_tail()) {
+            (true, _) => QUICK_MARGIN,
+            (false, true) => self.margin.tail.0,
+            (false, false) => self.margin.default.0,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What forbids a verdict (method 6.1).
+
+use serde::{Deserialize, Serialize};
+
+use super::Terms;
+use crate::judge::summary::CellSummary;
+use crate::statistics::paired::PairedComparison;
+use crate::vocabulary::code::Code;
+
+/// Why there is no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// Outputs with NaN or infinity: what was timed is not the model's work.
+    NotFinite,
+    /// Samples too short for a cold cache, which allows one iteration a sample.
+    NotResolved,
+    /// More than a fifth of the runs failed or were given up.
+    ManyFailures,
+    /// More than half of the runs never became steady.
+    NotSteady,
+    /// Two identical arms differed by more than the margin.
+    ControlFailed,
+    /// Nothing within the wide margin of a quick look is judged.
+    QuickLook,
+}
+
+impl Withheld {
+    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
+    pub fn hides_the_value(self) -> bool {
+        matches!(self, Withheld::NotFinite | Withheld::NotResolved)
+    }
+
+    /// The reason as a fragment.
+    pub fn words(self) -> &'static str {
+        match self {
+            Withheld::NotFinite => "outputs with NaN or infinity",
+            Withheld::NotResolved => "samples too short for a cold cache",
+            Withheld::ManyFailures => "more than a fifth of the runs failed",
+            Withheld::NotSteady => "most runs never became steady",
+            Withheld::ControlFailed => "two identical arms differed",
+            Withheld::QuickLook => "quick look",
+        }
+    }
+}
+
+/// What of a cell forbids verdicts about it.
+pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
+    let runs = cell.runs;
+    let lost = runs.failed + runs.not_run;
+    if cell.carries(Code::OutputNonFinite) {
+        Some(Withheld::NotFinite)
+    } else if cell.carries(Code::ColdUnresolved) {
+        Some(Withheld::NotResolved)
+    } else if lost * 5 > lost + runs.completed {
+        Some(Withheld::ManyFailures)
+    } else if cell.is_mostly_unsteady() {
+        Some(Withheld::NotSteady)
+    } else {
+        None
+    }
+}
+
+impl Terms {
+    /// What a quick look leaves open.
+    pub(super) fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
+        let is_open = self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some();
+        is_open.then_some(Withheld::QuickLook)
+    }
+}

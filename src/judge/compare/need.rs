@@ -66,7 +66,7 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         let others = cells.clone().filter(|cell| !plan.controls.contains(cell)).map(runs).max();
         let blocks = others.or_else(|| cells.map(runs).max()).unwrap_or(0);
         let stopped = match need {
-            // It left at a look, to which more than latency was not known.
+            // It left at a look. A control's cell runs on for the other groups, and may lie across a bound by now.
             Need::Open if open != Stopped::Unfinished && blocks < allowed => Stopped::Decided,
             Need::Open => open,
             Need::Hopeless => Stopped::GivenUp,

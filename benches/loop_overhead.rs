@@ -14,7 +14,7 @@ use ort::environment::Environment;
 use ort::memory::Allocator;
 use ort::session::{RunOptions, Session};
 use ort::value::Tensor;
-use perfrun::internals::experiment::{Execution, GraphOptimization, Values};
+use perfrun::internals::experiment::{Package, Values};
 use perfrun::internals::machine::clock::{Clock, HostClock};
 use perfrun::internals::onnx::ElementType;
 use perfrun::internals::prepare::runtime;
@@ -29,19 +29,10 @@ const ROUNDS: usize = 30;
 const CALLS: u32 = 20_000;
 
 fn main() {
-    let library = runtime::find_or_install(None, &runtime::cache_folder(), &mut |_| {}).unwrap().path;
+    let library =
+        runtime::find_or_install(None, Package::default(), &runtime::cache_folder(), &mut |_| {}).unwrap().path;
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/one_node.onnx");
-    let settings = OnnxruntimeRequest {
-        library: Some(library),
-        model: Some(model.clone()),
-        provider: "cpu".to_owned(),
-        provider_options: Default::default(),
-        intra_threads: 1,
-        inter_threads: 1,
-        execution: Execution::Sequential,
-        graph_optimization: GraphOptimization::All,
-        session: Default::default(),
-    };
+    let settings = OnnxruntimeRequest::on_cpu(&library, &model, 1);
     let tensor = TensorRequest {
         name: "x".to_owned(),
         element: ElementType::Float32,

@@ -151,7 +151,7 @@ pub mod worker {
             pub use crate::worker::backend::inputs::POOL_LIMIT_BYTES;
         }
         pub mod onnxruntime {
-            pub use crate::worker::backend::onnxruntime::{OnnxRuntime, why_not};
+            pub use crate::worker::backend::onnxruntime::OnnxRuntime;
         }
     }
     pub mod measure {

@@ -6,13 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::libraries;
 use super::quiet::Company;
 use crate::experiment::Experiment;
 use crate::machine::host;
 use crate::plan::Plan;
-use crate::prepare::runtime::{self, Library};
+use crate::prepare::runtime::Libraries;
 use crate::record::Place;
-use crate::run::Provenance;
+use crate::run::{self, Prepared, Provenance};
 use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::error::Error;
@@ -34,8 +35,8 @@ pub(super) struct Wishes<'a> {
 
 /// A measurement that may begin.
 pub(super) struct Admission {
-    /// The runtime libraries by index on the runtimes axis; none with the mock backend.
-    pub(super) libraries: Vec<Option<Library>>,
+    /// What workers open; nothing with the mock backend.
+    pub(super) libraries: Libraries,
     /// The command line, paths relative to the root.
     pub(super) command: String,
     /// The perfrun executable, which workers are started from.
@@ -62,7 +63,7 @@ impl Admission {
         ui: &Ui,
     ) -> Result<Option<Self>, Error> {
         let real = backend::of(&experiment.backend).takes_machine_time();
-        let libraries = libraries(experiment, plan, wishes.runtime, ui)?;
+        let libraries = libraries::obtain(experiment, plan, wishes.runtime, ui)?;
         let lock = if real { lock(&experiment.name, wishes.no_wait, interrupts, ui)? } else { None };
         if interrupts.count() > 0 {
             return Ok(None);
@@ -70,6 +71,16 @@ impl Admission {
         let company = Company::admit(real, experiment.require, wishes.wait, interrupts, ui)?;
         let (command, executable) = (command_line(place), executable()?);
         Ok(Some(Admission { libraries, command, executable, company, _lock: lock }))
+    }
+
+    /// Tries the devices that cells need, and skips the cells of those that cannot be used; false if the user stopped it.
+    pub(super) fn try_devices(
+        &self,
+        prepared: &mut Prepared,
+        experiment: &Experiment,
+        interrupts: &Interrupts,
+    ) -> bool {
+        run::devices::try_all(prepared, experiment, &self.libraries, &self.executable, interrupts).is_ok()
     }
 
     /// What to say about the machine before measuring.
@@ -98,36 +109,6 @@ impl Admission {
             executable: self.executable.clone(),
         }
     }
-}
-
-/// The libraries that workers open, by index on the runtimes axis; fetched where there is none. Those that no cell needs
-/// are left out, and all of them with the mock backend.
-fn libraries(
-    experiment: &Experiment,
-    plan: &Plan,
-    named: Option<&Path>,
-    ui: &Ui,
-) -> Result<Vec<Option<Library>>, Error> {
-    if backend::of(&experiment.backend).library().is_none() {
-        return Ok(Vec::new());
-    }
-    let cache = runtime::cache_folder();
-    let mut tell = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
-    if experiment.runtimes.is_empty() {
-        return Ok(vec![Some(runtime::find_or_install(named, &cache, &mut tell)?)]);
-    }
-    if let Some(path) = named {
-        return Err(Error::refused(
-            format!("--runtime {} and the `runtimes` of the specification contradict each other", path.display()),
-            "leave the flag out; a library can stand among the `runtimes` by its `path`",
-        ));
-    }
-    let is_needed = |index: usize| plan.runnable().any(|(_, cell)| cell.runtime().place() == index);
-    let library = |(index, runtime)| match is_needed(index) {
-        true => Ok(runtime::of_specification(runtime, &cache, &mut tell)?),
-        false => Ok(None),
-    };
-    experiment.runtimes.iter().enumerate().map(library).collect()
 }
 
 /// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.

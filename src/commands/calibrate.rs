@@ -44,6 +44,9 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: false };
     let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &place, &interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
+    if !admission.try_devices(&mut prepared, &derived.experiment, &interrupts) {
+        return Ok(ExitCode::Interrupted);
+    }
     let spec = (&derived, arguments.spec.as_path());
     let provenance = admission.provenance(spec, &arguments.set, vec!["calibrate".to_owned()], false);
     let job = run::create(prepared, &place, provenance)?;

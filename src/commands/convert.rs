@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{print, shapes};
 use crate::data::digest;
-use crate::experiment::{Dataset, Measure, Values};
+use crate::experiment::{Dataset, Measure, Package, Values};
 use crate::machine::host;
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
@@ -96,7 +96,7 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui
         values: Values::Random,
         seeds: seeds(tensor),
     };
-    let library = runtime::find_or_install(None, &runtime::cache_folder(), &mut |progress| {
+    let library = runtime::find_or_install(None, Package::default(), &runtime::cache_folder(), &mut |progress| {
         ui.labelled("runtime", &progress.to_string());
     })?;
     let batch = resolved.batch_size.unwrap_or(1).max(1);

@@ -1,17 +1,20 @@
 //! `perfrun doctor`: what this machine offers and what would spoil a measurement. Changes no setting.
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 
 use super::print;
-use crate::experiment::Device;
+use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider, Supply};
 use crate::machine::host::{self, Host, Neighbour};
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::check::{Check, Others, checks};
-use crate::prepare::runtime;
+use crate::prepare::runtime::{self, Library, PINNED};
+use crate::run::devices::{self, Trial};
 use crate::ui::cli::DoctorArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, doctor};
-use crate::worker::backend::onnxruntime::why_not;
+use crate::worker::Interrupts;
 
 /// What was found, as `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -37,45 +40,126 @@ pub(super) struct DeviceFound {
     label: String,
     /// Why cells on it would be skipped.
     problem: Option<String>,
+    /// What to do about that.
+    remedy: Option<String>,
+    /// This version of perfrun was seen to measure on it rightly.
+    verified: bool,
 }
 
 pub(super) fn run(arguments: &DoctorArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let diagnosis = diagnose(arguments);
+    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let Some(diagnosis) = diagnose(arguments, &interrupts)? else { return Ok(ExitCode::Interrupted) };
     if arguments.json {
         return super::print_json(ui, &diagnosis);
     }
     let facts = doctor::Facts {
         host: &diagnosis.host,
         runtime: &diagnosis.runtime,
-        devices: diagnosis.devices.iter().map(|found| (found.label.as_str(), found.problem.as_deref())).collect(),
+        devices: diagnosis.devices.iter().map(DeviceFound::line).collect(),
         checks: &diagnosis.checks,
     };
     print(ui, &doctor::describe(ui, &facts))
 }
 
-fn diagnose(arguments: &DoctorArgs) -> Diagnosis {
+impl DeviceFound {
+    /// `webgpu: usable`, `cuda:0: no NVIDIA driver here`.
+    fn line(&self) -> String {
+        let state = match (&self.problem, self.verified) {
+            (Some(problem), _) => problem.clone(),
+            (None, true) => format!("{}: usable", self.label),
+            (None, false) => format!("{}: usable; never verified by this version", self.label),
+        };
+        self.remedy.iter().fold(state, |state, remedy| format!("{state}; {remedy}"))
+    }
+}
+
+/// `None` if the user stopped it.
+fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Diagnosis>, Error> {
     let cache = runtime::cache_folder();
     // The load first: looking for everything else is work too.
     let load = Kernel::here().load();
     let neighbours = host::neighbours();
     let found = runtime::find(arguments.runtime.as_deref(), &cache);
     // Not being able to use it is what `doctor` is asked about, so it is a line of the answer.
-    let library = match found.map(|found| found.or_else(|| runtime::find_elsewhere().into_iter().next())) {
+    let found = found.map(|found| found.or_else(|| runtime::find_elsewhere().into_iter().next()));
+    let library = match &found {
         Err(error) => format!("NOT USABLE: {error}"),
         Ok(Some(library)) => library.to_string(),
         Ok(None) => "none yet; the first run fetches it, or `perfrun runtime install` does".to_owned(),
     };
-    let devices = [("cpu", None), ("cuda", Some(0))].map(|(provider, index)| {
-        let device = Device { provider: provider.to_owned(), index };
-        DeviceFound { label: device.label(), problem: why_not(&device).map(|skip| skip.reason) }
-    });
+    let Some(devices) = devices(found.ok().flatten().as_ref(), &cache, interrupts)? else { return Ok(None) };
     let host = host::describe();
-    Diagnosis {
+    Ok(Some(Diagnosis {
         default_threads: host.default_threads(),
         checks: checks(&host, &Others::of(&neighbours, load)),
         host,
         runtime: library,
-        devices: devices.into(),
+        devices,
         neighbours,
+    }))
+}
+
+/// Every device that perfrun has a package for: tried where what it takes is here, else with how to get it.
+fn devices(
+    library: Option<&Library>,
+    cache: &Path,
+    interrupts: &Interrupts,
+) -> Result<Option<Vec<DeviceFound>>, Error> {
+    let executable = super::admission::executable()?;
+    let mut found = Vec::new();
+    for provider in PROVIDERS.iter().filter(|provider| provider.supply != Supply::LocalBuild) {
+        for device in devices_of(provider) {
+            let label = device.label();
+            let is_absent = devices::why_not(&device, &Kernel::here());
+            let trial = match &is_absent {
+                Some(_) => None,
+                None => takes(provider, library, cache),
+            };
+            let skip = match (is_absent, trial) {
+                (Some(skip), _) => Some((skip.reason, skip.remedy)),
+                (None, None) => install(provider).map(|command| (format!("{label}: not tried"), Some(command))),
+                (None, Some((library, plugin))) => {
+                    let plugin = plugin.as_deref();
+                    let trial = Trial { device: &device, library: &library, plugin, executable: &executable };
+                    let Ok(skip) = trial.carry_out(interrupts) else { return Ok(None) };
+                    skip.map(|skip| (skip.reason, skip.remedy))
+                }
+            };
+            let (problem, remedy) = skip.map_or((None, None), |(problem, remedy)| (Some(problem), remedy));
+            found.push(DeviceFound { label, problem, remedy, verified: provider.is_verified });
+        }
+    }
+    Ok(Some(found))
+}
+
+/// The devices that a provider may have, the first of those that are numbered.
+fn devices_of(provider: &Provider) -> Vec<Device> {
+    let device = |index, hardware| Device { provider: provider.name.to_owned(), index, hardware };
+    match provider.devices {
+        Devices::One => vec![device(None, None)],
+        Devices::Numbered => vec![device(Some(0), None)],
+        Devices::Hardware => Hardware::ALL.map(|hardware| device(None, Some(hardware))).into(),
+    }
+}
+
+/// The runtime that has a provider, and its plug-in, where both are here.
+fn takes(provider: &Provider, library: Option<&Library>, cache: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
+    match provider.supply {
+        Supply::Runtime => Some((library?.path.clone(), None)),
+        Supply::Plugin(plugin) => Some((library?.path.clone(), Some(runtime::find_plugin(plugin, cache)?.path))),
+        Supply::Package(package) => Some((runtime::find_version(package, PINNED, cache).ok()??.path, None)),
+        Supply::LocalBuild => None,
+    }
+}
+
+/// How to get what a provider takes.
+fn install(provider: &Provider) -> Option<String> {
+    match provider.supply {
+        Supply::Runtime => Some("`perfrun runtime install` fetches ONNX Runtime".to_owned()),
+        Supply::Plugin(_) => {
+            Some(format!("`perfrun runtime install --provider {}` fetches its plug-in", provider.name))
+        }
+        Supply::Package(_) => Some("`perfrun runtime install --gpu` fetches the runtime for it".to_owned()),
+        Supply::LocalBuild => None,
     }
 }

@@ -9,6 +9,7 @@ mod expected;
 mod explain;
 mod init;
 mod inspect;
+mod libraries;
 mod plan;
 mod quiet;
 mod report;

@@ -75,6 +75,12 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
     let target = super::report::target(&place, loaded, arguments)?;
     let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), &place, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
+    if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
+        return Ok(ExitCode::Interrupted);
+    }
+    if arguments.require_devices {
+        require_devices(&prepared)?;
+    }
     let (overrides, quick) = (&arguments.overrides, arguments.overrides.quick);
     let provenance = admission.provenance((loaded, path), &overrides.set, specs::restrictions(overrides), quick);
     let mut job = run::create(prepared, &place, provenance)?;

@@ -1,8 +1,8 @@
 //! `perfrun runtime list|install|path`.
 
 use super::print;
-use crate::experiment::Package;
-use crate::prepare::runtime::{self, PINNED};
+use crate::experiment::{Package, Plugin};
+use crate::prepare::runtime::{self, PINNED, Progress};
 use crate::ui::Ui;
 use crate::ui::cli::{RuntimeAction, RuntimeArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -23,10 +23,21 @@ pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
             ui.note(&format!("`perfrun runtime install VERSION` fetches one of {versions}"));
             Ok(code)
         }
-        RuntimeAction::Install { version, package } => {
+        RuntimeAction::Install { provider: Some(provider), .. } => {
+            let plugin = Plugin::ALL.into_iter().find(|plugin| plugin.device() == provider);
+            let plugin = plugin.ok_or_else(|| Error::Internal(format!("no plug-in for `{provider}`")))?;
+            let library = runtime::install_plugin(plugin, &cache, &mut |progress| ui.note(&progress.to_string()))?;
+            print(ui, &format!("{}\n", library.path.display()))
+        }
+        RuntimeAction::Install { version, package, gpu, with_cuda, .. } => {
             let version = version.as_deref().unwrap_or(PINNED);
-            let package = Package::of_name(package).unwrap_or(Package::Onnxruntime);
-            let library = runtime::install(package, version, &cache, &mut |progress| ui.note(&progress.to_string()))?;
+            let named = Package::of_name(package).unwrap_or_default();
+            let package = if *gpu { Package::OnnxruntimeGpu } else { named };
+            let tell = &mut |progress: &Progress| ui.note(&progress.to_string());
+            let library = runtime::install(package, version, &cache, tell)?;
+            if *with_cuda {
+                runtime::install_cuda(&cache, tell)?;
+            }
             print(ui, &format!("{}\n", library.path.display()))
         }
         RuntimeAction::Path { version: Some(version), .. } => {

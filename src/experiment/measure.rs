@@ -25,9 +25,19 @@ pub struct Measure {
     /// What the caches hold when a sample begins.
     #[serde(default)]
     pub cache: Cache,
+    /// Where the tensors of an inference are when its clock starts and ends.
+    #[serde(default)]
+    pub boundary: Boundary,
+    /// Whether nodes that a provider does not take may run on the CPU.
+    #[serde(default = "default_fallback")]
+    pub allow_fallback: bool,
     /// Longest wait between blocks for a throttled processor to cool down.
     #[serde(default = "default_cooldown")]
     pub cooldown: Nanos,
+}
+
+fn default_fallback() -> bool {
+    true
 }
 
 fn default_slice() -> Nanos {
@@ -66,6 +76,29 @@ pub enum Cache {
     Cold,
 }
 
+/// Where the tensors of an inference are when its clock starts and ends (method 1.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "boundary", description = "Where the tensors of an inference are when its clock starts and ends.")]
+pub enum Boundary {
+    /// Where the model runs: inputs were copied there before. Outputs stay there, except where the runtime offers no other
+    /// way to wait for them than to copy them to host memory.
+    #[default]
+    Device,
+    /// In host memory: the copies are within the clock.
+    Host,
+}
+
+impl Boundary {
+    /// The word in specifications and reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Boundary::Device => "device",
+            Boundary::Host => "host",
+        }
+    }
+}
+
 /// What a specification without `measure` means (docs/reference/spec.md).
 impl Default for Measure {
     fn default() -> Self {
@@ -90,6 +123,8 @@ impl Default for Measure {
             design: Design::Blocks,
             slice_time: default_slice(),
             cache: Cache::Warm,
+            boundary: Boundary::Device,
+            allow_fallback: default_fallback(),
             cooldown: default_cooldown(),
         }
     }

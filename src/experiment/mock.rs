@@ -57,6 +57,12 @@ pub struct MockVariant {
     /// Relative standard deviation by which outputs differ from other variants'; `None`: they are equal.
     #[serde(default)]
     pub differ: Option<Ratio>,
+    /// Share of the time that nodes on the CPU take, on another device; `None`: there are none.
+    #[serde(default)]
+    pub on_cpu: Option<Ratio>,
+    /// Share of the time that the clock of another device shows; `None`: it has none.
+    #[serde(default)]
+    pub on_device: Option<Ratio>,
     /// A failure to play.
     pub fail: Option<MockFailure>,
 }

@@ -15,6 +15,7 @@ mod matrix;
 mod measure;
 mod mock;
 mod precision;
+mod provider;
 mod runs;
 mod runtime;
 mod selector;
@@ -37,11 +38,12 @@ pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, Runti
 pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};
-pub(crate) use measure::{Cache, Design, StopStatistic};
+pub(crate) use measure::{Boundary, Cache, Design, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
 pub(crate) use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
 pub use precision::{Calibration, Precision};
+pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, PROVIDERS, Plugin, Provider, Supply};
 pub use runs::Runs;
 pub use runtime::Package;
 pub(crate) use runtime::Runtime;
@@ -70,6 +72,9 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// Where to run.
     pub devices: Vec<Device>,
+    /// The files of the specification's own plug-ins, by the name of the device; absolute in memory.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plugins: BTreeMap<String, PathBuf>,
     /// The libraries that execute the models; empty where the specification leaves the one to perfrun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<Runtime>,
@@ -299,21 +304,34 @@ pub enum Execution {
 }
 
 /// Where a cell runs, and through which provider.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "device")]
 pub struct Device {
     /// Provider in lower case: `cpu`, `cuda`, `tensorrt` ...
     pub provider: String,
-    /// Which device of that kind; `None` for the CPU.
+    /// Which device of that kind, where they are numbered.
     pub index: Option<u32>,
+    /// Which kind of hardware, where the provider has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<Hardware>,
 }
 
 impl Device {
-    /// The label used in cell ids and everywhere else: `cpu`, `cuda:0`.
+    /// The provider for processors.
+    pub const CPU: &'static str = "cpu";
+
+    /// The label used in cell ids and everywhere else: `cpu`, `cuda:0`, `openvino:GPU`.
     pub fn label(&self) -> String {
-        match self.index {
-            Some(index) => format!("{}:{index}", self.provider),
-            None => self.provider.clone(),
+        match (self.index, self.hardware) {
+            (Some(index), _) => format!("{}:{index}", self.provider),
+            (None, Some(hardware)) => format!("{}:{}", self.provider, hardware.word()),
+            (None, None) => self.provider.clone(),
         }
+    }
+
+    /// Whether it is the provider for processors, which every runtime has.
+    pub fn is_cpu(&self) -> bool {
+        self.provider == Device::CPU
     }
 }
 

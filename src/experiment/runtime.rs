@@ -29,30 +29,46 @@ impl Entry for Runtime {
     }
 }
 
+impl Runtime {
+    /// Whether a provider that otherwise comes as a plug-in is compiled into it; of a local build nobody knows, so that its
+    /// own is tried.
+    pub fn has_built_in(&self, provider: &str) -> bool {
+        self.path.is_some() || (self.package == Some(Package::OnnxruntimeWebgpu) && provider == "webgpu")
+    }
+}
+
 /// The packages in which ONNX Runtime is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "package")]
 pub enum Package {
     /// For processors.
+    #[default]
     #[serde(rename = "onnxruntime")]
     Onnxruntime,
     /// For processors and NVIDIA GPUs.
     #[serde(rename = "onnxruntime-gpu")]
     OnnxruntimeGpu,
+    /// For processors, and for any GPU through WebGPU, which is compiled in.
+    #[serde(rename = "onnxruntime-webgpu")]
+    OnnxruntimeWebgpu,
 }
 
 impl Package {
+    /// Every package.
+    pub const ALL: [Package; 3] = [Package::Onnxruntime, Package::OnnxruntimeGpu, Package::OnnxruntimeWebgpu];
+
     /// As package indices have it.
     pub fn name(self) -> &'static str {
         match self {
             Package::Onnxruntime => "onnxruntime",
             Package::OnnxruntimeGpu => "onnxruntime-gpu",
+            Package::OnnxruntimeWebgpu => "onnxruntime-webgpu",
         }
     }
 
     /// The package of that name.
     pub fn of_name(name: &str) -> Option<Self> {
-        [Package::Onnxruntime, Package::OnnxruntimeGpu].into_iter().find(|package| package.name() == name)
+        Package::ALL.into_iter().find(|package| package.name() == name)
     }
 
     /// The released versions that can be fetched, the newest first. A spec that names another one is wrong before
@@ -63,6 +79,7 @@ impl Package {
                 &["1.31.1", "1.31.0", "1.30.0", "1.29.0", "1.28.0", "1.27.0", "1.26.0", "1.25.1", "1.25.0"]
             }
             Package::OnnxruntimeGpu => &["1.31.1", "1.30.0"],
+            Package::OnnxruntimeWebgpu => &["1.27.0"],
         }
     }
 }
@@ -73,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_package_has_one_name_everywhere() {
-        for package in [Package::Onnxruntime, Package::OnnxruntimeGpu] {
+        for package in Package::ALL {
             assert_eq!(serde_json::to_value(package).ok(), Some(package.name().into()));
         }
     }

@@ -19,6 +19,9 @@ pub struct LocalPaths {
     /// Local builds of ONNX Runtime, by index on the runtimes axis.
     #[serde(default)]
     pub runtimes: Vec<Option<PathBuf>>,
+    /// The specification's own plug-ins, by name.
+    #[serde(default)]
+    pub plugins: BTreeMap<String, PathBuf>,
 }
 
 /// Where what a model needs lies.
@@ -47,6 +50,7 @@ impl LocalPaths {
             models: experiment.models.iter().zip(0..).map(local).collect(),
             spec_folder: spec_path.parent().unwrap_or(Path::new("/")).to_owned(),
             runtimes: experiment.runtimes.iter().map(|runtime| runtime.path.clone()).collect(),
+            plugins: experiment.plugins.clone(),
         }
     }
 
@@ -62,6 +66,7 @@ impl LocalPaths {
         for (runtime, path) in experiment.runtimes.iter_mut().zip(&self.runtimes) {
             runtime.path.clone_from(path);
         }
+        experiment.plugins.clone_from(&self.plugins);
     }
 
     /// Reads the file of a record.

@@ -47,6 +47,9 @@ pub struct Manifest {
     /// The library of each entry of the specification's `runtimes`; `None` for one that no cell needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runtimes: Vec<Option<RuntimeUsed>>,
+    /// The plug-ins by the provider that they bring.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub plugins: BTreeMap<String, RuntimeUsed>,
     /// Threads of cells whose variant does not set them.
     pub default_threads: u32,
     /// Session entries that every variant without its own gets, because the design keeps several workers resident.
@@ -121,7 +124,7 @@ pub struct DatasetFile {
     pub items: u64,
 }
 
-/// The runtime library that the workers opened.
+/// A library that the workers opened: ONNX Runtime, or a plug-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeUsed {
     /// Its version: in the manifest from its file name, else from its own mouth.
@@ -129,6 +132,9 @@ pub struct RuntimeUsed {
     /// Its build description, from its own mouth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
+    /// The package that it comes in, where perfrun fetched it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
     /// Where it was found, in words: `the cache`, `--runtime` ...
     pub origin: String,
     /// SHA-256 of the library as hex.

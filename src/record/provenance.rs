@@ -65,7 +65,8 @@ pub(crate) const FIELDS: &[Field] = &[
     of("models", Subject, models, "each model: path, SHA-256, size, parameters, and what one inference costs by input"),
     of("files", Subject, files, "what variants are run with where it is not the model's own file: SHA-256, origin, version of the converter"),
     of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items"),
-    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, SHA-256"),
+    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256"),
+    of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
     host("cpu_revision", Frame, |host| json!(host.cpu_revision), "its family, model and stepping"),
@@ -79,6 +80,7 @@ pub(crate) const FIELDS: &[Field] = &[
     of("inputs", Frame, inputs, "each input: dimensions, shapes, values"),
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
+    of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
     of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
     of("timing", Frame, |_| json!(measure::KERNEL), "version of what is timed"),
 
@@ -294,10 +296,20 @@ fn datasets(manifest: &Manifest) -> Value {
 fn runtimes(manifest: &Manifest) -> Value {
     let library = |(name, used): (Option<&str>, RuntimeUsed)| {
         json!({
-            "name": name, "version": used.version, "build": used.build, "sha256": used.sha256,
+            "name": name, "version": used.version, "build": used.build, "package": used.package, "sha256": used.sha256,
         })
     };
     manifest.libraries().map(library).collect()
+}
+
+fn plugins(manifest: &Manifest) -> Value {
+    let plugin = |(device, used): (&String, &RuntimeUsed)| json!({ "device": device, "package": used.package, "version": used.version, "sha256": used.sha256 });
+    if manifest.plugins.is_empty() { Value::Null } else { manifest.plugins.iter().map(plugin).collect() }
+}
+
+fn boundary(manifest: &Manifest) -> Value {
+    let experiment = &manifest.experiment;
+    json!(experiment.devices.iter().any(|device| !device.is_cpu()).then_some(experiment.measure.boundary))
 }
 
 #[cfg(test)]

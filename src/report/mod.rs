@@ -33,9 +33,10 @@ use std::path::PathBuf;
 use crate::data::table::TableError;
 use crate::experiment::{AccuracyMetric, Axis};
 use crate::judge::compare::{Comparison, Judged};
-use crate::judge::summary::Summary;
+use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Cell, Plan};
 use crate::record::{Manifest, StoreError, StoredRun};
+use crate::vocabulary::code::CPU_SHARE_TOLD;
 
 /// What a report is made from: stored data and what was derived from it.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +141,12 @@ fn name_without_input(plan: &Plan, cell: &Cell) -> String {
         _ => has_several(plan, **axis),
     };
     Axis::ALL.iter().filter(is_named).map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
+}
+
+/// `38 % on cpu`, of a cell of another device that did not run there alone.
+fn on_cpu(summary: &CellSummary) -> Option<String> {
+    let share = summary.fallback.share.filter(|share| *share >= CPU_SHARE_TOLD)?;
+    Some(format!("{} on cpu", format::percent(share)))
 }
 
 /// What stands beside a number.

@@ -13,7 +13,7 @@ use crate::experiment::{Design, Experiment};
 use crate::machine::host::{self, Host};
 use crate::machine::kernel::Kernel;
 use crate::plan;
-use crate::prepare::runtime::Library;
+use crate::prepare::runtime::Libraries;
 use crate::record::provenance;
 use crate::record::revision;
 use crate::record::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
@@ -35,9 +35,8 @@ pub struct Provenance<'a> {
     pub host: Host,
     /// Processors' worth of time that others use.
     pub others_cpus: f64,
-    /// The runtime libraries by index on the runtimes axis, the one where there is no such axis; none with the mock
-    /// backend.
-    pub libraries: &'a [Option<Library>],
+    /// What workers open; nothing with the mock backend.
+    pub libraries: &'a Libraries,
     /// The command line.
     pub command: String,
     /// A quick look.
@@ -72,7 +71,9 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         models.iter().map(|model| describe_model(model, place, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
     models.iter_mut().for_each(PreparedModel::stamp);
     let datasets = describe_datasets(&models, place)?;
-    let mut runtimes = describe_libraries(libraries)?;
+    let mut runtimes = describe_libraries(&libraries.runtimes)?;
+    let describe = |(provider, library): (&String, _)| Ok((provider.clone(), describe_library(library)?));
+    let plugins = libraries.plugins.iter().map(describe).collect::<Result<_, PrepareError>>()?;
     let runtime = if experiment.runtimes.is_empty() { runtimes.pop().flatten() } else { None };
     let mut read_files: Vec<PathBuf> = models.iter().filter_map(|model| model.path.clone()).collect();
     read_files.extend(models.iter().flat_map(|model| model.own_files.values().cloned()));
@@ -115,13 +116,14 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         datasets,
         runtime,
         runtimes,
+        plugins,
         others_cpus,
-        load: libraries.iter().flatten().next().and_then(|_| Kernel::here().load()),
+        load: libraries.runtimes.iter().flatten().next().and_then(|_| Kernel::here().load()),
         quick,
         findings: Findings::default(),
     };
     let record = Record::create(folder, manifest, session(command), &local)?;
-    Ok(Job::new(record, models, paths(libraries), local.spec_folder, executable))
+    Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -148,7 +150,7 @@ pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
 /// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
 pub(crate) fn resume(
     mut record: Record,
-    libraries: &[Option<Library>],
+    libraries: &Libraries,
     command: String,
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
@@ -166,11 +168,7 @@ pub(crate) fn resume(
     }
     record.begin_session(session(command))?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    Ok(Job::new(record, models, paths(libraries), local.spec_folder, executable))
-}
-
-fn paths(libraries: &[Option<Library>]) -> Vec<Option<PathBuf>> {
-    libraries.iter().map(|library| library.as_ref().map(|library| library.path.clone())).collect()
+    Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
 }
 
 /// What a resumed record must find as it was.
@@ -201,7 +199,7 @@ fn check_datasets(record: &Record, models: &[PreparedModel]) -> Result<(), Prepa
 fn what_changed(
     manifest: &Manifest,
     experiment: &Experiment,
-    libraries: &[Option<Library>],
+    libraries: &Libraries,
 ) -> Result<Option<String>, PrepareError> {
     let here = host::describe();
     let machine = (provenance::machine(&manifest.host), provenance::machine(&here));
@@ -215,11 +213,11 @@ fn what_changed(
         true => vec![manifest.runtime.as_ref()],
         false => manifest.runtimes.iter().map(Option::as_ref).collect(),
     };
-    for (library, used) in libraries.iter().zip(used) {
-        if let (Some(library), Some(used)) = (library, used)
-            && describe_library(library)?.sha256 != used.sha256
-        {
-            return Ok(Some(format!("the ONNX Runtime library {}", library.path.display())));
+    let runtimes = libraries.runtimes.iter().zip(used).filter_map(|(library, used)| Some((library.as_ref()?, used?)));
+    let plugins = libraries.plugins.iter().filter_map(|(name, library)| Some((library, manifest.plugins.get(name)?)));
+    for (library, used) in runtimes.chain(plugins) {
+        if describe_library(library)?.sha256 != used.sha256 {
+            return Ok(Some(format!("the library {}", library.path.display())));
         }
     }
     for (model, file) in experiment.models.iter().zip(&manifest.models) {
@@ -246,5 +244,6 @@ fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
     for runtime in &mut experiment.runtimes {
         runtime.path = runtime.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
     }
+    experiment.plugins.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
     experiment
 }

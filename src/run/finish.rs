@@ -85,6 +85,7 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
     let durations: Vec<f64> = run.durations().collect();
     let Some(median) = statistics::quantile::median(&durations) else { return };
     run.data.metrics.insert(metric::LATENCY.name.to_owned(), median);
+    device_metrics(run);
     // Between cold samples the caches are emptied, which is no work of the model and no pause of its caller.
     if cache == Cache::Cold {
         return;
@@ -94,6 +95,20 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
     run.data.metrics.insert(metric::THROUGHPUT.name.to_owned(), per_second);
     if let Some(items) = batch_size {
         run.data.metrics.insert(metric::ITEMS.name.to_owned(), per_second * items as f64);
+    }
+}
+
+/// What the device's own clock says of the counted samples, where it has one.
+fn device_metrics(run: &mut StoredRun) {
+    let (iterations, late) = (f64::from(run.iterations), run.late_warmup as usize);
+    let measured = &run.data.measured;
+    let samples = || measured.device_ns.iter().zip(&measured.duration_ns).skip(late);
+    let on_device: Vec<f64> = samples().map(|(device, _)| *device as f64 / iterations).collect();
+    let besides: Vec<f64> =
+        samples().map(|(device, duration)| (*duration as f64 - *device as f64) / iterations).collect();
+    for (metric, values) in [(metric::DEVICE_TIME, on_device), (metric::LAUNCH, besides)] {
+        let median = statistics::quantile::median(&values);
+        run.data.metrics.extend(median.map(|median| (metric.name.to_owned(), median)));
     }
 }
 

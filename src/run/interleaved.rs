@@ -232,8 +232,13 @@ impl<'a> Company<'a> {
     /// Looks at every member's outputs once more and ends its run.
     fn end(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
         for mut member in std::mem::take(&mut self.members) {
-            let outcome = member.conversation.ask(&Command::Check, &mut || session.tick_in_run());
-            member.note(outcome)?;
+            let mut commands = vec![Command::Check];
+            let profile = blocks::profile(self.job, &member.cell, &member.turn);
+            commands.extend(profile.map(|iterations| Command::Profile { iterations }));
+            for command in commands {
+                let outcome = member.conversation.ask(&command, &mut || session.tick_in_run());
+                member.note(outcome)?;
+            }
             self.part(member, session)?;
         }
         Ok(())

@@ -11,6 +11,7 @@ use crate::experiment::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
 use crate::plan::{Cell, CellId};
+use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{Arm, Outcome, Record, StoredRun};
 use crate::statistics::random::key_seed;
 use crate::worker::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
@@ -22,9 +23,8 @@ pub struct Job {
     pub record: Record,
     /// The models, by index on their axis.
     pub models: Vec<PreparedModel>,
-    /// The runtime library by index on the runtimes axis, the one where there is no such axis; `None` for one that no
-    /// cell needs, and nothing with the mock backend.
-    pub libraries: Vec<Option<PathBuf>>,
+    /// What workers open; nothing with the mock backend.
+    pub libraries: LibraryPaths,
     /// The files of variants that are not run with the model's own, or why there is none; from the rehearsal on.
     pub variant_files: BTreeMap<VariantKey, Result<VariantModel, String>>,
     /// The folder of the specification.
@@ -37,6 +37,25 @@ pub struct Job {
     pub(super) need: Need,
     /// What the record's runs amount to.
     index: Index,
+}
+
+/// The libraries that workers open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LibraryPaths {
+    /// ONNX Runtime by index on the runtimes axis, the one where there is no such axis; `None` for one that no cell needs.
+    pub runtimes: Vec<Option<PathBuf>>,
+    /// Plug-ins by the provider that they bring.
+    pub plugins: BTreeMap<String, PathBuf>,
+}
+
+impl From<&Libraries> for LibraryPaths {
+    fn from(libraries: &Libraries) -> Self {
+        let path = |library: &Library| library.path.clone();
+        LibraryPaths {
+            runtimes: libraries.runtimes.iter().map(|library| library.as_ref().map(path)).collect(),
+            plugins: libraries.plugins.iter().map(|(provider, library)| (provider.clone(), path(library))).collect(),
+        }
+    }
 }
 
 /// The record's runs by what is asked about them before each further run.
@@ -89,7 +108,7 @@ impl Job {
     pub fn new(
         record: Record,
         models: Vec<PreparedModel>,
-        libraries: Vec<Option<PathBuf>>,
+        libraries: LibraryPaths,
         spec_folder: PathBuf,
         executable: PathBuf,
     ) -> Self {
@@ -260,10 +279,14 @@ impl Job {
     pub(super) fn backend_request(&self, cell: &Cell, arm: Arm, run: u32, model: Option<&Path>) -> BackendRequest {
         let manifest = &self.record.manifest;
         let variant = self.variant(cell);
+        let device = &manifest.experiment.devices[cell.device()];
         let facts = CellFacts {
             variant,
-            device: &manifest.experiment.devices[cell.device()],
-            library: self.libraries.get(cell.runtime().place()).and_then(Option::as_deref),
+            device,
+            library: self.libraries.runtimes.get(cell.runtime().place()).and_then(Option::as_deref),
+            plugin: self.libraries.plugins.get(&device.provider).map(PathBuf::as_path),
+            boundary: manifest.experiment.measure.boundary,
+            allow_fallback: manifest.experiment.measure.allow_fallback,
             model,
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),

@@ -8,6 +8,7 @@ pub(crate) mod budget;
 pub(crate) mod codes;
 pub(crate) mod create;
 pub(crate) mod dataset;
+pub(crate) mod devices;
 pub(crate) mod duet;
 pub(crate) mod event;
 pub(crate) mod finish;

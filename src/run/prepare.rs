@@ -6,10 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::dataset::{self, DatasetProblem};
+use super::devices;
 use super::duet::{self, DuetError};
 use super::model::PreparedModel;
-use crate::experiment::{Design, Experiment, Model};
+use crate::experiment::{Design, Device, Experiment, Model};
 use crate::machine::host::cores::split_allowed_cores;
+use crate::machine::kernel::Kernel;
 use crate::onnx::{self, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Skip};
 use crate::record::StoreError;
@@ -125,8 +127,9 @@ impl Prepared {
 pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let mut plan = plan::expand(experiment)?;
     let mut models: Vec<PreparedModel> = experiment.models.iter().map(|model| open(experiment, model)).collect();
-    let backend = backend::of(&experiment.backend);
-    let devices: Vec<Option<Skip>> = experiment.devices.iter().map(|device| backend.why_not(device)).collect();
+    let opens_library = backend::of(&experiment.backend).library().is_some();
+    let why_not = |device: &Device| devices::why_not(device, &Kernel::here()).filter(|_| opens_library);
+    let devices: Vec<Option<Skip>> = experiment.devices.iter().map(why_not).collect();
     let signature = |model: &PreparedModel| model.header.as_ref().map(|header| header.signature.clone());
     let signatures = models.iter().map(signature).collect();
     let facts = Facts { signatures, devices };

@@ -75,6 +75,7 @@ pub(super) fn describe_library(library: &Library) -> Result<RuntimeUsed, Prepare
     Ok(RuntimeUsed {
         version: library.version.clone(),
         build: None,
+        package: library.package.clone(),
         origin: library.origin.to_string(),
         sha256: hash_files(std::slice::from_ref(&library.path))?,
     })

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::experiment::{Package, Plugin};
 use crate::report::Format;
 use crate::ui::error::exit_codes_help;
 use crate::vocabulary::quantity::{Nanos, Ratio};
@@ -268,8 +269,18 @@ pub enum RuntimeAction {
         #[arg(value_name = "VERSION")]
         version: Option<String>,
         /// The package that it comes in.
-        #[arg(long, value_name = "NAME", default_value = "onnxruntime", value_parser = ["onnxruntime", "onnxruntime-gpu"])]
+        #[arg(long, value_name = "NAME", default_value = Package::default().name(), value_parser = Package::ALL.map(Package::name))]
         package: String,
+        /// Short for `--package onnxruntime-gpu`.
+        #[arg(long, conflicts_with = "package")]
+        gpu: bool,
+        /// Fetch CUDA 13 and cuDNN 9 beside it (1.3 GB), which cells on NVIDIA's GPUs then use; the driver is all that is
+        /// needed besides.
+        #[arg(long, requires = "gpu")]
+        with_cuda: bool,
+        /// Fetch a provider's plug-in beside it.
+        #[arg(long, value_name = "NAME", value_parser = Plugin::ALL.map(Plugin::device), conflicts_with_all = ["package", "gpu", "version"])]
+        provider: Option<String>,
     },
     /// Print the library that a run would use.
     Path {

@@ -12,8 +12,8 @@ pub struct Facts<'a> {
     pub host: &'a Host,
     /// The library that a run would use, in words.
     pub runtime: &'a str,
-    /// Devices, each with why it cannot be used.
-    pub devices: Vec<(&'a str, Option<&'a str>)>,
+    /// A line for each device.
+    pub devices: Vec<String>,
     /// Everything that was looked at.
     pub checks: &'a [Check],
 }
@@ -76,8 +76,8 @@ fn machine(ui: &Ui, text: &mut String, facts: &Facts<'_>) {
     say("memory", &unknown(memory));
     say("system", &format!("{}, kernel {}", host.system, unknown(host.kernel.as_ref())));
     say("runtime", facts.runtime);
-    for (label, problem) in &facts.devices {
-        say("device", &problem.map_or_else(|| format!("{label}: usable"), str::to_owned));
+    for device in &facts.devices {
+        say("device", device);
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     fn three_lists_and_what_cannot_be_seen() {
         let checks = [check("good", State::Ok), check("bad", State::Off), check("hidden", State::Unknown)];
         let host = crate::machine::host::describe();
-        let facts = Facts { host: &host, runtime: "none", devices: vec![("cpu", None)], checks: &checks };
+        let facts = Facts { host: &host, runtime: "none", devices: vec!["cpu: usable".to_owned()], checks: &checks };
         let text = describe(&Ui::detect(), &facts);
         let lists = text.split_once("\ndone\n").map(|(_, lists)| lists).unwrap_or_default();
         assert_eq!(

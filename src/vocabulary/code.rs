@@ -73,7 +73,7 @@ use serde::{Serialize, Serializer};
 
 use words::capital;
 
-pub(crate) use table::{BIASED, BUSY_MACHINE, LIMITS, SLOW_CLOCK_NS};
+pub(crate) use table::{BIASED, BUSY_MACHINE, CPU_SHARE_JUDGED, CPU_SHARE_TOLD, LIMITS, SLOW_CLOCK_NS};
 pub use table::{Code, NOISY_STEAL, RUNS_APART};
 pub(crate) use words::part;
 pub use words::{percent, spelt};

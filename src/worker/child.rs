@@ -156,6 +156,11 @@ impl<W: Write> Worker<W> {
                 reply.send(Answer::Metrics { values })?;
                 reply.send(checked.into_answer(None))
             }
+            Command::Profile { iterations } => {
+                let values = reply.cell()?.profile(iterations.max(1));
+                reply.send(Answer::Metrics { values })?;
+                reply.send(Answer::done())
+            }
             Command::Outputs { path } => {
                 reply.cell()?.write_outputs(Path::new(&path))?;
                 reply.send(Answer::done())
@@ -227,7 +232,7 @@ mod tests {
         let script = Mock::steady(Nanos(1_000));
         Box::new(CellRequest {
             cell: "c".to_owned(),
-            backend: BackendRequest::Mock(MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 }),
+            backend: BackendRequest::Mock(MockRequest::alone(script)),
             tensors: Vec::new(),
             input_sets: 1,
             outputs: None,

@@ -58,7 +58,7 @@ impl Expected {
             (C::Prepare, Answer::Phase { name: Phase::Load })
             | (C::Warm, Answer::Phase { name: Phase::Warm })
             | (C::Measure | C::Slice, Answer::Phase { name: Phase::Measure })
-            | (C::Prepare | C::Measure | C::Check, Answer::Metrics { .. })
+            | (C::Prepare | C::Measure | C::Check | C::Profile, Answer::Metrics { .. })
             | (C::ActivationRanges, Answer::Ranges { .. }) => Ok(false),
             (C::Warm | C::Measure, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
                 self.warmup.add(columns.len(), self.command).map(|()| false)
@@ -172,6 +172,7 @@ mod tests {
             ),
             (Command::Slice { time, samples: 3, iterations }, Answer::done()),
             (Command::Check, done(false, false, true)),
+            (Command::Profile { iterations }, Answer::done()),
             (Command::Outputs { path: path() }, Answer::done()),
             (Command::ActivationRanges { calibration, data: None }, Answer::done()),
             (Command::Evaluate { data: data(), items_in_file: 1, path: path() }, Answer::done()),
@@ -208,7 +209,11 @@ mod tests {
             assert_eq!(allowed(&command, &ranges), name == CommandName::ActivationRanges, "{name:?}");
             let measures = matches!(name, CommandName::Measure | CommandName::Slice);
             assert_eq!(allowed(&command, &counted), measures, "{name:?}");
-            assert_eq!(allowed(&command, &metrics), matches!(name, CommandName::Measure | CommandName::Check));
+            assert_eq!(
+                allowed(&command, &metrics),
+                matches!(name, CommandName::Measure | CommandName::Check | CommandName::Profile),
+                "{name:?}"
+            );
             assert!(!allowed(&command, &late), "{name:?}");
         }
         let text = Expected::of(&Command::Finish).take(&counted).expect_err("nothing is counted at the end");

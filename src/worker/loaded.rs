@@ -1,6 +1,7 @@
 //! The cell that a worker has loaded: its backend, its clock, and what the steps so far amount to.
 
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use super::activation_ranges::activation_ranges;
@@ -80,7 +81,9 @@ impl Loaded {
         if let Some(cpus) = &request.cpus {
             bind_to(cpus)?;
         }
-        let mut backend = backend::open(request)?;
+        // A provider that could not be set up may crash when it is released (seen with WebGPU of ONNX Runtime 1.27.0 without
+        // an adapter), and its reason would be lost: after a failure the process ends anyway.
+        let mut backend = ManuallyDrop::new(backend::open(request)?);
         let clock = backend.clock();
         let quality = clock.calibrate();
         let before_load = clock.now();
@@ -111,7 +114,7 @@ impl Loaded {
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
         let sample_ns = first - origin;
         let cell = Loaded {
-            backend,
+            backend: ManuallyDrop::into_inner(backend),
             tensors: request.tensors.clone(),
             clock,
             quality,
@@ -209,6 +212,19 @@ impl Loaded {
         let outputs = first_outputs(self.backend.as_mut())?;
         let non_finite = last.into_iter().chain(non_finite(&outputs)).collect();
         Ok(Checked { output_hash: hash_outputs(&outputs), non_finite })
+    }
+
+    /// Where the time of an inference goes, by stored name. The samples are taken, so that nothing is lost where the
+    /// runtime's profile cannot be had: the log says why.
+    pub(super) fn profile(&mut self, iterations: u32) -> BTreeMap<String, f64> {
+        let told = |failure: Failure| eprintln!("no profile: {}", failure.message);
+        let shares = self.backend.profile(iterations).map_err(told).ok().flatten();
+        let shares = shares.map(|shares| [(metric::FALLBACK, shares.cpu), (metric::COPIES, shares.copies)]);
+        let transfers = self.backend.transfers(iterations).map_err(told).ok().flatten();
+        let transfers = transfers
+            .map(|found| [(metric::TO_DEVICE, found.to_device_ns as f64), (metric::TO_HOST, found.to_host_ns as f64)]);
+        let values = shares.into_iter().flatten().chain(transfers.into_iter().flatten());
+        values.map(|(metric, value)| (metric.name.to_owned(), value)).collect()
     }
 
     /// The range of each float output over all input sets, or over real data.

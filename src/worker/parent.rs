@@ -25,6 +25,8 @@ pub struct RunPlan {
     pub iterations: u32,
     /// When it stops; `None` in the rehearsal, which takes no counted samples.
     pub stop: Option<Stop>,
+    /// How often it is run with the profiler after its samples, if at all.
+    pub profile: Option<u32>,
     /// Where to write the outputs, if wanted.
     pub outputs: Option<PathBuf>,
 }
@@ -54,6 +56,9 @@ fn carry_out(conversation: &mut Conversation<'_>, plan: &RunPlan, tick: Tick<'_>
     conversation.ask(&Command::Warm { rule, at_least, iterations }, tick)?;
     if let Some(rule) = plan.stop {
         conversation.ask(&Command::Measure { rule, iterations }, tick)?;
+    }
+    if let Some(iterations) = plan.profile {
+        conversation.ask(&Command::Profile { iterations }, tick)?;
     }
     if let Some(folder) = &plan.outputs {
         conversation.ask(&Command::Outputs { path: folder.to_string_lossy().into_owned() }, tick)?;

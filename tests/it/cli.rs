@@ -146,11 +146,11 @@ fn a_folder_that_is_no_record_is_named() {
 #[test]
 fn absent_devices_are_skipped_or_required() {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
-    let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\ndevices: [cpu, openvino]\n");
+    let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\ndevices: [cpu, cuda]\n");
     let place = Workplace::with_spec(&spec);
     let plan = place.run(&["plan", "x.yaml"]).expect_code(0);
     assert!(plan.stdout.contains("1 skipped"), "{}", plan.stdout);
-    assert!(plan.stdout.contains("openvino"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("cuda:0"), "{}", plan.stdout);
     let done = place.run(&["x.yaml", "--require-devices"]).expect_code(2);
     assert!(done.stderr.contains("--require-devices"), "{}", done.stderr);
 }
@@ -161,10 +161,10 @@ fn a_skipped_device_sends_nobody_to_another_machine() {
     let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\ndevices: [cpu, cuda, tensorrt:1]\n");
     let plan = Workplace::with_spec(&spec).run(&["plan", "x.yaml"]).expect_code(0);
     for device in ["cuda:0", "tensorrt:1"] {
-        let words = format!("1  {device}: this version of perfrun measures on the CPU only\n");
+        let words = format!("1  {device}: no NVIDIA driver here\n");
         assert!(plan.stdout.contains(&words), "{}", plan.stdout);
     }
-    assert!(!plan.stdout.contains("NVIDIA"), "{}", plan.stdout);
+    assert!(!plan.stdout.contains("another machine"), "{}", plan.stdout);
 }
 
 #[test]

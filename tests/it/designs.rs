@@ -34,7 +34,7 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
         restrictions: Vec::new(),
         host: perfrun::internals::machine::host::describe(),
         others_cpus: 0.0,
-        libraries: &[],
+        libraries: &Default::default(),
         command: "perfrun x.yaml".to_owned(),
         quick: false,
         executable: PathBuf::new(),

@@ -15,6 +15,7 @@ mod check_it_yourself;
 mod choosing;
 mod cli;
 mod designs;
+mod devices;
 mod docs;
 mod judging;
 mod limits;

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use assert_cmd::cargo::CommandCargoExt;
-use perfrun::internals::experiment::{Execution, GraphOptimization, Stop, Values, Warmup};
+use perfrun::internals::experiment::{Package, Stop, Values, Warmup};
 use perfrun::internals::onnx::ElementType;
 use perfrun::internals::prepare::runtime;
 use perfrun::internals::record::{Arm, Outcome};
@@ -23,7 +23,7 @@ use crate::support::Workplace;
 pub(crate) fn library() -> &'static Result<PathBuf, String> {
     static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let found = runtime::find_or_install(None, &runtime::cache_folder(), &mut |_| {});
+        let found = runtime::find_or_install(None, Package::default(), &runtime::cache_folder(), &mut |_| {});
         let found = found.map(|library| library.path).map_err(|error| error.to_string());
         match &found {
             Ok(path) => say(&format!("onnxruntime tests: run with {}", path.display())),
@@ -62,15 +62,8 @@ fn run_model_with(
     let request = CellRequest {
         cell: "test".to_owned(),
         backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
-            library: Some(library.clone()),
-            model: Some(file.to_owned()),
-            provider: "cpu".to_owned(),
             provider_options,
-            intra_threads: 1,
-            inter_threads: 1,
-            execution: Execution::Sequential,
-            graph_optimization: GraphOptimization::All,
-            session: Default::default(),
+            ..OnnxruntimeRequest::on_cpu(library, file, 1)
         }),
         tensors,
         input_sets: 8,
@@ -85,6 +78,7 @@ fn run_model_with(
         at_least: Nanos(0),
         iterations: 1,
         stop: Some(Stop::Samples { count: 20, max_time: Nanos::from_secs(10) }),
+        profile: None,
         outputs: Some(folder.path().to_owned()),
     };
     let launch = Launch {

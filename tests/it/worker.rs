@@ -71,6 +71,7 @@ fn whole_run(launch: &Launch) -> WorkerRun {
         at_least: Nanos(0),
         iterations: 1,
         stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
+        profile: None,
         outputs: None,
     };
     run(launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap()
@@ -219,6 +220,7 @@ fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
         at_least: Nanos(0),
         iterations: 1,
         stop: None,
+        profile: None,
         outputs: None,
     };
     let run = run(&launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap();

@@ -19,6 +19,8 @@ pub enum Withheld {
     ManyFailures,
     /// More than half of the runs never became steady.
     NotSteady,
+    /// Much of the time went to nodes on the CPU in place of the device.
+    OnCpu,
     /// Two identical arms differed by more than the margin.
     ControlFailed,
     /// Nothing within the wide margin of a quick look is judged.
@@ -38,6 +40,7 @@ impl Withheld {
             Withheld::NotResolved => "samples too short for a cold cache",
             Withheld::ManyFailures => "more than a fifth of the runs failed",
             Withheld::NotSteady => "most runs never became steady",
+            Withheld::OnCpu => "too much of it ran on the CPU",
             Withheld::ControlFailed => "two identical arms differed",
             Withheld::QuickLook => "quick look",
         }
@@ -54,6 +57,8 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
         Some(Withheld::NotResolved)
     } else if lost * 5 > lost + runs.completed {
         Some(Withheld::ManyFailures)
+    } else if cell.fallback.is_too_much() {
+        Some(Withheld::OnCpu)
     } else if cell.is_mostly_unsteady() {
         Some(Withheld::NotSteady)
     } else {

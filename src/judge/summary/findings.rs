@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::LEAST_RUNS;
 use super::weight::moves_the_estimate;
+use super::{Fallback, LEAST_RUNS};
 use crate::record::{Arm, StoredRun};
 use crate::statistics::quantile::median;
 use crate::statistics::shape::OutlierCounts;
@@ -93,6 +93,7 @@ pub struct CellShape {
 struct Seen {
     completed: usize,
     exceeds_quota: bool,
+    runs_on_cpu: bool,
     groups: Option<RunGroups>,
 }
 
@@ -100,8 +101,9 @@ struct Seen {
 type Rule = (Code, fn(&Seen) -> bool);
 
 /// What the runs of a cell call for together.
-const RULES: [Rule; 3] = [
+const RULES: [Rule; 4] = [
     (Code::FewRuns, |seen| (1..LEAST_RUNS).contains(&seen.completed)),
+    (Code::CpuFallback, |seen| seen.runs_on_cpu),
     (Code::Quota, |seen| seen.exceeds_quota && seen.completed > 0),
     // Runs that only lie far apart have a wide interval, which says so itself.
     (Code::BimodalRuns, |seen| {
@@ -117,12 +119,18 @@ impl Findings {
     /// Of the completed runs of a cell, which may have more threads than the quota grants.
     pub(super) fn of(
         completed: &[&StoredRun],
+        fallback: &Fallback,
         environment: &BTreeMap<String, Spread>,
         exceeds_quota: bool,
     ) -> Findings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
-        let seen = Seen { completed: completed.len(), exceeds_quota, groups: run_groups(&medians) };
+        let seen = Seen {
+            completed: completed.len(),
+            exceeds_quota,
+            runs_on_cpu: fallback.is_told(),
+            groups: run_groups(&medians),
+        };
         Findings {
             codes: RULES.iter().filter(|(_, holds)| holds(&seen)).map(|(code, _)| String::from(*code)).collect(),
             run_groups: seen.groups,
@@ -205,7 +213,7 @@ mod tests {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
         let tables = tables(1, std::slice::from_ref(&runs)).unwrap();
-        Findings::of(&runs, &tables[0].environment, false)
+        Findings::of(&runs, &Fallback::default(), &tables[0].environment, false)
     }
 
     #[test]
@@ -230,7 +238,7 @@ mod tests {
         let main = runs(&[1.0; 5], 0.0);
         let found = |pilot: &StoredRun| {
             let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
-            Findings::of(&all[1..], &BTreeMap::new(), false).with_rehearsal(&all).codes
+            Findings::of(&all[1..], &Fallback::default(), &BTreeMap::new(), false).with_rehearsal(&all).codes
         };
         assert_eq!(found(&pilot), [""; 0]);
         pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];

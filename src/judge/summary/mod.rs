@@ -7,6 +7,7 @@ mod asked;
 mod constants;
 mod disturbance;
 mod environment;
+mod fallback;
 mod findings;
 pub(crate) mod latency;
 mod tables;
@@ -22,6 +23,7 @@ use tables::{ArmTables, RunValues};
 pub use asked::summarize_asked;
 pub(crate) use disturbance::Disturbance;
 pub(crate) use environment::{RecordCode, record_codes};
+pub(crate) use fallback::Fallback;
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
 pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
@@ -160,6 +162,7 @@ fn summarize_arm(
     tables: &ArmTables,
     latency: Option<Latency>,
 ) -> CellSummary {
+    let fallback = Fallback::of(completed);
     let first = completed.first();
     let placement = first.and_then(|run| run.data.placement.as_ref());
     CellSummary {
@@ -176,8 +179,9 @@ fn summarize_arm(
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
-        findings: Findings::of(completed, &tables.environment, environment::exceeds_quota(manifest, cell))
+        findings: Findings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
             .with_rehearsal(runs),
+        fallback,
     }
 }
 

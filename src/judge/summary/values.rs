@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CONFIDENCE, Disturbance, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
+use super::{CONFIDENCE, Disturbance, Fallback, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
@@ -60,6 +60,8 @@ pub struct CellSummary {
     pub dynamic_outputs: bool,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
+    /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
+    pub fallback: Fallback,
     /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
     pub fidelity: Option<Fidelity>,
     /// How right its variant is on its model's data; empty where nobody asked.
@@ -145,6 +147,7 @@ impl CellSummary {
             slices: Vec::new(),
             dynamic_outputs: false,
             nodes: BTreeMap::new(),
+            fallback: Fallback::default(),
             fidelity: None,
             accuracy: Vec::new(),
             findings: Findings::default(),

@@ -34,10 +34,11 @@ impl CellSummary {
     }
 
     /// How much a code weighs in this cell; that of a later version counts as a warning, and so do runs without a steady
-    /// state where they are not most of them.
+    /// state where they are not most of them, and little time on the CPU.
     pub fn severity(&self, name: &str) -> Severity {
         match code::by_name(name) {
             Some(Code::NoSteadyState) if !self.is_mostly_unsteady() => Severity::Warn,
+            Some(Code::CpuFallback) if !self.fallback.is_too_much() => Severity::Warn,
             _ => code::severity(name),
         }
     }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use super::error::RuntimeError;
 use super::find::Places;
 use super::library::{self, Library, Machine, Origin};
-use super::wheel::Wheel;
+use super::wheel::{Brings, Wheel};
 use super::{Progress, pip};
-use crate::experiment::Package;
+use crate::experiment::{Package, Plugin};
 
 /// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
 /// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
@@ -49,9 +49,13 @@ pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
         Err(source) => return Err(RuntimeError::Io { path: folder, source }),
     };
     let in_entry = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = library::in_folder(&entry.ok()?.path())?;
-        let version = library::version(&path);
-        Some(Library { path, version, origin: Origin::Cache })
+        let entry = entry.ok()?;
+        let path = library::in_folder(&entry.path())?;
+        let (package, version) = match of_folder(&entry.file_name().to_string_lossy()) {
+            Some((package, version)) => (Some(package), Some(version)),
+            None => (None, library::version(&path)),
+        };
+        Some(Library { path, version, package, origin: Origin::Cache })
     };
     let mut libraries: Vec<Library> = entries.filter_map(in_entry).collect();
     let newest_first =
@@ -82,7 +86,32 @@ pub fn install(
 /// [`RuntimeError::UnknownVersion`] for one that cannot be.
 pub fn find_version(package: Package, version: &str, cache: &Path) -> Result<Option<Library>, RuntimeError> {
     let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
-    Ok(cached(&Wheel::known(package, version, Machine::this()?)?, &cache))
+    Ok(cached(&Wheel::known(Brings::Runtime(package), version, Machine::this()?)?, &cache))
+}
+
+/// Makes sure that a plug-in is in the cache: finds it there, or fetches it.
+///
+/// # Errors
+///
+/// As [`install`].
+pub fn install_plugin(
+    plugin: Plugin,
+    cache: &Path,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    let wheel = Wheel::known(Brings::Plugin(plugin), plugin.version(), Machine::this()?)?;
+    let places = Places::of_this_machine(None, cache);
+    match find_plugin(plugin, &places.cache) {
+        Some(library) => Ok(library),
+        None => fetch(&wheel, &places, progress),
+    }
+}
+
+/// A plug-in in the cache; `None` where it would have to be fetched, or there is none for this machine.
+pub fn find_plugin(plugin: Plugin, cache: &Path) -> Option<Library> {
+    let wheel = Wheel::known(Brings::Plugin(plugin), plugin.version(), Machine::this().ok()?).ok()?;
+    let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
+    cached(&wheel, &cache)
 }
 
 pub(super) fn install_with(
@@ -91,36 +120,63 @@ pub(super) fn install_with(
     places: &Places,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    let wheel = Wheel::known(package, version, Machine::this()?)?;
+    let wheel = Wheel::known(Brings::Runtime(package), version, Machine::this()?)?;
     match cached(&wheel, &places.cache) {
         Some(library) => Ok(library),
         None => fetch(&wheel, places, progress),
     }
 }
 
-/// A version in the cache, if it is there for this machine.
+/// A version in the cache, if it is there for this machine, with all that it needs.
 pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
-    library::checked(&folder(wheel, cache).join(wheel.library_name()), Origin::Cache).ok()
+    let folder = folder(wheel, cache);
+    let is_whole = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
+    let library = library::checked(&folder.join(wheel.library_name()), Origin::Cache).ok().filter(|_| is_whole)?;
+    Some(of_wheel(wheel, library))
+}
+
+/// What a wheel says of its library, which may have neither in its name.
+fn of_wheel(wheel: &Wheel<'_>, library: Library) -> Library {
+    let (version, package) = (Some(wheel.version.to_owned()), Some(wheel.brings.name().to_owned()));
+    Library { version, package, ..library }
+}
+
+/// Downloads, checks and unpacks into the wheel's own folder.
+fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+    let path = unpack_into(wheel, &folder(wheel, &places.cache), places, progress)?;
+    let library = library::checked(&path, Origin::Installed)?;
+    Ok(of_wheel(wheel, library))
 }
 
 /// Downloads, checks and unpacks. The download lies in the cache's own folder, which must have room for it anyway.
-fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+pub(super) fn unpack_into(
+    wheel: &Wheel<'_>,
+    folder: &Path,
+    places: &Places,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<PathBuf, RuntimeError> {
     let runtimes = runtimes(&places.cache);
     let cache_error = |source| RuntimeError::Cache { path: runtimes.clone(), source };
     std::fs::create_dir_all(&runtimes).map_err(cache_error)?;
     let scratch = tempfile::Builder::new().prefix(".fetch-").tempdir_in(&runtimes).map_err(cache_error)?;
     let package = pip::download(wheel, scratch.path(), &places.programs, progress)?;
-    let path = wheel.unpack(&package, &folder(wheel, &places.cache))?;
+    let path = wheel.unpack(&package, folder)?;
     progress(&Progress::Installed { path: path.clone() });
-    library::checked(&path, Origin::Installed)
+    Ok(path)
 }
 
-fn runtimes(cache: &Path) -> PathBuf {
+pub(super) fn runtimes(cache: &Path) -> PathBuf {
     cache.join("runtimes")
 }
 
 fn folder(wheel: &Wheel<'_>, cache: &Path) -> PathBuf {
-    runtimes(cache).join(format!("{}-{}-linux-{}", wheel.package.name(), wheel.version, wheel.machine.name()))
+    runtimes(cache).join(format!("{}-{}-linux-{}", wheel.brings.name(), wheel.version, wheel.machine.name()))
+}
+
+/// Package and version of a folder of the cache.
+fn of_folder(name: &str) -> Option<(String, String)> {
+    let (package, version) = name.split_once("-linux-")?.0.rsplit_once('-')?;
+    Some((package.to_owned(), version.to_owned()))
 }
 
 #[cfg(test)]

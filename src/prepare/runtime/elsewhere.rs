@@ -73,7 +73,7 @@ mod tests {
         std::fs::write(&path, library::fake_library(Machine::this().unwrap())).unwrap();
         fake_program(root.path(), "python3", &format!("echo '{}/site/onnxruntime'", root.path().display()));
         let found = python(&[root.path().to_owned()]).unwrap();
-        assert_eq!(found, Library { path, version: Some("1.30.0".to_owned()), origin: Origin::Python });
+        assert_eq!(found, Library { path, version: Some("1.30.0".to_owned()), package: None, origin: Origin::Python });
     }
 
     #[test]

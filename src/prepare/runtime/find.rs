@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::cache::{cached, install_with};
 use super::error::RuntimeError;
 use super::library::{self, Library, Machine, Origin};
-use super::wheel::Wheel;
+use super::wheel::{Brings, Wheel};
 use super::{PINNED, Progress, elsewhere};
 use crate::experiment::{Package, Runtime};
 
@@ -46,14 +46,14 @@ impl Places {
         Places { flag: None, environment: None, cache: cache.to_owned(), programs: Vec::new(), system: Vec::new() }
     }
 
-    fn find(&self) -> Result<Option<Library>, RuntimeError> {
+    fn find(&self, package: Package) -> Result<Option<Library>, RuntimeError> {
         if let Some(flag) = &self.flag {
             return library::named(flag, Origin::Flag).map(Some);
         }
         if let Some(environment) = &self.environment {
             return library::named(environment, Origin::Environment).map(Some);
         }
-        let pinned = Machine::this().and_then(|machine| Wheel::known(Package::Onnxruntime, PINNED, machine));
+        let pinned = Machine::this().and_then(|machine| Wheel::known(Brings::Runtime(package), PINNED, machine));
         // Without a package for this machine there is none in the cache; `find_or_install` says so.
         Ok(pinned.ok().and_then(|wheel| cached(&wheel, &self.cache)))
     }
@@ -62,11 +62,11 @@ impl Places {
         [elsewhere::python(&self.programs), elsewhere::system(&self.system)].into_iter().flatten().collect()
     }
 
-    fn find_or_install(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
-        if let Some(library) = self.find()? {
+    fn find_or_install(&self, package: Package, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+        if let Some(library) = self.find(package)? {
             return Ok(library);
         }
-        let fetch = match install_with(Package::Onnxruntime, PINNED, self, progress) {
+        let fetch = match install_with(package, PINNED, self, progress) {
             Ok(library) => return Ok(library),
             // Somebody serves a false file: that is for the user to know, not to be worked around.
             Err(error @ RuntimeError::Checksum { .. }) => return Err(error),
@@ -89,10 +89,10 @@ impl Places {
 ///
 /// [`RuntimeError`] when the path that the flag or the environment names is not a library for this machine.
 pub fn find(explicit: Option<&Path>, cache: &Path) -> Result<Option<Library>, RuntimeError> {
-    Places::of_this_machine(explicit, cache).find()
+    Places::of_this_machine(explicit, cache).find(Package::default())
 }
 
-/// As [`find`]; what is not there is fetched, and where that fails the Python environment's or the system's is used.
+/// As [`find`], in this package; what is not there is fetched, and where that fails the Python environment's or the system's is used.
 ///
 /// # Errors
 ///
@@ -100,13 +100,15 @@ pub fn find(explicit: Option<&Path>, cache: &Path) -> Result<Option<Library>, Ru
 /// [`RuntimeError::Unavailable`] when nothing can be fetched and nothing is there.
 pub fn find_or_install(
     explicit: Option<&Path>,
+    package: Package,
     cache: &Path,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    Places::of_this_machine(explicit, cache).find_or_install(progress)
+    Places::of_this_machine(explicit, cache).find_or_install(package, progress)
 }
 
-/// The library of one entry of a specification's `runtimes`, fetched where it is not in the cache; exactly that one.
+/// The library of one entry of a specification's `runtimes`, in its own package or else in `package`, fetched where it is
+/// not in the cache; exactly that one.
 /// `None` for a name of the mock backend.
 ///
 /// # Errors
@@ -114,6 +116,7 @@ pub fn find_or_install(
 /// A local build that is none for this machine; [`RuntimeError::NotFetched`] for a version that cannot be had.
 pub fn of_specification(
     runtime: &Runtime,
+    package: Package,
     cache: &Path,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Option<Library>, RuntimeError> {
@@ -121,8 +124,7 @@ pub fn of_specification(
         return library::named(path, Origin::Specification).map(Some);
     }
     let Some(version) = &runtime.version else { return Ok(None) };
-    // Only processors are measured on, so the package that follows the device is theirs.
-    let package = runtime.package.unwrap_or(Package::Onnxruntime);
+    let package = runtime.package.unwrap_or(package);
     let places = Places::of_this_machine(None, cache);
     match install_with(package, version, &places, progress) {
         Ok(library) => Ok(Some(library)),
@@ -177,7 +179,7 @@ mod tests {
     }
 
     fn origin(places: &Places) -> Origin {
-        places.find_or_install(&mut |_| {}).unwrap().origin
+        places.find_or_install(Package::default(), &mut |_| {}).unwrap().origin
     }
 
     #[test]
@@ -201,7 +203,7 @@ mod tests {
         let places =
             Places { flag: None, environment: None, cache: root.path().join("empty"), ..everywhere(root.path()) };
         let mut said = Vec::new();
-        places.find_or_install(&mut |progress| said.push(progress.to_string())).unwrap();
+        places.find_or_install(Package::default(), &mut |progress| said.push(progress.to_string())).unwrap();
         assert_eq!(said.len(), 2);
         assert!(
             said[1].contains("no network") && said[1].contains("1.27.0, from the Python environment"),
@@ -214,17 +216,23 @@ mod tests {
     fn what_was_named_is_never_passed_over() {
         let root = tempfile::tempdir().unwrap();
         let mut places = Places { flag: Some(root.path().join("absent.so")), ..everywhere(root.path()) };
-        assert!(matches!(places.find_or_install(&mut |_| {}), Err(RuntimeError::Missing { origin: Origin::Flag, .. })));
+        assert!(matches!(
+            places.find_or_install(Package::default(), &mut |_| {}),
+            Err(RuntimeError::Missing { origin: Origin::Flag, .. })
+        ));
         (places.environment, places.flag) = (places.flag, None);
-        assert!(matches!(places.find(), Err(RuntimeError::Missing { origin: Origin::Environment, .. })));
+        assert!(matches!(
+            places.find(Package::default()),
+            Err(RuntimeError::Missing { origin: Origin::Environment, .. })
+        ));
     }
 
     #[test]
     fn nothing_anywhere_says_what_to_do() {
         let root = tempfile::tempdir().unwrap();
         let places = Places::nowhere(root.path());
-        assert_eq!(places.find().unwrap(), None);
-        let error = places.find_or_install(&mut |_| {}).unwrap_err();
+        assert_eq!(places.find(Package::default()).unwrap(), None);
+        let error = places.find_or_install(Package::default(), &mut |_| {}).unwrap_err();
         assert!(matches!(&error, RuntimeError::Unavailable { fetch } if matches!(**fetch, RuntimeError::NoPip)));
         let help = error.help().unwrap().to_string();
         for hint in ["perfrun runtime install", "PERFRUN_CACHE", "--runtime PATH", "pip install onnxruntime"] {
@@ -240,6 +248,6 @@ mod tests {
             Places { flag: None, environment: None, cache: root.path().join("empty"), ..everywhere(root.path()) };
         let script = format!("for word; do folder=$last; last=$word; done; cp '{}' \"$folder\"", package.display());
         fake_program(&root.path().join("bin"), "python3", &script);
-        assert!(matches!(places.find_or_install(&mut |_| {}), Err(RuntimeError::Checksum { .. })));
+        assert!(matches!(places.find_or_install(Package::default(), &mut |_| {}), Err(RuntimeError::Checksum { .. })));
     }
 }

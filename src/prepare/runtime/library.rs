@@ -4,6 +4,7 @@
 //! enough, and a library that is opened runs code.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -23,6 +24,8 @@ pub struct Library {
     pub path: PathBuf,
     /// Its version where its file name tells, `1.31.1`; a worker knows it for certain.
     pub version: Option<String>,
+    /// The package that it comes in, where perfrun fetched it.
+    pub package: Option<String>,
     /// Why it is this one.
     pub origin: Origin,
 }
@@ -33,6 +36,15 @@ impl fmt::Display for Library {
         let version = self.version.as_deref().unwrap_or("version unknown");
         write!(f, "{} ({version}, from {})", self.path.display(), self.origin)
     }
+}
+
+/// The libraries that workers open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Libraries {
+    /// ONNX Runtime by index on the runtimes axis, the one where there is no such axis; `None` for one that no cell needs.
+    pub runtimes: Vec<Option<Library>>,
+    /// Plug-ins by the provider that they bring.
+    pub plugins: BTreeMap<String, Library>,
 }
 
 /// Where a library came from.
@@ -104,7 +116,7 @@ impl Machine {
 }
 
 /// The library that a user named: a file, or a folder that holds one.
-pub(super) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
+pub(crate) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
     let path = std::path::absolute(path).map_err(|source| RuntimeError::Io { path: path.to_owned(), source })?;
     if !path.is_dir() {
         return checked(&path, origin);
@@ -140,7 +152,7 @@ pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeErr
         let oldest = format!("{}.{}", OLDEST[0], OLDEST[1]);
         return Err(RuntimeError::TooOld { path: path.to_owned(), version: version.clone(), oldest });
     }
-    Ok(Library { path: path.to_owned(), version, origin })
+    Ok(Library { path: path.to_owned(), version, package: None, origin })
 }
 
 /// Looks at the kind of file and the ELF header (`man 5 elf`).

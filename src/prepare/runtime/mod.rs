@@ -10,6 +10,7 @@
 //! takes their place.
 
 mod cache;
+mod cuda;
 mod elsewhere;
 mod error;
 mod find;
@@ -17,10 +18,12 @@ mod library;
 mod pip;
 mod wheel;
 
-pub use cache::{cache_folder, find_version, install, list};
+pub use cache::{cache_folder, find_plugin, find_version, install, install_plugin, list};
+pub use cuda::install_cuda;
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};
-pub use library::{Library, Origin};
+pub(crate) use library::named;
+pub use library::{Libraries, Library, Origin};
 
 use std::fmt;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::Progress;
 use super::error::RuntimeError;
-use super::wheel::{PYTHON, PYTHON_TAG, Wheel};
+use super::wheel::{PYTHON, Wheel};
 
 /// Commands that are a pip, the likeliest first.
 const PIPS: [&[&str]; 5] =
@@ -61,7 +61,7 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         .args(arguments)
         .args(["download", "--no-deps", "--only-binary=:all:", "--implementation=cp"])
         .arg(format!("--python-version={PYTHON}"))
-        .arg(format!("--abi={PYTHON_TAG}"))
+        .arg(format!("--abi={}", wheel.brings.abi()))
         .arg(format!("--platform={}", wheel.platform_tag()))
         // Without a network this gives up within a minute, not within pip's default of several.
         .args(["--retries=2", "--timeout=15", "--no-input", "--disable-pip-version-check", "--progress-bar=off"])

@@ -14,26 +14,84 @@ use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 
 use crate::data::digest;
-use crate::experiment::Package;
+use crate::experiment::{Package, Plugin};
 
+use super::cuda::Part;
 use super::error::RuntimeError;
 use super::library::Machine;
 
-/// The Python that the wheel is for. Any would do, as the library in it is the same; one is fixed so that everyone gets
-/// the same file.
+/// The Python that a runtime's wheel is for. Any would do, as the library in it is the same; one is fixed so that
+/// everyone gets the same file.
 pub(super) const PYTHON: &str = "3.12";
-pub(super) const PYTHON_TAG: &str = "cp312";
 
-const CPU: Package = Package::Onnxruntime;
-const GPU: Package = Package::OnnxruntimeGpu;
+const CPU: Brings = Brings::Runtime(Package::Onnxruntime);
+const GPU: Brings = Brings::Runtime(Package::OnnxruntimeGpu);
+const WITH_WEBGPU: Brings = Brings::Runtime(Package::OnnxruntimeWebgpu);
+const WEBGPU: Brings = Brings::Plugin(Plugin::Webgpu);
+const OPENVINO: Brings = Brings::Plugin(Plugin::Openvino);
+
+/// What is in a wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Brings {
+    /// ONNX Runtime.
+    Runtime(Package),
+    /// A provider that a runtime registers.
+    Plugin(Plugin),
+    /// Libraries of CUDA.
+    Cuda(Part),
+}
+
+impl Brings {
+    /// As package indices have it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Brings::Runtime(package) => package.name(),
+            Brings::Plugin(plugin) => plugin.package(),
+            Brings::Cuda(part) => part.name,
+        }
+    }
+
+    /// The Python interface that the wheel is for, as pip takes it.
+    pub(super) fn abi(self) -> &'static str {
+        match self {
+            Brings::Runtime(_) => "cp312",
+            Brings::Plugin(_) | Brings::Cuda(_) => "none",
+        }
+    }
+
+    /// As in the file's name.
+    fn tags(self) -> &'static str {
+        match self {
+            Brings::Runtime(_) => "cp312-cp312",
+            Brings::Plugin(_) | Brings::Cuda(_) => "py3-none",
+        }
+    }
+
+    /// The folder of the wheel in which the libraries are.
+    fn folder(self) -> String {
+        match self {
+            Brings::Runtime(_) => "onnxruntime/capi/".to_owned(),
+            Brings::Plugin(plugin) => format!("{}/", plugin.package().replace('-', "_")),
+            Brings::Cuda(part) => part.folder.to_owned(),
+        }
+    }
+
+    /// What must lie beside the library for it to work: earlier versions of perfrun unpacked the library alone.
+    pub(super) fn beside(self) -> &'static [&'static str] {
+        match self {
+            GPU => &["libonnxruntime_providers_shared.so", "libonnxruntime_providers_cuda.so"],
+            _ => &[],
+        }
+    }
+}
 
 /// The systems that a wheel is for, as its file name has them, the one that is asked for last.
 const SINCE_2_27: &[&str] = &["manylinux_2_27", "manylinux_2_28"];
 const SINCE_2_28: &[&str] = &["manylinux_2_28"];
 
-/// What can be fetched, the newest first. The versions are those of [`Package::versions`].
+/// What can be fetched, the newest first. The versions are those of [`Package::versions`] and [`Plugin::version`].
 #[rustfmt::skip]
-const WHEELS: [Wheel<'static>; 20] = [
+const WHEELS: [Wheel<'static>; 24] = [
     wheel(CPU, "1.31.1", Machine::X86_64, SINCE_2_28, "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536"),
     wheel(CPU, "1.31.1", Machine::Aarch64, SINCE_2_28, "0b9a492176886992e0e875f06bc0367e333f5fff11711a2d642e18b02f3009cc"),
     wheel(CPU, "1.31.0", Machine::X86_64, SINCE_2_28, "5e129d6c56abd53e659cb70f00a108d6824086470ff99c2e47a82e5786563db3"),
@@ -54,22 +112,26 @@ const WHEELS: [Wheel<'static>; 20] = [
     wheel(CPU, "1.25.0", Machine::Aarch64, SINCE_2_27, "9c99238d20bfa80ac68c7b03c2c936d389189ae40997f78a30d151570d7e18bf"),
     wheel(GPU, "1.31.1", Machine::X86_64, SINCE_2_28, "05d548956197b9d01f59b625de740e0d6be3593f874e241a12dc0362650ecdf7"),
     wheel(GPU, "1.30.0", Machine::X86_64, SINCE_2_28, "6acc0f4b3d5ac5f2984432faa59dd8fcce6775f8b43a7140afa0f322c7a703b1"),
+    wheel(WITH_WEBGPU, "1.27.0", Machine::X86_64, SINCE_2_27, "fe5e49e00ad71bc667316d57670bfbf525438783d4a3468e0d337314ec985cbe"),
+    wheel(WEBGPU, "0.4.0", Machine::X86_64, SINCE_2_28, "5d8c961eda91a88961cad1fb7621f389f006b18497d6ea9ecf96f729f066cbfb"),
+    wheel(WEBGPU, "0.4.0", Machine::Aarch64, SINCE_2_28, "17f660db53b1a509c63e721ac6784a2daa1c4e91a968523ee9986505ee5b0a55"),
+    wheel(OPENVINO, "1.8.1", Machine::X86_64, SINCE_2_28, "3832643158c8c187fcab6db661cde2a8c06a2b3559d95d0f2411ac0e51c5e924"),
 ];
 
 const fn wheel(
-    package: Package,
+    brings: Brings,
     version: &'static str,
     machine: Machine,
     systems: &'static [&'static str],
     sha256: &'static str,
 ) -> Wheel<'static> {
-    Wheel { package, version, machine, systems, sha256 }
+    Wheel { brings, version, machine, systems, sha256 }
 }
 
 /// One official package.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wheel<'a> {
-    pub(super) package: Package,
+    pub(super) brings: Brings,
     pub(super) version: &'a str,
     pub(super) machine: Machine,
     /// As in the file's name, the one to ask for last.
@@ -79,18 +141,18 @@ pub(super) struct Wheel<'a> {
 }
 
 impl Wheel<'_> {
-    /// The package of a version for a machine.
-    pub(super) fn known(package: Package, version: &str, machine: Machine) -> Result<Wheel<'static>, RuntimeError> {
-        let wheels = || WHEELS.iter().filter(|wheel| (wheel.package, wheel.machine) == (package, machine));
+    /// The wheel of a version for a machine.
+    pub(super) fn known(brings: Brings, version: &str, machine: Machine) -> Result<Wheel<'static>, RuntimeError> {
+        let wheels = || WHEELS.iter().filter(|wheel| (wheel.brings, wheel.machine) == (brings, machine));
         wheels().find(|wheel| wheel.version == version).copied().ok_or_else(|| {
             let known = wheels().map(|wheel| wheel.version.to_owned()).collect();
-            RuntimeError::UnknownVersion { package: package.name(), version: version.to_owned(), known }
+            RuntimeError::UnknownVersion { package: brings.name(), version: version.to_owned(), known }
         })
     }
 
     /// As pip takes it.
     pub(super) fn requirement(&self) -> String {
-        format!("{}=={}", self.package.name(), self.version)
+        format!("{}=={}", self.brings.name(), self.version)
     }
 
     pub(super) fn platform_tag(&self) -> String {
@@ -98,37 +160,58 @@ impl Wheel<'_> {
     }
 
     pub(super) fn file_name(&self) -> String {
-        let project = self.package.name().replace('-', "_");
+        let project = self.brings.name().replace('-', "_");
         let systems: Vec<String> =
             self.systems.iter().map(|system| format!("{system}_{}", self.machine.name())).collect();
-        format!("{project}-{}-{PYTHON_TAG}-{PYTHON_TAG}-{}.whl", self.version, systems.join("."))
+        format!("{project}-{}-{}-{}.whl", self.version, self.brings.tags(), systems.join("."))
     }
 
     /// The name of the library in the package and in the cache.
     pub(super) fn library_name(&self) -> String {
-        format!("libonnxruntime.so.{}", self.version)
+        match self.brings {
+            Brings::Runtime(_) => format!("libonnxruntime.so.{}", self.version),
+            Brings::Plugin(Plugin::Webgpu) => "libonnxruntime_providers_webgpu.so".to_owned(),
+            Brings::Cuda(part) => part.library.to_owned(),
+            Brings::Plugin(Plugin::Openvino) => "libonnxruntime_providers_openvino_plugin.so".to_owned(),
+        }
     }
 
-    /// Checks the package and writes the library that is in it into `folder`, which is made if need be.
+    /// Checks the package and writes the library that is in it, with what lies beside it, into `folder`, which is made if
+    /// need be.
     ///
-    /// The file appears under its name whole or not at all, whoever else writes it at the same time.
+    /// Every file appears under its name whole or not at all, whoever else writes it at the same time, and the library
+    /// after the others: where it is, they are.
     pub(super) fn unpack(&self, package: &Path, folder: &Path) -> Result<PathBuf, RuntimeError> {
         self.verify(package)?;
         let cache_error = |source| RuntimeError::Cache { path: folder.to_owned(), source };
         let package_error = |source| RuntimeError::Package { file: self.file_name(), source };
         let file = File::open(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
         let mut archive = ZipArchive::new(file).map_err(package_error)?;
-        let member = format!("onnxruntime/capi/{}", self.library_name());
-        let mut library = archive.by_name(&member).map_err(package_error)?;
-
+        let (inside, library) = (self.brings.folder(), self.library_name());
+        let names = archive.file_names().filter_map(|name| Some(name.ok()?.strip_prefix(&inside)?.to_owned()));
+        let mut names: Vec<String> = names.filter(|name| self.takes(name)).collect();
+        names.sort_by_key(|name| *name == library);
+        if names.last() != Some(&library) {
+            return Err(package_error(zip::result::ZipError::FileNotFound));
+        }
         std::fs::create_dir_all(folder).map_err(cache_error)?;
-        let mut part = tempfile::Builder::new().prefix(".part-").tempfile_in(folder).map_err(cache_error)?;
-        io::copy(&mut library, &mut part).and_then(|_| part.flush()).map_err(cache_error)?;
-        // Temporary files are private; a cache may serve several users.
-        part.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(cache_error)?;
-        let path = folder.join(self.library_name());
-        part.persist(&path).map_err(|error| cache_error(error.error))?;
-        Ok(path)
+        for name in &names {
+            let mut member = archive.by_name(&format!("{inside}{name}")).map_err(package_error)?;
+            let mut part = tempfile::Builder::new().prefix(".part-").tempfile_in(folder).map_err(cache_error)?;
+            io::copy(&mut member, &mut part).and_then(|_| part.flush()).map_err(cache_error)?;
+            // Temporary files are private; a cache may serve several users.
+            part.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(cache_error)?;
+            part.persist(folder.join(name)).map_err(|error| cache_error(error.error))?;
+        }
+        Ok(folder.join(library))
+    }
+
+    /// Whether a file of its folder is unpacked: shared libraries, and what a plug-in reads beside them. Not the Python
+    /// modules, which are shared libraries as well.
+    fn takes(&self, name: &str) -> bool {
+        let is_library = name.starts_with("lib") && name.contains(".so");
+        let is_data = matches!(self.brings, Brings::Plugin(_)) && name.ends_with(".json");
+        !name.contains('/') && (is_library || is_data)
     }
 
     fn verify(&self, package: &Path) -> Result<(), RuntimeError> {
@@ -143,7 +226,7 @@ impl Wheel<'_> {
 /// A wheel that nobody published, for tests.
 #[cfg(test)]
 pub(super) fn fake<'a>(version: &'a str, machine: Machine, sha256: &'a str) -> Wheel<'a> {
-    Wheel { package: CPU, version, machine, systems: SINCE_2_28, sha256 }
+    Wheel { brings: CPU, version, machine, systems: SINCE_2_28, sha256 }
 }
 
 /// A package with a library that is only a header, in `folder`, and its checksum, for tests.
@@ -178,7 +261,9 @@ mod tests {
             assert_eq!(wheel.file_name(), expected);
         }
         let error = Wheel::known(CPU, "9.9.9", Machine::X86_64).unwrap_err();
-        assert!(matches!(error, RuntimeError::UnknownVersion { known, .. } if known == CPU.versions()));
+        assert!(
+            matches!(error, RuntimeError::UnknownVersion { known, .. } if known == Package::Onnxruntime.versions())
+        );
     }
 
     #[test]
@@ -189,19 +274,24 @@ mod tests {
         let gpu = Wheel::known(GPU, "1.31.1", Machine::X86_64).unwrap();
         assert_eq!(gpu.file_name(), "onnxruntime_gpu-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl");
         assert_eq!(gpu.requirement(), "onnxruntime-gpu==1.31.1");
+        let plugin = Wheel::known(WEBGPU, "0.4.0", Machine::X86_64).unwrap();
+        assert_eq!(plugin.file_name(), "onnxruntime_ep_webgpu-0.4.0-py3-none-manylinux_2_28_x86_64.whl");
     }
 
     #[test]
     fn what_a_specification_may_name_has_a_checksum() {
-        let versions = |package: Package, machine: Machine| -> Vec<&str> {
-            let wheels = WHEELS.iter().filter(|wheel| (wheel.package, wheel.machine) == (package, machine));
+        let versions = |brings: Brings, machine: Machine| -> Vec<&str> {
+            let wheels = WHEELS.iter().filter(|wheel| (wheel.brings, wheel.machine) == (brings, machine));
             wheels.map(|wheel| wheel.version).collect()
         };
-        for machine in [Machine::X86_64, Machine::Aarch64] {
-            assert_eq!(versions(CPU, machine), CPU.versions());
+        assert_eq!(versions(CPU, Machine::Aarch64), Package::Onnxruntime.versions());
+        // Not every package is there for the other machine.
+        for package in Package::ALL {
+            assert_eq!(versions(Brings::Runtime(package), Machine::X86_64), package.versions());
         }
-        // There is no such package for the other machine.
-        assert_eq!(versions(GPU, Machine::X86_64), GPU.versions());
+        for plugin in Plugin::ALL {
+            assert_eq!(versions(Brings::Plugin(plugin), Machine::X86_64), [plugin.version()]);
+        }
         let digests: std::collections::BTreeSet<&str> = WHEELS.iter().map(|wheel| wheel.sha256).collect();
         assert!(digests.len() == WHEELS.len() && digests.iter().all(|digest| digest.len() == 64));
     }
@@ -216,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_library_is_unpacked() {
+    fn only_libraries_are_unpacked() {
         let folder = tempfile::tempdir().unwrap();
         let (package, checksum) = fake_wheel(folder.path(), "7.7.7");
         let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);

@@ -40,13 +40,14 @@ pub(crate) fn runtimes(manifest: &Manifest) -> Option<String> {
 pub(crate) fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUsed) -> String {
     let Some(name) = name else { return used.version.clone().unwrap_or_else(|| "of unknown version".to_owned()) };
     let written = manifest.experiment.runtimes.iter().find(|runtime| runtime.name == name);
-    let package = written.and_then(|runtime| runtime.package).filter(|package| *package != Package::Onnxruntime);
+    let package = used.package.as_deref().or_else(|| Some(written?.package?.name()));
+    let package = package.filter(|package| *package != Package::Onnxruntime.name());
     let version = match &used.version {
         Some(version) if version == name => None,
         Some(version) => Some(version.as_str()),
         None => Some("version unknown"),
     };
-    let details: Vec<&str> = package.map(Package::name).into_iter().chain(version).collect();
+    let details: Vec<&str> = package.into_iter().chain(version).collect();
     if details.is_empty() { name.to_owned() } else { format!("{name} ({})", details.join(" ")) }
 }
 

@@ -5,8 +5,8 @@ use super::{Plot, row_name};
 use crate::judge::compare::pair::block_log_ratios;
 use crate::judge::compare::{Comparison, Control, Terms, Withheld};
 use crate::judge::summary::Double;
-use crate::report::Input;
 use crate::report::format;
+use crate::report::{Input, on_cpu};
 use crate::vocabulary::metric::MetricReference;
 
 /// More comparisons than these are left to the table.
@@ -68,7 +68,7 @@ fn compared(input: &Input<'_>, comparison: &Comparison) -> Row {
     };
     Row {
         group: row_name(plan, cell),
-        entry: plan.entry(cell),
+        entry: [plan.entry(cell)].into_iter().chain(on_cpu(&cells[comparison.cell])).collect::<Vec<_>>().join(", "),
         words,
         ratio: comparison.speedup,
         interval: comparison.interval,

@@ -46,6 +46,9 @@ pub struct Cell {
     /// Nodes by execution provider.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, u64>,
+    /// Nodes by operator that ran on the CPU in place of the cell's device.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub on_cpu: BTreeMap<String, u64>,
     /// Hash of the outputs for the first input set, if all completed runs agree on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_hash: Option<String>,

@@ -8,7 +8,7 @@ use crate::plan::{Cell, Group, Plan};
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::report::{Input, comparison_of, has_several};
+use crate::report::{Input, comparison_of, has_several, on_cpu};
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::metric;
@@ -184,7 +184,9 @@ fn sets_apart(input: &Input<'_>, summary: &CellSummary, code: &str) -> bool {
 /// How many codes tell a cell from others, without those that are told by their cause.
 fn warnings_beside(input: &Input<'_>, summary: &CellSummary) -> usize {
     let codes = summary.codes().into_keys().filter(|code| !code::is_disturbance(code));
-    codes.filter(|code| sets_apart(input, summary, code)).count()
+    // How much ran on the CPU stands there itself.
+    let others = codes.filter(|code| **code != Code::CpuFallback || on_cpu(summary).is_none());
+    others.filter(|code| sets_apart(input, summary, code)).count()
 }
 
 /// Whether what disturbed the record may have moved this number, and not all of them.
@@ -203,7 +205,8 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
     let disturbed = is_disturbed(input, summary).then(|| "disturbed".to_owned());
     let differ = summary.outputs_differ().then(|| OUTPUTS_DIFFER.to_owned());
-    let parts: Vec<String> = differ.into_iter().chain(runs).chain(disturbed).chain(warnings).collect();
+    let parts: Vec<String> =
+        differ.into_iter().chain(on_cpu(summary)).chain(runs).chain(disturbed).chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -1,5 +1,6 @@
 //! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
 
+use super::boundary::boundary;
 use crate::experiment::{Axis, Cache, Design, Grade, Stop, StopStatistic, Values, Warmup};
 use crate::judge::compare::Terms;
 use crate::judge::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
@@ -113,6 +114,7 @@ fn run(input: &Input<'_>) -> String {
             "Before every sample, outside the clock, a buffer of twice the last-level cache was written and read, so that a sample found nothing of the model there; throughput has no meaning then.".to_owned(),
         );
     }
+    sentences.extend(boundary(input.manifest));
     sentences.push(clock(input));
     sentences.join(" ")
 }

@@ -9,7 +9,7 @@ use crate::judge::summary::{CellSummary, Percentile, Summary};
 use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::report::{comparison_of, short_name};
+use crate::report::{comparison_of, on_cpu, short_name};
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, Statistic, THROUGHPUT, Unit};
 
 /// The table: what the rows share stands first, what tells them apart second, and the verdicts last.
@@ -50,7 +50,7 @@ impl Overview {
         let formats = Formats::new(shown.iter().map(|index| &summary.cells[*index]));
         let row = |index: &usize| {
             let (cell, summary) = (&plan.cells[*index], &summary.cells[*index]);
-            let (group, entry) = labels(plan, cell);
+            let (group, entry) = labels(plan, cell, summary);
             let comparison = comparison_of(comparisons, *index);
             let values = formats.values(plan, cell, summary, comparison);
             let mut texts: Vec<String> = [group, entry].into_iter().chain(values).collect();
@@ -174,10 +174,11 @@ fn verdict(plan: &Plan, cell: &Cell, summary: &CellSummary, comparison: Option<&
 }
 
 /// What the rows of a group share, and what tells this cell from the others.
-fn labels(plan: &Plan, cell: &Cell) -> (String, String) {
+fn labels(plan: &Plan, cell: &Cell, summary: &CellSummary) -> (String, String) {
     let coordinates = plan.coordinates(cell);
     let is_shared = |axis: &Axis| !plan.compares(*axis) && (plan.names(*axis).len() > 1 || *axis == Axis::Models);
     let shared: Vec<&str> = Axis::ALL.into_iter().filter(is_shared).map(|axis| coordinates.on(axis)).collect();
-    let own = plan.baseline.as_ref().map_or_else(String::new, |_| plan.entry(cell));
-    (shared.join("/"), own)
+    let own = plan.baseline.as_ref().map(|_| plan.entry(cell));
+    let own: Vec<String> = own.into_iter().chain(on_cpu(summary)).collect();
+    (shared.join("/"), own.join(", "))
 }

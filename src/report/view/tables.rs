@@ -3,9 +3,9 @@
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::judge::summary::CellSummary;
 use crate::plan::Cell;
-use crate::report::Input;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
+use crate::report::{Input, on_cpu};
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
@@ -121,7 +121,7 @@ pub(super) fn table(input: &Input<'_>, columns: Vec<Filled>, notes: Vec<String>)
 
 fn name_of(cell: &Cell, summary: &CellSummary, path: &str) -> String {
     if (summary.runs.completed > 0 && summary.why_invalid().is_none()) || cell.skip.is_some() {
-        return path.to_owned();
+        return [path.to_owned()].into_iter().chain(on_cpu(summary)).collect::<Vec<_>>().join(", ");
     }
     format!("{path}, {}", Absence::of(cell, summary).in_table())
 }

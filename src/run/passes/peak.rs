@@ -101,7 +101,15 @@ fn run(job: &Job, cell: &Cell, path: &Path, session: &mut Session<'_>) -> Result
         evict_bytes: None,
         cpus: None,
     };
-    let plan = RunPlan { request, warmup: LENGTH, at_least: Nanos(0), iterations: 1, stop: None, outputs: None };
+    let plan = RunPlan {
+        request,
+        warmup: LENGTH,
+        at_least: Nanos(0),
+        iterations: 1,
+        stop: None,
+        profile: None,
+        outputs: None,
+    };
     let mut launch = session.launch(job, cell, Arm::Pilot, 0);
     launch.log = session::log(job, "peak");
     let run = session.run(&launch, &plan)?;

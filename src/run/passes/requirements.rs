@@ -85,6 +85,7 @@ fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Res
         at_least: Nanos(0),
         iterations,
         stop: Some(measure.stop),
+        profile: None,
         outputs: None,
     };
     let worker = session.run_cell(job, &cell, (arm, run), &plan)?;

@@ -1,57 +1,47 @@
-//! The devices axis: `cpu`, `cuda`, `tensorrt:1`, and ONNX Runtime's own names for the same.
+//! The devices axis: `cpu`, `cuda`, `openvino:GPU`, ONNX Runtime's own names for the same, and plug-ins of the
+//! specification's own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 
-use crate::experiment::Device;
+use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::form::OneOrMany;
+use crate::spec::files;
+use crate::spec::form::{OneOrMany, Ordered};
+use crate::spec::name::is_name;
+use crate::spec::wording::bad_name;
 use crate::vocabulary::nearest::suggestion;
 
 use super::Axis;
 
-/// A provider: perfrun's name, ONNX Runtime's, and whether there can be several devices of the kind.
-struct Provider {
-    name: &'static str,
-    runtime_name: &'static str,
-    is_indexed: bool,
-}
-
-const fn provider(name: &'static str, runtime_name: &'static str, is_indexed: bool) -> Provider {
-    Provider { name, runtime_name, is_indexed }
-}
-
-/// ONNX Runtime's providers (`GetAllExecutionProviderNames`), those with a `device_id` option indexed.
-const PROVIDERS: [Provider; 17] = [
-    provider("cpu", "CPUExecutionProvider", false),
-    provider("cuda", "CUDAExecutionProvider", true),
-    provider("tensorrt", "TensorrtExecutionProvider", true),
-    provider("nv_tensorrt_rtx", "NvTensorRTRTXExecutionProvider", true),
-    provider("rocm", "ROCMExecutionProvider", true),
-    provider("migraphx", "MIGraphXExecutionProvider", true),
-    provider("directml", "DmlExecutionProvider", true),
-    provider("webgpu", "WebGpuExecutionProvider", true),
-    provider("cann", "CANNExecutionProvider", true),
-    provider("openvino", "OpenVINOExecutionProvider", false),
-    provider("dnnl", "DnnlExecutionProvider", false),
-    provider("xnnpack", "XnnpackExecutionProvider", false),
-    provider("coreml", "CoreMLExecutionProvider", false),
-    provider("qnn", "QNNExecutionProvider", false),
-    provider("nnapi", "NnapiExecutionProvider", false),
-    provider("acl", "ACLExecutionProvider", false),
-    provider("vitisai", "VitisAIExecutionProvider", false),
-];
-
 /// The most devices of a kind that a machine can plausibly have.
 const MOST_DEVICES: u32 = 1024;
 
-/// Reads every device.
-pub(super) fn expand(form: &OneOrMany<String>, check: &mut Check<'_>) -> Axis<Device> {
+/// Reads `plugins`: the file of each by the name that `devices` can use.
+pub(super) fn plugins(form: &Ordered<String>, folder: &Path, check: &mut Check<'_>) -> BTreeMap<String, PathBuf> {
+    let mut plugins = BTreeMap::new();
+    for (name, text) in &form.0 {
+        let place = Place::top("plugins").key(name);
+        if name == Device::CPU || !is_name(name) {
+            check.problems.push(bad_name(check.at_key(&place, ""), "a plug-in", name));
+            continue;
+        }
+        match files::existing(folder, text) {
+            Ok(path) => drop(plugins.insert(name.clone(), path)),
+            Err(problem) => check.error(&place, problem.message, problem.hint),
+        }
+    }
+    plugins
+}
+
+/// Reads every device; `plugins` are those that the specification brings.
+pub(super) fn expand(form: &OneOrMany<String>, plugins: &Ordered<String>, check: &mut Check<'_>) -> Axis<Device> {
     let top = Place::top("devices");
     let mut axis = Axis::default();
     let mut seen = HashSet::new();
     for (place, text) in form.places(&top) {
-        match read(text) {
+        match read(text, plugins) {
             Ok((device, advice)) => {
                 if let Some(advice) = advice {
                     check.warn(&place, format!("`{text}` is ONNX Runtime's name"), advice);
@@ -73,43 +63,72 @@ pub(super) fn expand(form: &OneOrMany<String>, check: &mut Check<'_>) -> Axis<De
 }
 
 /// A device, with advice where another spelling is better; or what is wrong, with a hint.
-fn read(text: &str) -> Result<(Device, Option<String>), (String, Option<String>)> {
-    let (name, number) = match text.split_once(':') {
-        Some((name, number)) => (name, Some(number)),
+fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>), (String, Option<String>)> {
+    let (name, unit) = match text.split_once(':') {
+        Some((name, unit)) => (name, Some(unit)),
         None => (text, None),
     };
-    let Some(provider) = PROVIDERS.iter().find(|known| known.name == name || known.runtime_name == name) else {
-        return Err((format!("unknown device `{text}`"), unknown_hint(name)));
-    };
-    let index = match (number, provider.is_indexed) {
-        (None, true) => Some(0),
-        (None, false) => None,
-        (Some(_), false) => {
-            return Err((format!("`{}` has no numbers", provider.name), Some(format!("write `{}`", provider.name))));
+    let known = PROVIDERS.iter().find(|known| known.name == name || known.runtime_name == name);
+    let Some(provider) = known else {
+        if !has(plugins, name) {
+            return Err((format!("unknown device `{text}`"), unknown_hint(name)));
         }
-        (Some(number), true) => match number.parse() {
-            Ok(index) if index < MOST_DEVICES && number.bytes().all(|byte| byte.is_ascii_digit()) => Some(index),
-            _ => {
-                let hint = format!("write for example `{}:0`", provider.name);
-                return Err((format!("`{number}` is no number of a device"), Some(hint)));
-            }
-        },
+        return match unit {
+            None => Ok((Device { provider: name.to_owned(), index: None, hardware: None }, None)),
+            Some(_) => Err(no_numbers(name)),
+        };
     };
-    let device = Device { provider: provider.name.to_owned(), index };
+    let (index, hardware) = match (provider.devices, unit) {
+        (Devices::One, None) => (None, None),
+        (Devices::One, Some(_)) => return Err(no_numbers(provider.name)),
+        (Devices::Numbered, unit) => (Some(number(provider, unit.unwrap_or("0"))?), None),
+        (Devices::Hardware, unit) => (None, Some(hardware(provider, unit.unwrap_or(Hardware::Cpu.word()))?)),
+    };
+    let device = Device { provider: provider.name.to_owned(), index, hardware };
     let advice = (name != provider.name).then(|| format!("here it is `{}`", device.label()));
     Ok((device, advice))
 }
 
-/// `None` for a provider by perfrun's name; for anything else, what could be meant.
-pub(super) fn unknown_provider(name: &str) -> Option<Option<String>> {
-    if PROVIDERS.iter().any(|known| known.name == name) {
+fn has(plugins: &Ordered<String>, name: &str) -> bool {
+    plugins.0.iter().any(|(known, _)| known == name)
+}
+
+fn no_numbers(name: &str) -> (String, Option<String>) {
+    (format!("`{name}` has no numbers"), Some(format!("write `{name}`")))
+}
+
+fn number(provider: &Provider, text: &str) -> Result<u32, (String, Option<String>)> {
+    match text.parse() {
+        Ok(index) if index < MOST_DEVICES && text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(index),
+        _ => {
+            let hint = format!("write for example `{}:0`", provider.name);
+            Err((format!("`{text}` is no number of a device"), Some(hint)))
+        }
+    }
+}
+
+fn hardware(provider: &Provider, text: &str) -> Result<Hardware, (String, Option<String>)> {
+    let words = Hardware::ALL.map(Hardware::word);
+    Hardware::ALL.into_iter().find(|hardware| hardware.word() == text).ok_or_else(|| {
+        let upper = text.to_uppercase();
+        let meant = words.contains(&upper.as_str()).then(|| format!("write `{}:{upper}`", provider.name));
+        (
+            format!("`{text}` is no hardware of `{}`", provider.name),
+            meant.or_else(|| Some(format!("write one of {}", words.join(", ")))),
+        )
+    })
+}
+
+/// `None` for a provider by perfrun's name or of the specification's own; for anything else, what could be meant.
+pub(super) fn unknown_provider(name: &str, plugins: &Ordered<String>) -> Option<Option<String>> {
+    if Provider::named(name).is_some() || has(plugins, name) {
         return None;
     }
     let by_runtime_name = PROVIDERS.iter().find(|known| known.runtime_name == name);
     let without_number = name.split_once(':').map_or(name, |(provider, _)| provider);
     Some(match by_runtime_name {
         Some(known) => Some(format!("here it is `{}`", known.name)),
-        None if PROVIDERS.iter().any(|known| known.name == without_number) => {
+        None if Provider::named(without_number).is_some() => {
             Some(format!("options are for all devices of a provider: write `{without_number}`"))
         }
         None => unknown_hint(name),
@@ -123,12 +142,15 @@ fn unknown_hint(name: &str) -> Option<String> {
         "trt" => Some("tensorrt"),
         "dml" => Some("directml"),
         "amd" => Some("migraphx"),
+        "intel" => Some("openvino"),
+        "vulkan" => Some("webgpu"),
         "onednn" | "mkldnn" => Some("dnnl"),
-        _ => PROVIDERS.iter().find(|known| lower == known.name).map(|known| known.name),
+        _ => Provider::named(&lower).map(|known| known.name),
     };
     match meant {
         Some(meant) => Some(format!("did you mean `{meant}`?")),
-        None => suggestion(name, PROVIDERS.iter().map(|known| known.name), "device"),
+        None => suggestion(name, PROVIDERS.iter().map(|known| known.name), "device")
+            .or_else(|| Some("a provider of your own is a device by its name in `plugins`".to_owned())),
     }
 }
 
@@ -137,6 +159,18 @@ fn unknown_hint(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn none() -> Ordered<String> {
+        Ordered::default()
+    }
+
+    #[test]
+    fn a_plug_in_of_the_specification_is_a_device() {
+        let own = Ordered(vec![("mine".to_owned(), "libmine.so".to_owned())]);
+        assert_eq!(read("mine", &own).unwrap().0.label(), "mine");
+        assert!(read("mine:0", &own).is_err() && read("mine", &none()).is_err());
+        assert_eq!(unknown_provider("mine", &own), None);
+    }
+
     #[test]
     fn devices_are_read_by_both_names() {
         for (text, label) in [
@@ -144,24 +178,28 @@ mod tests {
             ("cuda", "cuda:0"),
             ("cuda:1", "cuda:1"),
             ("tensorrt", "tensorrt:0"),
-            ("openvino", "openvino"),
+            ("openvino", "openvino:CPU"),
+            ("openvino:NPU", "openvino:NPU"),
+            ("webgpu", "webgpu"),
             ("CUDAExecutionProvider", "cuda:0"),
         ] {
-            assert_eq!(read(text).unwrap().0.label(), label);
+            assert_eq!(read(text, &none()).unwrap().0.label(), label);
         }
-        assert!(read("cuda").unwrap().1.is_none());
-        assert_eq!(read("CoreMLExecutionProvider").unwrap().1.as_deref(), Some("here it is `coreml`"));
+        assert!(read("cuda", &none()).unwrap().1.is_none());
+        assert_eq!(read("CoreMLExecutionProvider", &none()).unwrap().1.as_deref(), Some("here it is `coreml`"));
     }
 
     #[test]
     fn unknown_devices_are_errors_with_the_nearest() {
-        let hint = |text: &str| read(text).unwrap_err().1.unwrap();
+        let hint = |text: &str| read(text, &none()).unwrap_err().1.unwrap();
         assert_eq!(hint("gpu"), "did you mean `cuda`?");
         assert_eq!(hint("gpu:1"), "did you mean `cuda`?");
         assert_eq!(hint("CPU"), "did you mean `cpu`?");
         assert_eq!(hint("tensor_rt"), "did you mean `tensorrt`?");
         assert_eq!(hint("cpu:0"), "write `cpu`");
         assert_eq!(hint("cuda:x"), "write for example `cuda:0`");
-        assert!(read("cuda:-1").is_err() && read("cuda:+1").is_err() && read("cuda:").is_err() && read("").is_err());
+        assert_eq!(hint("openvino:gpu"), "write `openvino:GPU`");
+        assert_eq!(hint("openvino:0"), "write one of CPU, GPU, NPU");
+        assert!(["cuda:-1", "cuda:+1", "cuda:", "", "openvino:"].iter().all(|text| read(text, &none()).is_err()));
     }
 }

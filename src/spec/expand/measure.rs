@@ -19,6 +19,8 @@ pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
         design: form.design,
         slice_time: positive(&form.slice_time, &place.key("slice_time"), check),
         cache: form.cache,
+        boundary: form.boundary,
+        allow_fallback: form.allow_fallback,
         cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
     };
     let longest = longest(&measure);

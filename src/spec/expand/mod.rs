@@ -91,7 +91,8 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let variants = variants::expand(form, &models, kind, check);
     variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);
-    let devices = devices::expand(&form.devices, check);
+    let plugins = devices::plugins(&form.plugins, folder, check);
+    let devices = devices::expand(&form.devices, &form.plugins, check);
     provider::check_used(form, &devices, check);
     let runtimes = runtimes::expand(form, folder, kind, check);
     let found = AxisMap::of(|axis| match axis {
@@ -129,6 +130,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         inputs: inputs.values,
         variants: variants.values,
         devices: devices.values,
+        plugins,
         runtimes: runtimes.values,
         runs: compare::runs(&form.runs, check),
         seed: form.seed,

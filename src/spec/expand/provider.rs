@@ -17,12 +17,13 @@ const CPU_OPTIONS: [&str; 1] = ["use_arena"];
 pub(super) fn overlay(
     options: &mut BTreeMap<String, BTreeMap<String, String>>,
     form: &Ordered<ProviderForm>,
+    plugins: &Ordered<String>,
     place: &Place,
     check: &mut Check<'_>,
 ) {
     for (provider, form) in &form.0 {
         let place = place.key(provider);
-        if let Some(hint) = devices::unknown_provider(provider) {
+        if let Some(hint) = devices::unknown_provider(provider, plugins) {
             let problem = check.at_key(&place, format!("unknown provider `{provider}`"));
             check.problems.push(match hint {
                 Some(hint) => problem.with_hint(hint),
@@ -33,7 +34,7 @@ pub(super) fn overlay(
         let known = options.entry(provider.to_owned()).or_default();
         for (name, setting) in &form.0.0 {
             let value = match provider.as_ref() {
-                "cpu" => cpu_option(name, &setting.0, &place.key(name), check),
+                Device::CPU => cpu_option(name, &setting.0, &place.key(name), check),
                 _ => Some(setting.0.clone()),
             };
             known.extend(value.map(|value| (name.clone(), value)));
@@ -68,10 +69,10 @@ pub(super) fn check_used(form: &ExperimentForm, devices: &Axis<Device>, check: &
         return;
     }
     for (place, entry) in form.variants.places(&Place::top("variants")) {
-        let VariantEntry::Form(form) = entry else { continue };
-        for (provider, _) in &form.provider.0 {
+        let VariantEntry::Form(variant) = entry else { continue };
+        for (provider, _) in &variant.provider.0 {
             let is_used = devices.values.iter().any(|device| device.provider == *provider);
-            if !is_used && devices::unknown_provider(provider).is_none() {
+            if !is_used && devices::unknown_provider(provider, &form.plugins).is_none() {
                 let place = place.key("provider").key(provider);
                 let message = format!("these options of `{provider}` do nothing: no device is `{provider}`");
                 check.warn(&place, message, format!("add `{provider}` to `devices`, or leave them out"));

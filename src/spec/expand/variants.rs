@@ -26,7 +26,7 @@ pub(super) fn expand(
     let top = Place::top("variants");
     let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
     let mut names = Vec::new();
-    let written = written_names(&form.variants);
+    let (written, plugins) = (written_names(&form.variants), &form.plugins);
     for (place, entry) in form.variants.places(&top) {
         if check.is_damaged(&place) {
             axis.is_complete = false;
@@ -36,7 +36,7 @@ pub(super) fn expand(
             VariantEntry::Precision(name) => from_word(name, &place, backend, check).into_iter().collect(),
             VariantEntry::Form(form) => {
                 check_mock(form, &place, backend, check);
-                let made = from_form(form, &place, &axis, &written, check);
+                let made = from_form(form, &place, &axis, &written, plugins, check);
                 variant_names::check_precision(form, &made, models, &place, backend, check);
                 made
             }
@@ -116,6 +116,7 @@ fn from_form(
     place: &Place,
     earlier: &Axis<Variant>,
     written: &Written,
+    plugins: &Ordered<String>,
     check: &mut Check<'_>,
 ) -> Vec<Variant> {
     let mut start = match &form.base {
@@ -132,7 +133,7 @@ fn from_form(
         start.name = name.0.clone();
     }
     overlay(&mut start.session, &form.session);
-    provider::overlay(&mut start.provider, &form.provider, &place.key("provider"), check);
+    provider::overlay(&mut start.provider, &form.provider, plugins, &place.key("provider"), check);
     overlay(&mut start.env, &form.env);
     if let Some(wrap) = &form.wrap {
         start.wrap.clone_from(wrap);
@@ -183,6 +184,12 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, c
             check.error(&place, "`scale` must be more than zero", None);
         }
         mock.scale = Some(scale);
+    }
+    if let Some(on_cpu) = &form.on_cpu {
+        mock.on_cpu = Some(check.quantity(&place.key("on_cpu"), &on_cpu.0));
+    }
+    if let Some(on_device) = &form.on_device {
+        mock.on_device = Some(check.quantity(&place.key("on_device"), &on_device.0));
     }
     if let Some(differ) = &form.differ {
         mock.differ = Some(check.quantity(&place.key("differ"), &differ.0));

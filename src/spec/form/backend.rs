@@ -131,6 +131,10 @@ pub(in crate::spec) struct MockVariantForm {
     pub(in crate::spec) scale: Option<RatioText>,
     /// How much the outputs differ from those of other variants: relative standard deviation. Default: they are equal.
     pub(in crate::spec) differ: Option<RatioText>,
+    /// Share of the time that a node on the CPU takes, on another device. Default: there is none.
+    pub(in crate::spec) on_cpu: Option<RatioText>,
+    /// Share of the time that the clock of another device shows. Default: it has none.
+    pub(in crate::spec) on_device: Option<RatioText>,
     /// A failure to play.
     pub(in crate::spec) fail: Option<MockFailureForm>,
 }

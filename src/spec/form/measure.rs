@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::experiment::{Cache, Design, StopStatistic};
+use crate::experiment::{Boundary, Cache, Design, StopStatistic};
 
 use super::scalar::{DurationText, RatioText};
 
@@ -31,6 +31,10 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) slice_time: DurationText,
     /// What the processor's caches hold when a sample begins.
     pub(in crate::spec) cache: Cache,
+    /// Where the tensors of an inference are when its clock starts and ends. On the CPU both are the same.
+    pub(in crate::spec) boundary: Boundary,
+    /// Whether nodes that a provider does not take may run on the CPU; with `false` such a cell fails.
+    pub(in crate::spec) allow_fallback: bool,
     /// Longest wait between blocks for a processor that is throttled by heat; `0s` never waits.
     pub(in crate::spec) cooldown: DurationText,
 }
@@ -45,6 +49,8 @@ impl Default for MeasureForm {
             design: Design::Blocks,
             slice_time: "500ms".into(),
             cache: Cache::Warm,
+            boundary: Boundary::Device,
+            allow_fallback: true,
             cooldown: "30s".into(),
         }
     }

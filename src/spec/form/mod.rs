@@ -20,7 +20,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::experiment::{Axis, Backend};
+use crate::experiment::{Axis, Backend, Device};
 
 pub(super) use axes::{
     ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm, ThreadsEntry,
@@ -59,9 +59,13 @@ pub(super) struct ExperimentForm {
     /// How the models are run: a precision, or an entry with settings.
     pub(super) variants: OneOrMany<VariantEntry>,
     /// Where, and through which provider: `cpu`, `cuda` (short for `cuda:0`), `tensorrt:1` ... ONNX Runtime's own names
-    /// are understood. This version measures on `cpu` only; cells of other devices are planned and skipped.
+    /// are understood. `openvino` is `openvino:CPU`; it has `GPU` and `NPU` too. Cells of a device that is not there are
+    /// skipped, with the reason.
     #[schemars(example = "cuda:0")]
     pub(super) devices: OneOrMany<String>,
+    /// Execution providers that come as libraries of their own, in place of the ones that perfrun fetches or beside
+    /// them: a name, which `devices` can use, and the file, relative to this one.
+    pub(super) plugins: Ordered<String>,
     /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
     /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.
     pub(super) runtimes: Option<OneOrMany<RuntimeEntry>>,
@@ -111,7 +115,8 @@ impl Default for ExperimentForm {
             models: OneOrMany::Many(Vec::new()),
             inputs: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
-            devices: OneOrMany::Many(vec!["cpu".to_owned()]),
+            devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),
+            plugins: Ordered::default(),
             runtimes: None,
             runs: RunsForm::Auto,
             seed: 42,

@@ -29,6 +29,12 @@ pub(crate) const BIASED: f64 = 0.5;
 /// Above this share of stolen time a run says little.
 pub const NOISY_STEAL: f64 = 0.02;
 
+/// From this share of a cell's time on, nodes that run on the CPU in place of its device are told.
+pub(crate) const CPU_SHARE_TOLD: f64 = 0.01;
+
+/// Above this share a cell is not judged as one of its device.
+pub(crate) const CPU_SHARE_JUDGED: f64 = 0.05;
+
 const STEAL: f64 = 0.005;
 const CLOCK_CHANGE: f64 = 0.05;
 const PRESSURE: f64 = 0.02;
@@ -97,6 +103,17 @@ codes! {
         effect: "The median is one of a moving target; no verdict is given where more than half of the runs are like this.",
         remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for other load on the machine.",
         stat: "the values still changed in their second half: there is no steady state",
+    }
+    CpuFallback, "W_CPU_FALLBACK", Block, [Cell] {
+        seen: format!(
+            "Nodes of the model ran on the CPU in place of the cell's device, and took at least {} of the time, copies between them and the device included.",
+            percent(CPU_SHARE_TOLD),
+        ),
+        effect: format!(
+            "The time is in part the CPU's; where its nodes alone took more than {}, no verdict is given.",
+            percent(CPU_SHARE_JUDGED),
+        ),
+        remedy: "Replace the operators that are named, try another runtime version, or set `measure.allow_fallback: false` to refuse such cells.",
     }
     Load, "W_LOAD", Warn, [Run, Record] {
         seen: format!(

@@ -42,6 +42,25 @@ pub trait Backend {
     /// The runtime's own message, classified.
     fn iterate(&mut self, times: u32) -> Result<(), Failure>;
 
+    /// How long the last [`Backend::iterate`] took on the device's own clock, in nanoseconds; `None` without one. Outside the
+    /// timed region.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    fn device_ns(&mut self) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
+
+    /// Overwrites the caches of the device, outside the timed region. Those of the processor are not the backend's.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Puts these values, one array for each input with its type and shape, in place of the first input set.
     ///
     /// # Errors
@@ -58,6 +77,25 @@ pub trait Backend {
 
     /// What executes the model and where each node went.
     fn placement(&self) -> Placement;
+
+    /// Runs the selected input so many times with the runtime's own profiler, which slows it, and says where the time went;
+    /// `None` where there is no profiler.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's own message, or a profile that cannot be read.
+    fn profile(&mut self, _iterations: u32) -> Result<Option<TimeShares>, Failure> {
+        Ok(None)
+    }
+
+    /// What the inputs and outputs of one inference take to copy, so many times; `None` where the device has no clock.
+    ///
+    /// # Errors
+    ///
+    /// What the device reports.
+    fn transfers(&mut self, _iterations: u32) -> Result<Option<Transfers>, Failure> {
+        Ok(None)
+    }
 
     /// Memory and processor time of this process so far.
     fn usage(&self) -> Usage {
@@ -77,6 +115,24 @@ pub enum Phase {
     Measure,
 }
 
+/// Where the time of an inference went, as parts of its duration, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeShares {
+    /// In nodes on the CPU.
+    pub cpu: f64,
+    /// In copies between host and device that the runtime put between nodes; waiting for the device is in them.
+    pub copies: f64,
+}
+
+/// What copies between pinned host memory and a device take, medians in nanoseconds on the device's clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Transfers {
+    /// All inputs, to the device.
+    pub to_device_ns: u64,
+    /// All outputs, to the host.
+    pub to_host_ns: u64,
+}
+
 /// What the backend says about itself after loading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct Placement {
@@ -86,6 +142,9 @@ pub struct Placement {
     pub build: Option<String>,
     /// Nodes by execution provider after graph optimisation, as read back from the runtime.
     pub nodes: std::collections::BTreeMap<String, u64>,
+    /// Nodes by operator that run on the CPU in a cell of another device.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub fallback: std::collections::BTreeMap<String, u64>,
     /// Bytes of all input sets together.
     pub input_pool_bytes: u64,
     /// The runtime allocates outputs inside the timed region, because their shapes were not known beforehand.

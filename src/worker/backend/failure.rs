@@ -17,6 +17,27 @@ impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Failure { kind, message: message.into() }
     }
+
+    /// What happened, in a line: in words of ours where the runtime's are known, else the end of what it says.
+    pub fn in_short(&self) -> String {
+        if let Some(meaning) = find(&self.message).and_then(|known| known.meaning) {
+            return meaning.to_owned();
+        }
+        // ONNX Runtime puts the place in its sources before what it has to say.
+        let text = self.message.trim();
+        let text = text.rsplit_once(" was false. ").map_or(text, |(_, says)| says);
+        text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+    }
+
+    /// What to look at first.
+    pub fn remedy(&self) -> &'static str {
+        self.own_remedy().unwrap_or(self.kind.remedy())
+    }
+
+    /// What to do about this failure in particular.
+    pub fn own_remedy(&self) -> Option<&'static str> {
+        find(&self.message).and_then(|known| known.remedy)
+    }
 }
 
 /// The kinds of failure that a record knows.
@@ -62,8 +83,8 @@ impl FailureKind {
         }
     }
 
-    /// What to look at first.
-    pub fn remedy(self) -> &'static str {
+    /// What to look at first, of any failure of the kind.
+    fn remedy(self) -> &'static str {
         match self {
             FailureKind::Model => "check the file with `perfrun inspect`",
             FailureKind::Shape => "`perfrun inspect` prints the inputs that the model wants",
@@ -79,27 +100,69 @@ impl FailureKind {
     }
 }
 
-/// Classifies what a runtime says while it loads or runs, by phrases that ONNX Runtime is known to use.
-pub(crate) fn classify(message: &str, otherwise: FailureKind) -> FailureKind {
-    const PHRASES: &[(&str, FailureKind)] = &[
-        ("bad_alloc", FailureKind::OutOfMemory),
-        ("Failed to allocate memory", FailureKind::OutOfMemory),
-        ("out of memory", FailureKind::OutOfMemory),
-        ("Available memory of", FailureKind::OutOfMemory),
-        ("NOT_IMPLEMENTED", FailureKind::Operator),
-        ("is not a registered function/op", FailureKind::Operator),
-        ("Could not find an implementation", FailureKind::Operator),
-        ("No Op registered", FailureKind::Operator),
-        ("Invalid rank for input", FailureKind::Shape),
-        ("Got invalid dimensions for input", FailureKind::Shape),
-        ("Unexpected input data type", FailureKind::Shape),
-        ("shape mismatch", FailureKind::Shape),
-        ("Protobuf parsing failed", FailureKind::Model),
-        ("Load model from", FailureKind::Model),
-        ("INVALID_PROTOBUF", FailureKind::Model),
-    ];
+/// What a runtime says while it loads or runs: by a phrase of its own the kind, and where the kind does not tell enough,
+/// what that means and what to do.
+struct Phrase {
+    phrase: &'static str,
+    kind: FailureKind,
+    meaning: Option<&'static str>,
+    remedy: Option<&'static str>,
+}
+
+const fn phrase(phrase: &'static str, kind: FailureKind) -> Phrase {
+    Phrase { phrase, kind, meaning: None, remedy: None }
+}
+
+const fn device(phrase: &'static str, meaning: &'static str, remedy: &'static str) -> Phrase {
+    Phrase { phrase, kind: FailureKind::Provider, meaning: Some(meaning), remedy: Some(remedy) }
+}
+
+const CUDA_LIBRARIES: &str = "`perfrun runtime install --gpu --with-cuda` fetches CUDA 13 and cuDNN 9 and loads them; \
+    a system that has its own must show them to the loader (`ldconfig`, LD_LIBRARY_PATH)";
+
+/// The first that occurs decides. Those of CUDA are the texts of `cudaGetErrorString`.
+#[rustfmt::skip]
+const PHRASES: &[Phrase] = &[
+    device("insufficient for CUDA runtime version", "the NVIDIA driver is too old for CUDA 13", "CUDA 13 needs driver 580 or newer: `nvidia-smi` prints the one that is here"),
+    device("no CUDA-capable device", "there is no NVIDIA GPU that this process may use", "see `nvidia-smi -L`, CUDA_VISIBLE_DEVICES, and in a container `--gpus all`"),
+    device("invalid device ordinal", "there is no device of that number", "`perfrun doctor` lists the devices, which are numbered from 0"),
+    device("devices are busy or unavailable", "the GPU is busy or in exclusive mode", "`nvidia-smi` shows who uses it and its compute mode"),
+    device("libcudnn", "cuDNN 9 cannot be loaded", CUDA_LIBRARIES),
+    device("libcublas", "cuBLAS of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
+    device("libcudart", "the runtime of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
+    device("libcufft", "cuFFT of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
+    device("libcurand", "cuRAND of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
+    device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install tensorrt-cu13`, and show its libraries to the loader (LD_LIBRARY_PATH)"),
+    device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver; VK_DRIVER_FILES may name its manifest"),
+    device("Couldn't load Vulkan", "there is no Vulkan loader", "`apt install libvulkan1`"),
+    device("below the minimum required version", "the plug-in wants a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
+    device("CreateEpFactories", "the file is no plug-in provider of ONNX Runtime", "name the provider's own library in `plugins`"),
+    device("device lost", "the device was lost while it worked", "see `dmesg`: a GPU that resets does so for heat, power or a fault"),
+    phrase("bad_alloc", FailureKind::OutOfMemory),
+    phrase("Failed to allocate memory", FailureKind::OutOfMemory),
+    phrase("out of memory", FailureKind::OutOfMemory),
+    phrase("Available memory of", FailureKind::OutOfMemory),
+    phrase("NOT_IMPLEMENTED", FailureKind::Operator),
+    phrase("is not a registered function/op", FailureKind::Operator),
+    phrase("Could not find an implementation", FailureKind::Operator),
+    phrase("No Op registered", FailureKind::Operator),
+    phrase("Invalid rank for input", FailureKind::Shape),
+    phrase("Got invalid dimensions for input", FailureKind::Shape),
+    phrase("Unexpected input data type", FailureKind::Shape),
+    phrase("shape mismatch", FailureKind::Shape),
+    phrase("Protobuf parsing failed", FailureKind::Model),
+    phrase("Load model from", FailureKind::Model),
+    phrase("INVALID_PROTOBUF", FailureKind::Model),
+];
+
+fn find(message: &str) -> Option<&'static Phrase> {
     let lower = message.to_lowercase();
-    PHRASES.iter().find(|(phrase, _)| lower.contains(&phrase.to_lowercase())).map_or(otherwise, |(_, kind)| *kind)
+    PHRASES.iter().find(|known| lower.contains(&known.phrase.to_lowercase()))
+}
+
+/// The kind of failure that a message tells of.
+pub(crate) fn classify(message: &str, otherwise: FailureKind) -> FailureKind {
+    find(message).map_or(otherwise, |known| known.kind)
 }
 
 #[cfg(test)]
@@ -118,5 +181,16 @@ mod tests {
         for (message, kind) in cases {
             assert_eq!(classify(message, FailureKind::Internal), kind, "{message}");
         }
+    }
+
+    #[test]
+    fn what_a_device_lacks_is_said_with_its_own_remedy() {
+        let webgpu = "/src/webgpu_context.cc:65 Initialize status == Success was false. Failed to get a WebGPU adapter: No supported adapters";
+        let failure = Failure::new(classify(webgpu, FailureKind::Internal), webgpu);
+        assert_eq!(failure.kind, FailureKind::Provider);
+        assert_eq!(failure.in_short(), "WebGPU finds no GPU with a Vulkan driver");
+        assert!(failure.remedy().contains("VK_DRIVER_FILES"));
+        let other = Failure::new(FailureKind::Provider, "/src/a.cc:1 f x was false. It has none.\nstack");
+        assert_eq!((other.in_short().as_str(), other.remedy()), ("It has none", FailureKind::Provider.remedy()));
     }
 }

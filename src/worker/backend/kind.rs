@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::BackendRequest;
-use crate::experiment::{Device, Variant};
-use crate::plan::Skip;
+use crate::experiment::{Boundary, Device, Variant};
 
 /// The answers of one backend about itself.
 ///
@@ -26,9 +25,6 @@ pub trait Kind {
     /// How a run begins, as reports say it.
     fn first_steps(&self) -> &'static str;
 
-    /// Why a device cannot be measured on, if so.
-    fn why_not(&self, device: &Device) -> Option<Skip>;
-
     /// Session entries that every cell gets where workers of several stay alive together.
     fn session_of_residents(&self) -> BTreeMap<String, String>;
 
@@ -45,6 +41,12 @@ pub struct CellFacts<'a> {
     pub device: &'a Device,
     /// The library of the cell's runtime, if there is one.
     pub library: Option<&'a Path>,
+    /// The library that brings its provider, where it comes as a plug-in.
+    pub plugin: Option<&'a Path>,
+    /// Where its tensors are when the clock starts and ends.
+    pub boundary: Boundary,
+    /// Whether nodes may run on the CPU where its provider does not take them.
+    pub allow_fallback: bool,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
     /// Threads inside an operator.

@@ -13,8 +13,8 @@ pub(crate) mod onnxruntime;
 mod request;
 mod slowed;
 
-pub(crate) use execution::Phase;
 pub use execution::{Backend, Placement};
+pub(crate) use execution::{Phase, TimeShares, Transfers};
 pub use failure::{Failure, FailureKind};
 pub(crate) use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;
@@ -23,7 +23,7 @@ pub use request::{CellRequest, TensorRequest};
 
 use std::path::Path;
 
-use crate::experiment;
+use crate::experiment::{self, Device};
 use crate::machine::clock::ScriptedClock;
 
 /// What executes the model.
@@ -48,6 +48,15 @@ impl BackendRequest {
     /// A model file on the CPU, executed by what reads any model, with its number of threads and no other setting.
     pub fn on_cpu(library: &Path, model: &Path, threads: u32) -> Self {
         BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(library, model, threads))
+    }
+
+    /// A model file on a device, with no setting.
+    pub(crate) fn on_device(library: &Path, plugin: Option<&Path>, device: &Device, model: &Path) -> Self {
+        BackendRequest::Onnxruntime(OnnxruntimeRequest {
+            device: device.clone(),
+            plugin: plugin.map(Path::to_owned),
+            ..OnnxruntimeRequest::on_cpu(library, model, 1)
+        })
     }
 
     /// What is known about the backend that is asked for.

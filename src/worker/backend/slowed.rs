@@ -3,7 +3,7 @@
 //! What was just done is followed, inside the timed region, by work that keeps a processor busy for a share of its
 //! duration; nothing sleeps. So the true effect is known, and a method can be asked whether it finds it.
 
-use super::{Backend, Failure, Phase, Placement};
+use super::{Backend, Failure, Phase, Placement, TimeShares, Transfers};
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, Clock, HostClock};
 use crate::machine::probe::Usage;
@@ -73,6 +73,22 @@ impl Backend for Slowed {
 
     fn placement(&self) -> Placement {
         self.inner.placement()
+    }
+
+    fn device_ns(&mut self) -> Result<Option<u64>, Failure> {
+        self.inner.device_ns()
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.inner.flush()
+    }
+
+    fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
+        self.inner.profile(iterations)
+    }
+
+    fn transfers(&mut self, iterations: u32) -> Result<Option<Transfers>, Failure> {
+        self.inner.transfers(iterations)
     }
 
     fn usage(&self) -> Usage {

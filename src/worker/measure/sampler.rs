@@ -70,15 +70,18 @@ impl<'a, B: Backend + ?Sized, C: Clock + ?Sized> Sampler<'a, B, C> {
         self.backend.select(input as usize);
         if let Some(evict) = &mut self.evict {
             evict();
+            self.backend.flush()?;
         }
         let start = self.clock.now();
         let outcome = self.backend.iterate(iterations);
         let end = self.clock.now();
         outcome?;
+        let on_device = self.backend.device_ns()?;
         let duration = end - start;
         samples.start_ns.push(start.saturating_sub(self.origin));
         samples.duration_ns.push(duration);
         samples.input.push(input);
+        samples.device_ns.extend(on_device);
         self.next_input = (input + 1) % self.backend.input_sets().max(1) as u32;
         Ok(duration)
     }
@@ -96,7 +99,7 @@ mod tests {
     /// Every iteration takes a microsecond.
     fn steady(clock: &ScriptedClock) -> MockBackend {
         let script = Mock::steady(Nanos(1_000));
-        MockBackend::new(MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 }, clock.clone())
+        MockBackend::new(MockRequest::alone(script), clock.clone())
     }
 
     #[test]

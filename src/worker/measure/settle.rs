@@ -47,7 +47,7 @@ mod tests {
     fn settled(median: Nanos) -> usize {
         let clock = ScriptedClock::default();
         let script = Mock::steady(median);
-        let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
+        let request = MockRequest::alone(script);
         let mut backend = MockBackend::new(request, clock.clone());
         let mut samples = Samples::default();
         settle(&mut Sampler::new(&mut backend, &clock, 0), median.0, 1, &mut samples)

@@ -202,7 +202,7 @@ mod tests {
     fn what_settles_is_not_counted_and_counts_for_nothing() {
         let clock = ScriptedClock::default();
         let script = Mock::steady(Nanos(50_000));
-        let request = MockRequest { script, scale: 1.0, differ: 0.0, fail: None, seed: 1 };
+        let request = MockRequest::alone(script);
         let rule = Stop::Samples { count: 7, max_time: Nanos::from_secs(1) };
         for (settle_ns, expected) in [(None, 0), (Some(50_000), MOST_SAMPLES), (Some(LONGEST_NS + 1), 0)] {
             let mut backend = MockBackend::new(request.clone(), clock.clone());

@@ -49,6 +49,11 @@ pub enum Command {
     },
     /// Report what all slices together used, and hash the outputs for the first input set again.
     Check,
+    /// Run with the runtime's profiler, after the samples, and report where the time went.
+    Profile {
+        /// So many times.
+        iterations: u32,
+    },
     /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `outputs.json` with
     /// their names and types.
     Outputs {
@@ -92,6 +97,8 @@ pub enum CommandName {
     Slice,
     /// `check`
     Check,
+    /// `profile`
+    Profile,
     /// `outputs`
     Outputs,
     /// `activation_ranges`
@@ -104,12 +111,13 @@ pub enum CommandName {
 
 impl CommandName {
     /// What a worker may leave out, and therefore announces.
-    pub const CAPABILITIES: [CommandName; 8] = [
+    pub const CAPABILITIES: [CommandName; 9] = [
         CommandName::Prepare,
         CommandName::Warm,
         CommandName::Measure,
         CommandName::Slice,
         CommandName::Check,
+        CommandName::Profile,
         CommandName::Outputs,
         CommandName::ActivationRanges,
         CommandName::Evaluate,
@@ -124,6 +132,7 @@ impl CommandName {
             CommandName::Measure => "measure",
             CommandName::Slice => "slice",
             CommandName::Check => "check",
+            CommandName::Profile => "profile",
             CommandName::Outputs => "outputs",
             CommandName::ActivationRanges => "activation_ranges",
             CommandName::Evaluate => "evaluate",
@@ -142,6 +151,7 @@ impl Command {
             Command::Measure { .. } => CommandName::Measure,
             Command::Slice { .. } => CommandName::Slice,
             Command::Check => CommandName::Check,
+            Command::Profile { .. } => CommandName::Profile,
             Command::Outputs { .. } => CommandName::Outputs,
             Command::ActivationRanges { .. } => CommandName::ActivationRanges,
             Command::Evaluate { .. } => CommandName::Evaluate,

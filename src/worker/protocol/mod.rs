@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_worker_may_understand_more_than_this_version_asks() {
-        let newer = r#"{"type":"hello","protocol":2,"worker":"w","capabilities":["warm","profile","finish"]}"#;
+        let newer = r#"{"type":"hello","protocol":2,"worker":"w","capabilities":["warm","of_later","finish"]}"#;
         let hello = serde_json::from_str::<Answer>(newer).expect("a hello");
         let capabilities = vec![CommandName::Warm];
         assert_eq!(hello, Answer::Hello { protocol: 2, worker: "w".to_owned(), capabilities });

@@ -9,7 +9,7 @@ use perfrun::internals::experiment::{
 use perfrun::internals::judge::compare::{Judged, judge};
 use perfrun::internals::judge::summary::{Summary, summarize};
 use perfrun::internals::machine::host::Host;
-use perfrun::internals::plan::{self, Plan};
+use perfrun::internals::plan::{self, Plan, Skip, SkipKind};
 use perfrun::internals::record::revision::Revision;
 use perfrun::internals::record::{
     Arm, FORMAT, Findings, Manifest, ModelFile, Outcome, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
@@ -20,7 +20,6 @@ use perfrun::internals::statistics::Distribution;
 use perfrun::internals::statistics::quantile::median;
 use perfrun::internals::statistics::random::{Xoshiro256PlusPlus, key_seed};
 use perfrun::internals::vocabulary::metric;
-use perfrun::internals::worker::backend::onnxruntime::why_not;
 use perfrun::internals::worker::backend::{Failure, FailureKind, Placement};
 use perfrun::internals::worker::measure::Samples;
 use perfrun::internals::worker::measure::stop::StopReason;
@@ -280,8 +279,8 @@ impl Fixture {
 
     /// Skips the cells of a device as the plan does.
     pub(super) fn skip_device(&mut self, label: &str) {
-        let device = self.manifest.experiment.devices.iter().find(|device| device.label() == label);
-        let skip = device.and_then(why_not).expect("a device of the experiment on which nothing is measured");
+        let reason = format!("{label}: no NVIDIA driver here");
+        let skip = Skip { kind: SkipKind::Device, reason, remedy: None };
         for index in 0..self.manifest.plan.cells.len() {
             let cell = self.manifest.plan.cells[index];
             if self.manifest.plan.coordinates(&cell).device() == label {
@@ -341,8 +340,8 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         values: Values::Random,
     };
     let device = |label: &&str| match label.split_once(':') {
-        Some((provider, index)) => Device { provider: provider.to_owned(), index: index.parse().ok() },
-        None => Device { provider: (*label).to_owned(), index: None },
+        Some((provider, index)) => Device { provider: provider.to_owned(), index: index.parse().ok(), hardware: None },
+        None => Device { provider: (*label).to_owned(), index: None, hardware: None },
     };
     let model = |name: &&str| Model {
         name: (*name).to_owned(),
@@ -367,6 +366,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         variants: axes.variants.iter().map(variant).collect(),
         devices: axes.devices.iter().map(device).collect(),
         runtimes: Vec::new(),
+        plugins: BTreeMap::new(),
         runs: Runs::fixed(axes.runs),
         seed: 42,
         matrix: Matrix::default(),
@@ -424,10 +424,12 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         runtime: Some(RuntimeUsed {
             version: Some("1.31.1".to_owned()),
             build: Some("ORT Build Info: git-branch=rel-1.31.1, build type=Release".to_owned()),
+            package: None,
             origin: "the cache".to_owned(),
             sha256: hash("library"),
         }),
         runtimes: Vec::new(),
+        plugins: BTreeMap::new(),
         default_threads: 4,
         imposed_session: Default::default(),
         core_sets: None,
@@ -554,7 +556,7 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         build: None,
         nodes: BTreeMap::from([("CPUExecutionProvider".to_owned(), 122)]),
         input_pool_bytes: 4_816_896,
-        dynamic_outputs: false,
+        ..Placement::default()
     });
     let durations: Vec<f64> = run.durations().collect();
     run.shape = Distribution::of(&durations, run.iterations);

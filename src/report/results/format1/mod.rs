@@ -152,6 +152,7 @@ fn cell(old: &Results, index: usize) -> Option<Cell> {
         not_run: summary.runs.not_run,
         sha256: manifest.variant_files.iter().find(is_file).or(model).and_then(|file| text(file, "sha256")),
         nodes: summary.nodes.clone(),
+        on_cpu: BTreeMap::new(),
         output_hash: summary.output_hash.clone(),
         metrics: metrics(summary),
         runs: runs(summary),

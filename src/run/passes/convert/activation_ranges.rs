@@ -125,7 +125,7 @@ fn wanted_items(job: &Job, cell: &Cell) -> u64 {
 
 fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
     // What is observed is arithmetic, which every version does alike: the first will do for all of them.
-    let library = job.libraries.iter().flatten().next().ok_or("there is no ONNX Runtime library")?;
+    let library = job.libraries.runtimes.iter().flatten().next().ok_or("there is no ONNX Runtime library")?;
     let manifest = &job.record.manifest;
     let (tensors, sets) = random_inputs(job, cell);
     let random = Observation {

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::MockRequest;
-use crate::experiment::{Device, Mock};
-use crate::plan::Skip;
+use crate::experiment::Mock;
 use crate::worker::backend::{BackendRequest, CellFacts, Kind};
 
 impl Kind for Mock {
@@ -26,10 +25,6 @@ impl Kind for Mock {
 
     fn first_steps(&self) -> &'static str {
         "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up"
-    }
-
-    fn why_not(&self, _device: &Device) -> Option<Skip> {
-        None
     }
 
     fn session_of_residents(&self) -> BTreeMap<String, String> {

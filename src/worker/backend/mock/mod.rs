@@ -9,7 +9,7 @@ mod request;
 
 pub(crate) use request::MockRequest;
 
-use super::{Backend, Failure, FailureKind, Phase, Placement};
+use super::{Backend, Failure, FailureKind, Phase, Placement, TimeShares};
 use crate::data::array::Array;
 use crate::experiment::{MockFailureKind, MockStep};
 use crate::machine::clock::{AnyClock, Clock, ScriptedClock};
@@ -30,6 +30,8 @@ pub(crate) struct MockBackend {
     /// When the first iteration started.
     started: Option<u64>,
     step: MockStep,
+    /// Duration of the last iterations.
+    last: u64,
     /// What it was fed, if anything.
     fed: Option<Array>,
 }
@@ -44,7 +46,17 @@ impl MockBackend {
         }
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
         let noise = random.normal();
-        MockBackend { request, clock, random, run_effect, noise, started: None, step: MockStep::Load, fed: None }
+        MockBackend {
+            request,
+            clock,
+            random,
+            run_effect,
+            noise,
+            started: None,
+            step: MockStep::Load,
+            last: 0,
+            fed: None,
+        }
     }
 
     fn duration(&mut self) -> u64 {
@@ -118,11 +130,17 @@ impl Backend for MockBackend {
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
         self.play(self.step)?;
+        let before = self.clock.now();
         for _ in 0..times {
             let nanos = self.duration();
             self.clock.advance(nanos);
         }
+        self.last = self.clock.now() - before;
         Ok(())
+    }
+
+    fn device_ns(&mut self) -> Result<Option<u64>, Failure> {
+        Ok(self.request.on_device.map(|share| (self.last as f64 * share).round() as u64))
     }
 
     fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
@@ -146,7 +164,13 @@ impl Backend for MockBackend {
     }
 
     fn placement(&self) -> Placement {
-        Placement { runtime_version: Some("mock".to_owned()), ..Placement::default() }
+        let on_cpu = self.request.on_cpu.map(|_| ("Scripted".to_owned(), 1));
+        let fallback = on_cpu.into_iter().collect();
+        Placement { runtime_version: Some("mock".to_owned()), fallback, ..Placement::default() }
+    }
+
+    fn profile(&mut self, _iterations: u32) -> Result<Option<TimeShares>, Failure> {
+        Ok(Some(TimeShares { cpu: self.request.on_cpu.unwrap_or(0.0), copies: 0.0 }))
     }
 
     fn usage(&self) -> Usage {

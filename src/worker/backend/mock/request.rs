@@ -17,6 +17,12 @@ pub struct MockRequest {
     /// Relative standard deviation by which outputs differ from other variants'.
     #[serde(default)]
     pub differ: f64,
+    /// Share of the time that a node on the CPU takes, on another device.
+    #[serde(default)]
+    pub on_cpu: Option<f64>,
+    /// Share of the time that the clock of another device shows.
+    #[serde(default)]
+    pub on_device: Option<f64>,
     /// A failure to play in this run.
     pub fail: Option<MockFailure>,
     /// Seed of this run.
@@ -24,6 +30,12 @@ pub struct MockRequest {
 }
 
 impl MockRequest {
+    /// A script of one run, as it stands.
+    #[cfg(test)]
+    pub(crate) fn alone(script: Mock) -> Self {
+        MockRequest { script, scale: 1.0, differ: 0.0, on_cpu: None, on_device: None, fail: None, seed: 1 }
+    }
+
     /// The script of one run.
     pub(super) fn of_cell(script: &Mock, facts: &CellFacts<'_>) -> Self {
         let own = &facts.variant.mock;
@@ -33,6 +45,8 @@ impl MockRequest {
             script: script.clone(),
             scale: own.scale.map_or(1.0, |scale| scale.0) * (1.0 + facts.variant.slowdown.0),
             differ: own.differ.map_or(0.0, |differ| differ.0),
+            on_cpu: own.on_cpu.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            on_device: own.on_device.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
             fail: own.fail.clone().filter(plays),
             seed: key_seed(facts.seed, &format!("mock/{}", facts.key)),
         }

@@ -4,22 +4,23 @@
 //! safe wrapper fetches the outputs of every call (seen to cost 19 % of a one-node model). Providers are registered by
 //! name, the CPU's too, and fail loudly; where each node went is read back.
 
+mod cuda;
 mod failures;
+mod host_call;
 mod placement;
+mod profile;
 mod provider;
 mod request;
 mod session;
+mod stream;
 mod tensors;
 
 use std::collections::BTreeMap;
 
-pub use provider::why_not;
 pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
 
 use super::{BackendRequest, CellFacts, Kind};
-use crate::experiment::Device;
-use crate::plan::Skip;
 
 /// The backend, as the parent asks about it.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +45,6 @@ impl Kind for OnnxruntimeKind {
 
     fn first_steps(&self) -> &'static str {
         "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up"
-    }
-
-    fn why_not(&self, device: &Device) -> Option<Skip> {
-        why_not(device)
     }
 
     /// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Execution, GraphOptimization};
+use crate::experiment::{Boundary, Device, Execution, GraphOptimization};
 use crate::worker::backend::CellFacts;
 
 /// A session of ONNX Runtime.
@@ -16,8 +16,16 @@ pub struct OnnxruntimeRequest {
     pub library: Option<PathBuf>,
     /// The model file; a session fails without one.
     pub model: Option<PathBuf>,
-    /// `cpu`.
-    pub provider: String,
+    /// Where the model runs, and through which provider.
+    pub device: Device,
+    /// The library that brings the provider, where it is a plug-in.
+    #[serde(default)]
+    pub plugin: Option<PathBuf>,
+    /// Where tensors are when the clock starts and ends.
+    #[serde(default)]
+    pub boundary: Boundary,
+    /// Whether nodes that the provider does not take may run on the CPU.
+    pub allow_fallback: bool,
     /// Options of that provider, by ONNX Runtime's own names.
     #[serde(default)]
     pub provider_options: BTreeMap<String, String>,
@@ -39,7 +47,10 @@ impl OnnxruntimeRequest {
         OnnxruntimeRequest {
             library: Some(library.to_owned()),
             model: Some(model.to_owned()),
-            provider: "cpu".to_owned(),
+            device: Device { provider: Device::CPU.to_owned(), index: None, hardware: None },
+            plugin: None,
+            boundary: Boundary::Device,
+            allow_fallback: true,
             provider_options: BTreeMap::new(),
             intra_threads: threads,
             inter_threads: 1,
@@ -57,7 +68,10 @@ impl OnnxruntimeRequest {
         OnnxruntimeRequest {
             library: facts.library.map(Path::to_owned),
             model: facts.model.map(Path::to_owned),
-            provider: device.provider.clone(),
+            device: (*device).clone(),
+            plugin: facts.plugin.map(Path::to_owned),
+            boundary: facts.boundary,
+            allow_fallback: facts.allow_fallback,
             provider_options: variant.provider.get(&device.provider).cloned().unwrap_or_default(),
             intra_threads: facts.threads,
             inter_threads,

@@ -1,27 +1,35 @@
 //! The session: loaded, bound, and called between two clock readings.
 #![expect(unsafe_code, reason = "the timed call is the C API's")]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::builder::GraphOptimizationLevel;
-use ort::session::{IoBinding, RunOptions, Session};
+use ort::session::{IoBinding, RunOptions, Session, SessionInputValue};
 use ort::value::{DynTensor, ValueType};
 
 use super::OnnxruntimeRequest;
+use super::cuda::CudaTimeline;
 use super::failures::{provider_failure, run_failure, strip, take_status};
-use super::placement::{library_version, nodes_by_provider};
-use super::provider::cpu;
-use super::tensors::{copy_in, copy_out, input_value};
+use super::host_call::HostCall;
+use super::placement::{Assigned, library_version, refuse_fallback};
+use super::profile;
+use super::provider::{register, register_plugin};
+use super::stream::{Stream, timed};
+use super::tensors::{bytes_of, copy_in, copy_out, input_value};
 use crate::data::array::Array;
-use crate::experiment::{Execution, GraphOptimization};
+use crate::experiment::{Boundary, CUDA_FOLDER, Completion, Device, Execution, GraphOptimization, Provider};
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
-use crate::worker::backend::{Backend, CellRequest, Failure, FailureKind, Placement, TensorRequest};
+use crate::worker::backend::{
+    Backend, CellRequest, Failure, FailureKind, Placement, TensorRequest, TimeShares, Transfers,
+};
 
 /// One session with its bound inputs and outputs.
 pub struct OnnxRuntime {
@@ -37,7 +45,11 @@ pub struct OnnxRuntime {
     session: Option<Session>,
     /// Outputs allocated beforehand, shared by all bindings; empty if their shapes vary.
     outputs: Vec<(String, DynTensor)>,
+    /// By input set; none where every call begins and ends in host memory.
     bindings: Vec<IoBinding>,
+    host_call: Option<HostCall>,
+    /// Where the device has one that perfrun can wait for.
+    stream: Option<Box<dyn Stream>>,
     options: Option<RunOptions>,
     selected: usize,
     input_pool_bytes: u64,
@@ -60,6 +72,11 @@ impl OnnxRuntime {
         let library =
             ort::init_from(&library_path).map_err(|error| Failure::new(FailureKind::Provider, error.to_string()))?;
         let environment = library.with_name("perfrun").with_telemetry(false).build().map_err(provider_failure)?;
+        if let Some(plugin) = &settings.plugin {
+            register_plugin(&environment, &settings.device, plugin)?;
+        }
+        preload_cuda(&library_path, &settings.device)?;
+        let stream = open_stream(settings)?;
         let sets = sets_within_limit(&request.tensors, request.input_sets)?;
         let allocator = Allocator::default();
         let mut input_pool_bytes = 0;
@@ -83,6 +100,8 @@ impl OnnxRuntime {
             session: None,
             outputs: Vec::new(),
             bindings: Vec::new(),
+            host_call: None,
+            stream,
             options: None,
             selected: 0,
             input_pool_bytes,
@@ -112,7 +131,10 @@ impl OnnxRuntime {
 
     fn allocate_outputs(&self, session: &Session) -> Result<Vec<(String, DynTensor)>, Failure> {
         let Some(shapes) = &self.wanted_outputs else { return Ok(Vec::new()) };
-        let allocator = Allocator::default();
+        let allocator = match self.stream {
+            Some(_) => on_device(session, &self.settings.device)?,
+            None => Allocator::default(),
+        };
         let mut outputs = Vec::with_capacity(shapes.len());
         for output in session.outputs() {
             let (Some(shape), ValueType::Tensor { ty, .. }) = (shapes.get(output.name()), output.dtype()) else {
@@ -134,17 +156,9 @@ impl Backend for OnnxRuntime {
             GraphOptimization::Extended => GraphOptimizationLevel::Level2,
             GraphOptimization::All => GraphOptimizationLevel::All,
         };
-        let provider = match self.settings.provider.as_str() {
-            "cpu" => cpu(&self.settings.provider_options)?.build().error_on_failure(),
-            other => {
-                let text = format!("provider `{other}` is not available in this version");
-                return Err(Failure::new(FailureKind::Provider, text));
-            }
-        };
-        let mut builder = Session::builder(&self.environment)
-            .map_err(provider_failure)?
-            .with_execution_providers([provider])
-            .map_err(|error| provider_failure(strip(error)))?
+        let builder = Session::builder(&self.environment).map_err(provider_failure)?;
+        let stream = self.stream.as_ref().map(|stream| stream.handle());
+        let mut builder = register(builder, &self.environment, &self.settings, stream)?
             .with_intra_threads(self.settings.intra_threads as usize)
             .map_err(|error| provider_failure(strip(error)))?
             .with_inter_threads(self.settings.inter_threads as usize)
@@ -162,6 +176,9 @@ impl Backend for OnnxRuntime {
             let message = error.to_string();
             Failure::new(classify(&message, FailureKind::Model), message)
         })?;
+        if !self.settings.allow_fallback {
+            refuse_fallback(&session, &self.settings.device)?;
+        }
         self.session = Some(session);
         Ok(())
     }
@@ -170,6 +187,13 @@ impl Backend for OnnxRuntime {
         let session = self.session()?;
         self.check_inputs(session)?;
         let mut outputs = self.allocate_outputs(session)?;
+        if self.settings.boundary == Boundary::Host {
+            let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+            self.host_call = Some(HostCall::new(session, &names, &self.pool, &mut outputs)?);
+            self.options = Some(RunOptions::new().map_err(|error| run_failure(&error))?);
+            self.outputs = outputs;
+            return Ok(());
+        }
         let mut bindings = Vec::with_capacity(self.pool.len());
         for values in &self.pool {
             let mut binding = session.create_binding().map_err(|error| run_failure(&error))?;
@@ -184,7 +208,12 @@ impl Backend for OnnxRuntime {
             }
             bindings.push(binding);
         }
-        self.options = Some(RunOptions::new().map_err(|error| run_failure(&error))?);
+        let mut options = RunOptions::new().map_err(|error| run_failure(&error))?;
+        if self.stream.is_some() {
+            // Else the event after the call would be stamped when the host has woken up already (method 1.5).
+            options.disable_device_sync().map_err(|error| run_failure(&error))?;
+        }
+        self.options = Some(options);
         self.outputs = outputs;
         self.bindings = bindings;
         Ok(())
@@ -199,6 +228,9 @@ impl Backend for OnnxRuntime {
     }
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        if let (Some(call), Some(session), Some(options)) = (&mut self.host_call, &self.session, &self.options) {
+            return call.iterate(session, options, self.selected, times);
+        }
         let (Some(session), Some(options), Some(binding)) =
             (&self.session, &self.options, self.bindings.get(self.selected))
         else {
@@ -206,14 +238,23 @@ impl Backend for OnnxRuntime {
         };
         let run = ort::api().RunWithBinding;
         let (session, options, binding) = (session.ptr().cast_mut(), options.ptr(), binding.ptr());
-        for _ in 0..times {
+        let call = || {
             // SAFETY: the three objects live in `self`, which is borrowed for the whole loop, and no other thread uses them.
             let status = unsafe { run(session, options, binding) };
-            if !status.0.is_null() {
-                return Err(take_status(status));
-            }
+            if status.0.is_null() { Ok(()) } else { Err(take_status(status)) }
+        };
+        match &self.stream {
+            Some(stream) => timed(stream.as_ref(), times, call),
+            None => (0..times).try_for_each(|_| call()),
         }
-        Ok(())
+    }
+
+    fn device_ns(&mut self) -> Result<Option<u64>, Failure> {
+        self.stream.as_ref().map(|stream| stream.elapsed_ns()).transpose()
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.stream.as_mut().map_or(Ok(()), |stream| stream.flush())
     }
 
     fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
@@ -226,42 +267,104 @@ impl Backend for OnnxRuntime {
                 return Err(Failure::new(FailureKind::Shape, text));
             }
             copy_in(value, &input.bytes, tensor_bytes(tensor)? as usize)?;
+            // What is bound for a device is a copy.
+            if let Some(binding) = self.bindings.first_mut().filter(|_| !self.settings.device.is_cpu()) {
+                binding.bind_input(&tensor.name, value).map_err(|error| run_failure(&error))?;
+            }
         }
         Ok(())
     }
 
     fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
         if !self.outputs.is_empty() {
-            return self.outputs.iter().map(|(name, value)| copy_out(name, value)).collect();
+            let stream = self.stream.as_deref();
+            return self.outputs.iter().map(|(name, value)| copy_out(name, value, stream)).collect();
         }
         // Outputs that the runtime allocates are only reachable through the call that made them, so it is repeated,
         // outside the timed region and with the same input.
-        let selected = self.selected;
-        let (Some(session), Some(binding)) = (self.session.as_mut(), self.bindings.get_mut(selected)) else {
-            return Err(Failure::new(FailureKind::Internal, "the model is not bound"));
+        let Some(session) = self.session.as_mut() else {
+            return Err(Failure::new(FailureKind::Internal, "the model is not loaded"));
         };
-        let outputs = session.run_binding(binding).map_err(|error| run_failure(&error))?;
-        let mut copies = Vec::with_capacity(outputs.len());
-        for (name, value) in outputs {
-            let tensor = value.downcast::<ort::value::DynTensorValueType>().map_err(|_| {
-                Failure::new(FailureKind::Output, format!("output `{name}` is no tensor; only tensors can be compared"))
-            })?;
-            copies.push(copy_out(name, &tensor)?);
-        }
-        // A binding keeps what its last call made: with one for each input set, that is all of it together.
-        binding.clear_outputs();
-        leave_outputs_to_runtime(binding, copies.iter().map(|copy| copy.name.as_str()))?;
-        Ok(copies)
+        let values = self.pool.get(self.selected).into_iter().flatten();
+        let inputs: Vec<(Cow<'_, str>, SessionInputValue<'_>)> = self
+            .tensors
+            .iter()
+            .zip(values)
+            .map(|(tensor, value)| (Cow::from(tensor.name.as_str()), SessionInputValue::from(value)))
+            .collect();
+        let outputs = session.run(inputs).map_err(|error| run_failure(&error))?;
+        outputs
+            .into_iter()
+            .map(|(name, value)| {
+                let tensor = value.downcast::<ort::value::DynTensorValueType>().map_err(|_| {
+                    let text = format!("output `{name}` is no tensor; only tensors can be compared");
+                    Failure::new(FailureKind::Output, text)
+                })?;
+                copy_out(name, &tensor, None)
+            })
+            .collect()
     }
 
     fn placement(&self) -> Placement {
+        let assigned =
+            self.session.as_ref().map(|session| Assigned::read(session, &self.settings.device)).unwrap_or_default();
         Placement {
             runtime_version: library_version(&self.library),
             build: Some(ort::info().to_owned()),
-            nodes: self.session.as_ref().map(nodes_by_provider).unwrap_or_default(),
+            nodes: assigned.nodes,
+            fallback: assigned.fallback,
             input_pool_bytes: self.input_pool_bytes,
             dynamic_outputs: self.outputs.is_empty(),
         }
+    }
+
+    fn transfers(&mut self, iterations: u32) -> Result<Option<Transfers>, Failure> {
+        let Some(stream) = &self.stream else { return Ok(None) };
+        let inputs: Vec<usize> =
+            self.tensors.iter().map(|tensor| Ok(tensor_bytes(tensor)? as usize)).collect::<Result<_, Failure>>()?;
+        let outputs: Vec<usize> =
+            self.outputs.iter().map(|(name, value)| Ok(bytes_of(name, value)?.1)).collect::<Result<_, Failure>>()?;
+        stream.transfers(&inputs, &outputs, iterations).map(Some)
+    }
+
+    fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
+        let unwritable =
+            |error: io::Error| Failure::new(FailureKind::Internal, format!("no folder for a profile: {error}"));
+        let folder = tempfile::tempdir().map_err(unwritable)?;
+        let mut options = RunOptions::new().map_err(|error| run_failure(&error))?;
+        options.enable_profiling(folder.path().join("run")).map_err(|error| run_failure(&error))?;
+        let plain = self.options.replace(options);
+        let started = Instant::now();
+        let outcome = self.iterate(iterations);
+        let taken = started.elapsed();
+        self.options = plain;
+        outcome.and_then(|()| profile::shares(folder.path(), taken)).map(Some)
+    }
+}
+
+/// The stream of a device whose provider takes one; none where copies are within the clock, which end with the call.
+fn open_stream(settings: &OnnxruntimeRequest) -> Result<Option<Box<dyn Stream>>, Failure> {
+    let has_stream = Provider::of(&settings.device).is_some_and(|provider| provider.completion == Completion::Stream);
+    if !has_stream || settings.boundary == Boundary::Host {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(CudaTimeline::open(settings.device.index.unwrap_or(0))?)))
+}
+
+/// Memory of the device.
+fn on_device(session: &Session, device: &Device) -> Result<Allocator, Failure> {
+    let index = device.index.unwrap_or(0) as i32;
+    let memory = MemoryInfo::new(AllocationDevice::CUDA, index, AllocatorType::Device, MemoryType::Default);
+    memory.and_then(|memory| Allocator::new(session, memory)).map_err(|error| run_failure(&error))
+}
+
+/// Opens CUDA's libraries that lie beside the runtime, where perfrun fetched them, so that nobody sets a path for them.
+fn preload_cuda(library: &Path, device: &Device) -> Result<(), Failure> {
+    let needs = Provider::of(device).is_some_and(|provider| provider.completion == Completion::Stream);
+    let folder = library.parent().and_then(Path::parent).map(|cache| cache.join(CUDA_FOLDER));
+    match folder.filter(|folder| needs && folder.is_dir()) {
+        Some(folder) => ort::ep::cuda::preload_dylibs(Some(&folder), Some(&folder)).map_err(provider_failure),
+        None => Ok(()),
     }
 }
 

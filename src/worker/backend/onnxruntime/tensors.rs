@@ -5,6 +5,7 @@ use ort::memory::Allocator;
 use ort::value::{DynTensor, TensorElementType};
 
 use super::failures::run_failure;
+use super::stream::Stream;
 use crate::data::array::Array;
 use crate::onnx::ElementType;
 use crate::worker::backend::inputs::{fill, tensor_bytes};
@@ -43,15 +44,23 @@ pub(super) fn copy_in(value: &mut DynTensor, bytes: &[u8], length: usize) -> Res
     Ok(())
 }
 
-/// The values of a tensor.
-pub(super) fn copy_out(name: &str, value: &DynTensor) -> Result<Array, Failure> {
+/// The element type of an output and its bytes.
+pub(super) fn bytes_of(name: &str, value: &DynTensor) -> Result<(ElementType, usize), Failure> {
     let element = element_of(*value.data_type());
-    let shape: Vec<u64> = value.shape().iter().map(|length| (*length).max(0) as u64).collect();
     let size = element.size_bytes().ok_or_else(|| {
         Failure::new(FailureKind::Output, format!("output `{name}` has type {element}, which cannot be compared"))
     })?;
-    let length = shape.iter().product::<u64>().saturating_mul(size) as usize;
-    let bytes = if length == 0 {
+    let elements = value.shape().iter().map(|length| (*length).max(0) as u64).product::<u64>();
+    Ok((element, elements.saturating_mul(size) as usize))
+}
+
+/// The values of a tensor, which is on the device of the stream if there is one.
+pub(super) fn copy_out(name: &str, value: &DynTensor, stream: Option<&dyn Stream>) -> Result<Array, Failure> {
+    let shape: Vec<u64> = value.shape().iter().map(|length| (*length).max(0) as u64).collect();
+    let (element, length) = bytes_of(name, value)?;
+    let bytes = if let Some(stream) = stream {
+        stream.read(value.data_ptr().cast(), length)?
+    } else if length == 0 {
         Vec::new()
     } else {
         // SAFETY: the tensor lives on the CPU, and its shape and element type are those that the runtime reports for it.

@@ -1,0 +1,78 @@
+//! The libraries that a measurement opens: ONNX Runtime in the package that its devices need, and plug-ins; fetched where
+//! they are not here.
+
+use std::path::Path;
+
+use crate::experiment::{Experiment, Package, Provider, Supply};
+use crate::plan::Plan;
+use crate::prepare::runtime::{self, Libraries, Library, Origin, Progress};
+use crate::ui::Ui;
+use crate::ui::error::Error;
+use crate::worker::backend;
+
+/// What the cells of a plan open. Nothing with the mock backend, and nothing that no cell needs.
+///
+/// # Errors
+///
+/// A library that cannot be had.
+pub(super) fn obtain(experiment: &Experiment, plan: &Plan, named: Option<&Path>, ui: &Ui) -> Result<Libraries, Error> {
+    if backend::of(&experiment.backend).library().is_none() {
+        return Ok(Libraries::default());
+    }
+    let cache = runtime::cache_folder();
+    let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
+    let runtimes = runtimes(experiment, plan, named, &cache, &mut tell)?;
+    let mut libraries = Libraries { runtimes, ..Libraries::default() };
+    for (_, cell) in plan.runnable() {
+        let device = &experiment.devices[cell.device()];
+        if libraries.plugins.contains_key(&device.provider) {
+            continue;
+        }
+        let own = experiment.plugins.get(&device.provider);
+        let runtime = experiment.runtimes.get(cell.runtime().place());
+        let has_it_built_in = || runtime.is_some_and(|runtime| runtime.has_built_in(&device.provider));
+        let plugin = match (own, Provider::of(device).and_then(Provider::plugin)) {
+            (Some(path), _) => Some(runtime::named(path, Origin::Specification)?),
+            (None, Some(plugin)) if !has_it_built_in() => Some(runtime::install_plugin(plugin, &cache, &mut tell)?),
+            _ => None,
+        };
+        libraries.plugins.extend(plugin.map(|plugin| (device.provider.clone(), plugin)));
+    }
+    Ok(libraries)
+}
+
+fn runtimes(
+    experiment: &Experiment,
+    plan: &Plan,
+    named: Option<&Path>,
+    cache: &Path,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Vec<Option<Library>>, Error> {
+    let package = |runtime: usize| package(experiment, plan, runtime);
+    if experiment.runtimes.is_empty() {
+        return Ok(vec![Some(runtime::find_or_install(named, package(0).unwrap_or_default(), cache, tell)?)]);
+    }
+    if let Some(path) = named {
+        return Err(Error::refused(
+            format!("--runtime {} and the `runtimes` of the specification contradict each other", path.display()),
+            "leave the flag out; a library can stand among the `runtimes` by its `path`",
+        ));
+    }
+    let library = |(index, entry)| match package(index) {
+        Some(package) => Ok(runtime::of_specification(entry, package, cache, tell)?),
+        None => Ok(None),
+    };
+    experiment.runtimes.iter().enumerate().map(library).collect()
+}
+
+/// The package that the devices of a runtime's cells need, one for all of them, so that a comparison of devices is one of
+/// devices and not of builds; `None` where no cell needs the runtime.
+fn package(experiment: &Experiment, plan: &Plan, runtime: usize) -> Option<Package> {
+    let cells = || plan.runnable().map(|(_, cell)| cell).filter(|cell| cell.runtime().place() == runtime);
+    cells().next()?;
+    let of_device = cells().find_map(|cell| match Provider::of(&experiment.devices[cell.device()])?.supply {
+        Supply::Package(package) => Some(package),
+        _ => None,
+    });
+    Some(of_device.unwrap_or_default())
+}

@@ -1,0 +1,226 @@
+//! Execution providers: everything that is said of each, once.
+//!
+//! A new provider is a row of [`PROVIDERS`]; one that comes as a plug-in has its package in `prepare::runtime` as well.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Device, Package};
+
+/// What is said of an execution provider.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Provider {
+    /// Its name in specifications and records.
+    pub name: &'static str,
+    /// ONNX Runtime's name.
+    pub runtime_name: &'static str,
+    /// How several devices of the kind are told apart.
+    pub devices: Devices,
+    /// What brings it.
+    pub supply: Supply,
+    /// How a caller knows that the outputs are complete.
+    pub completion: Completion,
+    /// What a machine must have for it, where perfrun knows.
+    pub needs: Option<&'static str>,
+    /// This version of perfrun was seen to measure on it rightly.
+    pub is_verified: bool,
+}
+
+/// How several devices of one provider are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Devices {
+    /// There is one.
+    One,
+    /// By number, which is passed to the provider as the option `device_id`.
+    Numbered,
+    /// By the kind of hardware.
+    Hardware,
+}
+
+/// What brings a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Supply {
+    /// It is in every runtime.
+    Runtime,
+    /// It is compiled into the runtime of this package.
+    Package(Package),
+    /// A library of its own, which a runtime registers.
+    Plugin(Plugin),
+    /// No package that perfrun knows; a local build may have it.
+    LocalBuild,
+}
+
+/// How the outputs of an inference are known to be complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// The call returns when they are.
+    Returns,
+    /// The runtime offers no way to wait for the device (`SynchronizeOutputs` returns at once), so the outputs are copied
+    /// to host memory within the clock.
+    ReadBack,
+    /// A stream of perfrun's is waited for.
+    Stream,
+}
+
+/// A kind of hardware, as OpenVINO names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Hardware {
+    /// A processor.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// A processor for neural networks.
+    Npu,
+}
+
+impl Hardware {
+    /// Every kind.
+    pub const ALL: [Hardware; 3] = [Hardware::Cpu, Hardware::Gpu, Hardware::Npu];
+
+    /// The word in labels.
+    pub fn word(self) -> &'static str {
+        match self {
+            Hardware::Cpu => "CPU",
+            Hardware::Gpu => "GPU",
+            Hardware::Npu => "NPU",
+        }
+    }
+}
+
+/// A provider that comes as a library of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plugin {
+    /// WebGPU through Dawn, for any GPU with a Vulkan driver.
+    Webgpu,
+    /// OpenVINO, for hardware of Intel.
+    Openvino,
+}
+
+impl Plugin {
+    /// Every plug-in that can be fetched.
+    pub const ALL: [Plugin; 2] = [Plugin::Webgpu, Plugin::Openvino];
+
+    /// The device that it brings.
+    pub fn device(self) -> &'static str {
+        match self {
+            Plugin::Webgpu => "webgpu",
+            Plugin::Openvino => "openvino",
+        }
+    }
+
+    /// The package in which it is released.
+    pub fn package(self) -> &'static str {
+        match self {
+            Plugin::Webgpu => "onnxruntime-ep-webgpu",
+            Plugin::Openvino => "onnxruntime-ep-openvino",
+        }
+    }
+
+    /// What a machine must have for it.
+    pub fn needs(self) -> &'static str {
+        match self {
+            Plugin::Webgpu => {
+                "a GPU that /sys/class/drm lists; where a container hides it, `runtimes: [{ version: 1.27.0, package: \
+                 onnxruntime-webgpu }]` finds it through its Vulkan driver"
+            }
+            Plugin::Openvino => "hardware of Intel",
+        }
+    }
+
+    /// The version that perfrun uses, so that everyone measures the same one.
+    pub fn version(self) -> &'static str {
+        match self {
+            Plugin::Webgpu => "0.4.0",
+            Plugin::Openvino => "1.8.1",
+        }
+    }
+}
+
+/// Where CUDA's libraries lie that perfrun fetched: a folder beside those of the runtimes.
+pub(crate) const CUDA_FOLDER: &str = "cuda-13-linux-x86_64";
+
+const VULKAN: &str = "a GPU with a recent Vulkan driver, and the loader (`apt install libvulkan1`)";
+const NVIDIA: &str = "an NVIDIA GPU with its driver, CUDA 13 and cuDNN 9";
+
+/// ONNX Runtime's providers that can be registered through its C API, those with a `device_id` option numbered.
+pub(crate) static PROVIDERS: [Provider; 13] = [
+    Provider {
+        completion: Completion::Returns,
+        is_verified: true,
+        ..row("cpu", "CPUExecutionProvider", Devices::One, Supply::Runtime)
+    },
+    Provider {
+        completion: Completion::Stream,
+        needs: Some(NVIDIA),
+        ..row("cuda", "CUDAExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
+    },
+    Provider {
+        completion: Completion::Stream,
+        needs: Some("an NVIDIA GPU with its driver, CUDA 13, cuDNN 9 and TensorRT 10"),
+        ..row("tensorrt", "TensorrtExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
+    },
+    Provider {
+        needs: Some(VULKAN),
+        is_verified: true,
+        ..row("webgpu", "WebGpuExecutionProvider", Devices::One, Supply::Plugin(Plugin::Webgpu))
+    },
+    Provider { ..row("openvino", "OpenVINOExecutionProvider", Devices::Hardware, Supply::Plugin(Plugin::Openvino)) },
+    row("nv_tensorrt_rtx", "NvTensorRTRTXExecutionProvider", Devices::Numbered, Supply::LocalBuild),
+    row("migraphx", "MIGraphXExecutionProvider", Devices::Numbered, Supply::LocalBuild),
+    row("directml", "DmlExecutionProvider", Devices::Numbered, Supply::LocalBuild),
+    row("cann", "CANNExecutionProvider", Devices::Numbered, Supply::LocalBuild),
+    row("xnnpack", "XnnpackExecutionProvider", Devices::One, Supply::LocalBuild),
+    row("coreml", "CoreMLExecutionProvider", Devices::One, Supply::LocalBuild),
+    row("qnn", "QNNExecutionProvider", Devices::One, Supply::LocalBuild),
+    row("vitisai", "VitisAIExecutionProvider", Devices::One, Supply::LocalBuild),
+];
+
+/// A provider of which nothing is known: reading its outputs back is right whatever it does.
+const fn row(name: &'static str, runtime_name: &'static str, devices: Devices, supply: Supply) -> Provider {
+    Provider { name, runtime_name, devices, supply, completion: Completion::ReadBack, needs: None, is_verified: false }
+}
+
+impl Provider {
+    /// The provider of a device; `None` where a specification brings it as a plug-in of its own.
+    pub(crate) fn of(device: &Device) -> Option<&'static Provider> {
+        Provider::named(&device.provider)
+    }
+
+    /// The provider of perfrun's name.
+    pub(crate) fn named(name: &str) -> Option<&'static Provider> {
+        PROVIDERS.iter().find(|known| known.name == name)
+    }
+
+    /// The plug-in that brings it, if one does.
+    pub(crate) fn plugin(&self) -> Option<Plugin> {
+        match self.supply {
+            Supply::Plugin(plugin) => Some(plugin),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_only_processors_need_nothing() {
+        for (index, provider) in PROVIDERS.iter().enumerate() {
+            let earlier = &PROVIDERS[..index];
+            assert!(earlier.iter().all(|known| known.name != provider.name));
+            assert!(earlier.iter().all(|known| known.runtime_name != provider.runtime_name));
+            let is_cpu = provider.name == Device::CPU;
+            assert_eq!(provider.supply == Supply::Runtime, is_cpu);
+            assert_eq!(provider.completion == Completion::Returns, is_cpu);
+        }
+    }
+
+    #[test]
+    fn a_kind_of_hardware_has_one_word() {
+        for hardware in Hardware::ALL {
+            assert_eq!(serde_json::to_value(hardware).ok(), Some(hardware.word().into()));
+        }
+    }
+}

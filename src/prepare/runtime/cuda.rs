@@ -1,0 +1,103 @@
+//! CUDA's libraries and cuDNN as NVIDIA publishes them for Python, so that a machine needs nothing but the driver.
+//!
+//! Those of CUDA 13.0, which every driver for CUDA 13 takes (580 and later). All of them go into one folder beside the
+//! runtimes, where a worker opens them before ONNX Runtime looks for them.
+
+use std::path::{Path, PathBuf};
+
+use super::Progress;
+use super::cache::{runtimes, unpack_into};
+use super::error::RuntimeError;
+use super::find::Places;
+use super::library::Machine;
+use super::wheel::{Brings, Wheel};
+use crate::experiment::CUDA_FOLDER;
+
+/// A wheel of NVIDIA's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// As package indices have it.
+    pub(super) name: &'static str,
+    /// The folder of its libraries.
+    pub(super) folder: &'static str,
+    /// The one that stands for it.
+    pub(super) library: &'static str,
+}
+
+const TOOLKIT: &str = "nvidia/cu13/lib/";
+
+const CUDNN: Part = Part { name: "nvidia-cudnn-cu13", folder: "nvidia/cudnn/lib/", library: "libcudnn.so.9" };
+
+const fn part(name: &'static str, library: &'static str) -> Part {
+    Part { name, folder: TOOLKIT, library }
+}
+
+const fn wheel(
+    part: Part,
+    version: &'static str,
+    systems: &'static [&'static str],
+    sha256: &'static str,
+) -> Wheel<'static> {
+    Wheel { brings: Brings::Cuda(part), version, machine: Machine::X86_64, systems, sha256 }
+}
+
+const SINCE_2_12: &[&str] = &["manylinux2010", "manylinux_2_12"];
+const SINCE_2_17: &[&str] = &["manylinux2014", "manylinux_2_17"];
+const SINCE_2_27: &[&str] = &["manylinux_2_27"];
+
+/// What ONNX Runtime 1.31 for CUDA is linked with, and what that is.
+#[rustfmt::skip]
+pub(super) const WHEELS: [Wheel<'static>; 7] = [
+    wheel(part("nvidia-cuda-runtime", "libcudart.so.13"), "13.0.96", SINCE_2_17, "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"),
+    wheel(part("nvidia-cuda-nvrtc", "libnvrtc.so.13"), "13.0.88", SINCE_2_12, "ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575"),
+    wheel(part("nvidia-nvjitlink", "libnvJitLink.so.13"), "13.0.88", SINCE_2_12, "13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b"),
+    wheel(part("nvidia-cublas", "libcublas.so.13"), "13.0.2.14", SINCE_2_27, "0cf238ffdbe46c00cb9aa98e7bca745c223a5ca5a53e686ac8b3e5a08fe80d6c"),
+    wheel(part("nvidia-cufft", "libcufft.so.12"), "12.0.0.61", SINCE_2_17, "6c44f692dce8fd5ffd3e3df134b6cdb9c2f72d99cf40b62c32dde45eea9ddad3"),
+    wheel(part("nvidia-curand", "libcurand.so.10"), "10.4.0.35", SINCE_2_27, "1aee33a5da6e1db083fe2b90082def8915f30f3248d5896bcec36a579d941bfc"),
+    wheel(CUDNN, "9.28.1.4", SINCE_2_27, "a54f205b1db1f2895d99f398754db1369816f0569dd459731f925635cf7b65ec"),
+];
+
+/// Makes sure that all of them are in the cache, and says in which folder.
+///
+/// # Errors
+///
+/// As [`super::install`]; [`RuntimeError::UnknownVersion`] on a machine for which perfrun knows none.
+pub fn install_cuda(cache: &Path, progress: &mut dyn FnMut(&Progress)) -> Result<PathBuf, RuntimeError> {
+    let places = Places::of_this_machine(None, cache);
+    let folder = runtimes(&places.cache).join(CUDA_FOLDER);
+    let machine = Machine::this()?;
+    for wheel in &WHEELS {
+        if machine != wheel.machine {
+            let (package, version) = (wheel.brings.name(), wheel.version.to_owned());
+            return Err(RuntimeError::UnknownVersion { package, version, known: Vec::new() });
+        }
+        if !folder.join(wheel.library_name()).is_file() {
+            unpack_into(wheel, &folder, &places, progress)?;
+        }
+    }
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_library_that_onnx_runtime_is_linked_with_is_brought() {
+        let brought: Vec<String> = WHEELS.iter().map(Wheel::library_name).collect();
+        for wanted in ort::ep::cuda::CUDA_DYLIBS.iter().filter(|name| **name != "libcublasLt.so.13") {
+            assert!(brought.iter().any(|name| name == wanted), "{wanted}");
+        }
+        assert!(brought.iter().any(|name| name == ort::ep::cuda::CUDNN_DYLIBS[0]));
+    }
+
+    #[test]
+    fn files_have_the_names_that_the_index_has() {
+        let name = |part: &str| WHEELS.iter().find(|wheel| wheel.brings.name() == part).map(Wheel::file_name);
+        let runtime = "nvidia_cuda_runtime-13.0.96-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl";
+        assert_eq!(name("nvidia-cuda-runtime").as_deref(), Some(runtime));
+        let cudnn = "nvidia_cudnn_cu13-9.28.1.4-py3-none-manylinux_2_27_x86_64.whl";
+        assert_eq!(name("nvidia-cudnn-cu13").as_deref(), Some(cudnn));
+        assert!(WHEELS.iter().all(|wheel| wheel.sha256.len() == 64));
+    }
+}

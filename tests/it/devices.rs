@@ -1,0 +1,181 @@
+//! Devices other than the CPU: with scripted latencies, and for real through WebGPU, on any Vulkan driver that Dawn takes
+//! (`tests/install_vulkan_driver.sh` installs one that needs no GPU), and through OpenVINO on processors of Intel.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use perfrun::internals::report::results::{Cell, Results, read};
+
+use crate::support::{Done, Workplace};
+
+/// What a run on WebGPU takes beyond the CPU's: its package, and few samples, since a driver without a GPU is slow.
+const WEBGPU: &str = "devices: [cpu, webgpu]\nruntimes: [{ name: webgpu, version: 1.27.0, package: onnxruntime-webgpu }]\n\
+                      measure: { warmup: { mode: samples, count: 2 }, stop: { mode: samples, count: 5 } }\n\
+                      compare: { aa: off }\n";
+
+/// Why a comparison with much time on the CPU has no verdict.
+const WITHHELD: &str = "too much of it ran on the CPU";
+
+/// A Vulkan driver, or none; looked for once.
+fn driver() -> Option<&'static Path> {
+    static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let look = || {
+        let named = std::env::var_os("VK_DRIVER_FILES").map(PathBuf::from);
+        let found = named.or_else(|| Some("/usr/lib/chromium/vk_swiftshader_icd.json".into()));
+        let found = found.filter(|path| path.exists());
+        match &found {
+            Some(path) => say(&format!("WebGPU tests: run with {}", path.display())),
+            None => say("WebGPU tests: NOT RUN: no Vulkan driver; tests/install_vulkan_driver.sh installs one"),
+        }
+        found
+    };
+    DRIVER.get_or_init(look).as_deref()
+}
+
+/// Past the harness, which keeps what passing tests print: tests that did not run must not look like tests that did.
+fn say(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+fn file(path: &str) -> String {
+    format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn with_driver(mut command: Command, driver: &Path) -> Done {
+    Done::from(command.env("VK_DRIVER_FILES", driver).output().unwrap())
+}
+
+fn results(place: &Workplace) -> Results {
+    read(&place.path("reports/x/results.json")).unwrap()
+}
+
+fn cell<'a>(results: &'a Results, device: &str) -> &'a Cell {
+    use perfrun::internals::experiment::Axis;
+    results.cells.iter().find(|cell| cell.names[Axis::Devices] == device).unwrap()
+}
+
+#[test]
+fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
+    let Some(driver) = driver() else { return };
+    let model = file("experiments/models/digits-cnn.onnx");
+    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 2\n{WEBGPU}"));
+    with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
+    let results = results(&place);
+    let webgpu = cell(&results, "webgpu");
+    assert!(webgpu.nodes.keys().any(|provider| provider == "WebGpuExecutionProvider"), "{:?}", webgpu.nodes);
+    assert!(webgpu.on_cpu.is_empty() && !webgpu.codes.contains_key("W_CPU_FALLBACK"), "{webgpu:?}");
+    assert_eq!(webgpu.metrics["fallback_ratio"].value, 0.0);
+    assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", webgpu.fidelity);
+    assert!(!cell(&results, "cpu").metrics.contains_key("fallback_ratio"));
+    assert_eq!(results.provenance.frame["boundary"], "device");
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("On webgpu inputs lay on the device before the clock started"), "{report}");
+}
+
+/// Six remainders of division, which WebGPU does not take, between two nodes that it does.
+#[test]
+fn what_webgpu_does_not_take_is_named_and_not_judged() {
+    let Some(driver) = driver() else { return };
+    let model = file("tests/fixtures/models/on_cpu.onnx");
+    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 8 }}\nruns: 5\n{WEBGPU}"));
+    let done = with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
+    assert!(done.stdout.contains("% on cpu"), "{}", done.stdout);
+    let results = results(&place);
+    let webgpu = cell(&results, "webgpu");
+    assert_eq!(webgpu.on_cpu, [("Mod".to_owned(), 6)].into());
+    assert!(webgpu.metrics["fallback_ratio"].value > 0.05, "{:?}", webgpu.metrics["fallback_ratio"]);
+    assert!(webgpu.codes.contains_key("W_CPU_FALLBACK"));
+    assert_eq!(results.comparisons[0].reason, "on_cpu");
+    let report = place.read("reports/x/report.md");
+    assert!(report.contains("Mod on the CPU, "), "{report}");
+
+    let refused = place.command(&["x.yaml", "--set", "measure.allow_fallback=false", "--output", "refused"]);
+    with_driver(refused, driver).expect_code(3);
+    let refused = read(&place.path("refused/results.json")).unwrap();
+    let failure = &cell(&refused, "webgpu").failures[0];
+    assert_eq!(failure.message, "webgpu does not take 6 Mod, and `allow_fallback` is false");
+}
+
+#[test]
+fn with_the_host_as_boundary_outputs_and_placement_are_the_same() {
+    let Some(driver) = driver() else { return };
+    let model = file("tests/fixtures/models/on_cpu.onnx");
+    let webgpu = WEBGPU.replace("measure: {", "measure: { boundary: host,");
+    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 2\n{webgpu}"));
+    with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
+    let results = results(&place);
+    let webgpu = cell(&results, "webgpu");
+    assert_eq!(webgpu.on_cpu, [("Mod".to_owned(), 6)].into());
+    assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", webgpu.fidelity);
+    assert_eq!(results.provenance.frame["boundary"], "host");
+}
+
+/// As on a machine without a GPU: the reason in words, and the CPU's cells go on.
+#[test]
+fn without_a_driver_webgpu_is_skipped_and_the_cpu_measured() {
+    if driver().is_none() {
+        return;
+    }
+    let model = file("experiments/models/digits-mlp.onnx");
+    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 1 }}\nruns: 2\n{WEBGPU}"));
+    let done = with_driver(place.command(&["x.yaml"]), Path::new("/there/is/none.json")).expect_code(0);
+    let said = done.stdout + &done.stderr;
+    assert!(said.contains("webgpu: WebGPU finds no GPU with a Vulkan driver"), "{said}");
+    let results = results(&place);
+    assert_eq!(cell(&results, "cpu").metrics["latency_ns"].n, 2);
+    let skipped = cell(&results, "webgpu").skipped.as_ref().unwrap();
+    assert_eq!(skipped.code, "device");
+    let required = with_driver(place.command(&["x.yaml", "--require-devices"]), Path::new("/there/is/none.json"));
+    assert!(required.expect_code(2).stderr.contains("--require-devices"));
+}
+
+#[test]
+fn a_plug_in_says_which_devices_it_finds() {
+    let model = file("experiments/models/digits-mlp.onnx");
+    let spec = format!(
+        "models: {model}\ninputs: {{ batch: 1 }}\nruns: 2\ndevices: [cpu, 'openvino:CPU']\n\
+         measure: {{ warmup: {{ mode: samples, count: 2 }}, stop: {{ mode: samples, count: 5 }} }}\n"
+    );
+    let place = Workplace::with_spec(&spec);
+    place.run(&["x.yaml"]).expect_code(0);
+    let results = results(&place);
+    let openvino = cell(&results, "openvino:CPU");
+    let is_intel = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("GenuineIntel"));
+    if is_intel {
+        assert!(openvino.nodes.keys().any(|provider| provider == "OpenVINOExecutionProvider"), "{openvino:?}");
+        assert!(openvino.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", openvino.fidelity);
+    } else {
+        let skipped = openvino.skipped.as_ref().unwrap();
+        assert_eq!(skipped.reason, "openvino:CPU: the plug-in finds no device here");
+    }
+    assert_eq!(cell(&results, "cpu").metrics["latency_ns"].n, 2);
+}
+
+#[test]
+fn scripted_time_on_the_cpu_withholds_the_verdict() {
+    let spec = |share: &str| {
+        format!(
+            "backend: mock\nmodels: [m]\ninputs: {{ batch: 1 }}\ndevices: [cpu, cuda]\nruns: 6\n\
+             variants: [{{ name: v, mock: {{ on_cpu: {share} }} }}]\ncompare: {{ aa: off }}\n"
+        )
+    };
+    let place = Workplace::with_spec(&spec("38%"));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("cuda:0, 38 % on cpu"), "{}", done.stdout);
+    assert!(done.stdout.contains(WITHHELD), "{}", done.stdout);
+    assert_eq!(cell(&results(&place), "cuda:0").on_cpu, [("Scripted".to_owned(), 1)].into());
+    assert!(cell(&results(&place), "cpu").on_cpu.is_empty());
+
+    let little = Workplace::with_spec(&spec("3%"));
+    let done = little.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("cuda:0, 3 % on cpu"), "{}", done.stdout);
+    assert!(!done.stdout.contains(WITHHELD), "{}", done.stdout);
+    assert!(cell(&results(&little), "cuda:0").codes.contains_key("W_CPU_FALLBACK"));
+
+    let none = Workplace::with_spec(&spec("0.5%"));
+    let done = none.run(&["x.yaml"]).expect_code(0);
+    assert!(!done.stdout.contains("on cpu"), "{}", done.stdout);
+    assert!(!cell(&results(&none), "cuda:0").codes.contains_key("W_CPU_FALLBACK"));
+}

@@ -35,6 +35,9 @@ mod plan;
 /// Files that a run needs and the user does not write: the runtime library, fetched models, conversions.
 mod prepare;
 
+/// What devices are and what they do meanwhile: GPUs through their driver, processors through their energy counters.
+mod device;
+
 /// One run in one fresh process: protocol, backends, the measuring loop, and the parent that listens.
 mod worker;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::print;
+use crate::device;
 use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider, Supply};
 use crate::machine::host::{self, Host, Neighbour};
 use crate::machine::kernel::Kernel;
@@ -91,7 +92,7 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
     let host = host::describe();
     Ok(Some(Diagnosis {
         default_threads: host.default_threads(),
-        checks: checks(&host, &Others::of(&neighbours, load)),
+        checks: [checks(&host, &Others::of(&neighbours, load)), device::check::checks()].concat(),
         host,
         runtime: library,
         devices,

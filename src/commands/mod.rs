@@ -7,6 +7,7 @@ mod doctor;
 mod earlier;
 mod expected;
 mod explain;
+mod fix;
 mod init;
 mod inspect;
 mod libraries;
@@ -46,6 +47,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Schema(SchemaArgs { name }) => print(ui, &schema(name)),
         Command::Runtime(arguments) => runtime::run(&arguments, ui),
         Command::Calibrate(arguments) => calibrate::run(&arguments, ui),
+        Command::Doctor(arguments) if arguments.fix => fix::run(ui),
         Command::Doctor(arguments) => doctor::run(&arguments, ui),
         Command::Explain(arguments) => explain::run(&arguments, ui),
         Command::Completions(CompletionsArgs { shell }) => {

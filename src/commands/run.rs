@@ -12,7 +12,7 @@ use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, LocalPaths, Outcome, Place, Record};
 use crate::report::format::percent;
 use crate::run::event::Event;
-use crate::run::{self, Ended, Job, Prepared, Preview};
+use crate::run::{self, Ended, Job, Prepared, Refusal};
 use crate::spec::Loaded;
 use crate::ui::cli::RunArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -143,7 +143,7 @@ fn execute(
         // A report that says nothing replaces none that says something.
         Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
         Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),
-        Ended::Refused(preview) => return Err(below_requirement(&job.record, preview)),
+        Ended::Refused(refusal) => return Err(below_requirement(&job.record, refusal)),
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
@@ -165,7 +165,11 @@ fn execute(
 }
 
 /// The specification asks for a better machine than this one is now.
-fn below_requirement(record: &Record, preview: Option<Preview>) -> Error {
+fn below_requirement(record: &Record, refusal: Refusal) -> Error {
+    let preview = match refusal {
+        Refusal::Grade(preview) => preview,
+        Refusal::Gpu { found, remedy } => return Error::refused(found, remedy),
+    };
     let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
     let found = match preview {
         Some(preview) => format!(

@@ -60,6 +60,12 @@ pub struct Require {
     pub grade: Option<Grade>,
     /// Nobody else uses the machine.
     pub quiet: bool,
+    /// The clocks of every GPU that is measured on are locked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gpu_clocks_locked: bool,
+    /// Nobody else computes on a GPU that is measured on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_foreign_processes: bool,
 }
 
 /// How small a difference a machine lets one see (method 8.3); A is the best.

@@ -28,6 +28,47 @@ pub struct Mock {
     pub warmup_time: Nanos,
     /// Duration of loading.
     pub load: Nanos,
+    /// What the GPU of a device does meanwhile; `None`: nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<MockDevice>,
+}
+
+/// The script of a GPU, as the parent reads it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MockDevice {
+    /// Clocks that are read in turn while sampling, in MHz; one at least.
+    pub clocks: Vec<u32>,
+    /// Its clock holds while it is idle.
+    pub locked: bool,
+    /// Power while sampling.
+    pub watts: f64,
+    /// Power while nothing runs.
+    pub idle_watts: f64,
+    /// Temperature of the chip.
+    pub celsius: f64,
+    /// What slows it down while sampling.
+    pub slowed: Option<MockSlowed>,
+    /// Share of its memory that a run takes.
+    pub memory: Ratio,
+    /// Share of its memory that another process holds.
+    pub others_memory: Ratio,
+    /// Share of its time that another process uses.
+    pub others: Ratio,
+    /// Persistence mode.
+    pub persistence: bool,
+    /// What the processors draw while sampling; `None`: their counters cannot be read.
+    pub package_watts: Option<f64>,
+}
+
+/// What slows a GPU down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "mock-slowed")]
+pub enum MockSlowed {
+    /// Its temperature.
+    Heat,
+    /// Its power limit.
+    Power,
 }
 
 #[cfg(test)]
@@ -45,6 +86,7 @@ impl Mock {
             warmup_excess: none,
             warmup_time: Nanos(1),
             load: Nanos(0),
+            device: None,
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};
 pub(crate) use measure::{Boundary, Cache, Design, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
-pub(crate) use mock::{Mock, MockFailure, MockFailureKind, MockStep, MockVariant};
+pub(crate) use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockSlowed, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
 pub use precision::{Calibration, Precision};
 pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, PROVIDERS, Plugin, Provider, Supply};
@@ -332,6 +332,11 @@ impl Device {
     /// Whether it is the provider for processors, which every runtime has.
     pub fn is_cpu(&self) -> bool {
         self.provider == Device::CPU
+    }
+
+    /// Whether it is a GPU of NVIDIA: its driver knows it by the number.
+    pub fn is_nvidia(&self) -> bool {
+        ["cuda", "tensorrt", "nv_tensorrt_rtx"].contains(&self.provider.as_str())
     }
 }
 

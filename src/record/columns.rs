@@ -1,4 +1,5 @@
-//! The Parquet files of a complete record: cells, runs and metrics; samples are in [`super::samples`].
+//! The Parquet files of a complete record: cells, runs and metrics; samples are in [`super::samples`], what was read of
+//! devices in [`super::series`].
 //!
 //! Column names and types are documented in `docs/reference/record.md`.
 
@@ -8,7 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::journal::{StoredRun, sort};
-use super::{FORMAT, Record, StoreError, samples, write_with};
+use super::{FORMAT, Record, StoreError, samples, series, write_with};
 use crate::data::table::{Table, TableError, Values};
 use crate::experiment::Axis;
 use crate::plan::CellId;
@@ -18,12 +19,15 @@ const CELLS: &str = "cells.parquet";
 const RUNS: &str = "runs.parquet";
 const METRICS: &str = "metrics.parquet";
 
-/// Writes all four files.
+/// Writes the four files, and that of devices where something was read of one.
 pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
     write_table(&record.folder.join(CELLS), cells(record))?;
     let rows = record.manifest.plan.cells.iter().zip(0_u32..).map(|(cell, row)| (cell.id, row)).collect();
     write_table(&record.folder.join(RUNS), runs(&rows, &mut record.runs))?;
     write_table(&record.folder.join(METRICS), metrics(&record.runs))?;
+    if record.runs.iter().any(|run| !run.series.is_empty()) {
+        write_table(&record.folder.join(series::FILE), series::table(&record.runs))?;
+    }
     write_table(&record.folder.join(samples::FILE), samples::table(&mut record.runs))
 }
 
@@ -32,6 +36,10 @@ pub(super) fn read(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
     let mut runs = read_table(&folder.join(RUNS), read_runs)?;
     read_table(&folder.join(METRICS), |table| read_metrics(table, &mut runs))?;
     samples::read(&folder.join(samples::FILE), &mut runs)?;
+    let of_devices = folder.join(series::FILE);
+    if of_devices.is_file() {
+        read_table(&of_devices, |table| series::read(table, &mut runs))?;
+    }
     sort(&mut runs);
     Ok(runs)
 }
@@ -202,12 +210,31 @@ fn read_metrics(table: &Table, runs: &mut [StoredRun]) -> Result<(), TableError>
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::device::Point;
     use crate::record::{Arm, Outcome};
     use crate::statistics::Distribution;
     use crate::worker::RunData;
     use crate::worker::backend::{Failure, FailureKind, Placement};
     use crate::worker::measure::stop::StopReason;
     use crate::worker::measure::warm::WarmupStatus;
+
+    fn full_point(time_ns: u64) -> Point {
+        Point {
+            time_ns,
+            sampling: true,
+            utilisation_ratio: Some(0.5),
+            memory_utilisation_ratio: Some(0.1 + 0.2),
+            memory_bytes: Some(1 << 40),
+            worker_memory_bytes: Some(1),
+            others_memory_bytes: Some(2),
+            others_ratio: Some(0.25),
+            clock_cycles_per_s: Some(1.5e9),
+            memory_clock_cycles_per_s: Some(2e9),
+            power_watts: Some(250.5),
+            temperature_celsius: Some(61.0),
+            clock_reasons: Some(0x44),
+        }
+    }
 
     /// A run in which nothing is left at its default.
     fn full_run() -> StoredRun {
@@ -237,6 +264,7 @@ mod tests {
             late_warmup: 1,
             shape: Distribution::of(&[1.0, 2.0, 4.0], 1),
             warnings: vec!["W_DRIFT".to_owned()],
+            series: vec![full_point(0), Point { time_ns: 7, ..Point::default() }],
             data,
             ..StoredRun::not_started("0123456789abcdef".parse().unwrap(), Arm::Main, 2, 1, Outcome::Completed)
         }
@@ -258,6 +286,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         write_table(&path(RUNS), runs(&BTreeMap::new(), &mut written)).unwrap();
         write_table(&path(METRICS), metrics(&written)).unwrap();
+        write_table(&path(series::FILE), series::table(&written)).unwrap();
         write_table(&path(samples::FILE), samples::table(&mut written)).unwrap();
         assert_eq!(written, expected, "writing changes nothing");
         let mut found = read(folder.path()).unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::found::{Compared, Converted, Peaks, Preview, Rehearsed, Scored};
+use super::found::{Compared, Converted, DevicesSeen, Peaks, Preview, Rehearsed, Scored};
 use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
 
 /// The folder of what passes found.
@@ -68,6 +68,8 @@ macro_rules! findings {
 }
 
 findings! {
+    /// What devices are and draw while nothing runs on them.
+    devices: DevicesSeen,
     /// The files of variants that are not run with the model's own.
     convert: Converted,
     /// What the pilots said about all runs.

@@ -42,6 +42,7 @@ pub(super) fn findings(path: &Path, text: &str) -> Result<Findings, StoreError> 
         peak: Some(Peaks { peaks }),
         accuracy: Some(Scored { accuracy, fidelity: Vec::new() }),
         requirements: None,
+        devices: None,
         sessions,
         budget,
         complete,

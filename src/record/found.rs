@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Manifest, RuntimeUsed};
-use crate::experiment::{Axis, Grade, ModelIndex, RuntimeIndex, VariantIndex};
+use crate::device::look::Look;
+use crate::experiment::{Axis, DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::plan::Cell;
 use crate::prepare::models::Recipe;
@@ -61,6 +62,26 @@ pub struct Scored {
     pub accuracy: Vec<VariantAccuracy>,
     /// How like the reference's their outputs for the data are: real items say more than random ones.
     pub fidelity: Vec<CellFidelity>,
+}
+
+/// What was seen of devices and processors before anything ran on them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevicesSeen {
+    /// GPUs on which a cell is run.
+    pub devices: Vec<DeviceSeen>,
+    /// Mean power of all processor packages while nothing of perfrun ran; `None` where it cannot be read.
+    pub packages_idle_watts: Option<f64>,
+}
+
+/// What was seen of a GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceSeen {
+    /// Index on the devices axis.
+    pub device: DeviceIndex,
+    /// What was seen.
+    pub look: Option<Look>,
+    /// Why nothing was, a fragment.
+    pub problem: Option<String>,
 }
 
 /// What a short control said about this machine.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
+use crate::device::Point;
 use crate::plan::CellId;
 use crate::statistics::Distribution;
 use crate::vocabulary::metric;
@@ -100,6 +101,9 @@ pub struct StoredRun {
     pub shape: Option<Distribution>,
     /// Codes (method 14).
     pub warnings: Vec<String>,
+    /// What was read of its device in its course.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Point>,
     /// What the worker found out; it stands beside the rest in the journal, not below it.
     #[serde(flatten)]
     pub data: RunData,
@@ -123,6 +127,7 @@ impl StoredRun {
             late_warmup: 0,
             shape: None,
             warnings: Vec::new(),
+            series: Vec::new(),
             data: RunData::default(),
         }
     }

@@ -15,6 +15,7 @@ pub(crate) mod place;
 pub(crate) mod provenance;
 pub(crate) mod revision;
 pub(crate) mod samples;
+mod series;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,7 +24,8 @@ use std::path::{Path, PathBuf};
 pub(crate) use findings::Finding;
 pub use findings::Findings;
 pub(crate) use found::{
-    BudgetUsed, CellFidelity, Compared, Converted, LibrarySaid, Peak, Peaks, Preview, Scored, VariantFile,
+    BudgetUsed, CellFidelity, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Peak, Peaks, Preview, Scored,
+    VariantFile,
 };
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::data::digest;
+use crate::device::look::Look;
 use crate::experiment::Axis;
 use crate::machine::host::Host;
-use crate::record::{DatasetFile, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
+use crate::record::{DatasetFile, DeviceSeen, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
 use crate::vocabulary::privacy::without_home;
 use crate::worker::measure;
 
@@ -81,6 +82,7 @@ pub(crate) const FIELDS: &[Field] = &[
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
     of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
+    of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one"),
     of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
     of("timing", Frame, |_| json!(measure::KERNEL), "version of what is timed"),
 
@@ -100,6 +102,8 @@ pub(crate) const FIELDS: &[Field] = &[
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
     of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processors' worth of time that others used when the record began"),
     of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then"),
+    of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked"),
+    of("idle_watts", Context, idle_watts, "power of each of these GPUs and, as `packages`, of the processors, while nothing of perfrun ran"),
     of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by threads"),
 ];
 
@@ -305,6 +309,42 @@ fn runtimes(manifest: &Manifest) -> Value {
 fn plugins(manifest: &Manifest) -> Value {
     let plugin = |(device, used): (&String, &RuntimeUsed)| json!({ "device": device, "package": used.package, "version": used.version, "sha256": used.sha256 });
     if manifest.plugins.is_empty() { Value::Null } else { manifest.plugins.iter().map(plugin).collect() }
+}
+
+/// One value for each GPU that was looked at, in the order of the devices.
+fn of_gpus(manifest: &Manifest, value: impl Fn(&str, &Look) -> Value) -> Value {
+    let seen = manifest.findings.devices.iter().flat_map(|found| &found.devices);
+    let one = |seen: &DeviceSeen| {
+        let label = manifest.experiment.devices.get(seen.device.place())?.label();
+        Some(value(&label, seen.look.as_ref()?))
+    };
+    let values: Vec<Value> = seen.filter_map(one).collect();
+    if values.is_empty() { Value::Null } else { Value::Array(values) }
+}
+
+fn gpus(manifest: &Manifest) -> Value {
+    of_gpus(manifest, |device, Look { facts, .. }| {
+        let memory = facts.memory_bytes.map(|bytes| bytes.div_ceil(1 << 30));
+        json!({
+            "device": device, "name": facts.name, "memory_gib": memory, "power_limit_watts": facts.power_limit_watts,
+            "mig": facts.mig, "ecc": facts.ecc,
+        })
+    })
+}
+
+fn gpu_setup(manifest: &Manifest) -> Value {
+    of_gpus(manifest, |device, Look { facts, clocks_locked, .. }| {
+        json!({
+            "device": device, "driver": facts.driver, "cuda": facts.cuda, "persistence": facts.persistence,
+            "clocks_locked": clocks_locked,
+        })
+    })
+}
+
+fn idle_watts(manifest: &Manifest) -> Value {
+    let gpus = of_gpus(manifest, |device, look| json!({ "device": device, "watts": look.idle_watts }));
+    let packages = manifest.findings.devices.as_ref().and_then(|found| found.packages_idle_watts);
+    if gpus.is_null() && packages.is_none() { Value::Null } else { json!({ "gpus": gpus, "packages": packages }) }
 }
 
 fn boundary(manifest: &Manifest) -> Value {

@@ -40,6 +40,11 @@ const BYTES: &[Scale] = &[
 /// Rates grow large: five digits before the point are still read at a glance, more are not.
 const PER_SECOND: &[Scale] =
     &[Scale { unit: "/s", factor: 1.0 }, Scale { unit: "k/s", factor: 1e3 }, Scale { unit: "M/s", factor: 1e6 }];
+/// One inference takes parts of a joule.
+const JOULES: &[Scale] =
+    &[Scale { unit: "uJ", factor: 1e-6 }, Scale { unit: "mJ", factor: 1e-3 }, Scale { unit: "J", factor: 1.0 }];
+const WATTS: &[Scale] = &[Scale { unit: "W", factor: 1.0 }];
+const CELSIUS: &[Scale] = &[Scale { unit: "°C", factor: 1.0 }];
 const PLAIN: &[Scale] = &[Scale { unit: "", factor: 1.0 }];
 const PERCENT: &[Scale] = &[Scale { unit: "%", factor: 0.01 }];
 
@@ -49,6 +54,9 @@ pub(crate) fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale 
         Unit::Nanoseconds => (NANOSECONDS, 1.0),
         Unit::Bytes => (BYTES, 1.0),
         Unit::PerSecond => (PER_SECOND, 100.0),
+        Unit::Joules => (JOULES, 1.0),
+        Unit::Watts => (WATTS, 1.0),
+        Unit::Celsius => (CELSIUS, 1.0),
         Unit::Share => (PERCENT, 0.0),
         Unit::Ratio | Unit::Count | Unit::Number => (PLAIN, 1.0),
     };

@@ -46,6 +46,11 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
     };
     let late = mark_late_warmup(&mut run);
     derive_metrics(&mut run, batch_size, slot.cache);
+    if let Some(watched) = worker.watched {
+        let inferences = run.data.measured.len() as u64 * u64::from(run.iterations);
+        run.data.metrics.extend(watched.metrics(inferences));
+        run.series = watched.series;
+    }
     let durations: Vec<f64> = run.durations().collect();
     run.shape = Distribution::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));

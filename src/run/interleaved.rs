@@ -131,7 +131,9 @@ impl<'a> Company<'a> {
             self.break_up();
             return Ok(());
         }
-        let conversation = session.converse(session.launch(job, &cell, turn.arm, turn.run));
+        // What two draw at the same time is nobody's.
+        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, false)).flatten();
+        let conversation = session.converse(session.launch(job, &cell, turn.arm, turn.run), watch);
         let progress = Progress::new(job.record.manifest.experiment.measure.stop);
         let mut member = Member { position, turn, cell, conversation, progress, failure: None };
         let mut outcome =

@@ -7,6 +7,7 @@ use super::dataset::ModelData;
 use super::model::{PreparedModel, Stamp};
 use super::need::Need;
 use super::schedule::Turn;
+use crate::device::{Monitors, Watch};
 use crate::experiment::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, TensorType};
@@ -33,6 +34,8 @@ pub struct Job {
     pub executable: PathBuf,
     /// What a block adds to the error of the log ratio of identical arms, where an earlier record or calibration knows it.
     pub spread: Option<f64>,
+    /// Who tells what devices and processors do meanwhile.
+    pub(super) monitors: Monitors,
     /// Which groups have left.
     pub(super) need: Need,
     /// What the record's runs amount to.
@@ -117,8 +120,11 @@ impl Job {
             index.add(position, run);
         }
         let need = Need::new(&record);
+        let experiment = &record.manifest.experiment;
+        let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
         let (variant_files, spread) = (BTreeMap::new(), None);
-        let mut job = Job { record, models, libraries, variant_files, spec_folder, executable, spread, need, index };
+        let mut job =
+            Job { record, models, libraries, variant_files, spec_folder, executable, spread, monitors, need, index };
         Need::replay(&mut job);
         job
     }
@@ -195,6 +201,15 @@ impl Job {
     pub(super) fn wants(&self, turn: &Turn) -> bool {
         let plan = &self.record.manifest.plan;
         plan.cells[turn.cell].skip.is_none() && self.need.has(plan, turn)
+    }
+
+    /// Looks at the device of a cell and at the processors from now on, for a run whose worker is alone or is not; `None`
+    /// where nothing can be seen.
+    pub(super) fn watch(&self, cell: &Cell, is_alone: bool) -> Option<Watch> {
+        let experiment = &self.record.manifest.experiment;
+        let (device, env) = (&experiment.devices[cell.device()], &experiment.variants[cell.variant()].env);
+        let gpu = self.monitors.gpu_of(device, env).and_then(Result::ok);
+        Watch::start(gpu, self.monitors.packages(), is_alone)
     }
 
     /// What became of this run, if it has an outcome already.

@@ -46,15 +46,28 @@ use crate::worker::Interrupts;
 use crate::worker::backend;
 
 /// How an execution ended.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ended {
     /// Every run has an outcome.
     Complete,
     /// The user stopped it; everything finished so far is in the journal.
     Interrupted,
-    /// The specification requires a better machine than this one was seen to be, or `None` where a control could not be
-    /// run; no block was run.
-    Refused(Option<Preview>),
+    /// The specification requires a better machine than this one was seen to be; no block was run.
+    Refused(Refusal),
+}
+
+/// What of a machine is not as the specification requires.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    /// The grade that a short control gave; `None` where it could not be run.
+    Grade(Option<Preview>),
+    /// A GPU.
+    Gpu {
+        /// The key and what was found, a fragment.
+        found: String,
+        /// What to do about it.
+        remedy: String,
+    },
 }
 
 /// Carries out what is left of a record: pass after pass, then block after block.
@@ -70,7 +83,7 @@ pub(crate) fn execute(
     match carry_out(job, &mut Session::new(interrupts, events)) {
         Ok(()) => Ok(Ended::Complete),
         Err(Halt::Interrupted) => Ok(Ended::Interrupted),
-        Err(Halt::Refused(preview)) => Ok(Ended::Refused(preview)),
+        Err(Halt::Refused(refusal)) => Ok(Ended::Refused(refusal)),
         Err(Halt::Store(error)) => Err(error),
     }
 }

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Job, forecast};
+use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
 use crate::plan::Cell;
-use crate::record::{Arm, Preview, StoreError, StoredRun};
+use crate::record::{Arm, StoreError, StoredRun};
+use crate::run::Refusal;
 use crate::run::event::Event;
 use crate::statistics::random::{Xoshiro256PlusPlus, key_seed};
 use crate::vocabulary::quantity::Nanos;
@@ -24,8 +26,8 @@ use crate::worker::{self, Conversation, Interrupts, Launch, RunPlan, StoppedAtOn
 pub(super) enum Halt {
     /// The user stopped it.
     Interrupted,
-    /// The specification requires a better machine than a short control saw, or `None` where that could not be run.
-    Refused(Option<Preview>),
+    /// The specification requires a better machine.
+    Refused(Refusal),
     /// The record cannot be written.
     Store(StoreError),
 }
@@ -102,6 +104,12 @@ impl<'a> Session<'a> {
         self.started.elapsed()
     }
 
+    /// Lets a moment pass; false if the user wants to stop.
+    pub(super) fn nap(&mut self, time: Duration) -> bool {
+        std::thread::sleep(time);
+        self.interrupts.count() == 0
+    }
+
     /// From now on runs end not much later than this.
     pub(super) fn end_by(&mut self, deadline: Instant) {
         self.deadline = Some(deadline);
@@ -159,7 +167,11 @@ impl<'a> Session<'a> {
     ) -> Result<WorkerRun, Halt> {
         match job.unusable_model(cell) {
             Some(failure) => Ok(WorkerRun::failed(failure)),
-            None => self.run(&self.launch(job, cell, arm, run), plan),
+            None => {
+                // Nothing that a rehearsal does is told, so nobody looks at it.
+                let watch = plan.stop.and_then(|_| job.watch(cell, true));
+                self.run(&self.launch(job, cell, arm, run), plan, watch)
+            }
         }
     }
 
@@ -168,12 +180,12 @@ impl<'a> Session<'a> {
     /// # Errors
     ///
     /// [`Halt::Interrupted`] if the user does not want to wait for its end.
-    pub(super) fn run(&mut self, launch: &Launch, plan: &RunPlan) -> Result<WorkerRun, Halt> {
+    pub(super) fn run(&mut self, launch: &Launch, plan: &RunPlan, watch: Option<Watch>) -> Result<WorkerRun, Halt> {
         let interrupts = self.interrupts;
         // A run without counted samples ends with the first interrupt, and there is nothing to tell.
         let outlives = plan.stop.is_some();
         let mut tick = || if outlives { self.tick_in_run() } else { self.tick() };
-        Ok(worker::run(launch, plan, interrupts, &mut tick)?)
+        Ok(worker::run(launch, plan, watch, interrupts, &mut tick)?)
     }
 
     /// Has a worker prepare a cell and do one thing, which the first interrupt ends.
@@ -189,8 +201,8 @@ impl<'a> Session<'a> {
     }
 
     /// Starts a worker that stays alive beside others, as one of a run that the first interrupt does not end.
-    pub(super) fn converse(&self, launch: Launch) -> Conversation<'a> {
-        Conversation::start(launch, self.interrupts, 2)
+    pub(super) fn converse(&self, launch: Launch, watch: Option<Watch>) -> Conversation<'a> {
+        Conversation::start(launch, self.interrupts, 2).watched(watch)
     }
 }
 

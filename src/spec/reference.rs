@@ -91,6 +91,9 @@ fn unit(metric: &Metric) -> &'static str {
         Unit::PerSecond => "number a second",
         Unit::Ratio => "ratio",
         Unit::Share => "share",
+        Unit::Joules => "number of joules",
+        Unit::Watts => "number of watts",
+        Unit::Celsius => "number of degrees",
         Unit::Count | Unit::Number => "number",
     }
 }

@@ -296,6 +296,9 @@ pub enum RuntimeAction {
 /// Arguments of `doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct DoctorArgs {
+    /// Lock the clocks of NVIDIA's GPUs, where this user may; say how to undo it, or what to type as root.
+    #[arg(long, conflicts_with = "json")]
+    pub fix: bool,
     /// The ONNX Runtime library, as in `run`.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,

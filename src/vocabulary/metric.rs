@@ -3,9 +3,11 @@
 //! Adding a metric is one entry in [`METRICS`] or [`ENVIRONMENT`] and the place that produces its value; tables and
 //! exports follow the unit.
 
+mod device;
 mod environment;
 mod reference;
 
+pub use device::*;
 pub use environment::*;
 pub use reference::{MetricReference, ReferenceError, Statistic};
 
@@ -20,6 +22,12 @@ pub enum Unit {
     Bytes,
     /// Events per second.
     PerSecond,
+    /// Joules.
+    Joules,
+    /// Watts.
+    Watts,
+    /// Degrees Celsius.
+    Celsius,
     /// A plain ratio, 1.0-based.
     Ratio,
     /// A share of a whole, 1.0-based, shown in percent.
@@ -78,7 +86,10 @@ impl Metric {
 
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
     pub fn stem(&self) -> &'static str {
-        ["_ns", "_bytes", "_per_s", "_ratio"].iter().find_map(|unit| self.name.strip_suffix(unit)).unwrap_or(self.name)
+        ["_ns", "_bytes", "_per_s", "_ratio", "_joules"]
+            .iter()
+            .find_map(|unit| self.name.strip_suffix(unit))
+            .unwrap_or(self.name)
     }
 }
 
@@ -349,6 +360,9 @@ pub const METRICS: &[Metric] = &[
     TO_HOST,
     FALLBACK,
     COPIES,
+    DEVICE_MEMORY,
+    DEVICE_ENERGY,
+    PACKAGE_ENERGY,
     CLOCK_OVERHEAD,
     CLOCK_RESOLUTION,
     SAMPLES,
@@ -386,6 +400,9 @@ mod tests {
                 Unit::Nanoseconds => "_ns",
                 Unit::Bytes => "_bytes",
                 Unit::PerSecond => "_per_s",
+                Unit::Joules => "_joules",
+                Unit::Watts => "_watts",
+                Unit::Celsius => "_celsius",
                 Unit::Ratio | Unit::Share => "_ratio",
                 Unit::Count | Unit::Number => "",
             };

@@ -12,6 +12,7 @@ use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::{Command, PROTOCOL};
 use super::result::WorkerRun;
+use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::MachineState;
 use crate::vocabulary::metric;
@@ -33,6 +34,8 @@ pub struct Conversation<'a> {
     before: MachineState,
     /// The cell runs for real: a script has no environment.
     is_real: bool,
+    /// Who looks at the device meanwhile.
+    watch: Option<Watch>,
 }
 
 impl<'a> Conversation<'a> {
@@ -41,7 +44,21 @@ impl<'a> Conversation<'a> {
         let kills_before = out_of_memory_kills();
         let before = MachineState::read(&Kernel::here());
         let dialogue = Dialogue::start(&launch, interrupts, patience);
-        Conversation { launch, dialogue, hearing: Hearing::default(), kills_before, before, is_real: false }
+        Conversation {
+            launch,
+            dialogue,
+            hearing: Hearing::default(),
+            kills_before,
+            before,
+            is_real: false,
+            watch: None,
+        }
+    }
+
+    /// The same, followed by a watch that began before it.
+    pub(crate) fn watched(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch;
+        self
     }
 
     /// Greets the worker and has it load a cell and run it once.
@@ -77,6 +94,9 @@ impl<'a> Conversation<'a> {
     pub fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
         self.hearing.expect(command)?;
+        if command.takes_counted_samples() {
+            self.watch.iter_mut().for_each(Watch::open);
+        }
         dialogue.tell(command, tick)
     }
 
@@ -87,7 +107,9 @@ impl<'a> Conversation<'a> {
     /// A run that failed, or that the user stopped.
     pub fn listen(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
         let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
-        dialogue.listen(&mut self.hearing, tick)
+        let heard = dialogue.listen(&mut self.hearing, tick);
+        self.watch.iter_mut().for_each(Watch::close);
+        heard
     }
 
     /// What the worker said so far.
@@ -102,7 +124,7 @@ impl<'a> Conversation<'a> {
     /// [`StoppedAtOnce`] if the user stopped it. Every other failure is data in the [`WorkerRun`].
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
-        let Conversation { launch, dialogue, hearing, kills_before, before, is_real } = self;
+        let Conversation { launch, dialogue, hearing, kills_before, before, is_real, watch } = self;
         let mut heard = hearing.run;
         let (ended, log, spoke) = match dialogue {
             Ok(dialogue) => {
@@ -115,6 +137,7 @@ impl<'a> Conversation<'a> {
         if is_real {
             heard.data.metrics.extend(MachineState::read(&Kernel::here()).since(&before));
         }
+        heard.watched = watch.map(|watch| watch.finish(heard.data.measured_ns()));
         if !log.is_empty() {
             // The end of the log is in the run as well; a log that cannot be written loses nothing that counts.
             let _unwritable = fs::write(&launch.log, &log);

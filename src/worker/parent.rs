@@ -8,6 +8,7 @@ use super::interrupt::Interrupts;
 use super::process::Launch;
 use super::protocol::Command;
 use super::result::WorkerRun;
+use crate::device::Watch;
 use crate::experiment::{Stop, Warmup};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::CellRequest;
@@ -31,7 +32,7 @@ pub struct RunPlan {
     pub outputs: Option<PathBuf>,
 }
 
-/// Carries out one run in a process of its own. `tick` is called about once a second while waiting.
+/// Carries out one run in a process of its own, followed by the watch that began before it. `tick` is called about once a second while waiting.
 ///
 /// # Errors
 ///
@@ -39,12 +40,13 @@ pub struct RunPlan {
 pub fn run(
     launch: &Launch,
     plan: &RunPlan,
+    watch: Option<Watch>,
     interrupts: &Interrupts,
     tick: Tick<'_>,
 ) -> Result<WorkerRun, StoppedAtOnce> {
     // A rehearsal is in no statistic, so nobody needs to wait for its end.
     let patience = if plan.stop.is_some() { 2 } else { 1 };
-    let mut conversation = Conversation::start(launch.clone(), interrupts, patience);
+    let mut conversation = Conversation::start(launch.clone(), interrupts, patience).watched(watch);
     let outcome = carry_out(&mut conversation, plan, tick);
     conversation.end(outcome, tick)
 }

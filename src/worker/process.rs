@@ -54,6 +54,8 @@ impl Process {
         let mut command = std::process::Command::new(words[0]);
         command
             .args(&words[1..])
+            // CUDA counts devices by speed otherwise, and nobody else does.
+            .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
             .envs(&launch.env)
             .env("PERFRUN_PADDING", "x".repeat(launch.padding))
             .stdin(Stdio::piped())

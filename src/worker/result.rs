@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, SamplePhase};
+use crate::device::Watched;
 use crate::onnx::precision::activation_ranges::Range;
 use crate::worker::backend::{Failure, Placement};
 use crate::worker::measure::Samples;
@@ -55,6 +56,8 @@ pub struct WorkerRun {
     pub failure: Option<Failure>,
     /// The end of the worker's log, if it failed.
     pub log_tail: Option<String>,
+    /// What the parent saw of its device and of the processors meanwhile.
+    pub watched: Option<Watched>,
 }
 
 impl WorkerRun {
@@ -94,6 +97,11 @@ impl RunData {
             SamplePhase::Warmup => &mut self.warmup,
             SamplePhase::Measure => &mut self.measured,
         }
+    }
+
+    /// What the counted samples took together, their gaps left out.
+    pub(super) fn measured_ns(&self) -> u64 {
+        self.measured.duration_ns.iter().copied().fold(0, u64::saturating_add)
     }
 
     fn tell_non_finite(&mut self, names: Vec<String>) {

@@ -19,6 +19,7 @@ mod devices;
 mod docs;
 mod judging;
 mod limits;
+mod monitors;
 mod onnxruntime;
 mod pipeline;
 mod records;

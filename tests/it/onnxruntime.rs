@@ -89,7 +89,7 @@ fn run_model_with(
         log: folder.path().join("log"),
         timeout: Nanos::from_secs(120),
     };
-    let done = run(&launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap();
+    let done = run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap();
     Some((done, folder))
 }
 

@@ -94,9 +94,10 @@ fn within_a_room_the_order_holds_too() {
 
 #[test]
 fn crates_are_named_where_they_belong() {
-    let rules: [(&str, &[&str]); 3] = [
+    let rules: [(&str, &[&str]); 4] = [
         ("ort::", &["worker/backend/onnxruntime/"]),
         ("polars::", &["data/table/"]),
+        ("nvml_wrapper::", &["device/nvidia.rs"]),
         ("clap::", &["ui/cli.rs", "ui/cli/"]),
     ];
     for (path, text) in sources() {

@@ -74,7 +74,7 @@ fn whole_run(launch: &Launch) -> WorkerRun {
         profile: None,
         outputs: None,
     };
-    run(launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap()
+    run(launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap()
 }
 
 #[track_caller]
@@ -223,6 +223,6 @@ fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
         profile: None,
         outputs: None,
     };
-    let run = run(&launch, &plan, &Interrupts::never().unwrap(), &mut || {}).unwrap();
+    let run = run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap();
     assert_eq!(run.failure.map(|failure| failure.kind), Some(FailureKind::Timeout));
 }

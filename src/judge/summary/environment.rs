@@ -23,14 +23,25 @@ pub(crate) struct RecordCode {
 /// script told the time, and of others only what its runs do not tell themselves: who was busy before them alone changed no
 /// number.
 pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<RecordCode> {
+    let of_devices = of_devices(manifest);
     if !backend::of(&manifest.experiment.backend).takes_machine_time() {
-        return Vec::new();
+        return of_devices;
     }
     let others = Others { cpus: manifest.others_cpus, names: Vec::new(), load: manifest.load };
     let off = checks(&manifest.host, &others).into_iter().filter(|check| check.state == State::Off);
     let runs_tell = summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
     let found = off.filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
-    found.filter(|found| !(runs_tell && found.code == Code::Load)).collect()
+    found.filter(|found| !(runs_tell && found.code == Code::Load)).chain(of_devices).collect()
+}
+
+/// How GPUs are set up; a script's counts too, since its GPU is what it is made for.
+fn of_devices(manifest: &Manifest) -> Vec<RecordCode> {
+    let seen = manifest.findings.devices.iter().flat_map(|found| &found.devices);
+    let facts = seen.filter_map(|seen| Some(&seen.look.as_ref()?.facts));
+    let off: Vec<String> =
+        facts.filter(|facts| facts.persistence == Some(false)).map(|facts| format!("off ({})", facts.name)).collect();
+    let code = |found: &String| RecordCode { code: Code::GpuPersistence, found: found.clone() };
+    off.first().map(code).into_iter().collect()
 }
 
 /// Whether the cell has more threads than the quota of the control group grants processors (method 8.1).

@@ -200,6 +200,9 @@ fn number(metric: &Metric, estimate: &Estimate) -> NumberView {
         Unit::Nanoseconds => "ns",
         Unit::Bytes => "bytes",
         Unit::PerSecond => "1/s",
+        Unit::Joules => "J",
+        Unit::Watts => "W",
+        Unit::Celsius => "°C",
         Unit::Ratio | Unit::Share | Unit::Count | Unit::Number => "",
     };
     let interval = estimate.interval.filter(|_| estimate.n >= LEAST_RUNS);

@@ -116,6 +116,7 @@ fn run(input: &Input<'_>) -> String {
     }
     sentences.extend(boundary(input.manifest));
     sentences.push(clock(input));
+    sentences.extend(super::energy::energy(input));
     sentences.join(" ")
 }
 

@@ -9,6 +9,8 @@ mod cells;
 mod check;
 mod comparisons;
 mod conclusion;
+mod devices;
+mod energy;
 mod environment;
 mod headline;
 mod methods;

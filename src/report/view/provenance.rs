@@ -152,6 +152,7 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
         ),
         Fact::new("machine id (hash)", host.machine.clone()),
     ];
+    facts.extend(super::devices::devices(manifest));
     facts.extend(manifest.peaks().iter().map(peak));
     facts
 }

@@ -10,6 +10,17 @@ use crate::statistics::interval::Estimate;
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
 
+/// Metrics that stand beside latency, where a cell has them.
+const SHOWN: [Metric; 7] = [
+    metric::ITEMS,
+    metric::PEAK_RSS,
+    metric::DEVICE_MEMORY,
+    metric::DEVICE_ENERGY,
+    metric::PACKAGE_ENERGY,
+    metric::CPU_TIME,
+    metric::CPU_UTILISATION,
+];
+
 /// One column in the making: its heading and one cell a row.
 pub(super) struct Filled {
     pub(super) column: TableColumn,
@@ -32,7 +43,7 @@ pub(super) fn details(input: &Input<'_>) -> Table {
     let shown = |(statistic, title): (Statistic, &str)| of_percentiles(cells, statistic, title, scale);
     columns.extend(percentiles.into_iter().filter_map(shown));
     columns.extend(best_case(cells, scale));
-    for metric in [metric::ITEMS, metric::PEAK_RSS, metric::CPU_TIME, metric::CPU_UTILISATION] {
+    for metric in SHOWN {
         columns.extend(of_metric(cells, &metric));
     }
     columns.extend(achieved(input));

@@ -5,6 +5,7 @@
 
 mod accuracy;
 mod convert;
+mod devices;
 mod outputs;
 mod peak;
 mod rehearsal;
@@ -45,7 +46,8 @@ trait Pass {
 type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), Halt>;
 
 /// All passes, in order.
-pub(super) const PASSES: [Step; 6] = [
+pub(super) const PASSES: [Step; 7] = [
+    step::<devices::Devices>,
     step::<convert::Convert>,
     step::<rehearsal::Rehearsal>,
     step::<outputs::Outputs>,

@@ -112,7 +112,7 @@ fn run(job: &Job, cell: &Cell, path: &Path, session: &mut Session<'_>) -> Result
     };
     let mut launch = session.launch(job, cell, Arm::Pilot, 0);
     launch.log = session::log(job, "peak");
-    let run = session.run(&launch, &plan)?;
+    let run = session.run(&launch, &plan, None)?;
     let best = run.data.warmup.duration_ns.iter().copied().min().filter(|_| run.failure.is_none());
     Ok(best.filter(|best| *best > 0).map(|best| OPERATIONS * 1e9 / best as f64))
 }

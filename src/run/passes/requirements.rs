@@ -3,10 +3,10 @@
 use super::Pass;
 use crate::experiment::Grade;
 use crate::record::{Arm, Preview, StoredRun};
-use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::session::{Halt, Session};
+use crate::run::{Job, Refusal};
 use crate::statistics::middle_half::MiddleHalf;
 use crate::statistics::planning::typical_deviation;
 use crate::vocabulary::metric::LATENCY;
@@ -32,11 +32,13 @@ impl Pass for Requirements {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Preview, Halt> {
-        let Some(required) = job.record.manifest.experiment.require.grade else { return Err(Halt::Refused(None)) };
+        let Some(required) = job.record.manifest.experiment.require.grade else {
+            return Err(Halt::Refused(Refusal::Grade(None)));
+        };
         session.tell(&Event::CheckingGrade { required, runs: RUNS });
         let preview = preview(job, session)?;
         // A control that cannot be run meets no requirement.
-        preview.filter(|preview| preview.grade <= required).ok_or(Halt::Refused(preview))
+        preview.filter(|preview| preview.grade <= required).ok_or(Halt::Refused(Refusal::Grade(preview)))
     }
 }
 

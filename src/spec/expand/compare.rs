@@ -1,6 +1,6 @@
 //! `compare`, `runs`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
 
-use crate::experiment::{Compare, Grade, Margin, Require, Runs, Selector};
+use crate::experiment::{Compare, Device, Grade, Margin, Require, Runs, Selector};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm, RunsForm};
@@ -62,9 +62,21 @@ pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
     }
 }
 
-/// Reads `require`.
-pub(super) fn require(form: &RequireForm) -> Require {
-    Require { grade: form.grade.map(Grade::from), quiet: form.quiet }
+/// Reads `require`, and refuses what it asks of GPUs where nothing is measured on one.
+pub(super) fn require(form: &RequireForm, devices: &[Device], check: &mut Check<'_>) -> Require {
+    let place = Place::top("require");
+    let asked = [("gpu_clocks", form.gpu_clocks.is_some()), ("foreign_processes", form.foreign_processes.is_some())];
+    let is_met_by_nothing = !check.is_damaged(&Place::top("devices")) && !devices.iter().any(Device::is_nvidia);
+    for (key, _) in asked.iter().filter(|(_, is_asked)| *is_asked && is_met_by_nothing) {
+        let message = format!("`{key}` is of GPUs of NVIDIA, and `devices` names none");
+        check.error(&place.key(key), message, "leave it out, or add `cuda` to `devices`".to_owned());
+    }
+    Require {
+        grade: form.grade.map(Grade::from),
+        quiet: form.quiet,
+        gpu_clocks_locked: form.gpu_clocks.is_some(),
+        no_foreign_processes: form.foreign_processes.is_some(),
+    }
 }
 
 /// Reads `budget`.

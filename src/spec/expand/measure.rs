@@ -1,10 +1,10 @@
 //! `measure` and `backend`: texts to quantities, and bounds that agree.
 
-use crate::experiment::{Backend, Measure, Mock, Stop, Warmup};
+use crate::experiment::{Backend, Measure, Mock, MockDevice, Stop, Warmup};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{
-    BackendForm, DurationText, MeasureForm, MockForm, PrecisionStop, RatioText, StopForm, WarmupForm,
+    BackendForm, DurationText, MeasureForm, MockDeviceForm, MockForm, PrecisionStop, RatioText, StopForm, WarmupForm,
 };
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
@@ -150,5 +150,23 @@ fn mock(form: &MockForm, place: &Place, check: &mut Check<'_>) -> Mock {
         warmup_excess: check.quantity(&place.key("warmup_excess"), &form.warmup_excess.0),
         warmup_time: check.quantity(&place.key("warmup_time"), &form.warmup_time.0),
         load: check.quantity(&place.key("load"), &form.load.0),
+        device: form.device.as_ref().map(|form| mock_device(form, &place.key("device"), check)),
+    }
+}
+
+fn mock_device(form: &MockDeviceForm, place: &Place, check: &mut Check<'_>) -> MockDevice {
+    let mut share = |key: &str, text: &RatioText| -> Ratio { check.quantity(&place.key(key), &text.0) };
+    MockDevice {
+        clocks: form.clocks.clone(),
+        locked: form.locked,
+        watts: form.watts,
+        idle_watts: form.idle_watts,
+        celsius: form.celsius,
+        slowed: form.slowed,
+        memory: share("memory", &form.memory),
+        others_memory: share("others_memory", &form.others_memory),
+        others: share("others", &form.others),
+        persistence: form.persistence,
+        package_watts: form.package_watts,
     }
 }

@@ -30,6 +30,9 @@ pub(super) fn reference(text: &MetricText, place: &Place, check: &mut Check<'_>)
     }
 }
 
+/// More metrics than these are no guess.
+const MOST_MEANT: usize = 3;
+
 fn hint(error: &ReferenceError, text: &str) -> Option<String> {
     match error {
         ReferenceError::UnknownMetric(stem) => {
@@ -40,9 +43,10 @@ fn hint(error: &ReferenceError, text: &str) -> Option<String> {
             let stems = known().map(Metric::stem);
             // What reports call it may be known where the name is not: `memory`.
             let word = stem.to_lowercase().replace('_', " ");
-            let mut titled = known().filter(|metric| word.len() > 2 && metric.title.to_lowercase().contains(&word));
-            match (nearest(stem, stems.clone()), titled.next(), titled.next()) {
-                (None, Some(only), None) => Some(format!("did you mean `{}`?", only.stem())),
+            let titled = known().filter(|metric| word.len() > 2 && metric.title.to_lowercase().contains(&word));
+            let titled: Vec<&str> = titled.map(Metric::stem).collect();
+            match (nearest(stem, stems.clone()), titled.len()) {
+                (None, 1..=MOST_MEANT) => Some(format!("did you mean {}?", list(&titled, "or"))),
                 _ => suggestion(stem, stems, "metric"),
             }
         }
@@ -86,6 +90,7 @@ enum Kind {
     Size,
     Rate,
     Ratio,
+    Energy,
     Count,
 }
 
@@ -95,7 +100,8 @@ fn kind(reference: MetricReference) -> Kind {
         Unit::Nanoseconds => Kind::Duration,
         Unit::Bytes => Kind::Size,
         Unit::PerSecond => Kind::Rate,
-        Unit::Count | Unit::Number => Kind::Count,
+        Unit::Joules => Kind::Energy,
+        Unit::Watts | Unit::Celsius | Unit::Count | Unit::Number => Kind::Count,
     }
 }
 
@@ -105,6 +111,7 @@ pub(super) fn example(reference: MetricReference) -> &'static str {
         Kind::Duration => "20ms",
         Kind::Size => "64MiB",
         Kind::Rate | Kind::Count => "100",
+        Kind::Energy => "0.5J",
         Kind::Ratio if reference.statistic.is_scatter() => "5%",
         Kind::Ratio if reference.unit() == Unit::Share => "95%",
         Kind::Ratio => "1.5",
@@ -119,6 +126,7 @@ pub(super) fn value(text: &BoundText, reference: MetricReference, place: &Place,
         Kind::Size => number::<Bytes>(text, |size| size.0 as f64),
         Kind::Ratio => number::<Ratio>(text, |ratio| ratio.0),
         Kind::Rate => plain(text.strip_suffix("/s").unwrap_or(text).trim_end(), "rate"),
+        Kind::Energy => joules(text),
         Kind::Count => plain(text, "count"),
     };
     match read {
@@ -137,6 +145,7 @@ pub(super) fn value(text: &BoundText, reference: MetricReference, place: &Place,
                 Kind::Size => "a size",
                 Kind::Rate => "a number a second",
                 Kind::Ratio => "a ratio",
+                Kind::Energy => "an energy",
                 Kind::Count => "a number",
             };
             let message = format!("{} is `{text}`, but `{reference}` is {what}", place.name());
@@ -148,6 +157,14 @@ pub(super) fn value(text: &BoundText, reference: MetricReference, place: &Place,
 
 fn number<T: FromStr<Err = QuantityError>>(text: &str, base: fn(T) -> f64) -> Result<f64, QuantityError> {
     text.parse().map(base)
+}
+
+/// `0.5J`, `20 mJ`, `300uJ`, or a plain number of joules.
+fn joules(text: &str) -> Result<f64, QuantityError> {
+    let units = [("mJ", 1e-3), ("uJ", 1e-6), ("J", 1.0)];
+    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (number, factor) = found.unwrap_or((text, 1.0));
+    Ok(plain(number.trim_end(), "energy")? * factor)
 }
 
 /// A number without a unit.
@@ -170,6 +187,7 @@ fn unit_hint(kind: Kind, text: &str) -> String {
         Kind::Size => "write for example `64MiB`, `2GiB` or `500MB`".to_owned(),
         Kind::Rate => "write a plain number, such as `100` for a hundred a second".to_owned(),
         Kind::Ratio => "write for example `1.5` or `90%`".to_owned(),
+        Kind::Energy => "write for example `0.5J`, `20mJ` or `300uJ`".to_owned(),
         Kind::Count => "write a plain number, such as `100`".to_owned(),
     }
 }

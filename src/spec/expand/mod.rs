@@ -123,6 +123,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);
     let backend = measure::backend(&form.backend, check);
+    let require = compare::require(&form.require, &devices.values, check);
     Experiment {
         name,
         description: form.description.clone(),
@@ -139,7 +140,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         backend,
         compare,
         budget,
-        require: compare::require(&form.require),
+        require,
         choose,
         goals,
         goals_strict: form.goals_strict,

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::experiment::{Backend, MockFailureKind, MockStep};
+use crate::experiment::{Backend, MockFailureKind, MockSlowed, MockStep};
 
 use super::scalar::{DurationText, RatioText};
 
@@ -104,6 +104,60 @@ pub(in crate::spec) struct MockForm {
     pub(in crate::spec) warmup_time: DurationText,
     /// Duration of loading.
     pub(in crate::spec) load: DurationText,
+    /// What the GPU of a device does meanwhile. Default: nothing is known of it.
+    pub(in crate::spec) device: Option<MockDeviceForm>,
+}
+
+/// What the GPU of a device does while the mock backend runs on it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "mock-device")]
+pub(in crate::spec) struct MockDeviceForm {
+    /// Clocks that are read in turn while sampling, in MHz.
+    #[schemars(length(min = 1), inner(range(min = 1)))]
+    pub(in crate::spec) clocks: Vec<u32>,
+    /// Whether the clock holds while the GPU is idle.
+    pub(in crate::spec) locked: bool,
+    /// Power while sampling.
+    #[schemars(range(min = 0.0, max = 1e6))]
+    pub(in crate::spec) watts: f64,
+    /// Power while nothing runs.
+    #[schemars(range(min = 0.0, max = 1e6))]
+    pub(in crate::spec) idle_watts: f64,
+    /// Temperature of the chip.
+    #[schemars(range(min = -273.0, max = 1e3))]
+    pub(in crate::spec) celsius: f64,
+    /// What slows the GPU down while sampling. Default: nothing.
+    pub(in crate::spec) slowed: Option<MockSlowed>,
+    /// Share of its memory that a run takes.
+    pub(in crate::spec) memory: RatioText,
+    /// Share of its memory that another process holds.
+    pub(in crate::spec) others_memory: RatioText,
+    /// Share of its time that another process uses.
+    pub(in crate::spec) others: RatioText,
+    /// Persistence mode.
+    pub(in crate::spec) persistence: bool,
+    /// What the processors draw while sampling. Default: their counters cannot be read.
+    #[schemars(range(min = 0.0, max = 1e6))]
+    pub(in crate::spec) package_watts: Option<f64>,
+}
+
+impl Default for MockDeviceForm {
+    fn default() -> Self {
+        MockDeviceForm {
+            clocks: vec![1500],
+            locked: false,
+            watts: 250.0,
+            idle_watts: 50.0,
+            celsius: 60.0,
+            slowed: None,
+            memory: "10%".into(),
+            others_memory: "0%".into(),
+            others: "0%".into(),
+            persistence: true,
+            package_watts: None,
+        }
+    }
 }
 
 impl Default for MockForm {
@@ -118,6 +172,7 @@ impl Default for MockForm {
             warmup_excess: "0%".into(),
             warmup_time: "100ms".into(),
             load: "20ms".into(),
+            device: None,
         }
     }
 }

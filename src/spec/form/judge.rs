@@ -71,6 +71,28 @@ pub(in crate::spec) struct RequireForm {
     pub(in crate::spec) grade: Option<LeastGrade>,
     /// Nobody else uses the machine.
     pub(in crate::spec) quiet: bool,
+    /// The clocks of every GPU that is measured on.
+    pub(in crate::spec) gpu_clocks: Option<GpuClocks>,
+    /// Who else may compute on a GPU that is measured on.
+    pub(in crate::spec) foreign_processes: Option<ForeignProcesses>,
+}
+
+/// How clocks can be required to be.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "gpu-clocks")]
+pub(in crate::spec) enum GpuClocks {
+    /// They hold, whatever the GPU does.
+    Locked,
+}
+
+/// Who else may be on a GPU.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "foreign-processes")]
+pub(in crate::spec) enum ForeignProcesses {
+    /// Nobody.
+    None,
 }
 
 /// A grade that can be required; every machine has at least a D.

@@ -26,7 +26,7 @@ pub(super) use axes::{
     ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm, ThreadsEntry,
     VariantEntry, VariantForm,
 };
-pub(super) use backend::{BackendForm, MockForm, MockVariantForm};
+pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
 pub(super) use dataset::DatasetForm;
 pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{

@@ -31,7 +31,9 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
     }
     let grade = experiment.require.grade.map(|grade| format!("grade {} or better", grade.letter()));
     let quiet = experiment.require.quiet.then(|| "nobody else on the machine".to_owned());
-    let required: Vec<String> = grade.into_iter().chain(quiet).collect();
+    let locked = experiment.require.gpu_clocks_locked.then(|| "locked GPU clocks".to_owned());
+    let alone = experiment.require.no_foreign_processes.then(|| "nobody else on the GPU".to_owned());
+    let required: Vec<String> = grade.into_iter().chain(quiet).chain(locked).chain(alone).collect();
     if !required.is_empty() {
         line("require", &format::list(&required))?;
     }
@@ -171,7 +173,7 @@ fn bound(bound: &Bound) -> String {
 /// A stored value as a person would write it: `20 ms`, `512 MiB`, `50/s`, `7%`, `1.5`.
 fn value(reference: MetricReference, value: f64) -> String {
     let scale = format::scale(reference.unit(), [value]);
-    let space = if matches!(reference.unit(), Unit::Nanoseconds | Unit::Bytes) { " " } else { "" };
+    let space = if matches!(reference.unit(), Unit::Nanoseconds | Unit::Bytes | Unit::Joules) { " " } else { "" };
     // Division leaves traces far behind any digit that somebody wrote: 0.07 is 7.000000000000001 %.
     let shown = (value / scale.factor * 1e9).round() / 1e9;
     format!("{shown}{space}{}", scale.unit)

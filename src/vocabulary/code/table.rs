@@ -42,10 +42,17 @@ const PREEMPTIONS: f64 = 10.0;
 /// Pages from the disk cost tenths of a millisecond each: so many touch a tail, and no median.
 const PAGES: f64 = 10.0;
 
+/// From this share of the readings on, a device counts as slowed down.
+const GPU_SLOWED: f64 = 0.05;
+const GPU_CLOCK_CHANGE: f64 = 0.05;
+const GPU_OTHERS: f64 = 0.05;
+/// Libraries choose slower algorithms where the memory that the faster ones want is not free.
+const GPU_MEMORY: f64 = 0.95;
+
 /// A metric of the environment, the value above which it is told, and the code that tells it.
 ///
 /// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
-pub(crate) const LIMITS: [(Metric, f64, Code); 12] = [
+pub(crate) const LIMITS: [(Metric, f64, Code); 18] = [
     (metric::OTHER_CPU, BUSY_MACHINE, Code::Load),
     (metric::STEAL, STEAL, Code::Steal),
     (metric::THROTTLE_EVENTS, 0.0, Code::CpuThrottled),
@@ -58,10 +65,16 @@ pub(crate) const LIMITS: [(Metric, f64, Code); 12] = [
     (metric::PREEMPTIONS, PREEMPTIONS, Code::Preempted),
     (metric::SHARED_CORES, 0.0, Code::SmtShared),
     (metric::MEMORY_NODES, 1.0, Code::NumaSpan),
+    (metric::GPU_HEAT, GPU_SLOWED, Code::GpuThrottled),
+    (metric::GPU_POWER_CAPPED, GPU_SLOWED, Code::GpuThrottled),
+    (metric::GPU_CLOCK_CHANGE, GPU_CLOCK_CHANGE, Code::GpuClocks),
+    (metric::GPU_OTHERS, GPU_OTHERS, Code::GpuShared),
+    (metric::GPU_OTHERS_MEMORY, GPU_OTHERS, Code::GpuShared),
+    (metric::GPU_MEMORY_USED, GPU_MEMORY, Code::GpuMemory),
 ];
 
 /// What disturbs a run from outside. One line names the cause, in place of a warning for each (method 14).
-pub(crate) const DISTURBANCES: [Code; 8] = [
+pub(crate) const DISTURBANCES: [Code; 11] = [
     Code::Load,
     Code::Steal,
     Code::CpuThrottled,
@@ -70,6 +83,9 @@ pub(crate) const DISTURBANCES: [Code; 8] = [
     Code::Swap,
     Code::Pressure,
     Code::Preempted,
+    Code::GpuThrottled,
+    Code::GpuClocks,
+    Code::GpuShared,
 ];
 
 /// Codes of runs of earlier versions that nothing raises any more: what they told stands in a column (method 5.5).
@@ -151,6 +167,32 @@ codes! {
         seen: "The control group's quota was used up during the run, and its processes were stopped until the next period.",
         effect: "Samples hold pauses of up to a period (100 ms as a rule); tails are the quota's, not the model's.",
         remedy: "Raise the quota of the container, or set `threads` below it.",
+    }
+    GpuShared, "W_GPU_SHARED", Warn, [Run] {
+        seen: format!(
+            "Another process held more than {0} of the GPU's memory, or used more than {0} of its time, during the run.",
+            percent(GPU_OTHERS),
+        ),
+        effect: "Times, power and memory are those of both.",
+        remedy: "Stop it (`nvidia-smi` lists processes), or take another GPU; `require: { foreign_processes: none }` refuses to measure.",
+    }
+    GpuThrottled, "W_GPU_THROTTLED", Warn, [Run] {
+        seen: format!(
+            "In more than {} of the readings while sampling the GPU was slowed down by heat or by its power limit; the report says by which.",
+            percent(GPU_SLOWED),
+        ),
+        effect: "The time is that of a slower GPU, and goes with its temperature.",
+        remedy: "Improve the cooling, or lock the clock lower, where the GPU can hold it: `perfrun doctor --fix`.",
+    }
+    GpuClocks, "W_GPU_CLOCKS", Warn, [Run] {
+        seen: format!("The GPU's clock moved by more than {} while sampling.", percent(GPU_CLOCK_CHANGE)),
+        effect: "The time mixes several speeds; part of a difference between cells may be the clock's.",
+        remedy: "Lock the clocks: `perfrun doctor --fix`; `require: { gpu_clocks: locked }` refuses to measure otherwise.",
+    }
+    GpuMemory, "W_GPU_MEMORY", Warn, [Run] {
+        seen: format!("More than {} of the GPU's memory was in use during the run.", percent(GPU_MEMORY)),
+        effect: "Where memory is short, the runtime takes slower algorithms that need less of it, and a larger input fails.",
+        remedy: "Free memory on the GPU, or measure a smaller batch.",
     }
     Quota, "W_QUOTA", Warn, [Cell] {
         seen: "The cell uses more threads than the control group's quota grants processors.",
@@ -291,6 +333,11 @@ codes! {
         seen: "The frequency governor of an allowed processor is not `performance`.",
         effect: "The clock follows the load, so short or idle phases run slower; runs scatter more.",
         remedy: "As root: `cpupower frequency-set -g performance`. Without: more runs.",
+    }
+    GpuPersistence, "W_GPU_PERSISTENCE", Info, [Record] {
+        seen: "Persistence mode of the GPU is off, so that the driver may let go of it whenever nothing uses it.",
+        effect: "A worker may have to wait for the driver: `load` and `first inference` are longer and scatter. perfrun holds the driver while it measures.",
+        remedy: "As root: `nvidia-smi -pm 1`, or run the daemon nvidia-persistenced.",
     }
     AslrOff, "W_ASLR_OFF", Info, [Record] {
         seen: "Address-space randomisation is off, so every process has the same memory layout.",

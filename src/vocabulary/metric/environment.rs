@@ -4,10 +4,13 @@
 //! judged by them. They explain codes. Most are differences between two looks; those "of the run" are taken by the parent
 //! right before the worker starts and right after it ends, those "while sampling" by the worker around its samples.
 
-use super::{Kind, Metric, Unit};
+use super::{
+    GPU_CLOCK, GPU_CLOCK_CHANGE, GPU_HEAT, GPU_MEMORY_CLOCK, GPU_MEMORY_USED, GPU_OTHERS, GPU_OTHERS_MEMORY, GPU_POWER,
+    GPU_POWER_CAPPED, GPU_TEMPERATURE, GPU_UTILISATION, Kind, Metric, Unit,
+};
 use Unit::{Count, PerSecond, Ratio};
 
-const fn environment(name: &'static str, title: &'static str, unit: Unit, meaning: &'static str) -> Metric {
+pub(super) const fn environment(name: &'static str, title: &'static str, unit: Unit, meaning: &'static str) -> Metric {
     Metric { name, title, unit, direction: super::Direction::Neutral, kind: Kind::Environment, meaning }
 }
 
@@ -138,4 +141,15 @@ pub const ENVIRONMENT: &[Metric] = &[
     SWAPPED_PAGES,
     MEMORY_LIMIT_EVENTS,
     MAJOR_FAULTS,
+    GPU_UTILISATION,
+    GPU_CLOCK,
+    GPU_CLOCK_CHANGE,
+    GPU_MEMORY_CLOCK,
+    GPU_POWER,
+    GPU_POWER_CAPPED,
+    GPU_TEMPERATURE,
+    GPU_HEAT,
+    GPU_MEMORY_USED,
+    GPU_OTHERS,
+    GPU_OTHERS_MEMORY,
 ];

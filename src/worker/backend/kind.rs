@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::BackendRequest;
+use crate::device::Monitors;
 use crate::experiment::{Boundary, Device, Variant};
 
 /// The answers of one backend about itself.
@@ -27,6 +28,11 @@ pub trait Kind {
 
     /// Session entries that every cell gets where workers of several stay alive together.
     fn session_of_residents(&self) -> BTreeMap<String, String>;
+
+    /// Who tells what these devices, and the processors, do meanwhile.
+    fn monitors(&self, devices: &[Device]) -> Monitors {
+        if self.takes_machine_time() { Monitors::here(devices) } else { Monitors::default() }
+    }
 
     /// What the worker of a run is told.
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest;

@@ -142,6 +142,11 @@ impl CommandName {
 }
 
 impl Command {
+    /// Whether counted samples are taken meanwhile.
+    pub(crate) fn takes_counted_samples(&self) -> bool {
+        matches!(self.name(), CommandName::Measure | CommandName::Slice)
+    }
+
     /// Which command it is.
     pub fn name(&self) -> CommandName {
         match self {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::MockRequest;
-use crate::experiment::Mock;
+use crate::device::Monitors;
+use crate::experiment::{Device, Mock};
 use crate::worker::backend::{BackendRequest, CellFacts, Kind};
 
 impl Kind for Mock {
@@ -29,6 +30,10 @@ impl Kind for Mock {
 
     fn session_of_residents(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
+    }
+
+    fn monitors(&self, _devices: &[Device]) -> Monitors {
+        self.device.as_ref().map_or_else(Monitors::default, Monitors::scripted)
     }
 
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest {

@@ -1,0 +1,85 @@
+//! What the devices of the experiment are and draw while nothing of perfrun runs, before anything else runs on them; and
+//! whether they are as `require` asks.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::Pass;
+use crate::device::look::{Wanted, look, why_refused};
+use crate::experiment::DeviceIndex;
+use crate::record::{DeviceSeen, DevicesSeen};
+use crate::run::session::{Halt, Session};
+use crate::run::{Job, Refusal};
+
+/// From one reading to the next.
+const NAP: Duration = Duration::from_millis(100);
+
+/// How long the processors are left alone where no GPU takes longer.
+const LEAST_IDLE: Duration = Duration::from_secs(1);
+
+/// Looks at every device on which a cell is run.
+pub(super) struct Devices;
+
+impl Pass for Devices {
+    type Found = DevicesSeen;
+
+    fn is_wanted(job: &Job) -> bool {
+        let has_gpu = || used(job).iter().any(|index| gpu_of(job, *index).is_some());
+        let idles = job.monitors.packages().is_some() && !job.record.manifest.quick;
+        // A record that has blocks was let through when it began.
+        !job.has_begun() && !job.has_nothing_to_run() && (idles || has_gpu())
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<DevicesSeen, Halt> {
+        let (began, before) = (Instant::now(), job.monitors.packages().and_then(|packages| packages.read()));
+        let require = job.record.manifest.experiment.require;
+        let wanted = Wanted { locked_clocks: require.gpu_clocks_locked, nobody_else: require.no_foreign_processes };
+        let mut devices = Vec::new();
+        for index in used(job) {
+            let Some(gpu) = gpu_of(job, index) else { continue };
+            let found = gpu.and_then(|gpu| look(&gpu, wanted.locked_clocks, &mut || session.nap(NAP)));
+            let seen = match found {
+                Ok(Some(look)) => DeviceSeen { device: index, look: Some(look), problem: None },
+                Ok(None) => return Err(Halt::Interrupted),
+                Err(problem) => DeviceSeen { device: index, look: None, problem: Some(problem) },
+            };
+            grant(job, &seen, wanted)?;
+            devices.push(seen);
+        }
+        while before.is_some() && began.elapsed() < LEAST_IDLE {
+            session.go_on()?;
+            session.nap(NAP);
+        }
+        let packages_idle_watts = job.monitors.packages().and_then(|packages| {
+            let seconds = began.elapsed().as_secs_f64();
+            Some(packages.between(&before?, &packages.read()?, seconds)? / seconds)
+        });
+        Ok(DevicesSeen { devices, packages_idle_watts })
+    }
+}
+
+/// The devices on which a cell is run.
+fn used(job: &Job) -> Vec<DeviceIndex> {
+    let mut devices: Vec<DeviceIndex> = job.record.manifest.plan.runnable().map(|(_, cell)| cell.device()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices
+}
+
+fn gpu_of(job: &Job, device: DeviceIndex) -> Option<Result<crate::device::Gpu, String>> {
+    job.monitors.gpu_of(&job.record.manifest.experiment.devices[device], &BTreeMap::new())
+}
+
+/// Lets a device through, or ends the execution: what cannot be told meets no requirement.
+fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), Halt> {
+    let label = job.record.manifest.experiment.devices[seen.device].label();
+    let refused = match (&seen.look, &seen.problem) {
+        (Some(look), _) => why_refused(&label, look, wanted),
+        (None, problem) if wanted.locked_clocks || wanted.nobody_else => {
+            let why = problem.as_deref().unwrap_or("unknown");
+            Some((format!("`require`: {label} cannot be looked at: {why}"), "see `perfrun doctor`".to_owned()))
+        }
+        _ => None,
+    };
+    refused.map_or(Ok(()), |(found, remedy)| Err(Halt::Refused(Refusal::Gpu { found, remedy })))
+}

@@ -56,22 +56,35 @@ pub(super) fn run(arguments: &DoctorArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let facts = doctor::Facts {
         host: &diagnosis.host,
         runtime: &diagnosis.runtime,
-        devices: diagnosis.devices.iter().map(DeviceFound::line).collect(),
+        devices: lines(&diagnosis.devices),
         checks: &diagnosis.checks,
     };
     print(ui, &doctor::describe(ui, &facts))
 }
 
 impl DeviceFound {
-    /// `webgpu: usable`, `cuda:0: no NVIDIA driver here`.
-    fn line(&self) -> String {
+    /// `usable`, `no NVIDIA driver here`.
+    fn state(&self) -> String {
         let state = match (&self.problem, self.verified) {
-            (Some(problem), _) => problem.clone(),
-            (None, true) => format!("{}: usable", self.label),
-            (None, false) => format!("{}: usable; never verified by this version", self.label),
+            (Some(problem), _) => problem.strip_prefix(&format!("{}: ", self.label)).unwrap_or(problem),
+            (None, true) => "usable",
+            (None, false) => "usable; never verified by this version",
         };
-        self.remedy.iter().fold(state, |state, remedy| format!("{state}; {remedy}"))
+        self.remedy.iter().fold(state.to_owned(), |state, remedy| format!("{state}; {remedy}"))
     }
+}
+
+/// `cuda:0, tensorrt:0: no NVIDIA driver here`: devices of which the same is to be said share a line.
+fn lines(devices: &[DeviceFound]) -> Vec<String> {
+    let mut states: Vec<(String, Vec<&str>)> = Vec::new();
+    for device in devices {
+        let state = device.state();
+        match states.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, labels)) => labels.push(&device.label),
+            None => states.push((state, vec![&device.label])),
+        }
+    }
+    states.into_iter().map(|(state, labels)| format!("{}: {state}", labels.join(", "))).collect()
 }
 
 /// `None` if the user stopped it.

@@ -194,6 +194,9 @@ pub mod judge {
             pub use crate::judge::compare::terms::QUICK_MARGIN;
         }
     }
+    pub mod diagnosis {
+        pub use crate::judge::diagnosis::{BEYOND_ROOF, Bound, HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};
+    }
     pub mod summary {
         pub use crate::judge::summary::{
             CONFIDENCE, CellSummary, Summary, summarize, summarize_asked, summarize_briefly, summarize_on,

@@ -3,11 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde_json::Value;
+
 use super::earlier::reports_of_this_machine;
-use crate::experiment::{Experiment, InputIndex, ModelIndex};
+use crate::experiment::{Device, Experiment, InputIndex, ModelIndex};
 use crate::machine::host;
 use crate::machine::host::peak::nominal_peak_of_core;
 use crate::machine::kernel::Kernel;
+use crate::onnx::cost::Arithmetic;
 use crate::onnx::{self, ModelHeader};
 use crate::plan::{Cell, Expected, Source};
 use crate::record::Place;
@@ -132,7 +135,11 @@ impl<'a> Here<'a> {
     fn peak(&self, threads: u32) -> Option<f64> {
         let seen = self.reports.iter().find_map(|report| {
             let peaks = report.provenance.context.get("peaks")?.as_array()?;
-            let peaks = peaks.iter().filter_map(|peak| {
+            // Earlier reports have no other device and no other numbers, and do not say so.
+            let is = |peak: &Value, field: &str, value: &str| peak.get(field).is_none_or(|known| known == value);
+            let of_cpu =
+                |peak: &&Value| is(peak, "device", Device::CPU) && is(peak, "arithmetic", Arithmetic::Float32.name());
+            let peaks = peaks.iter().filter(of_cpu).filter_map(|peak| {
                 Some((peak["threads"].as_u64().filter(|threads| *threads > 0)?, peak["operations_per_s"].as_f64()?))
             });
             // Of another number of threads, each does as much.

@@ -1,3 +1,5 @@
+pub(crate) mod diagnosis;
+
 pub(crate) mod summary;
 
 pub(crate) mod compare;

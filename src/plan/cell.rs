@@ -47,6 +47,11 @@ impl Cell {
 
     /// Whether another cell is this one but for its input.
     pub fn differs_in_input_alone(&self, other: &Cell) -> bool {
-        Axis::ALL.into_iter().all(|axis| axis == Axis::Inputs || self.at[axis] == other.at[axis])
+        self.differs_alone_in(Axis::Inputs, other)
+    }
+
+    /// Whether another cell is this one but for its place on an axis, where it may be the same too.
+    pub fn differs_alone_in(&self, free: Axis, other: &Cell) -> bool {
+        Axis::ALL.into_iter().all(|axis| axis == free || self.at[axis] == other.at[axis])
     }
 }

@@ -10,7 +10,8 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::found::{Compared, Converted, DevicesSeen, Peaks, Preview, Rehearsed, Scored};
+use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored};
+use super::roofs::Peaks;
 use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
 
 /// The folder of what passes found.

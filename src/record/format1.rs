@@ -4,10 +4,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::found::{Compared, Converted, Peaks, Rehearsed, Scored};
-use super::{
-    BudgetUsed, CellFidelity, Findings, Peak, Session, StoreError, VariantAccuracy, VariantFile, parse_versioned,
-};
+use super::found::{Compared, Converted, Rehearsed, Scored};
+use super::roofs::{Peak, Peaks};
+use super::{BudgetUsed, CellFidelity, Findings, Session, StoreError, VariantAccuracy, VariantFile, parse_versioned};
 
 /// Its version.
 pub(super) const FORMAT: u32 = 1;
@@ -39,7 +38,7 @@ pub(super) fn findings(path: &Path, text: &str) -> Result<Findings, StoreError> 
         convert: Some(Converted { variant_files }),
         rehearsal: Some(Rehearsed { iterations, libraries: Vec::new() }),
         outputs: Some(Compared { fidelity }),
-        peak: Some(Peaks { peaks }),
+        peak: Some(Peaks { peaks, ..Peaks::default() }),
         accuracy: Some(Scored { accuracy, fidelity: Vec::new() }),
         requirements: None,
         devices: None,

@@ -48,13 +48,6 @@ pub struct Compared {
     pub fidelity: Vec<CellFidelity>,
 }
 
-/// What the machine was seen to do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Peaks {
-    /// The most, by threads.
-    pub peaks: Vec<Peak>,
-}
-
 /// What running over data found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scored {
@@ -106,15 +99,6 @@ pub struct BudgetUsed {
     /// The relative effect that so many blocks find with 80 % power, where this machine's noise is known.
     #[serde(alias = "sees")]
     pub detectable_effect: Option<f64>,
-}
-
-/// What the machine was seen to do at most: a product of two float32 matrices of 1024 rows and columns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Peak {
-    /// Threads inside an operator.
-    pub threads: u32,
-    /// Floating-point operations per second, two for each multiply-accumulate, of the fastest product.
-    pub operations_per_s: f64,
 }
 
 /// How right a variant of a model is on its data, on one device.
@@ -235,17 +219,6 @@ impl Manifest {
         let by_cell: BTreeMap<u32, &CellFidelity> =
             random.iter().chain(on_data).map(|known| (known.cell, known)).collect();
         by_cell.into_values().collect()
-    }
-
-    /// What the machine can do at most, by threads; nothing where the costs of models are not known.
-    pub fn peaks(&self) -> &[Peak] {
-        self.findings.peak.as_ref().map_or(&[], |found| &found.peaks)
-    }
-
-    /// What the machine can do with the threads of a cell, in operations per second.
-    pub fn peak_of(&self, cell: &Cell) -> Option<f64> {
-        let threads = self.threads_of(cell);
-        self.peaks().iter().find(|peak| peak.threads == threads).map(|peak| peak.operations_per_s)
     }
 
     /// How right variants are on the data.

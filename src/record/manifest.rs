@@ -11,6 +11,7 @@ use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
 use crate::experiment::{Experiment, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
+use crate::onnx::cost::Moved;
 use crate::plan::{Cell, Plan};
 use crate::record::revision::Revision;
 
@@ -111,6 +112,9 @@ pub struct InferenceCost {
     pub macs: Option<u64>,
     /// Bytes that the nodes read and write, before any fusion; `None`: unknown.
     pub bytes_moved: Option<u64>,
+    /// What the nodes that multiply read and write at least; absent where unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub products: Option<Moved>,
 }
 
 /// The data of a model.

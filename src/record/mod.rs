@@ -14,6 +14,7 @@ pub(crate) mod manifest;
 pub(crate) mod place;
 pub(crate) mod provenance;
 pub(crate) mod revision;
+pub(crate) mod roofs;
 pub(crate) mod samples;
 mod series;
 
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use findings::Finding;
 pub use findings::Findings;
 pub(crate) use found::{
-    BudgetUsed, CellFidelity, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Peak, Peaks, Preview, Scored,
+    BudgetUsed, CellFidelity, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview, Scored,
     VariantFile,
 };
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
@@ -34,6 +35,7 @@ pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 
 pub(crate) use manifest::{DatasetFile, InferenceCost};
 pub use place::Place;
+pub(crate) use roofs::{Bandwidth, FileArithmetic, Launching, Peak, Peaks, Stream, Traffic};
 
 use crate::data::table::FileError;
 

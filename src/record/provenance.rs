@@ -15,7 +15,7 @@ use crate::data::digest;
 use crate::device::look::Look;
 use crate::experiment::Axis;
 use crate::machine::host::Host;
-use crate::record::{DatasetFile, DeviceSeen, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
+use crate::record::{DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
 use crate::vocabulary::privacy::without_home;
 use crate::worker::measure;
 
@@ -104,7 +104,9 @@ pub(crate) const FIELDS: &[Field] = &[
     of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then"),
     of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked"),
     of("idle_watts", Context, idle_watts, "power of each of these GPUs and, as `packages`, of the processors, while nothing of perfrun ran"),
-    of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by threads"),
+    of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by device, threads and kind of number"),
+    of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "bytes per second that it was seen to read and write, by device, threads and how many they are"),
+    of("launching", Context, |manifest| json!(manifest.launches()), "nanoseconds that an inference and each of its nodes were seen to take before they compute anything"),
 ];
 
 /// Facts by name; what is unknown is absent.
@@ -262,8 +264,10 @@ fn models(manifest: &Manifest) -> Value {
     let plan = &manifest.plan;
     let model = |(name, file): (&String, &Option<ModelFile>)| {
         let file = file.as_ref()?;
-        let costs =
-            plan.inputs().iter().zip(&file.costs).filter_map(|(input, cost)| Some((&input.name, cost.as_ref()?)));
+        // What multiplying nodes move follows from the graph, as the rest does; earlier reports do not have it.
+        let cost = |cost: &InferenceCost| json!({ "macs": cost.macs, "bytes_moved": cost.bytes_moved });
+        let costs = plan.inputs().iter().zip(&file.costs);
+        let costs = costs.filter_map(|(input, known)| Some((&input.name, cost(known.as_ref()?))));
         Some(json!({
             "name": name, "path": file.path, "sha256": file.sha256, "bytes": file.bytes, "producer": file.producer,
             "parameters": file.parameters, "costs": costs.collect::<BTreeMap<_, _>>(),

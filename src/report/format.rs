@@ -3,9 +3,11 @@
 //! Input: stored values in base units. Output: texts that the terminal, Markdown and HTML share. Pure, and independent of
 //! the locale. Deliberately absent: escaping and alignment.
 
+mod bound;
 mod comparison;
 mod phrases;
 
+pub(crate) use bound::{bandwidth, bound, bound_in_short, rate};
 pub(crate) use comparison::{change, judged_ratio, p_value, ratio, share, speedup};
 pub use phrases::threads;
 pub(crate) use phrases::{

@@ -175,7 +175,7 @@ impl Job {
     }
 
     /// The file that a cell is run with.
-    fn model_file(&self, cell: &Cell) -> Option<&Path> {
+    pub(super) fn model_file(&self, cell: &Cell) -> Option<&Path> {
         match self.variant_files.get(&self.variant_key(cell)) {
             Some(file) => file.as_ref().ok().map(|file| file.path.as_path()),
             None => self.model(cell)?.path.as_deref(),

@@ -55,7 +55,7 @@ fn costs(path: &Path, model: &PreparedModel, inputs: usize) -> Vec<Option<Infere
     let cost = |input: usize| {
         let shapes = model.shapes.get(&input.into())?;
         let cost = onnx::cost::cost(&graph, &onnx::infer::infer(&graph, &shapes.tensors));
-        Some(InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved })
+        Some(InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved, products: cost.products })
     };
     (0..inputs).map(cost).collect()
 }

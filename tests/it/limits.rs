@@ -5,6 +5,7 @@ use std::path::Path;
 
 use perfrun::internals::experiment::{Experiment, Grade, Margin, Runs, Stop, Warmup};
 use perfrun::internals::judge::compare::terms::QUICK_MARGIN;
+use perfrun::internals::judge::diagnosis::{BEYOND_ROOF, HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};
 use perfrun::internals::judge::summary::CONFIDENCE;
 use perfrun::internals::statistics::Verdict;
 use perfrun::internals::statistics::density::MULTIMODAL_MINIMUM;
@@ -292,5 +293,20 @@ fn exit_codes() {
             format!("ends with exit code {} where cells are skipped for their device", ExitCode::Mendable.number()),
         ),
         (WRITE, format!("and ends with exit code {}.", ExitCode::Interrupted.number())),
+    ]);
+}
+
+#[test]
+fn the_limits_of_what_bounds_a_cell_are_those_of_the_code() {
+    const STATISTICS: &str = "docs/method/05-statistics.md";
+    let said = |sentence: String| (STATISTICS, sentence);
+    check(&[
+        said(format!("| fallback-bound | {} of the time or more", percent(HIGH_PART))),
+        said(format!("| copy-bound | {} or more are copies", percent(HIGH_PART))),
+        said(format!("| launch-bound | {} or more pass", percent(HIGH_LAUNCHING))),
+        said(format!("| memory-bound | the share of a bandwidth is {} or more", percent(HIGH_SHARE))),
+        said(format!("| compute-bound | the share of the arithmetic is {} or more", percent(HIGH_SHARE))),
+        said(format!("a serial part of {} or more", percent(SERIAL))),
+        said(format!("A share above {} says", percent(BEYOND_ROOF))),
     ]);
 }

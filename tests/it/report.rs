@@ -1,5 +1,6 @@
 //! The report of records that are made up in memory: goldens of the whole text, and what must hold for every report.
 
+mod bounds;
 mod figures;
 mod fixture;
 mod questions;

@@ -66,7 +66,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["runtime", "models"]),
     ("worker", &["backend", "measure"]),
-    ("judge", &["summary", "compare"]),
+    ("judge", &["diagnosis", "summary", "compare"]),
 ];
 
 #[test]

@@ -4,6 +4,7 @@
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
 mod asked;
+mod bounds;
 mod constants;
 mod disturbance;
 mod environment;
@@ -31,6 +32,7 @@ pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
 use crate::experiment::Design;
+use crate::judge::diagnosis::Diagnosis;
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::statistics::middle_half::middle_half;
@@ -58,7 +60,8 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
 }
 
 /// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile,
-/// neither the others nor where the variance lies, and neither ratios of tails nor what disturbed the runs. No verdict on latency rests on what is left
+/// neither the others nor where the variance lies, and neither ratios of tails nor what disturbed the runs or bounds the
+/// cells. No verdict on latency rests on what is left
 /// out, which takes too long between two blocks.
 pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     summarize_by_cell(threads(), manifest, &by_cell(runs), Extent::Brief)
@@ -97,6 +100,9 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, 
     let mut summaries = summarize_arms(threads, manifest, by_cell, &arms, extent).into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
     constants::add_all(manifest, &mut cells);
+    if extent == Extent::Whole {
+        bounds::add_all(manifest, &mut cells);
+    }
     let mut double = |cell: &u32| {
         let summary = summaries.next()?;
         Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
@@ -182,6 +188,7 @@ fn summarize_arm(
         findings: Findings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
             .with_rehearsal(runs),
         fallback,
+        diagnosis: Diagnosis::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{CONFIDENCE, Disturbance, Fallback, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
+use crate::judge::diagnosis::Diagnosis;
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
@@ -68,6 +69,8 @@ pub struct CellSummary {
     pub accuracy: Vec<Score>,
     /// What is odd about the cell as a whole.
     pub findings: Findings,
+    /// How it stands to what the machine can do.
+    pub diagnosis: Diagnosis,
 }
 
 /// Runs by outcome; their sum is the number of planned runs once a record is complete.
@@ -120,6 +123,7 @@ impl Summary {
             cell.metrics.clear();
             cell.latency = None;
             cell.findings.shape = None;
+            cell.diagnosis = Diagnosis::default();
         }
         let is_shown = |index: usize| self.cells.get(index).is_some_and(|cell| cell.why_invalid().is_none());
         shown.tails.retain(|tail| is_shown(tail.cell) && is_shown(tail.baseline));
@@ -151,6 +155,7 @@ impl CellSummary {
             fidelity: None,
             accuracy: Vec::new(),
             findings: Findings::default(),
+            diagnosis: Diagnosis::default(),
         }
     }
 

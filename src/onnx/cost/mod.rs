@@ -8,13 +8,17 @@
 //! computes it once. Bytes are those of the graph as it stands, before any fusion: each distinct input and every output
 //! of a node once; operators that only look at a shape, or give the same bytes another one, move nothing.
 
+mod arithmetic;
 mod macs;
+mod moved;
 pub(crate) mod parameters;
 mod totals;
 
 use super::infer::Inferred;
 use super::proto::ModelProto;
 
+pub(crate) use arithmetic::{Arithmetic, arithmetic};
+pub(crate) use moved::Moved;
 pub(super) use parameters::ParameterCount;
 
 /// What one inference costs.
@@ -24,6 +28,9 @@ pub(crate) struct Cost {
     pub macs: Option<u64>,
     /// Bytes that the nodes read and write; `None` where those of a node are unknown.
     pub bytes_moved: Option<u64>,
+    /// What the nodes that multiply read and write at least; `None` where that of one is unknown.
+    #[serde(skip)]
+    pub products: Option<Moved>,
     /// Nodes whose cost is unknown, because shapes are, because nobody says what the operator does, or because nobody
     /// knows how often a loop runs (its body is counted once): the first few by their labels.
     pub unknown: Vec<String>,

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::macs::{Known, macs};
+use super::moved::Moved;
 use super::{Cost, OperatorCost};
 use crate::onnx::ElementType;
 use crate::onnx::infer::{Inferred, Value, runs};
@@ -69,6 +70,33 @@ struct Totals {
     operators: BTreeMap<String, OperatorCost>,
     unknown: Vec<String>,
     unknown_nodes: u64,
+    products: Products,
+}
+
+/// What the nodes that multiply read and write.
+#[derive(Default)]
+struct Products {
+    moved: Moved,
+    /// A node's is not known.
+    is_unknown: bool,
+    /// Weights that are counted.
+    weights: HashSet<String>,
+}
+
+impl Products {
+    fn add(&mut self, known: &Known<'_>, scope: &Scope<'_>) {
+        let is_weight = |name: &str| scope.is_constant(name);
+        match Moved::of(known, is_weight, &mut self.weights) {
+            Some(moved) => self.moved = self.moved.and(moved),
+            None => self.is_unknown = true,
+        }
+    }
+
+    /// Those of a body that runs so often: its weights are read once at least.
+    fn merge(&mut self, inside: Products, times: u64) {
+        self.is_unknown |= inside.is_unknown;
+        self.moved = self.moved.and(inside.moved.repeated(times));
+    }
 }
 
 impl Totals {
@@ -99,6 +127,9 @@ impl Totals {
             let known = scope.known(node);
             let macs = if is_constant { Some(0) } else { macs(&known) };
             self.add(node, macs, bytes(&known));
+            if macs != Some(0) {
+                self.products.add(&known, &scope);
+            }
             if is_constant {
                 scope.constants.extend(node.output.iter().map(String::as_str));
             }
@@ -152,7 +183,10 @@ impl Totals {
                 graphs.collect()
             }
         };
-        let Some(inside) = inside else { return self.add(node, None, Some(0)) };
+        let Some(inside) = inside else {
+            self.products.is_unknown = true;
+            return self.add(node, None, Some(0));
+        };
         self.add(node, Some(0), Some(0));
         let times = match (node.graphs().next(), inside.first()) {
             (Some(body), Some((_, inferred))) if matches!(node.operator().as_str(), "Loop" | "Scan") => {
@@ -190,6 +224,7 @@ impl Totals {
             sum.macs = add(sum.macs, own.macs.and_then(|macs| macs.checked_mul(times)));
             sum.bytes = add(sum.bytes, own.bytes.and_then(|bytes| bytes.checked_mul(times)));
         }
+        self.products.merge(inside.products, times);
         self.unknown_nodes = self.unknown_nodes.saturating_add(inside.unknown_nodes);
         let room = MOST_LABELS.saturating_sub(self.unknown.len());
         self.unknown.extend(inside.unknown.into_iter().take(room));
@@ -200,7 +235,8 @@ impl Totals {
         let mut operators: Vec<OperatorCost> = self.operators.into_values().collect();
         // The map gave them by name, and sorting keeps the order of equals. Unknown first: it may be the most.
         operators.sort_by_key(|own| std::cmp::Reverse((own.macs.is_none(), own.macs, own.nodes)));
-        Cost { macs, bytes_moved, unknown: self.unknown, unknown_nodes: self.unknown_nodes, operators }
+        let products = (!self.products.is_unknown).then_some(self.products.moved);
+        Cost { macs, bytes_moved, products, unknown: self.unknown, unknown_nodes: self.unknown_nodes, operators }
     }
 }
 

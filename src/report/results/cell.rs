@@ -70,6 +70,13 @@ pub struct Cell {
     /// What the samples of its runs look like; absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
+    /// The shortest time in which this machine could do the cell's products and move what they need, over its latency;
+    /// absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_roof: Option<f64>,
+    /// What bounds it; absent where nothing tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_by: Option<BoundBy>,
     /// How like the reference's its outputs are; absent for the reference, and where they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<FidelityFound>,
@@ -158,6 +165,19 @@ pub struct CodeSeen {
     /// Runs that carry it; absent for a code of the cell as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
+}
+
+/// What bounds a cell (method 5.6).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BoundBy {
+    /// `throttled`, `fallback-bound`, `copy-bound`, `launch-bound`, `memory-bound`, `compute-bound` or `thread-bound`.
+    pub word: String,
+    /// Of throttled cells the share of the runs, of roofs the share that is achieved, of threads how many times as fast as
+    /// with fewer; else the share of the time.
+    pub value: f64,
+    /// The roof, in bytes or operations per second; of threads the fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<f64>,
 }
 
 /// How like the reference's the outputs of a cell are.

@@ -96,6 +96,8 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         environment: environment(summary),
         codes: seen::codes(summary),
         shape: summary.findings.shape.as_ref().map(seen::shape),
+        of_roof: summary.diagnosis.of_roof.map(rounded),
+        bound_by: summary.diagnosis.bound.as_ref().map(seen::bound),
         fidelity: summary.fidelity.as_ref().map(|found| FidelityFound {
             passes: found.passes(),
             items: found.items_of_data,

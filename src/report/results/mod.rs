@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::provenance::Provenance;
 
-pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+pub use cell::{BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
 pub use judged::{
     BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Effort, Family, GoalFound, Tie, Tradeoff,
 };

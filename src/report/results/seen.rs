@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RecordCode;
-use super::cell::CodeSeen;
+use super::cell::{BoundBy, CodeSeen};
 use super::make::{rounded, word};
+use crate::judge::diagnosis::Bound;
 use crate::judge::summary::{CellShape, CellSummary, Disturbance, Summary, record_codes};
 use crate::record::Manifest;
 use crate::vocabulary::privacy::without_home;
@@ -29,6 +30,18 @@ pub struct Disturbed {
     pub worst: f64,
     /// The code that these runs carry.
     pub code: String,
+}
+
+/// What bounds a cell.
+pub(super) fn bound(bound: &Bound) -> BoundBy {
+    let (value, of) = match *bound {
+        Bound::Throttling { runs, of } => (f64::from(runs) / f64::from(of.max(1)), None),
+        Bound::Fallback { share } | Bound::Copying { share } | Bound::Launching { share } => (share, None),
+        Bound::Memory { share, bytes_per_s } => (share, Some(bytes_per_s)),
+        Bound::Compute { share, operations_per_s, .. } => (share, Some(operations_per_s)),
+        Bound::Threads { speedup, fewer, .. } => (speedup, Some(f64::from(fewer))),
+    };
+    BoundBy { word: bound.word().to_owned(), value: rounded(value), of: of.map(rounded) }
 }
 
 /// What the samples of a cell's runs look like; counts are of completed runs, and what is zero is absent.

@@ -76,6 +76,8 @@ struct Formats {
     /// With cold caches there are latencies and no rates.
     rate: Option<(Metric, Column)>,
     memory: Column,
+    /// Something is known of what bounds a cell.
+    has_bounds: bool,
 }
 
 impl Formats {
@@ -94,6 +96,7 @@ impl Formats {
             tail: tails.iter().any(|percentile| percentile.supported).then_some(tail),
             rate: (!is_without_rate).then(|| (rate, Column::fit(Unit::PerSecond, of(rate)))),
             memory: Column::fit(Unit::Bytes, of(PEAK_RSS)),
+            has_bounds: cells.iter().any(|cell| cell.diagnosis.bound.is_some()),
         }
     }
 
@@ -110,6 +113,7 @@ impl Formats {
             self.tail.map(|column| number(head(&column, "p95"), false)),
             self.rate.map(|(metric, column)| number(head(&column, metric.title), false)),
             Some(number(head(&self.memory, "peak memory"), false)),
+            self.has_bounds.then(|| OverviewColumn { title: "bound by".to_owned(), is_essential: false, ..name() }),
             Some(OverviewColumn { title: against, ..name() }),
         ];
         columns.into_iter().flatten().collect()
@@ -136,10 +140,15 @@ impl Formats {
             self.tail.map(|column| told(percentile(&column, summary))),
             self.rate.map(|(metric, column)| told(plain(&metric, &column))),
             Some(told(plain(&PEAK_RSS, &self.memory))),
+            self.has_bounds.then(|| told(bound(summary))),
             Some(told(verdict(plan, cell, summary, comparison))),
         ];
         values.into_iter().flatten()
     }
+}
+
+fn bound(summary: &CellSummary) -> String {
+    summary.diagnosis.bound.as_ref().map(format::bound_in_short).unwrap_or_default()
 }
 
 /// The 95th percentile: the highest that fewer than a hundred samples support.

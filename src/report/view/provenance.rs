@@ -3,10 +3,10 @@
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
 use crate::experiment::{Axis, Cache, Design, VariantIndex};
 use crate::judge::compare::Terms;
-use crate::record::{Manifest, ModelFile, Peak};
+use crate::record::{Bandwidth, Launching, Manifest, ModelFile, Peak, Stream};
 use crate::report::format::{self, count};
 use crate::report::{Input, Trust};
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{MetricReference, Unit};
 use crate::vocabulary::privacy::without_home;
 use crate::worker::backend;
 
@@ -154,15 +154,39 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
     ];
     facts.extend(super::devices::devices(manifest));
     facts.extend(manifest.peaks().iter().map(peak));
+    facts.extend(manifest.bandwidths().iter().map(bandwidth));
+    facts.extend(manifest.launches().iter().map(launching));
     facts
 }
 
-/// `peak, 2 threads: 92.1 GFLOP/s`.
+/// `peak, cpu, 2 threads: 92.1 GFLOP/s in float32, ...`.
 fn peak(peak: &Peak) -> Fact {
-    let rate = peak.operations_per_s / 1e9;
-    let rate = format::fixed(rate, format::significant_decimals(rate, 3).max(0));
-    let name = format!("peak, {}", count(u64::from(peak.threads), "thread"));
-    Fact::new(&name, format!("{rate} GFLOP/s in a product of two float32 matrices of 1024 rows and columns"))
+    let rate = format::rate(peak.operations_per_s, peak.arithmetic);
+    let size = peak.size;
+    let value = format!("{rate}, the fastest product of two matrices of {size} rows and columns");
+    Fact::new(seen("peak", &peak.device, peak.threads), value)
+}
+
+/// `bandwidth, cpu, 2 threads: 14.2 GB/s, ...`.
+fn bandwidth(seen: &Bandwidth) -> Fact {
+    let rate = format::bandwidth(seen.bytes_per_s);
+    let within = format::bytes(seen.of_bytes);
+    let value = match seen.of {
+        Stream::Weights => format!("{rate} in a row times a matrix of {within}"),
+        Stream::Activations => format!("{rate} in a sum of vectors of {within} together"),
+    };
+    Fact::new(self::seen("bandwidth", &seen.device, seen.threads), value)
+}
+
+/// `starting nodes, cpu, 1 thread: 270 ns each, ...`.
+fn launching(seen: &Launching) -> Fact {
+    let [node, call] = [seen.node_ns, seen.call_ns].map(|time| format::amount(Unit::Nanoseconds, time));
+    let value = format!("{node} each, and {call} an inference, the fastest of nodes that compute next to nothing");
+    Fact::new(self::seen("starting nodes", &seen.device, seen.threads), value)
+}
+
+fn seen(what: &str, device: &str, threads: u32) -> String {
+    format!("{what}, {device}, {}", count(u64::from(threads), "thread"))
 }
 
 fn runtime(input: &Input<'_>) -> Vec<Fact> {

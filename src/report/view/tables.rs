@@ -47,7 +47,8 @@ pub(super) fn details(input: &Input<'_>) -> Table {
         columns.extend(of_metric(cells, &metric));
     }
     columns.extend(achieved(input));
-    columns.extend(share_of_peak(input));
+    columns.extend(share_of_roof(cells));
+    columns.extend(bounds(cells));
     columns.push(number("samples", "counted samples of all runs", cells, |cell| Some(cell.latency.as_ref()?.samples)));
     columns.push(number("iterations per sample", "a sample is the mean of so many iterations", cells, |cell| {
         cell.latency.as_ref().map(|_| u64::from(cell.iterations))
@@ -77,19 +78,26 @@ fn achieved(input: &Input<'_>) -> Option<Filled> {
     Some(filled("GFLOP/s", meaning, rates.iter().map(cell).collect()))
 }
 
-/// The same as a share of what the machine was seen to do at most; `None` where that is not known.
-fn share_of_peak(input: &Input<'_>) -> Option<Filled> {
-    let share = |(cell, summary): (&Cell, &CellSummary)| {
-        Some(rate(input, cell, summary)? * 1e9 / input.manifest.peak_of(cell)?)
-    };
-    let shares: Vec<Option<f64>> = input.manifest.plan.cells.iter().zip(&input.summary.cells).map(share).collect();
-    shares.iter().flatten().next()?;
-    let cell = |share: &Option<f64>| match share {
-        Some(share) => TableCell::number(format::percent(*share), *share),
+/// The share of the most that this machine could do of the cell's work; `None` where that is not known.
+fn share_of_roof(cells: &[CellSummary]) -> Option<Filled> {
+    cells.iter().find_map(|cell| cell.diagnosis.of_roof)?;
+    let cell = |cell: &CellSummary| match cell.diagnosis.of_roof {
+        Some(share) => TableCell::number(format::percent(share), share),
         None => TableCell::nothing(),
     };
-    let meaning = "of the fastest product of two float32 matrices of 1024 rows and columns, seen here with as many threads; int8 may pass it";
-    Some(filled("of peak", meaning, shares.iter().map(cell).collect()))
+    let meaning = "shortest time in which this machine could do the products of the model and move their weights and activations, by the fastest that was seen here, over the latency (method 5.6)";
+    Some(filled("of roof", meaning, cells.iter().map(cell).collect()))
+}
+
+/// What bounds each cell, in a few words; `None` where of none anything is known.
+fn bounds(cells: &[CellSummary]) -> Option<Filled> {
+    cells.iter().find_map(|cell| cell.diagnosis.bound)?;
+    let text = |cell: &CellSummary| cell.diagnosis.bound.as_ref().map(format::bound).unwrap_or_default();
+    let meaning =
+        "what has to change before the cell can become much faster (method 5.6); empty where nothing tells it";
+    let mut filled = filled("bound by", meaning, cells.iter().map(|cell| TableCell::text(text(cell))).collect());
+    filled.column.is_numeric = false;
+    Some(filled)
 }
 
 /// What happens before the steady state.

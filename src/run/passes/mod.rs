@@ -51,7 +51,7 @@ pub(super) const PASSES: [Step; 7] = [
     step::<convert::Convert>,
     step::<rehearsal::Rehearsal>,
     step::<outputs::Outputs>,
-    step::<peak::Peak>,
+    step::<peak::Roofs>,
     step::<accuracy::Accuracy>,
     step::<requirements::Requirements>,
 ];

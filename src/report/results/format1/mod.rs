@@ -159,6 +159,8 @@ fn cell(old: &Results, index: usize) -> Option<Cell> {
         environment: BTreeMap::new(),
         codes: summary.warnings.iter().filter(|(code, _)| code::is_of_runs(code)).map(code_seen).collect(),
         shape: None,
+        of_roof: None,
+        bound_by: None,
         fidelity: None,
         score_changes: BTreeMap::new(),
         slices: Vec::new(),

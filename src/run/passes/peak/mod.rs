@@ -1,0 +1,210 @@
+//! What this machine can do at most (method 5.6): arithmetic for each kind of number that cells multiply, bandwidth for
+//! as many bytes as they move, and what starting their nodes takes. All of it is measured as every cell is, by the
+//! runtime on the device with the threads of the cells. What cells achieve is told as a share of it.
+//!
+//! A roof by data sheet would be another number: clocks move, and no library reaches it.
+
+mod models;
+mod trial;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::models::Subject;
+use self::trial::{Seen, Trial};
+use super::Pass;
+use crate::experiment::{ModelIndex, VariantIndex};
+use crate::onnx;
+use crate::onnx::cost::{Arithmetic, arithmetic};
+use crate::plan::Cell;
+use crate::record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Peaks, Stream};
+use crate::run::Job;
+use crate::run::session::{Halt, Session};
+
+/// Rows and columns of a first product: milliseconds of a core, which little disturbs.
+const FIRST_SIZE: u64 = 512;
+/// Larger ones take more memory than they say.
+const LARGEST_SIZE: u64 = 8192;
+/// A shorter product is mostly what surrounds it, and a larger one is tried.
+const LEAST_NS: f64 = 1e6;
+/// Nodes of a chain that shows what each takes to start.
+const LONG_CHAIN: u64 = 257;
+/// What takes less than so many times the starting of its nodes says little about the rest: 5 % at most.
+const LEAST_LAUNCHES: f64 = 20.0;
+
+/// Measures the roofs of every device and number of threads that cells with known costs have. What cannot be measured
+/// is not known.
+pub(super) struct Roofs;
+
+impl Pass for Roofs {
+    type Found = Peaks;
+
+    const SCRATCH: &'static [&'static str] = &[trial::MODEL];
+
+    fn is_wanted(job: &Job) -> bool {
+        let is_real = job.record.manifest.experiment.backend.reads_models();
+        is_real && !job.record.manifest.quick && !wanted(job, &files(job)).is_empty()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Peaks, Halt> {
+        let files = files(job);
+        let wanted = wanted(job, &files);
+        let mut found = Peaks { files, ..Peaks::default() };
+        for ((device, threads), wanted) in wanted {
+            let mut place = Place { device, threads, trial: Trial { job, cell: wanted.cell }, launching: None };
+            place.launching = place.start_nodes(session)?;
+            found.launches.extend(place.launching.clone());
+            for arithmetic in wanted.arithmetic {
+                found.peaks.extend(place.multiply(arithmetic, session)?);
+            }
+            for (of, of_bytes) in wanted.streams {
+                found.bandwidths.extend(place.stream(of, of_bytes, session)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What is to be measured on one device with so many threads.
+struct Wanted {
+    /// The cell whose settings are used.
+    cell: Cell,
+    arithmetic: BTreeSet<Arithmetic>,
+    streams: BTreeSet<(Stream, u64)>,
+}
+
+/// By label of the device and number of threads; cells whose costs are not known need no roof.
+fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted> {
+    let manifest = &job.record.manifest;
+    let mut all = BTreeMap::new();
+    for cell in cells(job) {
+        let device = manifest.experiment.devices[cell.device()].label();
+        let place = all.entry((device, manifest.threads_of(&cell))).or_insert_with(|| Wanted {
+            cell,
+            // Parts of every model stay in it.
+            arithmetic: BTreeSet::from([Arithmetic::Float32]),
+            streams: BTreeSet::new(),
+        });
+        let is_its = |file: &&FileArithmetic| (file.model, file.variant) == (cell.model(), cell.variant());
+        let Some(own) = files.iter().find(is_its).map(|file| file.arithmetic) else { continue };
+        place.arithmetic.insert(own);
+        let is_half = matches!(own, Arithmetic::Float16 | Arithmetic::Bfloat16);
+        // Whether half precision is more than float32 behind casts is known afterwards.
+        let numbers = [Some(own), is_half.then_some(Arithmetic::Float32)];
+        let traffic = numbers.into_iter().flatten().filter_map(|numbers| manifest.traffic_in(&cell, numbers));
+        place.streams.extend(
+            traffic.flat_map(|traffic| traffic.parts().map(|(of, _, within)| (of, within)).collect::<Vec<_>>()),
+        );
+    }
+    all
+}
+
+/// The cells that run and whose costs are known.
+fn cells(job: &Job) -> impl Iterator<Item = Cell> {
+    let manifest = &job.record.manifest;
+    let has_roof = |cell: &&Cell| {
+        let has_cost = manifest.cost(cell).is_some_and(|cost| cost.macs.is_some_and(|macs| macs > 0));
+        has_cost && job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
+    };
+    manifest.plan.runnable().map(|(_, cell)| cell).filter(has_roof).copied()
+}
+
+/// In which numbers the files of cells multiply, by model and variant.
+fn files(job: &Job) -> Vec<FileArithmetic> {
+    let mut files: BTreeMap<(ModelIndex, VariantIndex), Option<Arithmetic>> = BTreeMap::new();
+    for cell in cells(job) {
+        files.entry((cell.model(), cell.variant())).or_insert_with(|| {
+            let model = job.model_file(&cell).and_then(|path| onnx::load(path).ok());
+            model.map(|model| arithmetic(&model))
+        });
+    }
+    let known = files.into_iter();
+    known.filter_map(|((model, variant), known)| Some(FileArithmetic { model, variant, arithmetic: known? })).collect()
+}
+
+/// One device with so many threads.
+struct Place<'a> {
+    device: String,
+    threads: u32,
+    trial: Trial<'a>,
+    launching: Option<Launching>,
+}
+
+impl Place<'_> {
+    /// A chain of nodes that compute next to nothing, less one of a single node.
+    fn start_nodes(&self, session: &mut Session<'_>) -> Result<Option<Launching>, Halt> {
+        let one = self.trial.run(models::chain_of(1), session)?;
+        let many = self.trial.run(models::chain_of(LONG_CHAIN), session)?;
+        let (Some(one), Some(many)) = (one, many) else { return Ok(None) };
+        let is_whole = one.nodes == 1 && many.nodes == LONG_CHAIN;
+        let node_ns = (many.best_ns - one.best_ns) / (LONG_CHAIN - 1) as f64;
+        let call_ns = (one.best_ns - node_ns).max(0.0);
+        let (device, threads) = (self.device.clone(), self.threads);
+        // Of nodes that were made one, or that took no time, nothing is known.
+        Ok((is_whole && node_ns > 0.0).then_some(Launching { device, threads, call_ns, node_ns }))
+    }
+
+    /// Products, larger ones where the first are too short; the fastest counts.
+    fn multiply(&self, arithmetic: Arithmetic, session: &mut Session<'_>) -> Result<Option<Peak>, Halt> {
+        let mut best: Option<Peak> = None;
+        let mut size = FIRST_SIZE;
+        while let Some(seen) = self.first_that_runs(models::products(arithmetic, size), session)? {
+            let operations_per_s = seen.work_per_s();
+            let is_faster = best.as_ref().is_none_or(|best| best.operations_per_s < operations_per_s);
+            if is_faster && self.is_long(seen.best_ns, seen.nodes) {
+                let (device, threads) = (self.device.clone(), self.threads);
+                best = Some(Peak { device, threads, arithmetic, size, operations_per_s });
+            }
+            let Some(larger) = larger(size, seen.best_ns) else { break };
+            size = larger;
+        }
+        Ok(best)
+    }
+
+    fn first_that_runs(&self, subjects: Vec<Subject>, session: &mut Session<'_>) -> Result<Option<Seen>, Halt> {
+        for subject in subjects {
+            if let Some(seen) = self.trial.run(subject, session)? {
+                return Ok(Some(seen));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Going through so many bytes.
+    fn stream(&self, of: Stream, of_bytes: u64, session: &mut Session<'_>) -> Result<Option<Bandwidth>, Halt> {
+        let seen = self.trial.run(models::stream(of, of_bytes), session)?;
+        let long = seen.filter(|seen| self.is_long(seen.best_ns, seen.nodes));
+        let (device, threads) = (self.device.clone(), self.threads);
+        Ok(long.map(|seen| Bandwidth { device, threads, of, of_bytes, bytes_per_s: seen.work_per_s() }))
+    }
+
+    /// Whether an inference of so many nodes takes much longer than starting them; of what is not known nothing is said.
+    fn is_long(&self, best_ns: f64, nodes: u64) -> bool {
+        let Some(launching) = &self.launching else { return best_ns >= LEAST_NS };
+        best_ns >= LEAST_LAUNCHES * (launching.call_ns + launching.node_ns * nodes as f64)
+    }
+}
+
+/// The size of a product that takes long enough, where one of this size took so long.
+fn larger(size: u64, took_ns: f64) -> Option<u64> {
+    let mut next = size;
+    let mut expected = took_ns;
+    while expected < LEAST_NS && next < LARGEST_SIZE {
+        next *= 2;
+        expected *= 8.0;
+    }
+    (next > size).then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_product_is_followed_by_one_that_takes_long_enough() {
+        assert_eq!(larger(512, 2.7e6), None);
+        assert_eq!(larger(512, 0.5e6), Some(1024));
+        assert_eq!(larger(512, 10e3), Some(4096));
+        assert_eq!(larger(512, 1.0), Some(LARGEST_SIZE));
+        assert_eq!(larger(LARGEST_SIZE, 1.0), None);
+    }
+}

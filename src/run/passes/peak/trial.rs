@@ -1,0 +1,103 @@
+//! One generated model, run for a moment with the settings of a cell.
+
+use std::collections::BTreeMap;
+
+use super::models::Subject;
+use crate::experiment::{Values, Warmup};
+use crate::onnx;
+use crate::plan::Cell;
+use crate::record::Arm;
+use crate::run::Job;
+use crate::run::session::{self, Halt, Session};
+use crate::statistics::random::key_seed;
+use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::worker::RunPlan;
+use crate::worker::backend::{CellRequest, Placement, TensorRequest};
+
+/// Enough inferences to see one that nothing disturbed.
+const LENGTH: Warmup = Warmup::Adaptive {
+    min_time: Nanos::from_millis(100),
+    max_time: Nanos::from_millis(250),
+    min_samples: 5,
+    tolerance: Ratio(0.05),
+};
+
+/// The model, while it is needed.
+pub(super) const MODEL: &str = "peak.onnx";
+
+/// Runs models as a cell is run.
+pub(super) struct Trial<'a> {
+    pub(super) job: &'a Job,
+    pub(super) cell: Cell,
+}
+
+/// What was seen of a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seen {
+    /// The fastest inference, in nanoseconds; more than none.
+    pub(super) best_ns: f64,
+    /// Nodes that the runtime made of it.
+    pub(super) nodes: u64,
+    /// Operations or bytes of one inference.
+    work: f64,
+}
+
+impl Seen {
+    /// Operations or bytes per second of the fastest inference.
+    pub(super) fn work_per_s(&self) -> f64 {
+        self.work * 1e9 / self.best_ns
+    }
+}
+
+impl Trial<'_> {
+    /// Runs a model; `None` where the device does not take the whole of it.
+    ///
+    /// # Errors
+    ///
+    /// If the user stopped it.
+    pub(super) fn run(&self, subject: Subject, session: &mut Session<'_>) -> Result<Option<Seen>, Halt> {
+        session.go_on()?;
+        let job = self.job;
+        let path = job.record.folder.join(MODEL);
+        if onnx::save(subject.model, &path).is_err() {
+            return Ok(None);
+        }
+        let plan = RunPlan {
+            request: CellRequest {
+                cell: subject.name.to_owned(),
+                backend: job.backend_request(&self.cell, Arm::Pilot, 0, Some(&path)),
+                tensors: vec![TensorRequest {
+                    name: "a".to_owned(),
+                    element: subject.input.0,
+                    shape: subject.input.1,
+                    values: Values::Random,
+                    seeds: vec![key_seed(job.record.manifest.plan.seed, "peak/a")],
+                }],
+                input_sets: 1,
+                outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
+                slowdown: 0.0,
+                evict_bytes: None,
+                cpus: None,
+            },
+            warmup: LENGTH,
+            at_least: Nanos(0),
+            iterations: 1,
+            stop: None,
+            outputs: None,
+        };
+        let mut launch = session.launch(job, &self.cell, Arm::Pilot, 0);
+        launch.log = session::log(job, "peak");
+        let run = session.run(&launch, &plan)?;
+        if run.failure.is_some() {
+            return Ok(None);
+        }
+        let best = run.data.warmup.duration_ns.iter().copied().min().filter(|best| *best > 0);
+        let placement = run.data.placement.filter(|placement| placement.fallback.is_empty());
+        let seen = |(best, placement): (u64, Placement)| Seen {
+            best_ns: best as f64,
+            nodes: placement.nodes.values().sum(),
+            work: subject.work,
+        };
+        Ok(best.zip(placement).map(seen))
+    }
+}

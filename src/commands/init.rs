@@ -200,6 +200,7 @@ fn free_dimensions(signature: &Signature) -> BTreeMap<String, u64> {
         dimensions: BTreeMap::new(),
         shapes: BTreeMap::new(),
         values: Values::Random,
+        search: None,
     };
     if let Err(ShapeProblem::FreeDimensions { dimensions, .. }) = onnx::resolve_inputs(signature, &input) {
         for free in dimensions {

@@ -3,7 +3,7 @@
 
 use super::Entries;
 use super::selector::Matcher;
-use super::{Axis, AxisMap, InputPoint, Point, Selector};
+use super::{Axis, AxisMap, BATCH, BatchSearch, InputPoint, Point, Selector};
 
 /// A selector ready to be asked about the points of one matrix.
 #[derive(Clone, Debug)]
@@ -32,6 +32,9 @@ impl CompiledSelector {
 
 /// An input matches by its name and by every dimension that is asked about; one that it does not set is no match.
 fn allows_input(matcher: &Matcher, input: &InputPoint) -> bool {
-    let has = |key: &str| input.dimensions.get(key).is_some_and(|size| matcher.allows(key, &size.to_string()));
+    let has = |key: &str| match input.dimensions.get(key) {
+        Some(size) => matcher.allows(key, &size.to_string()),
+        None => key == BATCH && input.search.is_some() && matcher.allows(key, BatchSearch::WORD),
+    };
     matcher.allows(Axis::Inputs.singular(), &input.name) && matcher.dimensions().all(has)
 }

@@ -5,6 +5,7 @@
 //! specification is told so at the place (`spec::expand::matrix`); `plan` makes cells of the same factors. Deliberately
 //! absent: the cells.
 
+mod combine;
 mod problem;
 
 use std::ops::Range;
@@ -12,8 +13,9 @@ use std::ops::Range;
 use super::compiled::CompiledSelector;
 use super::entries::Entries;
 use super::selector::Vocabulary;
-use super::{Axis, AxisMap, Experiment, InputPoint, Model, Point, Selector};
+use super::{Axis, AxisMap, BATCH, Experiment, InputPoint, Model, Point, Selector};
 
+pub(crate) use combine::Combine;
 pub(crate) use problem::MatrixProblem;
 pub(crate) use problem::beyond_limit;
 use problem::grouped;
@@ -124,7 +126,10 @@ impl Space {
                 Axis::Inputs => inputs_known.then(|| points().map(|point| point.name.clone()).collect()),
                 _ => self.is_complete(axis).then(|| self.entries.names(axis).to_vec()),
             }),
-            dimensions: inputs_known.then(|| points().flat_map(|point| point.dimensions.keys().cloned()).collect()),
+            dimensions: inputs_known.then(|| {
+                let searched = points().any(|point| point.search.is_some()).then(|| BATCH.to_owned());
+                points().flat_map(|point| point.dimensions.keys().cloned()).chain(searched).collect()
+            }),
         }
     }
 
@@ -174,12 +179,38 @@ impl Space {
         self.own.is_some() && factors.iter().any(|factor| factor.axes == [Axis::Inputs])
     }
 
-    /// How many cells the product has.
+    /// How many cells the matrix has before `exclude` and `include`.
     ///
     /// # Errors
     ///
     /// More than [`MAX_CELLS`].
-    pub(crate) fn size(&self, factors: &[Factor]) -> Result<u64, MatrixProblem> {
+    pub(crate) fn size(&self, factors: &[Factor], combine: Combine) -> Result<u64, MatrixProblem> {
+        match combine {
+            Combine::Product => self.size_of_product(factors),
+            Combine::OneAtATime => {
+                let cells = self.size_one_at_a_time(factors);
+                let longest = factors.iter().max_by_key(|factor| factor.length);
+                let largest = longest.map_or(Axis::Models, |factor| factor.axes[0]);
+                let problem = || MatrixProblem::TooManyCells { cells, product: "one at a time".to_owned(), largest };
+                if cells <= u128::from(MAX_CELLS) { Ok(cells as u64) } else { Err(problem()) }
+            }
+        }
+    }
+
+    /// For each model one cell, and one more for each other entry of each other factor.
+    fn size_one_at_a_time(&self, factors: &[Factor]) -> u128 {
+        let steps = |model: u32, factor: &Factor| match factor.axes.as_slice() {
+            [Axis::Inputs] => self.inputs_of(model).len() as u128,
+            _ => factor.length as u128,
+        };
+        let of_model = |model: u32| {
+            let others = factors.iter().filter(|factor| !factor.axes.contains(&Axis::Models));
+            Combine::OneAtATime.count(others.map(|factor| steps(model, factor)))
+        };
+        (0..self.inputs_of.len() as u32).map(of_model).sum()
+    }
+
+    fn size_of_product(&self, factors: &[Factor]) -> Result<u64, MatrixProblem> {
         let is_uneven = self.is_uneven(factors);
         let is_in_sum =
             |factor: &Factor| is_uneven && factor.axes.iter().any(|axis| matches!(axis, Axis::Models | Axis::Inputs));
@@ -258,11 +289,11 @@ mod tests {
     fn inputs_of_models_are_a_sum_that_a_zip_does_not_multiply() {
         let space =
             space("models: [m, { name: n, inputs: { batch: [4, 5] } }]\nvariants: [a, b]\ninputs: { batch: 1 }");
-        assert_eq!(space.size(&space.factors(&[])), Ok(6));
+        assert_eq!(space.size(&space.factors(&[]), Combine::Product), Ok(6));
         // In either order of the zip.
         for zip in [vec![Axis::Models, Axis::Variants], vec![Axis::Variants, Axis::Models]] {
             assert!(space.check_zip(std::slice::from_ref(&zip)).is_empty());
-            assert_eq!(space.size(&space.factors(&[zip])), Ok(3));
+            assert_eq!(space.size(&space.factors(&[zip]), Combine::Product), Ok(3));
         }
         let zip = [vec![Axis::Models, Axis::Inputs]];
         assert!(matches!(space.check_zip(&zip)[0], (0, Some(1), MatrixProblem::ZipOfOwnInputs { .. })));

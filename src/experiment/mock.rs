@@ -5,11 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
-/// The script of the mock backend: y = median · scale · run effect · (1 + warm-up excess) · noise.
+/// The script of the mock backend: y = (median + item · batch) · scale · run effect · (1 + warm-up excess) · noise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mock {
     /// Typical duration of an iteration.
     pub median: Nanos,
+    /// What each item of a batch adds to it.
+    #[serde(default)]
+    pub item: Nanos,
+    /// The largest batch that fits into memory; `None`: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits: Option<u64>,
     /// Standard deviation of the log of a run's own level.
     pub run_sd: Ratio,
     /// Share of the runs that something disturbs from beginning to end.
@@ -78,6 +84,8 @@ impl Mock {
         let none = Ratio(0.0);
         Mock {
             median,
+            item: Nanos(0),
+            fits: None,
             run_sd: none,
             disturbed: none,
             disturbance: none,
@@ -105,6 +113,9 @@ pub struct MockVariant {
     /// Share of the time that the clock of another device shows; `None`: it has none.
     #[serde(default)]
     pub on_device: Option<Ratio>,
+    /// The largest batch that fits into memory; `None`: as in the script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits: Option<u64>,
     /// A failure to play.
     pub fail: Option<MockFailure>,
 }

@@ -5,6 +5,7 @@
 mod axis;
 mod axis_map;
 mod backend;
+mod batch_search;
 mod compiled;
 mod dataset;
 mod entries;
@@ -30,12 +31,14 @@ use serde::{Deserialize, Serialize};
 pub use axis::Axis;
 pub(crate) use axis_map::{AxisMap, Point, fields_schema};
 pub use backend::Backend;
+pub(crate) use batch_search::{BATCH, BatchSearch};
 pub(crate) use compiled::CompiledSelector;
 pub(crate) use dataset::{AccuracyMetric, Dataset};
 pub(crate) use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
 pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
+pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};
 pub(crate) use measure::{Boundary, Cache, Design, StopStatistic};
@@ -206,6 +209,9 @@ pub struct InputPoint {
     pub shapes: BTreeMap<String, Vec<u64>>,
     /// What fills the tensors.
     pub values: Values,
+    /// The batch is found for every cell before it is measured; it is no dimension of the point then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<BatchSearch>,
 }
 
 impl Entry for InputPoint {
@@ -349,6 +355,9 @@ impl Entry for Device {
 /// Changes to the product of the axes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matrix {
+    /// Which combinations there are.
+    #[serde(default, skip_serializing_if = "Combine::is_product")]
+    pub design: Combine,
     /// Axes that walk together and count as one.
     pub zip: Vec<Vec<Axis>>,
     /// Cells to leave out.

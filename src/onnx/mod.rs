@@ -29,6 +29,7 @@ mod visit;
 mod wire;
 pub(crate) mod zoo;
 
+pub(crate) use batch::BatchChoice;
 pub(crate) use error::OnnxError;
 pub(crate) use file::load;
 pub use file::save;

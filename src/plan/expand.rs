@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::compared::Compared;
 use super::{Cell, CellId, Coordinates, Group, Plan, Product};
-use crate::experiment::{Axis, Experiment, Point, Selector};
+use crate::experiment::{Axis, Combine, Experiment, Matrix, Point, Selector};
 use crate::experiment::{CompiledSelector, Factor, MatrixProblem, Space};
 
 /// Why an experiment has no plan.
@@ -52,8 +52,11 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         return Err(problem.into());
     }
     let factors = space.factors(&matrix.zip);
-    let mut product = product(&space, &factors)?;
-    let mut points = points(&space, &factors);
+    let mut product = product(&space, &factors, matrix)?;
+    let mut points = match matrix.design {
+        Combine::Product => points(&space, &factors),
+        Combine::OneAtATime => one_at_a_time(&space, &factors, experiment.compare.baseline.as_ref()),
+    };
     exclude(&space, &matrix.exclude, &mut points, &mut product);
     include(&space, &matrix.include, &mut points, &mut product)?;
     if points.is_empty() {
@@ -76,7 +79,7 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
     })
 }
 
-fn product(space: &Space, factors: &[Factor]) -> Result<Product, MatrixProblem> {
+fn product(space: &Space, factors: &[Factor], matrix: &Matrix) -> Result<Product, MatrixProblem> {
     let factor = |factor: &Factor| {
         let words: Vec<&str> = factor.axes.iter().map(|axis| axis.plural()).collect();
         let length = if factor.axes == [Axis::Inputs] { space.inputs_of(0).len() } else { factor.length };
@@ -85,7 +88,8 @@ fn product(space: &Space, factors: &[Factor]) -> Result<Product, MatrixProblem> 
     Ok(Product {
         factors: factors.iter().map(factor).collect(),
         uneven_inputs: space.is_uneven(factors),
-        total: space.size(factors)?,
+        design: matrix.design,
+        total: space.size(factors, matrix.design)?,
         ..Product::default()
     })
 }
@@ -96,14 +100,52 @@ fn points(space: &Space, factors: &[Factor]) -> Vec<Point> {
     for factor in factors {
         let mut next = Vec::new();
         for point in &points {
-            let steps = match factor.axes.as_slice() {
-                [Axis::Inputs] => space.inputs_of(point[Axis::Models]),
-                _ => 0..factor.length as u32,
-            };
-            next.extend(steps.map(|step| factor.axes.iter().fold(*point, |point, axis| point.with(*axis, step))));
+            next.extend(steps(space, factor, point).map(|step| step_to(*point, factor, step)));
         }
         points = next;
     }
+    points
+}
+
+/// The entries of a factor beside a choice on the factors before it.
+fn steps(space: &Space, factor: &Factor, point: &Point) -> std::ops::Range<u32> {
+    match factor.axes.as_slice() {
+        [Axis::Inputs] => space.inputs_of(point[Axis::Models]),
+        _ => 0..factor.length as u32,
+    }
+}
+
+fn step_to(point: Point, factor: &Factor, step: u32) -> Point {
+    factor.axes.iter().fold(point, |point, axis| point.with(*axis, step))
+}
+
+/// For each model the baseline, and every point that differs from it in one other factor alone; in plan order.
+fn one_at_a_time(space: &Space, factors: &[Factor], baseline: Option<&Selector>) -> Vec<Point> {
+    let baseline = baseline.map(|selector| CompiledSelector::new(selector, &space.entries));
+    let is_baseline = |factor: &Factor, step: u32| {
+        baseline.as_ref().is_none_or(|baseline| factor.axes.iter().all(|axis| baseline.allows(*axis, step)))
+    };
+    let (of_models, others): (Vec<&Factor>, Vec<&Factor>) =
+        factors.iter().partition(|factor| factor.axes.contains(&Axis::Models));
+    let models = of_models
+        .iter()
+        .flat_map(|factor| steps(space, factor, &Point::default()).map(|step| step_to(Point::default(), factor, step)));
+    let mut points = Vec::new();
+    for model in models {
+        let centre = others.iter().try_fold(model, |point, factor| {
+            let mut steps = steps(space, factor, &point);
+            let first = steps.start;
+            let step = steps.find(|step| is_baseline(factor, *step)).unwrap_or(first);
+            (step < steps.end.max(first + 1)).then(|| step_to(point, factor, step))
+        });
+        let Some(centre) = centre else { continue };
+        points.push(centre);
+        for factor in &others {
+            let away = steps(space, factor, &centre).map(|step| step_to(centre, factor, step));
+            points.extend(away.filter(|point| *point != centre));
+        }
+    }
+    points.sort_unstable();
     points
 }
 
@@ -161,8 +203,11 @@ fn cells(space: &Space, points: &[Point], compared: Option<&Compared>) -> (Vec<C
 }
 
 impl std::fmt::Display for Product {
-    /// `2 models x 2 inputs x 3 variants`, factors of one left out where others remain.
+    /// `2 models x 2 inputs x 3 variants`; one at a time `2 models x (baseline + 1 input + 2 variants)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.design == Combine::OneAtATime {
+            return self.fmt_one_at_a_time(f);
+        }
         let factors: Vec<String> = self
             .factors
             .iter()
@@ -173,6 +218,29 @@ impl std::fmt::Display for Product {
             })
             .collect();
         f.write_str(&factors.join(" x "))
+    }
+}
+
+impl Product {
+    fn fmt_one_at_a_time(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counted = |length: u64, name: &str| match length {
+            1 => {
+                let words: Vec<&str> = name.split('+').map(|word| word.strip_suffix('s').unwrap_or(word)).collect();
+                format!("1 {}", words.join("+"))
+            }
+            _ => format!("{length} {name}"),
+        };
+        let mut away = vec!["baseline".to_owned()];
+        for (length, name) in &self.factors {
+            if name.split('+').any(|axis| axis == Axis::Models.plural()) {
+                write!(f, "{} x ", counted(*length, name))?;
+            } else if self.uneven_inputs && name == Axis::Inputs.plural() {
+                away.push("their other inputs".to_owned());
+            } else if *length > 1 {
+                away.push(counted(length - 1, name));
+            }
+        }
+        write!(f, "({})", away.join(" + "))
     }
 }
 
@@ -200,6 +268,32 @@ mod tests {
         assert_eq!(paths(&plan)[..4], ["m/b1/a/cpu", "m/b1/b/cpu", "m/b1/c/cpu", "m/b8/a/cpu"]);
         let baseline = Baseline { axes: vec![Axis::Variants], name: "a".to_owned(), is_default: true };
         assert_eq!(plan.baseline, Some(baseline));
+    }
+
+    #[test]
+    fn one_at_a_time_steps_away_from_the_baseline_in_one_factor_alone() {
+        let spec = "models: [m, n]\ninputs: { batch: [1, 8] }\nvariants: [a, b, c]\nmatrix: { design: one_at_a_time }";
+        let plan = expand(&experiment(spec)).expect("a plan");
+        assert_eq!(paths(&plan)[..4], ["m/b1/a/cpu", "m/b1/b/cpu", "m/b1/c/cpu", "m/b8/a/cpu"]);
+        assert_eq!(plan.cells.len(), 8);
+        assert_eq!(
+            (plan.product.total, plan.product.to_string().as_str()),
+            (8, "2 models x (baseline + 1 input + 2 variants)")
+        );
+        let named = format!("{spec}\ncompare: {{ baseline: {{ variant: b, input: b8 }} }}");
+        let plan = expand(&experiment(&named)).expect("a plan");
+        assert_eq!(paths(&plan)[..4], ["m/b1/b/cpu", "m/b8/a/cpu", "m/b8/b/cpu", "m/b8/c/cpu"]);
+        assert_eq!(plan.groups.len(), 2);
+    }
+
+    #[test]
+    fn one_at_a_time_models_keep_their_own_inputs_and_a_zip_is_one_step() {
+        let spec = "models: [m, { name: n, inputs: { batch: [4, 5] } }]\ninputs: { batch: 1 }\nvariants: [a, b]\n\
+            devices: [cpu, cuda]\nmatrix: { design: one_at_a_time, zip: [[variants, devices]] }";
+        let plan = expand(&experiment(spec)).expect("a plan");
+        assert_eq!(paths(&plan), ["m/b1/a/cpu", "m/b1/b/cuda:0", "n/b4/a/cpu", "n/b4/b/cuda:0", "n/b5/a/cpu"]);
+        assert_eq!(plan.product.to_string(), "2 models x (baseline + their other inputs + 1 variant+device)");
+        assert_eq!(plan.product.total, 5);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Plan, Skip, SkipKind};
 use crate::experiment::{InputIndex, ModelIndex};
-use crate::onnx::{Resolved, ShapeProblem, Signature, resolve_inputs};
+use crate::onnx::{BatchChoice, Resolved, ShapeProblem, Signature, resolve_inputs};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,14 @@ pub struct Facts {
 
 /// Shapes by model and input index.
 pub type Shapes = BTreeMap<(ModelIndex, InputIndex), Resolved>;
+
+fn nothing_to_search(model: &str) -> Skip {
+    Skip {
+        kind: SkipKind::Shape,
+        reason: format!("{model}: its batch is fixed in the file, so that there is none to search"),
+        remedy: Some("write that size in place of `best`, or export it with a dynamic batch".to_owned()),
+    }
+}
 
 /// Marks the cells that cannot run and returns the shapes of the others.
 ///
@@ -38,7 +46,13 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
         let key = (cell.model(), cell.input());
         let skip = problems.entry(key).or_insert_with(|| {
             let model = plan.coordinates(&cell).model();
-            match resolve_inputs(signature, plan.input_of(&cell)) {
+            let input = plan.input_of(&cell);
+            match resolve_inputs(signature, &input.before_search()) {
+                Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeProblem::FixedBatch { .. })
+                    if input.search.is_some() =>
+                {
+                    Some(nothing_to_search(model))
+                }
                 Ok(resolved) => {
                     shapes.insert(key, resolved);
                     None

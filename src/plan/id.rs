@@ -133,6 +133,9 @@ pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint
         "input": { "dimensions": input.dimensions, "shapes": input.shapes, "values": input.values },
         "measure": differing(&to_value(&experiment.measure), &to_value(&Measure::default())),
     });
+    if let Some(search) = &input.search {
+        settings["input"]["search"] = to_value(search);
+    }
     if let Some(runtime) = runtime {
         let unnamed = Runtime { name: runtime.name.clone(), ..Runtime::default() };
         settings["runtime"] = differing(&to_value(runtime), &to_value(&unnamed));

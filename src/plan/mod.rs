@@ -29,7 +29,7 @@ pub use select::is_idle;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Entries;
-use crate::experiment::{Axis, Experiment, InputPoint, OnAxis};
+use crate::experiment::{Axis, Combine, Experiment, InputPoint, OnAxis};
 
 /// The matrix of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +104,8 @@ pub enum SkipKind {
     Shape,
     /// The user left it out of this record.
     Selection,
+    /// A smaller batch ran out of memory.
+    Memory,
     /// Its group is not complete, or a record of an earlier version does not say.
     #[default]
     Other,
@@ -128,7 +130,10 @@ pub struct Product {
     pub factors: Vec<(u64, String)>,
     /// Models have inputs of their own, so the factors do not multiply to the number of cells.
     pub uneven_inputs: bool,
-    /// Cells of the product.
+    /// Of the product, what differs from the baseline in one factor alone.
+    #[serde(default, skip_serializing_if = "Combine::is_product")]
+    pub design: Combine,
+    /// Cells of the product, or of what the design leaves of it.
     pub total: u64,
     /// Cells taken out by `matrix.exclude`.
     pub excluded: u64,
@@ -181,7 +186,8 @@ impl Plan {
 
     /// How many runs a block has: one of each cell that is to be run, and of each double.
     pub fn arms(&self) -> usize {
-        self.runnable().count() + self.controls.len()
+        let is_run = |control: &&u32| self.cells[**control as usize].skip.is_none();
+        self.runnable().count() + self.controls.iter().filter(is_run).count()
     }
 
     /// Index of the cell that this one is compared with; its own if it is the baseline.

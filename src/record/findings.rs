@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored};
+use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched};
 use super::roofs::Peaks;
 use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
 
@@ -73,6 +73,8 @@ findings! {
     devices: DevicesSeen,
     /// The files of variants that are not run with the model's own.
     convert: Converted,
+    /// The best batch of cells that are searched for it.
+    search: Searched,
     /// What the pilots said about all runs.
     rehearsal: Rehearsed,
     /// How like the reference's the outputs of cells are.

@@ -36,12 +36,13 @@ pub(super) fn findings(path: &Path, text: &str) -> Result<Findings, StoreError> 
         parse_versioned(path, text)?;
     Ok(Findings {
         convert: Some(Converted { variant_files }),
-        rehearsal: Some(Rehearsed { iterations, libraries: Vec::new() }),
+        rehearsal: Some(Rehearsed { iterations, libraries: Vec::new(), too_large: Vec::new() }),
         outputs: Some(Compared { fidelity }),
         peak: Some(Peaks { peaks, ..Peaks::default() }),
         accuracy: Some(Scored { accuracy, fidelity: Vec::new() }),
         requirements: None,
         devices: None,
+        search: None,
         sessions,
         budget,
         complete,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Manifest, RuntimeUsed};
+use super::{InferenceCost, Manifest, RuntimeUsed};
 use crate::device::look::Look;
 use crate::experiment::{Axis, DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
 use crate::onnx::precision::{ConversionReport, ProviderClass};
@@ -13,6 +13,7 @@ use crate::prepare::models::Recipe;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
 use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::Failure;
 
 /// What conversion found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,74 @@ pub struct Rehearsed {
     pub iterations: Vec<u32>,
     /// What libraries said of themselves.
     pub libraries: Vec<LibrarySaid>,
+    /// Cells that are not run, because a smaller batch ran out of memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_large: Vec<TooLarge>,
+}
+
+/// A cell with a larger batch than one that ran out of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TooLarge {
+    /// Index of the cell.
+    pub cell: u32,
+    /// The batch that ran out of memory.
+    pub batch: u64,
+}
+
+/// What a search for the best batch found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Searched {
+    /// The searches that are over, one for each cell.
+    pub searches: Vec<CellSearch>,
+}
+
+/// The search of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellSearch {
+    /// Index of the cell.
+    pub cell: u32,
+    /// The batch that it is measured at: the smallest within the margin of the best throughput.
+    pub batch: u64,
+    /// Why nothing larger was tried.
+    pub end: SearchEnd,
+    /// Every batch that was tried, in order.
+    pub tried: Vec<Tried>,
+    /// What one inference costs at that batch; `None` where unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<InferenceCost>,
+}
+
+/// A batch that was tried, in a process of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// The batch.
+    pub batch: u64,
+    /// Items per second, by the median of its samples; `None` where it failed.
+    pub items_per_s: Option<f64>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// Why a search went no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// Memory ran out at the next batch.
+    OutOfMemory,
+    /// The specification, or perfrun by itself, wants nothing larger.
+    Limit,
+    /// A run of a larger batch has no time for its samples.
+    Slow,
+    /// Something else failed.
+    Failed,
+}
+
+impl CellSearch {
+    /// The largest batch that was seen to fit.
+    pub fn largest(&self) -> Option<u64> {
+        self.tried.iter().filter(|tried| tried.items_per_s.is_some()).map(|tried| tried.batch).max()
+    }
 }
 
 /// What a library said of itself in a worker.
@@ -191,6 +260,15 @@ impl Manifest {
     /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
     pub fn iterations(&self) -> &[u32] {
         self.findings.rehearsal.as_ref().map_or(&[], |found| &found.iterations)
+    }
+
+    /// What a search found about the batch of a cell.
+    pub fn search_of(&self, cell: &Cell) -> Option<&CellSearch> {
+        let searched = self.findings.search.as_ref()?;
+        searched.searches.iter().find(|search| {
+            let of = self.plan.cells.get(search.cell as usize);
+            of.is_some_and(|other| other.id == cell.id)
+        })
     }
 
     /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.

@@ -7,12 +7,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::findings::Findings;
+use super::found::{Rehearsed, TooLarge};
 use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
 use crate::experiment::{Experiment, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::onnx::cost::Moved;
-use crate::plan::{Cell, Plan};
+use crate::plan::{Cell, Plan, Skip, SkipKind};
 use crate::record::revision::Revision;
 
 /// `manifest.json`.
@@ -181,7 +182,17 @@ impl Manifest {
             manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
         }
         manifest.check(&path)?;
+        manifest.leave_out_too_large();
         Ok(manifest)
+    }
+
+    /// Skips the cells whose batch is larger than one that ran out of memory in the rehearsal. The file says nothing of
+    /// it: it is as it was when the record began.
+    pub(super) fn leave_out_too_large(&mut self) {
+        for TooLarge { cell, batch } in self.findings.rehearsal.iter().flat_map(|found| found.too_large.clone()) {
+            let reason = format!("batch {batch} ran out of memory");
+            self.plan.mark_skipped(cell as usize, Skip { kind: SkipKind::Memory, reason, remedy: None });
+        }
     }
 
     /// Writes the manifest of a record: once, since nothing in it ever changes.
@@ -200,8 +211,17 @@ impl Manifest {
         write_whole(&path, &text)
     }
 
+    /// Items that one inference of a cell handles, as stored.
+    pub fn batch_of(&self, cell: &Cell) -> Option<u64> {
+        let of_input = || *self.models.get(cell.model().place())?.as_ref()?.batch_sizes.get(cell.input().place())?;
+        self.search_of(cell).map(|search| search.batch).or_else(of_input)
+    }
+
     /// What one inference of a cell's model costs, as stored.
     pub fn cost(&self, cell: &Cell) -> Option<InferenceCost> {
+        if let Some(search) = self.search_of(cell) {
+            return search.cost;
+        }
         *self.models.get(cell.model().place())?.as_ref()?.costs.get(cell.input().place())?
     }
 
@@ -221,9 +241,12 @@ impl Manifest {
     /// Indices must point where they say: a manifest may come from anywhere.
     fn check(&self, path: &Path) -> Result<(), StoreError> {
         let plan = &self.plan;
-        let accuracy_fits = self.accuracy().iter().all(|known| (known.cell as usize) < plan.cells.len());
+        let is_there = |cell: u32| (cell as usize) < plan.cells.len();
+        let accuracy_fits = self.accuracy().iter().all(|known| is_there(known.cell));
+        let rehearsal_fits = |found: &Rehearsed| found.too_large.iter().all(|known| is_there(known.cell));
         if plan.fits(&self.experiment)
             && accuracy_fits
+            && self.findings.rehearsal.as_ref().is_none_or(rehearsal_fits)
             && self.definitions.len() == plan.cells.len()
             && !self.findings.sessions.is_empty()
         {

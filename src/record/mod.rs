@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 pub(crate) use findings::Finding;
 pub use findings::Findings;
 pub(crate) use found::{
-    BudgetUsed, CellFidelity, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview, Scored,
-    VariantFile,
+    BudgetUsed, CellFidelity, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview, Scored,
+    SearchEnd, Searched, TooLarge, Tried, VariantFile,
 };
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
@@ -142,7 +142,9 @@ impl Record {
     ///
     /// When the file cannot be written.
     pub fn keep<F: Finding>(&mut self, found: F) -> Result<(), StoreError> {
-        self.manifest.findings.keep(&self.folder, found)
+        self.manifest.findings.keep(&self.folder, found)?;
+        self.manifest.leave_out_too_large();
+        Ok(())
     }
 
     /// Plans the runs that the budget leaves.

@@ -15,7 +15,9 @@ use crate::data::digest;
 use crate::device::look::Look;
 use crate::experiment::Axis;
 use crate::machine::host::Host;
-use crate::record::{DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
+use crate::record::{
+    DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin,
+};
 use crate::vocabulary::privacy::without_home;
 use crate::worker::measure;
 

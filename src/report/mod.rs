@@ -6,6 +6,7 @@
 
 mod absence;
 mod answer;
+pub(crate) mod batch_search;
 pub(crate) mod calibration;
 mod cause;
 mod compose;

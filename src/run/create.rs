@@ -66,7 +66,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     let experiment = &spec.experiment;
     let local = LocalPaths::of(experiment, spec_path);
     let mut models = prepared.models;
-    let inputs = prepared.plan.inputs().len();
+    let inputs = prepared.plan.inputs();
     let files =
         models.iter().map(|model| describe_model(model, place, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
     models.iter_mut().for_each(PreparedModel::stamp);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::experiment::{Grade, Precision};
 use crate::plan::Plan;
-use crate::record::{BudgetUsed, Manifest, StoredRun};
+use crate::record::{BudgetUsed, Manifest, StoredRun, Tried};
 
 /// Something happened. Borrowed data belongs to the runner.
 #[derive(Debug)]
@@ -33,6 +33,18 @@ pub enum Event<'a> {
         was_cached: bool,
         /// How long it took.
         took: Duration,
+    },
+    /// A batch of a cell was tried, in the search for the best one.
+    BatchTried {
+        /// Path of the cell.
+        cell: &'a str,
+        /// What became of it.
+        tried: &'a Tried,
+    },
+    /// Every batch that is searched for was found.
+    Searched {
+        /// What was found.
+        manifest: &'a Manifest,
     },
     /// The rehearsal has run one cell.
     Rehearsed {

@@ -8,9 +8,9 @@ use super::model::{PreparedModel, Stamp};
 use super::need::Need;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{Cache, InputPoint, ModelIndex, Variant, VariantIndex};
+use crate::experiment::{BATCH, Cache, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
-use crate::onnx::{Resolved, TensorType};
+use crate::onnx::{Resolved, ShapeProblem, TensorType, resolve_inputs};
 use crate::plan::{Cell, CellId};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{Arm, Outcome, Record, StoredRun};
@@ -36,10 +36,20 @@ pub struct Job {
     pub spread: Option<f64>,
     /// Who tells what devices and processors do meanwhile.
     pub(super) monitors: Monitors,
+    /// The batches of cells that are searched for the best one: the one that is tried, then the one that was found.
+    batches: HashMap<CellId, Batch>,
     /// Which groups have left.
     pub(super) need: Need,
     /// What the record's runs amount to.
     index: Index,
+}
+
+/// The batch of one cell, where its input leaves it to a search.
+#[derive(Clone, Debug)]
+struct Batch {
+    size: u64,
+    /// What the model is fed; `None` where there is no model to ask.
+    shapes: Option<Resolved>,
 }
 
 /// The libraries that workers open.
@@ -123,8 +133,25 @@ impl Job {
         let experiment = &record.manifest.experiment;
         let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
         let (variant_files, spread) = (BTreeMap::new(), None);
-        let mut job =
-            Job { record, models, libraries, variant_files, spec_folder, executable, spread, monitors, need, index };
+        let batches = HashMap::new();
+        let mut job = Job {
+            record,
+            models,
+            libraries,
+            variant_files,
+            spec_folder,
+            executable,
+            spread,
+            monitors,
+            batches,
+            need,
+            index,
+        };
+        let searches = job.record.manifest.findings.search.clone().unwrap_or_default().searches;
+        for search in searches {
+            // It was run so by an earlier session; a file that changed since is found before anything is run with it.
+            let _known = job.set_batch(search.cell as usize, search.batch);
+        }
         Need::replay(&mut job);
         job
     }
@@ -140,8 +167,25 @@ impl Job {
     }
 
     /// What a cell is fed, by the signature of its model.
-    fn resolved(&self, cell: &Cell) -> Option<&Resolved> {
-        self.model(cell)?.shapes.get(&cell.input())
+    pub(super) fn resolved(&self, cell: &Cell) -> Option<&Resolved> {
+        match self.batches.get(&cell.id) {
+            Some(batch) => batch.shapes.as_ref(),
+            None => self.model(cell)?.shapes.get(&cell.input()),
+        }
+    }
+
+    /// Has a cell run with this batch from now on.
+    ///
+    /// # Errors
+    ///
+    /// The model does not take it.
+    pub(super) fn set_batch(&mut self, index: usize, size: u64) -> Result<(), ShapeProblem> {
+        let Some(cell) = self.record.manifest.plan.cells.get(index).copied() else { return Ok(()) };
+        let header = self.model(&cell).and_then(|model| model.header.as_ref());
+        let input = self.input(&cell).with_batch(size);
+        let shapes = header.map(|header| resolve_inputs(&header.signature, &input)).transpose()?;
+        self.batches.insert(cell.id, Batch { size, shapes });
+        Ok(())
     }
 
     /// Adds a run that has its outcome.
@@ -303,6 +347,7 @@ impl Job {
             boundary: manifest.experiment.measure.boundary,
             allow_fallback: manifest.experiment.measure.allow_fallback,
             model,
+            batch: self.batch_size(cell),
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
             run: (arm != Arm::Pilot).then_some(run),
@@ -351,9 +396,10 @@ impl Job {
 
     /// Items that one inference of a cell handles.
     pub fn batch_size(&self, cell: &Cell) -> Option<u64> {
-        match self.resolved(cell) {
-            Some(resolved) => resolved.batch_size,
-            None => self.input(cell).dimensions.get("batch").copied(),
+        match (self.resolved(cell), self.batches.get(&cell.id)) {
+            (Some(resolved), _) => resolved.batch_size,
+            (None, Some(batch)) => Some(batch.size),
+            (None, None) => self.input(cell).dimensions.get(BATCH).copied(),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use super::model::PreparedModel;
 use super::prepare::PrepareError;
 use crate::data::digest;
-use crate::onnx::{self, ModelHeader};
+use crate::experiment::InputPoint;
+use crate::onnx::proto::ModelProto;
+use crate::onnx::{self, ModelHeader, Resolved};
 use crate::prepare::runtime::Library;
 use crate::record::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};
 
@@ -27,13 +29,16 @@ pub(super) fn session(command: String) -> Session {
 pub(super) fn describe_model(
     model: &PreparedModel,
     place: &Place,
-    inputs: usize,
+    inputs: &[InputPoint],
 ) -> Result<Option<ModelFile>, PrepareError> {
     let (Some(path), Some(files)) = (model.path.as_deref(), model.files()) else { return Ok(None) };
     let unreadable = |source| PrepareError::Unreadable { path: path.to_owned(), source };
     let header = model.header.as_ref();
     header.map_or(Ok(()), |header| header.check_files(path))?;
-    let batch_size = |input: usize| model.shapes.get(&input.into()).and_then(|shapes| shapes.batch_size);
+    let batch_size = |input: usize| {
+        let shapes = model.shapes.get(&input.into()).filter(|_| inputs[input].search.is_none());
+        shapes.and_then(|shapes| shapes.batch_size)
+    };
     Ok(Some(ModelFile {
         path: place.relative(path),
         sha256: hash_files(&files)?,
@@ -43,21 +48,27 @@ pub(super) fn describe_model(
             .map_err(unreadable)?,
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
-        batch_sizes: (0..inputs).map(batch_size).collect(),
+        batch_sizes: (0..inputs.len()).map(batch_size).collect(),
         costs: costs(path, model, inputs),
     }))
 }
 
 /// What one inference costs at each input point; nothing where the model cannot be read as a whole, since the rehearsal
 /// says why.
-fn costs(path: &Path, model: &PreparedModel, inputs: usize) -> Vec<Option<InferenceCost>> {
-    let Ok(graph) = onnx::load(path) else { return vec![None; inputs] };
-    let cost = |input: usize| {
-        let shapes = model.shapes.get(&input.into())?;
-        let cost = onnx::cost::cost(&graph, &onnx::infer::infer(&graph, &shapes.tensors));
-        Some(InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved, products: cost.products })
-    };
-    (0..inputs).map(cost).collect()
+fn costs(path: &Path, model: &PreparedModel, inputs: &[InputPoint]) -> Vec<Option<InferenceCost>> {
+    let Ok(graph) = onnx::load(path) else { return vec![None; inputs.len()] };
+    let shapes = |input: usize| model.shapes.get(&input.into()).filter(|_| inputs[input].search.is_none());
+    (0..inputs.len()).map(|input| shapes(input).map(|shapes| cost_of(&graph, shapes))).collect()
+}
+
+/// What one inference costs with these shapes; `None` where the model cannot be read as a whole.
+pub(super) fn cost(path: &Path, shapes: &Resolved) -> Option<InferenceCost> {
+    onnx::load(path).ok().map(|graph| cost_of(&graph, shapes))
+}
+
+fn cost_of(graph: &ModelProto, shapes: &Resolved) -> InferenceCost {
+    let cost = onnx::cost::cost(graph, &onnx::infer::infer(graph, &shapes.tensors));
+    InferenceCost { macs: cost.macs, bytes_moved: cost.bytes_moved, products: cost.products }
 }
 
 /// SHA-256 over files, one after the other.

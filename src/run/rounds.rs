@@ -120,7 +120,7 @@ impl Rounds {
 }
 
 /// The longest time that a run may sample.
-fn longest(rule: Stop) -> Nanos {
+pub(super) fn longest(rule: Stop) -> Nanos {
     match rule {
         Stop::Precision { max_time, .. } | Stop::Samples { max_time, .. } => max_time,
         Stop::Time { time, .. } => time,

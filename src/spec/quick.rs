@@ -9,13 +9,18 @@ const RUNS: u32 = 5;
 /// Items of a dataset that are scored.
 const ITEMS: u64 = 256;
 
-/// Cuts an experiment down: 5 runs, a short warm-up, short sampling, no control, no cool-down, few items of a dataset.
+/// Cuts an experiment down: 5 runs, a short warm-up, short sampling, no control, no cool-down, few items of a dataset,
+/// no search for a batch.
 ///
 /// What is claimed from it has a margin of its own, which stands with the rules of judging.
 pub fn quick(experiment: &mut Experiment) {
     experiment.runs = Runs::fixed(RUNS);
     experiment.compare.aa = Aa::Off;
     experiment.require.grade = None;
+    let own = experiment.models.iter_mut().filter_map(|model| model.inputs.as_mut()).flatten();
+    for search in experiment.inputs.iter_mut().chain(own).filter_map(|input| input.search.as_mut()) {
+        search.to = 1;
+    }
     for dataset in experiment.datasets_mut() {
         dataset.items = Some(dataset.items.map_or(ITEMS, |items| items.min(ITEMS)));
     }

@@ -10,8 +10,9 @@ use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::judge::compare::{Terms, verdicts};
 use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
-use crate::plan::Plan;
+use crate::plan::{Plan, SkipKind};
 use crate::record::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
+use crate::report::batch_search;
 use crate::report::format::{self, count, percent};
 use crate::report::view::{Overview, accuracy_lines};
 use crate::run::event::Event;
@@ -54,6 +55,8 @@ impl<'a> Live<'a> {
             Event::Converted { model, precision, was_cached, took } => {
                 self.converted(model, precision.name(), *was_cached, *took);
             }
+            Event::BatchTried { cell, tried } => self.spin("searching", format!("{cell}: batch {}", tried.batch)),
+            Event::Searched { manifest } => self.searched(manifest),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
             Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
             Event::Scoring { done, total } => {
@@ -128,15 +131,27 @@ impl<'a> Live<'a> {
     }
 
     fn converting(&mut self, model: &str, precision: &str) {
+        self.spin("converting", format!("{model} to {precision}"));
+    }
+
+    /// What was found of each cell whose batch was searched.
+    fn searched(&mut self, manifest: &Manifest) {
+        self.finish();
+        for search in manifest.findings.search.iter().flat_map(|found| &found.searches) {
+            let cell = manifest.plan.cells.get(search.cell as usize).map(|cell| manifest.plan.path(cell));
+            self.ui.labelled("batch", &format!("{}: {}", cell.unwrap_or_default(), batch_search::found(search)));
+        }
+    }
+
+    /// Says on a terminal what takes a while.
+    fn spin(&mut self, label: &str, message: String) {
         self.finish();
         if self.ui.is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-            if let Ok(style) =
-                ProgressStyle::with_template(&format!("{:<LABEL_WIDTH$}{{msg}}   {{elapsed}}", "converting"))
-            {
+            if let Ok(style) = ProgressStyle::with_template(&format!("{label:<LABEL_WIDTH$}{{msg}}   {{elapsed}}")) {
                 bar.set_style(style);
             }
-            bar.set_message(format!("{model} to {precision}"));
+            bar.set_message(message);
             bar.enable_steady_tick(Duration::from_millis(250));
             self.bar = Some(bar);
         }
@@ -166,12 +181,22 @@ impl<'a> Live<'a> {
         };
         let text = format!("{good} of {} cells load and run; {models}{}", pilots.len(), duration(took));
         self.ui.labelled("rehearsal", &text);
+        self.too_large(plan);
         for pilot in pilots {
             let Some(failure) = &pilot.failure else { continue };
             let cell = plan.cells.iter().find(|cell| cell.id == pilot.cell).map(|cell| plan.path(cell));
             let first_line = failure.message.lines().next().unwrap_or_default();
             let text = format!("{}: {} ({})", cell.unwrap_or_default(), first_line, failure.kind.name());
             self.ui.labelled("  failed", &text);
+        }
+    }
+
+    /// The cells that are not run since a smaller batch ran out of memory.
+    fn too_large(&self, plan: &Plan) {
+        for (index, skip) in plan.skips.iter().enumerate().filter(|(_, skip)| skip.kind == SkipKind::Memory) {
+            let cells = plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
+            let text = format!("{} with a larger batch: {}", count(cells as u64, "cell"), skip.reason);
+            self.ui.labelled("  skipped", &text);
         }
     }
 

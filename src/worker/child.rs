@@ -24,6 +24,7 @@ use crate::worker::measure::Samples;
 pub(crate) fn serve() -> io::Result<()> {
     let protocol_out = separate_protocol_from_standard_output()?;
     end_with_parent();
+    be_the_first_to_go();
     let commands = read_commands();
     let mut worker = Worker { out: BufWriter::new(protocol_out), cell: None };
     // The channel closes when the parent does; then the reading thread has ended this process already.
@@ -61,6 +62,13 @@ fn end_with_parent() {
         // Where the kernel refuses, the end of standard input still ends this process.
         let _refused = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     }
+}
+
+/// Where memory runs out, the kernel is to end this process and none of the user's: a search for the largest batch goes
+/// where it does.
+fn be_the_first_to_go() {
+    // Where the kernel has no such file, it chooses by itself.
+    let _refused = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 /// A thread that blocks on standard input: it costs nothing while the main thread measures, and it notices the end of

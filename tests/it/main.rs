@@ -26,6 +26,7 @@ mod records;
 mod report;
 mod results;
 mod runtimes;
+mod search;
 mod spec;
 mod stat;
 mod support;

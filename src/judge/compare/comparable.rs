@@ -42,6 +42,8 @@ pub enum Unfit {
 struct Key {
     model: Option<ModelIndex>,
     input: InputKey,
+    /// The one that a search found.
+    batch: Option<u64>,
     group: Option<u32>,
 }
 
@@ -57,19 +59,21 @@ enum InputKey {
 ///
 /// A set has one model, unless models compete, and one input. A rate per item compares batch sizes too. A ratio to one
 /// baseline says nothing about a ratio to another, so that speed-ups stay in their group.
-pub(super) fn comparable(plan: &Plan, metrics: &[MetricReference]) -> Vec<Vec<usize>> {
+pub(super) fn comparable(plan: &Plan, summary: &Summary, metrics: &[MetricReference]) -> Vec<Vec<usize>> {
     let is_per_item = metrics.iter().any(|reference| reference.metric.name == ITEMS.name);
     let is_speedup = metrics.iter().any(MetricReference::is_speedup);
     let models_compete = models_compete(plan);
-    let key = |cell: &Cell| Key {
+    let searched = |index: usize| summary.cells.get(index).and_then(|cell| cell.searched_batch);
+    let key = |(index, cell): (usize, &Cell)| Key {
         model: (!models_compete).then_some(cell.model()),
         input: if is_per_item { besides_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
+        batch: searched(index).filter(|_| !is_per_item),
         group: is_speedup.then_some(cell.group),
     };
     let mut places: BTreeMap<Key, usize> = BTreeMap::new();
     let mut sets: Vec<Vec<usize>> = Vec::new();
     for (index, cell) in plan.cells.iter().enumerate() {
-        let place = *places.entry(key(cell)).or_insert_with(|| {
+        let place = *places.entry(key((index, cell))).or_insert_with(|| {
             sets.push(Vec::new());
             sets.len() - 1
         });

@@ -171,7 +171,7 @@ fn rivals(
         unfit(plan, summary, &[], metric, *cell).is_none() && all(*cell, &|outcome| outcome != BoundOutcome::Missed)
     };
     let mut fields: BTreeMap<(usize, u32), Vec<usize>> = BTreeMap::new();
-    for (set, cells) in comparable(plan, &[best]).into_iter().enumerate() {
+    for (set, cells) in comparable(plan, summary, &[best]).into_iter().enumerate() {
         for cell in cells.into_iter().filter(may_win) {
             fields.entry((set, plan.cells[cell].group)).or_default().push(cell);
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::details::Details;
-use super::withheld::withheld;
+use super::withheld::{by_batch, withheld};
 use super::{Terms, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
 use crate::statistics::duet::paired_slice_ratio;
@@ -113,7 +113,8 @@ fn judge_pair(
 ) -> Option<(Comparison, PairedComparison)> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let paired = paired(from, to, reference, terms)?;
-    let withheld = withheld(from).or_else(|| withheld(to)).or_else(|| terms.withheld(&paired));
+    let withheld = withheld(from).or_else(|| withheld(to)).or_else(|| by_batch(from, to, reference));
+    let withheld = withheld.or_else(|| terms.withheld(&paired));
     let comparison = Comparison {
         cell,
         baseline,

@@ -112,7 +112,7 @@ pub(crate) fn tradeoffs(
     metrics: &[MetricReference],
     is_asked: bool,
 ) -> Vec<Tradeoff> {
-    let sets = comparable(plan, metrics);
+    let sets = comparable(plan, summary, metrics);
     let least_cells = if is_asked { LEAST_CELLS } else { LEAST_CELLS_UNASKED };
     sets.iter().filter_map(|cells| Set { plan, summary, judged, terms, metrics, least_cells }.weigh(cells)).collect()
 }

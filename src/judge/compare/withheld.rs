@@ -6,6 +6,7 @@ use super::Terms;
 use crate::judge::summary::CellSummary;
 use crate::statistics::paired::PairedComparison;
 use crate::vocabulary::code::Code;
+use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,8 @@ pub enum Withheld {
     NotSteady,
     /// Much of the time went to nodes on the CPU in place of the device.
     OnCpu,
+    /// A search gave the two different batches, so that one inference of the one is not one of the other.
+    BatchesDiffer,
     /// Two identical arms differed by more than the margin.
     ControlFailed,
     /// Nothing within the wide margin of a quick look is judged.
@@ -30,7 +33,7 @@ pub enum Withheld {
 impl Withheld {
     /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
     pub fn hides_the_value(self) -> bool {
-        matches!(self, Withheld::NotFinite | Withheld::NotResolved)
+        matches!(self, Withheld::NotFinite | Withheld::NotResolved | Withheld::BatchesDiffer)
     }
 
     /// The reason as a fragment.
@@ -41,6 +44,7 @@ impl Withheld {
             Withheld::ManyFailures => "more than a fifth of the runs failed",
             Withheld::NotSteady => "most runs never became steady",
             Withheld::OnCpu => "too much of it ran on the CPU",
+            Withheld::BatchesDiffer => "measured at different batches; items/s compares them",
             Withheld::ControlFailed => "two identical arms differed",
             Withheld::QuickLook => "quick look",
         }
@@ -64,6 +68,13 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     } else {
         None
     }
+}
+
+/// What two cells that a search gave different batches cannot be compared by: whatever depends on the batch.
+pub(super) fn by_batch(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Option<Withheld> {
+    let is_by_item = reference.metric.name == ITEMS.name;
+    let differ = from.searched_batch.zip(to.searched_batch).is_some_and(|(from, to)| from != to);
+    (differ && !is_by_item).then_some(Withheld::BatchesDiffer)
 }
 
 impl Terms {

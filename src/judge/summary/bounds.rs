@@ -6,15 +6,11 @@ use crate::experiment::{Axis, Variant};
 use crate::judge::diagnosis::{Facts, Limit, Roof, Scaling, diagnose};
 use crate::plan::Cell;
 use crate::record::{Manifest, Traffic};
-use crate::vocabulary::metric::LATENCY;
-
-/// Metrics that runs on devices have; by name, since a record has them or not.
-const FALLBACK: &str = "fallback_ratio";
-const COPIES: &str = "copy_ratio";
-const DEVICE_TIME: &str = "device_time_ns";
+use crate::vocabulary::code::Code;
+use crate::vocabulary::metric::{self, LATENCY, Metric};
 
 /// Codes of a device that slowed down.
-const THROTTLED: [&str; 2] = ["W_CPU_THROTTLED", "W_GPU_THROTTLED"];
+const THROTTLED: [Code; 2] = [Code::CpuThrottled, Code::GpuThrottled];
 
 /// Adds to the summaries of all cells, in plan order, what bounds them.
 pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
@@ -30,14 +26,14 @@ fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &[CellSum
     let Some(latency) = summary.estimate(&LATENCY).map(|latency| latency.value).filter(|value| *value > 0.0) else {
         return Facts::default();
     };
-    let of = |name: &str| summary.metrics.get(name).map(|metric| metric.estimate.value);
-    let throttled = summary.codes().into_iter().filter(|(code, _)| THROTTLED.contains(code));
+    let of = |metric: Metric| summary.estimate(&metric).map(|estimate| estimate.value);
+    let throttled = summary.codes().into_iter().filter(|(name, _)| THROTTLED.iter().any(|code| **name == *code));
     let runs = throttled.filter_map(|(_, runs)| runs).max();
-    let on_host = of(DEVICE_TIME).map(|device| ((latency - device) / latency).max(0.0));
+    let on_host = of(metric::DEVICE_TIME).map(|device| ((latency - device) / latency).max(0.0));
     Facts {
         throttled: runs.map(|runs| (runs, summary.runs.completed)),
-        fallback: of(FALLBACK),
-        copying: of(COPIES),
+        fallback: of(metric::FALLBACK),
+        copying: of(metric::COPIES),
         launching: on_host.or_else(|| launching(manifest, cell, latency)),
         roof: roof(manifest, cell, latency),
         scaling: scaling(manifest, cell, summary, all),

@@ -181,6 +181,7 @@ fn summarize_arm(
         output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
+        searched_batch: None,
         dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,

@@ -59,6 +59,8 @@ pub struct CellSummary {
     pub slices: Vec<(u32, Vec<f64>)>,
     /// The runtime allocated outputs inside the timed region.
     pub dynamic_outputs: bool,
+    /// The batch that a search found for it; `None` where its input says the batch.
+    pub searched_batch: Option<u64>,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
     /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
@@ -150,6 +152,7 @@ impl CellSummary {
             iterations: 1,
             slices: Vec::new(),
             dynamic_outputs: false,
+            searched_batch: None,
             nodes: BTreeMap::new(),
             fallback: Fallback::default(),
             fidelity: None,

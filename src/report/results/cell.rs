@@ -118,7 +118,7 @@ pub enum Status {
 /// Why a cell was not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
-    /// The kind of reason: `device`, `shape`, `selection`, `other`.
+    /// The kind of reason: `device`, `shape`, `selection`, `memory`, `other`.
     pub code: String,
     /// The reason, a fragment.
     pub reason: String,

@@ -139,8 +139,9 @@ impl Numbers<'_> {
         let comparison = self.comparison(index);
         let note = note(self.input, summary);
         let versus = comparison.map(format::speedup);
+        let batch = self.input.manifest.search_of(&plan.cells[index]).map(|search| format!(", batch {}", search.batch));
         HeadlineCell {
-            text: self.column.value_with_unit(estimate),
+            text: self.column.value_with_unit(estimate) + &batch.unwrap_or_default(),
             versus,
             also: self.has_also.then(|| beside(self.input, index)).flatten(),
             is_best,

@@ -63,6 +63,12 @@ fn design(input: &Input<'_>) -> String {
     if manifest.findings.sessions.len() > 1 {
         text += &format!(" The blocks were measured in {} sessions.", manifest.findings.sessions.len());
     }
+    if manifest.findings.search.as_ref().is_some_and(|found| !found.searches.is_empty()) {
+        text += &format!(
+            " Where the specification leaves the batch to a search, batches of 1, 2, 4 ... were tried, each in a fresh process, until memory ran out, an inference left a run no time for five samples, or the limit; the cell was measured at the smallest batch whose throughput was within {} of the best.",
+            format::percent(manifest.experiment.compare.margin.default.0)
+        );
+    }
     text += " Before the first block every cell was loaded and run briefly once; those runs are in no statistic.";
     text
 }

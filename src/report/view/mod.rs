@@ -20,6 +20,7 @@ mod overview;
 mod pivots;
 mod provenance;
 mod samples;
+mod searches;
 mod table;
 mod tables;
 mod tails;
@@ -71,6 +72,8 @@ pub(crate) struct Report {
     pub comparisons: Option<Table>,
     /// Every comparison without its blocks: effect sizes and tests that decide nothing.
     pub effects: Option<Table>,
+    /// The batches that were searched; `None` where none was.
+    pub searches: Option<Table>,
     /// The tails of the same pairs, p95 and p99; `None` where no pair has samples enough.
     pub tails: Option<Table>,
     /// How right each variant is on its model's data; `None` where no model has any.
@@ -346,6 +349,7 @@ impl Report {
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),
             effects: comparisons::effects(input),
+            searches: searches::searches(input),
             tails: tails::tails(input),
             accuracy: accuracy::accuracy(input),
             outputs: outputs::outputs(input),

@@ -10,6 +10,7 @@ mod outputs;
 mod peak;
 mod rehearsal;
 mod requirements;
+mod search;
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -46,9 +47,10 @@ trait Pass {
 type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), Halt>;
 
 /// All passes, in order.
-pub(super) const PASSES: [Step; 7] = [
+pub(super) const PASSES: [Step; 8] = [
     step::<devices::Devices>,
     step::<convert::Convert>,
+    step::<search::Search>,
     step::<rehearsal::Rehearsal>,
     step::<outputs::Outputs>,
     step::<peak::Roofs>,

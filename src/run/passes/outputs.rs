@@ -111,6 +111,10 @@ fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {
     if !completed(cell) || !completed(&plan.cells[reference]) {
         return None;
     }
+    // A search may have given them different batches, and outputs for other inputs say nothing.
+    if job.batch_size(cell) != job.batch_size(&plan.cells[reference]) {
+        return None;
+    }
     let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant()]);
     // Files that this process wrote a moment ago; where they cannot be read, nothing is claimed.
     let expected = read_outputs(&folder_of(job, &plan.cells[reference])).ok()?;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::Pass;
 use super::outputs::{self, References};
-use crate::experiment::{Cache, RuntimeIndex, Warmup};
+use crate::experiment::{Cache, Design, RuntimeIndex, Warmup};
 use crate::machine::clock::ClockQuality;
 use crate::plan::{Cell, CellId};
-use crate::record::{Arm, LibrarySaid, Rehearsed, StoredRun};
+use crate::record::{Arm, LibrarySaid, Rehearsed, StoredRun, TooLarge};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
@@ -22,6 +22,7 @@ use crate::run::session::{Halt, Session};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::RunPlan;
+use crate::worker::backend::FailureKind;
 use crate::worker::measure::batching::iterations_per_sample;
 
 /// A pilot takes this long at least: enough to see the speed.
@@ -38,7 +39,7 @@ const TOLERANCE: Ratio = Ratio(0.05);
 
 /// How a pilot warms up: adaptively by the experiment's own rule, because the longest of its group is the least for all
 /// runs (method 2.3), and otherwise just long enough.
-fn pilot_warmup(rule: Warmup) -> Warmup {
+pub(super) fn pilot_warmup(rule: Warmup) -> Warmup {
     match rule {
         Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => Warmup::Adaptive {
             min_time: min_time.max(LEAST_TIME),
@@ -69,24 +70,66 @@ impl Pass for Rehearsal {
         let cells: Vec<usize> = job.record.manifest.plan.runnable().map(|(index, _)| index).collect();
         let total = cells.len();
         let references = References::of(&job.record.manifest);
+        let mut ran_out = OutOfMemory::so_far(job);
+        let mut too_large = Vec::new();
         for (position, index) in cells.into_iter().enumerate() {
             session.go_on()?;
             let cell = job.record.manifest.plan.cells[index];
             if job.is_done(&cell, Arm::Pilot, 0) {
                 continue;
             }
+            if let Some(batch) = ran_out.below(job, &cell) {
+                too_large.push(TooLarge { cell: index as u32, batch });
+                continue;
+            }
             let outputs = outputs::outputs_folder(job, &references, index)?;
             let run = pilot(job, &cell, position as u32, outputs, session)?;
             run.write(&job.record.folder)?;
             session.tell(&Event::Rehearsed { done: position + 1, total, run: &run });
+            ran_out.note(cell, &run);
             job.add(run);
         }
-        Ok(Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job) })
+        Ok(Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job), too_large })
     }
 
     fn tell(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
         let took = session.elapsed();
         session.tell(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took });
+    }
+}
+
+/// The cells whose pilots ran out of memory.
+struct OutOfMemory(Vec<Cell>);
+
+impl OutOfMemory {
+    fn so_far(job: &Job) -> Self {
+        let cells = job.record.manifest.plan.runnable().map(|(_, cell)| *cell);
+        let mut found = OutOfMemory(Vec::new());
+        for cell in cells {
+            if let Some(pilot) = job.pilot(&cell) {
+                found.note(cell, pilot);
+            }
+        }
+        found
+    }
+
+    fn note(&mut self, cell: Cell, pilot: &StoredRun) {
+        if pilot.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::OutOfMemory) {
+            self.0.push(cell);
+        }
+    }
+
+    /// The smallest batch that ran out of memory in a cell like this one but for a larger batch of its own. Not in a duet,
+    /// whose cells are rehearsed alone and measured in twos.
+    fn below(&self, job: &Job, cell: &Cell) -> Option<u64> {
+        let manifest = &job.record.manifest;
+        if manifest.experiment.measure.design == Design::Duet {
+            return None;
+        }
+        let input = manifest.plan.input_of(cell);
+        let alike = self.0.iter().filter(|other| other.differs_in_input_alone(cell));
+        let batches = alike.filter_map(|other| input.batches_beside(manifest.plan.input_of(other)));
+        batches.filter(|(own, other)| other < own).map(|(_, other)| other).min()
     }
 }
 

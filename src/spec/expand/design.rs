@@ -64,8 +64,8 @@ impl Compared {
             let leader = zip.and_then(|zip| compared.iter().find(|other| zip.contains(other)));
             leader.is_none_or(|leader| leader == axis)
         };
-        let lengths = compared.iter().filter(|axis| leads(axis)).map(|axis| axes.most_entries(*axis));
-        let arms = lengths.fold(1_usize, usize::saturating_mul);
+        let lengths = compared.iter().filter(|axis| leads(axis)).map(|axis| axes.most_entries(*axis) as u128);
+        let arms = matrix.design.count(lengths) as usize;
         let words = match compared.as_slice() {
             [only] => format!("{arms} {}", only.plural()),
             several => {

@@ -3,21 +3,30 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::beyond_limit;
-use crate::experiment::{InputPoint, Values};
+use crate::experiment::{BATCH, BatchSearch, Combine, InputPoint, Values};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::form::{DimensionSize, InputEntry, Inputs, OneOrMany};
+use crate::spec::form::{InputEntry, Inputs, OneOrMany, SizeEntry};
 
-use super::Axis;
+use super::{Axis, range};
 
-/// The dimension that every model has in some form, and that names shorten to `b`.
-const BATCH: &str = "batch";
+/// What stands for the size of a dimension, ranges written out.
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    Known(u64),
+    Searched(BatchSearch),
+}
 
 /// The points of `inputs` at `place`; without any, one that sets nothing.
-pub(super) fn expand(form: Option<&Inputs>, place: &Place, check: &mut Check<'_>) -> Axis<InputPoint> {
+pub(super) fn expand(
+    form: Option<&Inputs>,
+    combine: Combine,
+    place: &Place,
+    check: &mut Check<'_>,
+) -> Axis<InputPoint> {
     let mut axis = match form {
         None => Axis { values: vec![unset()], is_complete: true },
-        Some(Inputs::Dimensions(dimensions)) => multiply(&dimensions.0, place, check),
+        Some(Inputs::Dimensions(dimensions)) => multiply(&dimensions.0, combine, place, check),
         Some(Inputs::Entries(entries)) => read_entries(entries, place, check),
     };
     axis.is_complete &= !check.is_damaged(place);
@@ -29,57 +38,101 @@ fn unset() -> InputPoint {
 }
 
 fn point(name: String, dimensions: BTreeMap<String, u64>) -> InputPoint {
-    InputPoint { name, dimensions, shapes: BTreeMap::new(), values: Values::Random }
+    InputPoint { name, dimensions, shapes: BTreeMap::new(), values: Values::Random, search: None }
 }
 
-/// Every combination of the sizes, the last dimension fastest; the batch leads, whatever its place in the file.
+/// The combinations of the sizes, the last dimension fastest; the batch leads, whatever its place in the file.
 fn multiply(
-    dimensions: &[(String, OneOrMany<DimensionSize>)],
+    dimensions: &[(String, OneOrMany<SizeEntry>)],
+    combine: Combine,
     place: &Place,
     check: &mut Check<'_>,
 ) -> Axis<InputPoint> {
-    let count = dimensions.iter().fold(1u128, |count, (_, sizes)| count.saturating_mul(sizes.as_slice().len() as u128));
+    let sizes =
+        dimensions.iter().map(|(name, sizes)| (name.as_str(), read_sizes(name, sizes, &place.key(name), check)));
+    let mut ordered: Vec<(&str, Vec<Size>)> = sizes.collect();
+    let count = combine.count(ordered.iter().map(|(_, sizes)| sizes.len() as u128));
     if let Some(message) = beyond_limit("these sizes multiply", count, "inputs") {
         check.error(place, message, "use fewer sizes, or a list of entries".to_owned());
         return Axis::default().incomplete();
     }
-    for (name, sizes) in dimensions {
-        check_sizes(name, sizes, &place.key(name), check);
-    }
-    let mut ordered: Vec<_> = dimensions.iter().collect();
-    ordered.sort_by_key(|(name, _)| name != BATCH);
-    let mut points = vec![(String::new(), BTreeMap::new())];
+    ordered.sort_by_key(|(name, _)| *name != BATCH);
+    let mut points = vec![(unset(), 0)];
+    points[0].0.name.clear();
     for (dimension, sizes) in ordered {
-        let mut next = Vec::with_capacity(points.len() * sizes.as_slice().len());
-        for (name, chosen) in &points {
-            for size in sizes.as_slice() {
-                let joint = if name.is_empty() { "" } else { "-" };
-                let mut chosen = chosen.clone();
-                chosen.insert(dimension.clone(), size.0);
-                next.push((format!("{name}{joint}{}{}", label(dimension), size.0), chosen));
+        let mut next = Vec::with_capacity(points.len() * sizes.len());
+        for (point, differences) in &points {
+            for (index, size) in sizes.iter().enumerate() {
+                let differences = differences + usize::from(index > 0);
+                if !combine.has(differences) {
+                    continue;
+                }
+                next.push((sized(point, dimension, *size), differences));
             }
         }
         points = next;
     }
-    let mut is_complete = true;
-    if let Some((long, _)) = points.iter().find(|(name, _)| name.len() > 64) {
-        let message = format!("the name of this input, `{long}`, is longer than 64 characters");
+    // A range that is wrong has no sizes.
+    let mut is_complete = count > 0;
+    if let Some((long, _)) = points.iter().find(|(point, _)| point.name.len() > 64) {
+        let message = format!("the name of this input, `{}`, is longer than 64 characters", long.name);
         check.error(place, message, "write a list of entries, each with a `name` and `dimensions`".to_owned());
         is_complete = false;
     }
-    Axis { values: points.into_iter().map(|(name, chosen)| point(name, chosen)).collect(), is_complete }
+    Axis { values: points.into_iter().map(|(point, _)| point).collect(), is_complete }
 }
 
-fn check_sizes(name: &str, sizes: &OneOrMany<DimensionSize>, place: &Place, check: &mut Check<'_>) {
+/// The point with one more dimension, which is part of its name.
+fn sized(point: &InputPoint, dimension: &str, size: Size) -> InputPoint {
+    let mut point = point.clone();
+    let label = match size {
+        Size::Known(size) => {
+            point.dimensions.insert(dimension.to_owned(), size);
+            format!("{}{size}", label(dimension))
+        }
+        Size::Searched(search) => {
+            point.search = Some(search);
+            format!("{}-{}", label(dimension), BatchSearch::WORD)
+        }
+    };
+    point.name = if point.name.is_empty() { label } else { format!("{}-{label}", point.name) };
+    point
+}
+
+/// The sizes of a dimension, ranges written out; none where one of them is wrong.
+fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &Place, check: &mut Check<'_>) -> Vec<Size> {
     let mut seen = std::collections::HashSet::new();
-    for (place, size) in sizes.places(place) {
-        if name == BATCH && size.0 == 0 {
+    let (mut sizes, mut is_complete) = (Vec::new(), true);
+    for (place, entry) in entries.places(place) {
+        if check.is_damaged(&place) {
+            is_complete = false;
+            continue;
+        }
+        let written = match entry {
+            SizeEntry::Size(size) => vec![size.0],
+            SizeEntry::Range(form) => range::numbers(form, &place, check),
+            SizeEntry::Search(form) => {
+                if name != BATCH {
+                    let hint = format!("write sizes of `{name}`; only `{BATCH}` is searched");
+                    check.error(&place, format!("`{}` stands for a batch", BatchSearch::WORD), hint);
+                }
+                if sizes.iter().any(|size| matches!(size, Size::Searched(_))) {
+                    check.error(&place, format!("`{}` stands twice in `{name}`", BatchSearch::WORD), None);
+                }
+                sizes.push(Size::Searched(BatchSearch { to: form.to }));
+                continue;
+            }
+        };
+        is_complete &= !written.is_empty();
+        if name == BATCH && written.contains(&0) {
             check.error(&place, "a batch of 0 holds nothing to measure", None);
         }
-        if !seen.insert(size.0) {
-            check.error(&place, format!("{} stands twice in `{name}`", size.0), None);
+        if let Some(twice) = written.iter().copied().filter(|size| !seen.insert(*size)).min() {
+            check.error(&place, format!("{twice} stands twice in `{name}`"), None);
         }
+        sizes.extend(written.into_iter().map(Size::Known));
     }
+    if is_complete { sizes } else { Vec::new() }
 }
 
 /// A dimension's part of a name; models name dimensions in ways that names cannot hold (`past + 1`).
@@ -112,6 +165,7 @@ fn read_entries(entries: &[InputEntry], place: &Place, check: &mut Check<'_>) ->
             dimensions: entry.dimensions.0.iter().map(|(name, size)| (name.clone(), size.0)).collect(),
             shapes: shapes.map(|(name, sizes)| (name.clone(), sizes.iter().map(|size| size.0).collect())).collect(),
             values: entry.values,
+            search: None,
         });
         names.push((place, entry.name.0.clone()));
     }
@@ -121,7 +175,19 @@ fn read_entries(entries: &[InputEntry], place: &Place, check: &mut Check<'_>) ->
 
 #[cfg(test)]
 mod tests {
+    use crate::spec::expand::tests::mock;
+
     use super::*;
+
+    #[test]
+    fn a_range_stands_for_its_numbers_wherever_sizes_are_listed() {
+        let names = |spec: &str| mock(spec).inputs.into_iter().map(|input| input.name).collect::<Vec<_>>();
+        assert_eq!(names("inputs: { batch: { from: 1, to: 8, times: 2 } }"), ["b1", "b2", "b4", "b8"]);
+        let beside = names("inputs: { sequence: [16, { from: 32, to: 96, plus: 32 }], batch: 2 }");
+        assert_eq!(beside, ["b2-sequence16", "b2-sequence32", "b2-sequence64", "b2-sequence96"]);
+        let alone = names("matrix: { design: one_at_a_time }\ninputs: { batch: [1, 8], sequence: [16, 32, 64] }");
+        assert_eq!(alone, ["b1-sequence16", "b1-sequence32", "b1-sequence64", "b8-sequence16"]);
+    }
 
     #[test]
     fn labels_are_parts_of_names() {

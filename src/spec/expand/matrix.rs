@@ -20,9 +20,9 @@ pub(super) fn expand(form: &MatrixForm, axes: &Space, check: &mut Check<'_>) -> 
         check_include(selector, axes, &vocabulary, &top.key("include").index(index), check);
     }
     if !check.is_damaged(&top.key("zip")) {
-        check_product(&form.zip, axes, check);
+        check_product(form, axes, check);
     }
-    Matrix { zip: form.zip.clone(), exclude, include }
+    Matrix { design: form.design, zip: form.zip.clone(), exclude, include }
 }
 
 fn selectors(forms: &[SelectorForm], place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Vec<Selector> {
@@ -56,8 +56,8 @@ fn check_zip(zips: &[Vec<AxisName>], axes: &Space, place: &Place, check: &mut Ch
 }
 
 /// Refuses products that no machine could run, without making a cell.
-fn check_product(zips: &[Vec<AxisName>], axes: &Space, check: &mut Check<'_>) {
-    let Err(problem) = axes.size(&axes.factors(zips)) else { return };
+fn check_product(form: &MatrixForm, axes: &Space, check: &mut Check<'_>) {
+    let Err(problem) = axes.size(&axes.factors(&form.zip), form.design) else { return };
     let place = match &problem {
         MatrixProblem::TooManyCells { largest, .. } => Place::top(largest.plural()),
         _ => Place::top("matrix"),

@@ -19,6 +19,7 @@ mod metric;
 mod models;
 mod pareto;
 mod provider;
+mod range;
 mod runtimes;
 mod selection;
 mod tables;
@@ -87,7 +88,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         check.problems.push(problem.with_hint("add a `name`"));
     }
     let models = models::expand(form, folder, kind, check);
-    let inputs = inputs::expand(form.inputs.as_ref(), &Place::top("inputs"), check);
+    let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &Place::top("inputs"), check);
     let variants = variants::expand(form, &models, kind, check);
     variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::digest;
 use crate::experiment::is_glob;
-use crate::experiment::{Model, Network, Precision, Source, Variant, ZOO};
+use crate::experiment::{Combine, Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files::{self, FileProblem};
@@ -27,7 +27,7 @@ struct Found {
 
 /// Every model in the order of the file; those of a folder or glob in the order of their paths.
 pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind, check: &mut Check<'_>) -> Axis<Model> {
-    let top = Place::top("models");
+    let (top, combine) = (Place::top("models"), form.matrix.design);
     let mut is_complete = !check.is_damaged(&top);
     let mut found = Vec::new();
     for (place, entry) in form.models.places(&top) {
@@ -43,7 +43,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
             }
             ModelEntry::Path(text) if text.starts_with(ZOO) => found.extend(from_word(text, &place, check)),
             ModelEntry::Path(text) => found.extend(from_path(text, &place, &place, folder, check)),
-            ModelEntry::Form(form) => found.extend(from_form(form, &place, folder, backend, check)),
+            ModelEntry::Form(form) => found.extend(from_form(form, combine, &place, folder, backend, check)),
         }
         is_complete &= check.problems.len() == before;
     }
@@ -147,6 +147,7 @@ pub(super) fn report(problem: FileProblem, place: &Place, check: &mut Check<'_>)
 
 fn from_form(
     form: &ModelForm,
+    combine: Combine,
     place: &Place,
     folder: &Path,
     backend: BackendKind,
@@ -178,7 +179,8 @@ fn from_form(
         return Vec::new();
     }
     let dataset = form.dataset.as_ref().and_then(|form| dataset::expand(form, &place.key("dataset"), folder, check));
-    let points = form.inputs.as_ref().map(|own| inputs::expand(Some(own), &place.key("inputs"), check).values);
+    let points = form.inputs.as_ref();
+    let points = points.map(|own| inputs::expand(Some(own), combine, &place.key("inputs"), check).values);
     for one in &mut found {
         if let Some(name) = &form.name {
             one.model.name = name.0.clone();

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::beyond_limit;
-use crate::experiment::{Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant};
+use crate::experiment::{
+    Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant,
+};
 use crate::spec::check::Check;
 use crate::spec::document::{Place, Step};
 use crate::spec::form::{
-    ExperimentForm, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
+    ExperimentForm, MOST_THREADS, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
 use crate::spec::name::is_name;
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 use crate::vocabulary::nearest::{nearest, suggestion};
 use crate::vocabulary::quantity::Ratio;
 
-use super::{Axis, BackendKind, conversion, provider, variant_names};
+use super::{Axis, BackendKind, conversion, provider, range, variant_names};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(
@@ -26,7 +28,7 @@ pub(super) fn expand(
     let top = Place::top("variants");
     let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
     let mut names = Vec::new();
-    let (written, plugins) = (written_names(&form.variants), &form.plugins);
+    let (written, plugins, combine) = (written_names(&form.variants), &form.plugins, form.matrix.design);
     for (place, entry) in form.variants.places(&top) {
         if check.is_damaged(&place) {
             axis.is_complete = false;
@@ -36,7 +38,8 @@ pub(super) fn expand(
             VariantEntry::Precision(name) => from_word(name, &place, backend, check).into_iter().collect(),
             VariantEntry::Form(form) => {
                 check_mock(form, &place, backend, check);
-                let made = from_form(form, &place, &axis, &written, plugins, check);
+                let form = &VariantForm { threads: write_out(&form.threads, &place, check), ..(**form).clone() };
+                let made = from_form(form, combine, &place, &axis, &written, plugins, check);
                 variant_names::check_precision(form, &made, models, &place, backend, check);
                 made
             }
@@ -68,8 +71,7 @@ fn written_names(entries: &OneOrMany<VariantEntry>) -> Written {
         let (name, multiplies) = match entry {
             VariantEntry::Precision(name) => (Some(name), false),
             VariantEntry::Form(form) => {
-                let count = combinations(form);
-                (form.name.as_ref().map(|name| &name.0), count > 1)
+                (form.name.as_ref().map(|name| &name.0), lengths(form).iter().any(|length| *length > 1))
             }
         };
         written.has_others |= multiplies || name.is_none();
@@ -113,6 +115,7 @@ fn check_mock(form: &VariantForm, place: &Place, backend: BackendKind, check: &m
 
 fn from_form(
     form: &VariantForm,
+    combine: Combine,
     place: &Place,
     earlier: &Axis<Variant>,
     written: &Written,
@@ -144,7 +147,7 @@ fn from_form(
     if let Some(mock) = &form.mock {
         overlay_mock(&mut start.mock, mock, &place.key("mock"), check);
     }
-    let made = multiply(start, form, place, check);
+    let made = multiply(start, form, combine, place, check);
     conversion::check(form, &made, place, check);
     check_execution(form, &made, place, check);
     made
@@ -194,21 +197,28 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, c
     if let Some(differ) = &form.differ {
         mock.differ = Some(check.quantity(&place.key("differ"), &differ.0));
     }
+    mock.fits = form.fits.or(mock.fits);
     if let Some(fail) = &form.fail {
         mock.fail = Some(MockFailure { kind: fail.kind, at: fail.at, runs: fail.runs.clone().unwrap_or_default() });
     }
 }
 
 /// One variant for each combination of the lists; what a list of several varies becomes part of the name.
-fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check<'_>) -> Vec<Variant> {
-    let count = combinations(form);
+fn multiply(
+    start: Variant,
+    form: &VariantForm,
+    combine: Combine,
+    place: &Place,
+    check: &mut Check<'_>,
+) -> Vec<Variant> {
+    let count = combine.count(lengths(form).into_iter());
     if let Some(message) = beyond_limit("these lists multiply", count, "variants") {
         check.error(place, message, None);
         return Vec::new();
     }
-    let mut variants = vec![start];
+    let mut variants = vec![(start, 0)];
     let named = form.name.is_some();
-    variants = vary(variants, &form.precision, |variant, precision: &Precision| {
+    variants = vary(variants, combine, &form.precision, |variant, precision: &Precision| {
         variant.precision = *precision;
         let label = precision.name().to_owned();
         if !named && form.base.is_none() {
@@ -216,23 +226,24 @@ fn multiply(start: Variant, form: &VariantForm, place: &Place, check: &mut Check
         }
         label
     });
-    variants = vary(variants, &form.threads, |variant, threads| {
+    variants = vary(variants, combine, &form.threads, |variant, threads| {
         let (threads, label) = read_threads(threads);
         variant.threads =
             Threads { intra: threads.intra.or(variant.threads.intra), inter: threads.inter.or(variant.threads.inter) };
         label
     });
-    variants = vary(variants, &form.graph_optimization, |variant, level| {
+    variants = vary(variants, combine, &form.graph_optimization, |variant, level| {
         variant.graph_optimization = Some(*level);
         graph_optimization_label(*level).to_owned()
     });
-    vary(variants, &form.execution, |variant, mode| {
+    variants = vary(variants, combine, &form.execution, |variant, mode| {
         variant.execution = Some(*mode);
         match mode {
             Execution::Sequential => "sequential".to_owned(),
             Execution::Parallel => "parallel".to_owned(),
         }
-    })
+    });
+    variants.into_iter().map(|(variant, _)| variant).collect()
 }
 
 /// Parallel execution on one thread, which ONNX Runtime turns into sequential without a word; and threads that
@@ -253,25 +264,67 @@ fn check_execution(form: &VariantForm, made: &[Variant], place: &Place, check: &
     }
 }
 
-fn combinations(form: &VariantForm) -> u128 {
-    length(&form.precision) * length(&form.threads) * length(&form.graph_optimization) * length(&form.execution)
+/// Thread counts with their ranges written out; a range that is wrong is left as it is, which makes no variant.
+fn write_out(
+    threads: &Option<OneOrMany<ThreadsEntry>>,
+    place: &Place,
+    check: &mut Check<'_>,
+) -> Option<OneOrMany<ThreadsEntry>> {
+    let entries = threads.as_ref()?;
+    let mut counts = Vec::new();
+    for (place, entry) in entries.places(&place.key("threads")) {
+        let ThreadsEntry::Range(form) = entry else {
+            counts.push(*entry);
+            continue;
+        };
+        let most = u64::from(MOST_THREADS);
+        match form {
+            form if form.from == 0 => check.error(&place.key("from"), "`from` is 0; it must be at least 1", None),
+            form if form.to > most => {
+                let message = format!("`to` is {}; it must be at most {most}", form.to);
+                check.error(&place.key("to"), message, None);
+            }
+            form => {
+                let numbers = range::numbers(form, &place, check);
+                counts.extend(numbers.into_iter().map(|count| ThreadsEntry::Intra(count as u32)));
+            }
+        }
+    }
+    Some(OneOrMany::Many(counts))
+}
+
+/// How many values each list has.
+fn lengths(form: &VariantForm) -> [u128; 4] {
+    let threads = form.threads.as_ref().map_or(&[][..], OneOrMany::as_slice);
+    let of_entry = |entry: &ThreadsEntry| match entry {
+        ThreadsEntry::Range(range) => range.count().unwrap_or(0),
+        ThreadsEntry::Intra(_) | ThreadsEntry::Form(_) => 1,
+    };
+    let threads = if form.threads.is_some() { threads.iter().map(of_entry).sum() } else { 1_u128 };
+    [length(&form.precision), threads, length(&form.graph_optimization), length(&form.execution)]
 }
 
 fn length<T>(list: &Option<OneOrMany<T>>) -> u128 {
     list.as_ref().map_or(1, |list| list.as_slice().len() as u128)
 }
 
-/// Every variant with every value; a variant whose name was cleared takes the value's label as its name.
+/// Every variant with every value that there is beside it, and in how many lists it differs from the first; a variant
+/// whose name was cleared takes the value's label as its name.
 fn vary<T>(
-    variants: Vec<Variant>,
+    variants: Vec<(Variant, usize)>,
+    combine: Combine,
     values: &Option<OneOrMany<T>>,
     mut set: impl FnMut(&mut Variant, &T) -> String,
-) -> Vec<Variant> {
+) -> Vec<(Variant, usize)> {
     let Some(values) = values else { return variants };
     let varies = values.as_slice().len() > 1;
-    let mut made = Vec::with_capacity(variants.len() * values.as_slice().len());
-    for variant in &variants {
-        for value in values.as_slice() {
+    let mut made = Vec::new();
+    for (variant, differences) in &variants {
+        for (index, value) in values.as_slice().iter().enumerate() {
+            let differences = differences + usize::from(index > 0);
+            if !combine.has(differences) {
+                continue;
+            }
             let mut variant = variant.clone();
             let label = set(&mut variant, value);
             if variant.name.is_empty() {
@@ -279,7 +332,7 @@ fn vary<T>(
             } else if varies {
                 variant.name = format!("{}-{label}", variant.name);
             }
-            made.push(variant);
+            made.push((variant, differences));
         }
     }
     made
@@ -290,6 +343,8 @@ fn read_threads(entry: &ThreadsEntry) -> (Threads, String) {
     let threads = match entry {
         ThreadsEntry::Intra(intra) => Threads { intra: Some(*intra), inter: None },
         ThreadsEntry::Form(form) => Threads { intra: form.intra, inter: form.inter },
+        // Written out before.
+        ThreadsEntry::Range(_) => Threads::default(),
     };
     let intra = threads.intra.map(|count| format!("t{count}")).unwrap_or_default();
     let inter = threads.inter.map(|count| format!("x{count}")).unwrap_or_default();
@@ -320,6 +375,22 @@ mod tests {
         assert_eq!(found, expected);
         assert!(warnings(spec).is_empty());
         assert_eq!(mock("").variants[0].execution, None);
+    }
+
+    #[test]
+    fn lists_are_varied_one_at_a_time_where_the_matrix_is() {
+        let spec = "matrix: { design: one_at_a_time }\nvariants: [{ precision: [fp32, int8], threads: [1, 2, 4] }]";
+        let names: Vec<String> = mock(spec).variants.into_iter().map(|variant| variant.name).collect();
+        assert_eq!(names, ["fp32-t1", "fp32-t2", "fp32-t4", "int8-t1"]);
+    }
+
+    #[test]
+    fn a_range_of_threads_is_as_many_variants() {
+        let variants = mock("variants: [{ name: v, threads: [1, { from: 2, to: 8, times: 2 }] }]").variants;
+        let found: Vec<_> = variants.iter().map(|variant| (variant.name.as_str(), variant.threads.intra)).collect();
+        assert_eq!(found, [("v-t1", Some(1)), ("v-t2", Some(2)), ("v-t4", Some(4)), ("v-t8", Some(8))]);
+        let built = mock("variants: [{ name: v, threads: { from: 1, to: 2, plus: 1 } }, { name: w, base: v-t2 }]");
+        assert_eq!(built.variants[2].threads.intra, Some(2));
     }
 
     #[test]

@@ -8,13 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::experiment::{
-    CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package, Precision,
-    Quantization, Values,
+    BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
+    Precision, Quantization, Values,
 };
 
 use super::backend::MockVariantForm;
 use super::dataset::DatasetForm;
-use super::scalar::{DimensionSize, Name, Setting, Sha256Text, VARIABLE_PATTERN};
+use super::range::RangeForm;
+use super::scalar::{DimensionSize, LARGEST_DIMENSION, Name, Setting, Sha256Text, VARIABLE_PATTERN};
 use super::shorthand::{OneOrMany, Ordered, two_shapes};
 
 /// An entry of `models`.
@@ -57,9 +58,100 @@ pub(in crate::spec) struct ModelForm {
 #[derive(Clone, Debug)]
 pub(in crate::spec) enum Inputs {
     /// Sizes by dimension; lists multiply.
-    Dimensions(Ordered<OneOrMany<DimensionSize>>),
+    Dimensions(Ordered<OneOrMany<SizeEntry>>),
     /// Named entries.
     Entries(Vec<InputEntry>),
+}
+
+/// What stands for the size of a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::spec) enum SizeEntry {
+    /// One size.
+    Size(DimensionSize),
+    /// Several.
+    Range(RangeForm),
+    /// One that is found before anything is measured; of the batch only.
+    Search(SearchForm),
+}
+
+/// A batch that is searched: the smallest whose throughput is within the margin of the best, for every cell. Batches of
+/// 1, 2, 4 ... are tried, each in a fresh process, until memory runs out, a run has no time for its samples, or `to`;
+/// where memory ran out, the largest that fits is found too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "batch-search")]
+pub(in crate::spec) struct SearchForm {
+    /// What is searched.
+    pub(in crate::spec) search: SearchWord,
+    /// Nothing larger is tried.
+    #[serde(default = "most_searched")]
+    #[schemars(range(min = 2, max = LARGEST_DIMENSION))]
+    pub(in crate::spec) to: u64,
+}
+
+/// What can be searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::spec) enum SearchWord {
+    /// The batch of the best throughput.
+    Best,
+}
+
+impl JsonSchema for SearchWord {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "search".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": [BatchSearch::WORD] })
+    }
+}
+
+fn most_searched() -> u64 {
+    BatchSearch::MOST
+}
+
+impl<'de> Deserialize<'de> for SizeEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            size @ Value::Number(_) => serde_json::from_value(size).map(SizeEntry::Size),
+            word @ Value::String(_) => {
+                serde_json::from_value(word).map(|search| SizeEntry::Search(SearchForm { search, to: most_searched() }))
+            }
+            search if search.get("search").is_some() => serde_json::from_value(search).map(SizeEntry::Search),
+            range => serde_json::from_value(range).map(SizeEntry::Range),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for SizeEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SizeEntry::Size(size) => size.serialize(serializer),
+            SizeEntry::Range(range) => range.serialize(serializer),
+            SizeEntry::Search(search) => search.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for SizeEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "size-entry".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (size, range) = (generator.subschema_for::<DimensionSize>(), generator.subschema_for::<RangeForm>());
+        let search = generator.subschema_for::<SearchForm>();
+        json_schema!({
+            "description": "A size, a range of sizes, or for the batch `best`: the one that is found.",
+            "anyOf": [size, { "type": "string", "enum": [BatchSearch::WORD] }, range, search],
+        })
+    }
 }
 
 /// One input point.
@@ -180,14 +272,54 @@ fn int4_block() -> u32 {
     INT4_BLOCK
 }
 
-/// Thread counts, as a number or a map.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Thread counts, as a number, a range or a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spec) enum ThreadsEntry {
     /// Inside an operator.
     Intra(u32),
     /// Both.
     Form(ThreadsForm),
+    /// Several counts inside an operator.
+    Range(RangeForm),
 }
+
+impl<'de> Deserialize<'de> for ThreadsEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            number @ Value::Number(_) => serde_json::from_value(number).map(ThreadsEntry::Intra),
+            range if range.get("from").is_some() => serde_json::from_value(range).map(ThreadsEntry::Range),
+            form => serde_json::from_value(form).map(ThreadsEntry::Form),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for ThreadsEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            ThreadsEntry::Intra(count) => count.serialize(serializer),
+            ThreadsEntry::Form(form) => form.serialize(serializer),
+            ThreadsEntry::Range(range) => range.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for ThreadsEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "threads".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (form, range) = (generator.subschema_for::<ThreadsForm>(), generator.subschema_for::<RangeForm>());
+        json_schema!({
+            "description": "Threads inside an operator, a range of such counts, or a map with both counts.",
+            "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MOST_THREADS }, range, form],
+        })
+    }
+}
+
+/// More threads than this are a slip.
+pub(in crate::spec) const MOST_THREADS: u32 = 4096;
 
 /// Both thread counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -195,10 +327,10 @@ pub(in crate::spec) enum ThreadsEntry {
 #[schemars(rename = "thread-counts", extend("minProperties" = 1))]
 pub(in crate::spec) struct ThreadsForm {
     /// Threads inside an operator.
-    #[schemars(range(min = 1, max = 4096))]
+    #[schemars(range(min = 1, max = MOST_THREADS))]
     pub(in crate::spec) intra: Option<u32>,
     /// Threads between operators.
-    #[schemars(range(min = 1, max = 4096))]
+    #[schemars(range(min = 1, max = MOST_THREADS))]
     pub(in crate::spec) inter: Option<u32>,
 }
 
@@ -252,19 +384,11 @@ two_shapes!(VariantEntry, "variant-entry", Precision(String => VariantEntry::Pre
     })
 });
 
-two_shapes!(ThreadsEntry, "threads", Intra(Number => ThreadsEntry::Intra), Form, |generator| {
-    let form = generator.subschema_for::<ThreadsForm>();
-    json_schema!({
-        "description": "Threads inside an operator, or a map with both counts.",
-        "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 4096 }, form],
-    })
-});
-
 two_shapes!(Inputs, "inputs", Dimensions(Object => Inputs::Dimensions), Entries, |generator| {
-    let sizes = <OneOrMany<DimensionSize>>::json_schema(generator);
+    let sizes = <OneOrMany<SizeEntry>>::json_schema(generator);
     let entry = generator.subschema_for::<InputEntry>();
     json_schema!({
-        "description": "Sizes of dimensions by name, where lists multiply (`b16-sequence128`), or a list of entries.",
+        "description": "Sizes of dimensions by name, where lists and ranges multiply (`b16-sequence128`), or a list of entries.",
         "anyOf": [
             {
                 "type": "object",

@@ -88,6 +88,11 @@ impl JsonSchema for BackendForm {
 pub(in crate::spec) struct MockForm {
     /// Typical duration of an iteration.
     pub(in crate::spec) median: DurationText,
+    /// What each item of a batch adds to it.
+    pub(in crate::spec) item: DurationText,
+    /// The largest batch that fits: memory runs out at any larger one. Default: every batch fits.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) fits: Option<u64>,
     /// How much runs differ from each other: standard deviation of the logarithm of a run's level.
     pub(in crate::spec) run_sd: RatioText,
     /// Share of the runs that something disturbs from beginning to end.
@@ -164,6 +169,8 @@ impl Default for MockForm {
     fn default() -> Self {
         MockForm {
             median: "5ms".into(),
+            item: "0ms".into(),
+            fits: None,
             run_sd: "1%".into(),
             disturbed: "0%".into(),
             disturbance: "50%".into(),
@@ -190,6 +197,9 @@ pub(in crate::spec) struct MockVariantForm {
     pub(in crate::spec) on_cpu: Option<RatioText>,
     /// Share of the time that the clock of another device shows. Default: it has none.
     pub(in crate::spec) on_device: Option<RatioText>,
+    /// The largest batch that fits. Default: that of the backend.
+    #[schemars(range(min = 1))]
+    pub(in crate::spec) fits: Option<u64>,
     /// A failure to play.
     pub(in crate::spec) fail: Option<MockFailureForm>,
 }

@@ -10,6 +10,7 @@ mod dataset;
 mod fidelity;
 mod judge;
 mod measure;
+mod range;
 mod runs;
 mod scalar;
 mod shorthand;
@@ -20,11 +21,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::experiment::{Axis, Backend, Device};
+use crate::experiment::{Axis, Backend, Combine, Device};
 
 pub(super) use axes::{
-    ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm, ThreadsEntry,
-    VariantEntry, VariantForm,
+    ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm,
+    SizeEntry, ThreadsEntry, VariantEntry, VariantForm,
 };
 pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
 pub(super) use dataset::DatasetForm;
@@ -33,10 +34,11 @@ pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use range::{RangeForm, RangeProblem};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
-    BoundText, DURATION_PATTERN, DimensionSize, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN,
-    RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    BoundText, DURATION_PATTERN, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN, RatioText,
+    SHA256_PATTERN, Setting, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 
@@ -142,6 +144,8 @@ impl Default for ExperimentForm {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "matrix")]
 pub(super) struct MatrixForm {
+    /// Every combination, or the baseline and what differs from it in one thing alone.
+    pub(super) design: Combine,
     /// Groups of axes that walk together and count as one. They have equally many entries; an axis is in one group at
     /// most.
     #[schemars(inner(length(min = 2)))]

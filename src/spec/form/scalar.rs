@@ -24,7 +24,7 @@ pub(in crate::spec) const SHA256_PATTERN: &str = "^[0-9a-fA-F]{64}$";
 pub(in crate::spec) const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// The largest size of a dimension that any runtime takes without overflow on the way.
-const LARGEST_DIMENSION: u64 = i32::MAX as u64;
+pub(in crate::spec) const LARGEST_DIMENSION: u64 = i32::MAX as u64;
 
 macro_rules! text {
     ($(#[$documentation:meta])* $type:ident, $name:literal, $schema:tt) => {

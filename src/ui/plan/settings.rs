@@ -19,6 +19,9 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
     if let Some(design) = design(experiment) {
         line("design", &design)?;
     }
+    if let Some(search) = search(plan) {
+        line("search", &search)?;
+    }
     for note in notes {
         match note {
             Note::MoreSamples { reference, from, to } => line("samples", &samples(experiment, *reference, *from, *to))?,
@@ -58,6 +61,16 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
         line("tables", &format::list(&names))?;
     }
     Ok(())
+}
+
+/// What is searched before anything is measured: `the batch of 2 cells: 1, 2, 4 .. at most 256, each in a fresh process`.
+fn search(plan: &Plan) -> Option<String> {
+    let searches: Vec<u64> = plan.runnable().filter_map(|(_, cell)| Some(plan.input_of(cell).search?.to)).collect();
+    let most = searches.iter().max()?;
+    let cells = format::count(searches.len() as u64, "cell");
+    Some(format!(
+        "the best batch of {cells}: 1, 2, 4 .. at most {most}, each in a fresh process; not in the time below"
+    ))
 }
 
 /// The experiment's data, and those of models with the model's name.

@@ -55,6 +55,8 @@ pub struct CellFacts<'a> {
     pub allow_fallback: bool,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
+    /// Items of one inference, where known.
+    pub batch: Option<u64>,
     /// Threads inside an operator.
     pub threads: u32,
     /// Session entries, the imposed ones included.

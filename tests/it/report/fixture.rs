@@ -338,6 +338,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         dimensions: BTreeMap::from([("batch".to_owned(), *batch)]),
         shapes: BTreeMap::new(),
         values: Values::Random,
+        search: None,
     };
     let device = |label: &&str| match label.split_once(':') {
         Some((provider, index)) => Device { provider: provider.to_owned(), index: index.parse().ok(), hardware: None },
@@ -444,7 +445,11 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
 
 fn findings(experiment: &Experiment, plan: &Plan) -> Findings {
     Findings {
-        rehearsal: Some(Rehearsed { iterations: vec![1; plan.groups.len()], libraries: Vec::new() }),
+        rehearsal: Some(Rehearsed {
+            iterations: vec![1; plan.groups.len()],
+            libraries: Vec::new(),
+            too_large: Vec::new(),
+        }),
         sessions: vec![Session {
             started: "2026-11-20T10:11:12Z".to_owned(),
             boot: Some("5ad0c0de".to_owned()),

@@ -83,7 +83,7 @@ pub(super) struct Question<'a> {
 
 /// Every contest of which some cell is to be run, in order of their first cells.
 pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
-    let sets = comparable(question.plan, &[question.best]);
+    let sets = comparable(question.plan, question.summary, &[question.best]);
     sets.iter().map(|cells| question.contest(cells, bounds)).collect()
 }
 

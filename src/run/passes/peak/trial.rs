@@ -83,11 +83,12 @@ impl Trial<'_> {
             at_least: Nanos(0),
             iterations: 1,
             stop: None,
+            profile: None,
             outputs: None,
         };
         let mut launch = session.launch(job, &self.cell, Arm::Pilot, 0);
         launch.log = session::log(job, "peak");
-        let run = session.run(&launch, &plan)?;
+        let run = session.run(&launch, &plan, None)?;
         if run.failure.is_some() {
             return Ok(None);
         }

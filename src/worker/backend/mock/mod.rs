@@ -1,8 +1,8 @@
 //! A scripted backend on a scripted clock: latencies from a formula, failures played for real.
 //!
 //! It lets a whole experiment, from YAML to HTML, run in a second without models, and it is what every test of the
-//! pipeline stands on. The durations follow y = median · scale · run effect · (1 + warm-up excess) · noise, where the
-//! run effect and the AR(1) noise are lognormal.
+//! pipeline stands on. The durations follow y = (median + item · batch) · scale · run effect · (1 + warm-up excess) ·
+//! noise, where the run effect and the AR(1) noise are lognormal.
 
 mod kind;
 mod request;
@@ -67,7 +67,8 @@ impl MockBackend {
         let elapsed = (self.clock.now() - started) as f64;
         let time_constant = (script.warmup_time.0 as f64).max(1.0);
         let excess = 1.0 + script.warmup_excess.0 * (-elapsed / time_constant).exp();
-        let level = script.median.0 as f64 * self.request.scale * excess;
+        let level = script.item.0 as f64 * self.request.batch as f64 + script.median.0 as f64;
+        let level = level * self.request.scale * excess;
         let nanos = level * (self.run_effect + script.noise.0 * self.noise).exp();
         nanos.round().clamp(1.0, 1e18) as u64
     }
@@ -106,6 +107,11 @@ impl Backend for MockBackend {
 
     fn load(&mut self) -> Result<(), Failure> {
         self.play(MockStep::Load)?;
+        if let (Some(fits), batch) = (self.request.fits, self.request.batch)
+            && batch > fits
+        {
+            return Err(Failure::new(FailureKind::OutOfMemory, format!("scripted: no memory for a batch of {batch}")));
+        }
         self.clock.advance(self.request.script.load.0);
         Ok(())
     }

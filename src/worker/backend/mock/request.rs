@@ -23,6 +23,12 @@ pub struct MockRequest {
     /// Share of the time that the clock of another device shows.
     #[serde(default)]
     pub on_device: Option<f64>,
+    /// The largest batch that fits.
+    #[serde(default)]
+    pub fits: Option<u64>,
+    /// Items of one inference; 0 where unknown.
+    #[serde(default)]
+    pub batch: u64,
     /// A failure to play in this run.
     pub fail: Option<MockFailure>,
     /// Seed of this run.
@@ -33,7 +39,17 @@ impl MockRequest {
     /// A script of one run, as it stands.
     #[cfg(test)]
     pub(crate) fn alone(script: Mock) -> Self {
-        MockRequest { script, scale: 1.0, differ: 0.0, on_cpu: None, on_device: None, fail: None, seed: 1 }
+        MockRequest {
+            script,
+            scale: 1.0,
+            differ: 0.0,
+            on_cpu: None,
+            on_device: None,
+            fits: None,
+            batch: 0,
+            fail: None,
+            seed: 1,
+        }
     }
 
     /// The script of one run.
@@ -47,6 +63,8 @@ impl MockRequest {
             differ: own.differ.map_or(0.0, |differ| differ.0),
             on_cpu: own.on_cpu.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
             on_device: own.on_device.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            fits: own.fits.or(script.fits),
+            batch: facts.batch.unwrap_or(0),
             fail: own.fail.clone().filter(plays),
             seed: key_seed(facts.seed, &format!("mock/{}", facts.key)),
         }

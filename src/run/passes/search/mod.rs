@@ -1,0 +1,134 @@
+//! The best batch of every cell whose input asks for it (method 7.4): each batch is tried in a process of its own, since
+//! memory that ran out leaves nothing that could be gone on with.
+//!
+//! Stored, never in statistics: the cell is measured at what was found like any other.
+
+mod ladder;
+
+use std::time::Duration;
+
+use self::ladder::{Ladder, best};
+use super::Pass;
+use super::rehearsal::pilot_warmup;
+use crate::experiment::{BatchSearch, Stop};
+use crate::record::{Arm, CellSearch, InferenceCost, Searched, StoredRun, Tried};
+use crate::run::event::Event;
+use crate::run::finish::{Slot, store_run};
+use crate::run::session::{Halt, Session};
+use crate::run::{Job, provenance, rounds};
+use crate::vocabulary::metric::LATENCY;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{Failure, FailureKind};
+use crate::worker::measure::stop::LEAST_SAMPLES;
+use crate::worker::{RunPlan, WorkerRun};
+
+/// How long a batch is sampled, at most: enough for a median that tells 2 %.
+const SAMPLING: Nanos = Nanos::from_millis(500);
+
+/// And at most so often.
+const MOST_SAMPLES: u32 = 10_000;
+
+/// Searches one cell after the other, and keeps what it found after each.
+pub(super) struct Search;
+
+impl Pass for Search {
+    type Found = Searched;
+
+    fn is_wanted(job: &Job) -> bool {
+        !cells(job).is_empty()
+    }
+
+    fn is_there(job: &Job) -> bool {
+        left(job).is_empty()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Searched, Halt> {
+        let mut found = job.record.manifest.findings.search.clone().unwrap_or_default();
+        for (index, search) in left(job) {
+            found.searches.push(one(job, index, search, session)?);
+            job.record.keep(found.clone())?;
+        }
+        Ok(found)
+    }
+
+    fn tell(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
+        if took.is_some() {
+            session.tell(&Event::Searched { manifest: &job.record.manifest });
+        }
+    }
+}
+
+/// The cells to search, by index.
+fn cells(job: &Job) -> Vec<(usize, BatchSearch)> {
+    let plan = &job.record.manifest.plan;
+    plan.runnable().filter_map(|(index, cell)| Some((index, plan.input_of(cell).search?))).collect()
+}
+
+/// Those that no session has searched.
+fn left(job: &Job) -> Vec<(usize, BatchSearch)> {
+    let manifest = &job.record.manifest;
+    cells(job).into_iter().filter(|(index, _)| manifest.search_of(&manifest.plan.cells[*index]).is_none()).collect()
+}
+
+fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'_>) -> Result<CellSearch, Halt> {
+    let manifest = &job.record.manifest;
+    let (measure, margin) = (&manifest.experiment.measure, manifest.experiment.compare.margin.default.0);
+    let longest_s = rounds::longest(measure.stop).0 as f64 / 1e9;
+    let ladder = Ladder { to: search.to, slowest_s: longest_s / LEAST_SAMPLES as f64 };
+    let mut tried: Vec<Tried> = Vec::new();
+    let end = loop {
+        let batch = match ladder.next(&tried) {
+            Ok(batch) => batch,
+            Err(end) => break end,
+        };
+        session.go_on()?;
+        let outcome = probe(job, index, batch, tried.len() as u32, session)?;
+        let plan = &job.record.manifest.plan;
+        session.tell(&Event::BatchTried { cell: &plan.path(&plan.cells[index]), tried: &outcome });
+        tried.push(outcome);
+    };
+    let batch = best(&tried, margin);
+    // What was run once can be asked for again.
+    let _known = job.set_batch(index, batch);
+    Ok(CellSearch { cell: index as u32, batch, end, tried, cost: cost(job, index) })
+}
+
+/// One batch, loaded, warmed up and sampled for a moment.
+fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Session<'_>) -> Result<Tried, Halt> {
+    let cell = job.record.manifest.plan.cells[index];
+    let measure = job.record.manifest.experiment.measure.clone();
+    // Numbers that no run has: the seeds are nobody else's.
+    let (arm, run) = (Arm::Pilot, u32::MAX - number);
+    let stop = Stop::Time { time: SAMPLING.min(rounds::longest(measure.stop)), max_samples: MOST_SAMPLES };
+    let worker = match job.set_batch(index, batch) {
+        Err(problem) => WorkerRun::failed(Failure::new(FailureKind::Shape, problem.to_string())),
+        Ok(()) => {
+            let plan = RunPlan {
+                request: job.request(&cell, arm, run),
+                warmup: pilot_warmup(measure.warmup),
+                at_least: Nanos(0),
+                iterations: 1,
+                stop: Some(stop),
+                profile: None,
+                outputs: None,
+            };
+            session.run_cell(job, &cell, (arm, run), &plan)?
+        }
+    };
+    let slot = Slot { cell: cell.id, arm, run, position: 0, session: 0, iterations: 1, cache: measure.cache };
+    let run = store_run(slot, worker, Some(stop), Some(batch));
+    Ok(Tried { batch, items_per_s: rate(&run, batch), failure: run.failure })
+}
+
+/// Items per second, by the median latency.
+fn rate(run: &StoredRun, batch: u64) -> Option<f64> {
+    let latency = run.data.metrics.get(LATENCY.name).copied().filter(|latency| *latency > 0.0);
+    latency.filter(|_| run.failure.is_none()).map(|latency| batch as f64 * 1e9 / latency)
+}
+
+/// What one inference costs at the batch that the job has for a cell.
+fn cost(job: &Job, index: usize) -> Option<InferenceCost> {
+    let cell = &job.record.manifest.plan.cells[index];
+    let path = job.model(cell)?.path.as_deref()?;
+    provenance::cost(path, job.resolved(cell)?)
+}

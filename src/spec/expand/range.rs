@@ -1,0 +1,39 @@
+//! A range to its numbers; what is wrong with it, at its place.
+
+use crate::experiment::beyond_limit;
+use crate::spec::check::Check;
+use crate::spec::document::Place;
+use crate::spec::form::{RangeForm, RangeProblem};
+
+/// The numbers of a range; none where something is wrong with it.
+pub(super) fn numbers(form: &RangeForm, place: &Place, check: &mut Check<'_>) -> Vec<u64> {
+    match form.count() {
+        Ok(count) => match beyond_limit("this range comes", count, "numbers") {
+            Some(message) => check.error(place, message, "take larger steps".to_owned()),
+            None => return form.numbers().map(Iterator::collect).unwrap_or_default(),
+        },
+        Err(problem) => complain(problem, form, place, check),
+    }
+    Vec::new()
+}
+
+fn complain(problem: RangeProblem, form: &RangeForm, place: &Place, check: &mut Check<'_>) {
+    let RangeForm { from, to, .. } = form;
+    match problem {
+        RangeProblem::NoStep => {
+            let hint = format!("say how it goes on: `{{ from: {from}, to: {to}, times: 2 }}`, or `plus: 1`");
+            check.error(place, "this range has no step", hint);
+        }
+        RangeProblem::TwoSteps => {
+            check.error(place, "`times` and `plus` are two steps, and a range has one", "leave one out".to_owned());
+        }
+        RangeProblem::Backwards => {
+            let message = format!("`from` is {from}, more than `to`, {to}; a range ascends");
+            check.error(&place.key("from"), message, None);
+        }
+        RangeProblem::TimesZero => {
+            let hint = "begin with 1, or write `plus` in place of `times`".to_owned();
+            check.error(&place.key("from"), "`from` is 0, and so is 0 times anything", hint);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The best batch, and batches that do not fit: from a specification to the report (method 7.4).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use perfrun::internals::record::{Arm, Outcome, Record};
+
+use crate::designs::begin_in;
+use crate::support::Workplace;
+
+/// 1 ms and 0.1 ms for each item: throughput is within 2 % of the best tried from 256 on.
+const SCRIPT: &str = "median: 1ms, item: 100us, run_sd: 0%, noise: 0%";
+
+fn spec(script: &str, rest: &str) -> String {
+    format!(
+        "backend: {{ mock: {{ {SCRIPT}{script} }} }}\nmodels: [m]\nruns: 5\n\
+         measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 20, max_time: 10s }} }}\n{rest}"
+    )
+}
+
+/// The batch of each search by the path of its cell, with what was tried in order.
+fn found(record: &Record) -> BTreeMap<String, (u64, Vec<u64>)> {
+    let plan = &record.manifest.plan;
+    let searches = record.manifest.findings.search.iter().flat_map(|found| &found.searches);
+    let of = |cell: u32| plan.path(&plan.cells[cell as usize]);
+    searches.map(|it| (of(it.cell), (it.batch, it.tried.iter().map(|tried| tried.batch).collect()))).collect()
+}
+
+/// Paths of skipped cells with the reason, and how many runs of blocks others completed.
+fn skipped(record: &Record) -> (Vec<(String, String)>, usize) {
+    let plan = &record.manifest.plan;
+    let skips = plan.cells.iter().filter_map(|cell| Some((plan.path(cell), plan.skip(cell)?.reason.clone())));
+    let completed =
+        |run: &&perfrun::internals::record::StoredRun| run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    (skips.collect(), record.runs.iter().filter(completed).count())
+}
+
+#[test]
+fn a_search_finds_what_fits_and_what_is_best() {
+    let place = Workplace::with_spec(&spec(", fits: 300", "inputs: { batch: best }"));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    let (batch, tried) = found(&record)["m/b-best/fp32/cpu"].clone();
+    // 128 does 9275 items a second, 256 9624, 300 9677.
+    assert_eq!(batch, 256);
+    assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 384, 320, 288, 304, 296, 300, 302, 301]);
+    assert!(done.stderr.contains("batch 256, 9620 items/s; 1 to 300 fit, 301 ran out of memory"), "{}", done.stderr);
+    let latency = record.runs.iter().find(|run| run.arm == Arm::Main).map(|run| run.data.metrics["latency_ns"]);
+    assert_eq!(latency, Some(26_600_000.0));
+    let markdown = place.read("reports/x/report.md");
+    for text in [", batch 256", "Batches that were tried (1)", "512 out of memory", "256 (9620)"] {
+        assert!(markdown.contains(text), "{text} is missing in\n{markdown}");
+    }
+    assert!(place.read("reports/x/report.html").contains("512 out of memory"));
+    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    assert_eq!(results["cells"][0]["batch"], 256);
+}
+
+#[test]
+fn cells_with_different_batches_are_compared_by_items_alone() {
+    let rest = "inputs: { batch: { search: best, to: 64 } }\nvariants: [a, { name: b, mock: { fits: 8 } }]\nchoose: { best: items }";
+    let place = Workplace::with_spec(&spec("", rest));
+    place.run(&["x.yaml"]).expect_code(0);
+    let batches: Vec<u64> = found(&place.record("x")).values().map(|(batch, _)| *batch).collect();
+    assert_eq!(batches, [64, 8]);
+    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    assert!(results["comparisons"][0]["reason"] == "batches_differ", "{}", results["comparisons"]);
+    assert!(place.read("reports/x/report.md").contains("m/b-best/a/cpu"));
+}
+
+#[test]
+fn a_search_that_is_there_is_kept_and_the_next_one_made() {
+    let text = spec("", "inputs: { batch: { search: best, to: 16 } }\nvariants: [a, b]");
+    let place = Workplace::with_spec(&text);
+    let folder = begin_in(&place);
+    let passes = folder.join("passes");
+    std::fs::create_dir_all(&passes).unwrap();
+    // As an earlier session left it that was stopped during the second search.
+    let kept = r#"{"format": 2, "searches": [{"cell": 0, "batch": 4, "end": "limit", "tried": [{"batch": 4, "items_per_s": 9.0}]}]}"#;
+    std::fs::write(passes.join("search.json"), kept.replace("2", &format(&folder))).unwrap();
+    place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0);
+    let record = Record::open(&folder).unwrap();
+    let found = found(&record);
+    assert_eq!(found["m/b-best/a/cpu"], (4, vec![4]));
+    assert_eq!(found["m/b-best/b/cpu"], (16, vec![1, 2, 4, 8, 16]));
+    let latency = |cell: usize| {
+        let id = record.manifest.plan.cells[cell].id;
+        record.runs.iter().find(|run| run.cell == id && run.arm == Arm::Main).map(|run| run.data.metrics["latency_ns"])
+    };
+    assert_eq!((latency(0), latency(1)), (Some(1_400_000.0), Some(2_600_000.0)));
+}
+
+/// The version of a record, as its manifest has it.
+fn format(folder: &Path) -> String {
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.join("manifest.json")).unwrap()).unwrap();
+    manifest["format"].to_string()
+}
+
+#[test]
+fn a_batch_that_fits_nowhere_fails_its_cell() {
+    let place = Workplace::with_spec(&spec(
+        "",
+        "inputs: { batch: best }\nvariants: [{ name: a, mock: { fail: { kind: error, at: load } } }, b]",
+    ));
+    place.run(&["x.yaml"]).expect_code(3);
+    let record = place.record("x");
+    assert_eq!(found(&record)["m/b-best/a/cpu"], (1, vec![1]));
+    let completed = record.runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed);
+    assert_eq!(completed.count(), 5);
+}
+
+#[test]
+fn larger_batches_than_one_that_ran_out_of_memory_are_skipped() {
+    let rest = "inputs: { batch: { from: 1, to: 128, times: 2 } }\nvariants: [a, { name: b, mock: { fits: 100 } }]";
+    let place = Workplace::with_spec(&spec(", fits: 30", rest));
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    let (skips, completed) = skipped(&place.record("x"));
+    let expected = [("m/b64/a/cpu", "batch 32 ran out of memory"), ("m/b128/a/cpu", "batch 32 ran out of memory")];
+    assert_eq!(skips, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
+    assert_eq!(completed, 5 * (5 + 7));
+    assert!(done.stderr.contains("2 cells with a larger batch: batch 32 ran out of memory"), "{}", done.stderr);
+    let markdown = place.read("reports/x/report.md");
+    assert!(markdown.contains("2 of 16 cells skipped: batch 32 ran out of memory."), "{markdown}");
+    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    assert!(results["cells"].to_string().contains(r#""skipped":{"code":"memory","#));
+}
+
+#[test]
+fn a_failure_that_is_no_lack_of_memory_skips_nothing() {
+    let rest = "inputs: { batch: [1, 2] }\nvariants: [{ name: a, mock: { fail: { kind: error, at: load } } }, b]";
+    let place = Workplace::with_spec(&spec("", rest));
+    place.run(&["x.yaml"]).expect_code(3);
+    assert_eq!(skipped(&place.record("x")), (Vec::new(), 10));
+}
+
+#[test]
+fn the_plan_says_what_is_searched_and_what_differs_alone() {
+    let rest =
+        "inputs: { batch: [1, { search: best, to: 64 }] }\nvariants: [a, b, c]\nmatrix: { design: one_at_a_time }";
+    let place = Workplace::with_spec(&spec("", rest));
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let plan = place.run(&["plan", "x.yaml"]).expect_code(0).stdout;
+    settings.bind(|| insta::assert_snapshot!("search_plan", plan));
+    let quick = place.run(&["x.yaml", "--quick"]).expect_code(0);
+    assert_eq!(found(&place.record("x"))["m/b-best/a/cpu"], (1, vec![1]), "{}", quick.stderr);
+}

@@ -213,11 +213,12 @@ fn what_changed(
         true => vec![manifest.runtime.as_ref()],
         false => manifest.runtimes.iter().map(Option::as_ref).collect(),
     };
-    let runtimes = libraries.runtimes.iter().zip(used).filter_map(|(library, used)| Some((library.as_ref()?, used?)));
-    let plugins = libraries.plugins.iter().filter_map(|(name, library)| Some((library, manifest.plugins.get(name)?)));
-    for (library, used) in runtimes.chain(plugins) {
+    let runtimes = libraries.runtimes.iter().zip(used);
+    let runtimes = runtimes.filter_map(|(library, used)| Some(("the ONNX Runtime library", library.as_ref()?, used?)));
+    let plugin = |(name, library)| Some(("the plug-in", library, manifest.plugins.get(name)?));
+    for (what, library, used) in runtimes.chain(libraries.plugins.iter().filter_map(plugin)) {
         if describe_library(library)?.sha256 != used.sha256 {
-            return Ok(Some(format!("the library {}", library.path.display())));
+            return Ok(Some(format!("{what} {}", library.path.display())));
         }
     }
     for (model, file) in experiment.models.iter().zip(&manifest.models) {

@@ -1,6 +1,7 @@
 //! The cell that a worker has loaded: its backend, its clock, and what the steps so far amount to.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
@@ -217,7 +218,8 @@ impl Loaded {
     /// Where the time of an inference goes, by stored name. The samples are taken, so that nothing is lost where the
     /// runtime's profile cannot be had: the log says why.
     pub(super) fn profile(&mut self, iterations: u32) -> BTreeMap<String, f64> {
-        let told = |failure: Failure| eprintln!("no profile: {}", failure.message);
+        // Standard error is the worker's log; one that is closed loses nothing that counts.
+        let told = |failure: Failure| drop(writeln!(std::io::stderr(), "no profile: {}", failure.message));
         let shares = self.backend.profile(iterations).map_err(told).ok().flatten();
         let shares = shares.map(|shares| [(metric::FALLBACK, shares.cpu), (metric::COPIES, shares.copies)]);
         let transfers = self.backend.transfers(iterations).map_err(told).ok().flatten();

@@ -19,6 +19,14 @@ variants:
   - { name: wrong, mock: { scale: 0.7, differ: 50% } }
 ";
 
+/// How like the reference's the outputs of eight-bit variants are at least. Without VNNI ONNX Runtime multiplies by
+/// instructions that saturate, which costs another part.
+fn least_cosine() -> f64 {
+    let saturates = std::fs::read_to_string("/proc/cpuinfo")
+        .is_ok_and(|text| cfg!(target_arch = "x86_64") && !text.contains("vnni"));
+    if saturates { 0.9 } else { 0.95 }
+}
+
 #[test]
 fn what_computes_something_else_is_marked_and_never_best() {
     let place = Workplace::with_spec(&format!("{WRONG}choose: {{ best: latency }}\npareto: [latency, throughput]\n"));
@@ -148,7 +156,7 @@ variants:
     assert!(measured >= 2 * 11, "{measured} runs\n{text}");
     for compared in manifest.fidelity() {
         assert!(
-            compared.fidelity.cosine > 0.95,
+            compared.fidelity.cosine > least_cosine(),
             "{:?} {:?}",
             manifest.plan.path(&manifest.plan.cells[compared.cell as usize]),
             compared
@@ -375,5 +383,9 @@ fn functions_of_a_model_are_converted_inside() {
     }
     // Four bits for each weight, in two layers, are what costs most.
     assert_eq!(manifest.fidelity().len(), 3);
-    assert!(manifest.fidelity().iter().all(|compared| compared.fidelity.cosine > 0.95), "{:?}", manifest.fidelity());
+    assert!(
+        manifest.fidelity().iter().all(|compared| compared.fidelity.cosine > least_cosine()),
+        "{:?}",
+        manifest.fidelity()
+    );
 }

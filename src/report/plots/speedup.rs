@@ -18,9 +18,9 @@ const MOST_CONTROLS: usize = 12;
 /// The figure of the speed-ups; `None` where nothing is judged.
 pub(super) fn draw(input: &Input<'_>) -> Option<Plot> {
     let comparisons = &input.judged.comparisons;
-    let is_judged = comparisons.iter().any(|comparison| comparison.interval.is_some());
-    let baseline = input.manifest.plan.baseline.as_ref().filter(|_| is_judged)?;
     let has_value = |comparison: &&Comparison| !comparison.withheld.is_some_and(Withheld::hides_the_value);
+    let is_judged = comparisons.iter().filter(has_value).any(|comparison| comparison.interval.is_some());
+    let baseline = input.manifest.plan.baseline.as_ref().filter(|_| is_judged)?;
     let rows: Vec<Row> =
         comparisons.iter().filter(has_value).take(MOST_ROWS).map(|comparison| compared(input, comparison)).collect();
     let file = "speedup.svg".to_owned();

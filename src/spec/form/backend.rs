@@ -16,7 +16,7 @@ use super::scalar::{DurationText, RatioText};
 #[serde(rename_all = "snake_case")]
 pub(in crate::spec) enum BackendForm {
     /// A script in place of models.
-    Mock(MockForm),
+    Mock(Box<MockForm>),
     /// A backend without settings, by its name.
     #[serde(untagged)]
     Plain(Backend),
@@ -44,14 +44,14 @@ impl<'de> Deserialize<'de> for BackendForm {
         }
 
         match Value::deserialize(deserializer)? {
-            Value::String(name) if name == "mock" => Ok(BackendForm::Mock(MockForm::default())),
+            Value::String(name) if name == "mock" => Ok(BackendForm::Mock(Box::default())),
             Value::String(name) => match Backend::deserialize(Value::String(name.clone())) {
                 Ok(backend) => Ok(BackendForm::Plain(backend)),
                 Err(_) => Err(D::Error::unknown_variant(&name, &NAMES)),
             },
             long => {
                 let long: Long = serde_json::from_value(long).map_err(D::Error::custom)?;
-                Ok(BackendForm::Mock(long.mock))
+                Ok(BackendForm::Mock(Box::new(long.mock)))
             }
         }
     }

@@ -5,12 +5,15 @@
 #![expect(unsafe_code, reason = "the driver's copies take raw addresses")]
 
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags, is_culib_present};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
+use super::failures::provider_failure;
 use super::stream::Stream;
+use crate::experiment::CUDA_FOLDER;
 use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::{Failure, FailureKind, Transfers};
@@ -29,13 +32,25 @@ fn failure(error: DriverError) -> Failure {
     Failure::new(classify(&message, FailureKind::Provider), message)
 }
 
+/// Opens the driver's library and, where perfrun fetched them, CUDA's, which lie beside the folder of the runtime: so nobody
+/// sets a path for them.
+pub(super) fn open_libraries(runtime: &Path) -> Result<(), Failure> {
+    // SAFETY: opening the driver's library runs its initialisers, which is what it is opened for.
+    if !unsafe { is_culib_present() } {
+        return Err(Failure::new(FailureKind::Provider, "CUDA: no driver library (libcuda.so.1)"));
+    }
+    let folder = runtime.parent().and_then(Path::parent).map(|cache| cache.join(CUDA_FOLDER));
+    match folder.filter(|folder| folder.is_dir()) {
+        Some(folder) => ort::ep::cuda::preload_dylibs(Some(&folder), Some(&folder)).map_err(provider_failure),
+        None => Ok(()),
+    }
+}
+
 impl CudaTimeline {
     /// A stream on the GPU of this number, in PCI order.
+    ///
+    /// The driver's library is there: [`open_libraries`] came before.
     pub(super) fn open(index: u32) -> Result<Self, Failure> {
-        // SAFETY: opening the driver's library runs its initialisers, which is what it is opened for.
-        if !unsafe { is_culib_present() } {
-            return Err(Failure::new(FailureKind::Provider, "CUDA: no driver library (libcuda.so.1)"));
-        }
         let context = CudaContext::new(index as usize).map_err(failure)?;
         let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(failure);
         let (start, end) = (event()?, event()?);

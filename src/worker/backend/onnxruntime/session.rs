@@ -15,7 +15,7 @@ use ort::session::{IoBinding, RunOptions, Session, SessionInputValue};
 use ort::value::{DynTensor, ValueType};
 
 use super::OnnxruntimeRequest;
-use super::cuda::CudaTimeline;
+use super::cuda::{self, CudaTimeline};
 use super::failures::{provider_failure, run_failure, strip, take_status};
 use super::host_call::HostCall;
 use super::placement::{Assigned, library_version, refuse_fallback};
@@ -24,7 +24,7 @@ use super::provider::{register, register_plugin};
 use super::stream::{Stream, timed};
 use super::tensors::{bytes_of, copy_in, copy_out, input_value};
 use crate::data::array::Array;
-use crate::experiment::{Boundary, CUDA_FOLDER, Completion, Device, Execution, GraphOptimization, Provider};
+use crate::experiment::{Boundary, Completion, Device, Execution, GraphOptimization, Provider};
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::worker::backend::{
@@ -75,8 +75,7 @@ impl OnnxRuntime {
         if let Some(plugin) = &settings.plugin {
             register_plugin(&environment, &settings.device, plugin)?;
         }
-        preload_cuda(&library_path, &settings.device)?;
-        let stream = open_stream(settings)?;
+        let stream = open_stream(settings, &library_path)?;
         let sets = sets_within_limit(&request.tensors, request.input_sets)?;
         let allocator = Allocator::default();
         let mut input_pool_bytes = 0;
@@ -342,10 +341,15 @@ impl Backend for OnnxRuntime {
     }
 }
 
-/// The stream of a device whose provider takes one; none where copies are within the clock, which end with the call.
-fn open_stream(settings: &OnnxruntimeRequest) -> Result<Option<Box<dyn Stream>>, Failure> {
+/// The stream of a device whose provider takes one, after its libraries; none where copies are within the clock, which end
+/// with the call.
+fn open_stream(settings: &OnnxruntimeRequest, library: &Path) -> Result<Option<Box<dyn Stream>>, Failure> {
     let has_stream = Provider::of(&settings.device).is_some_and(|provider| provider.completion == Completion::Stream);
-    if !has_stream || settings.boundary == Boundary::Host {
+    if !has_stream {
+        return Ok(None);
+    }
+    cuda::open_libraries(library)?;
+    if settings.boundary == Boundary::Host {
         return Ok(None);
     }
     Ok(Some(Box::new(CudaTimeline::open(settings.device.index.unwrap_or(0))?)))
@@ -356,16 +360,6 @@ fn on_device(session: &Session, device: &Device) -> Result<Allocator, Failure> {
     let index = device.index.unwrap_or(0) as i32;
     let memory = MemoryInfo::new(AllocationDevice::CUDA, index, AllocatorType::Device, MemoryType::Default);
     memory.and_then(|memory| Allocator::new(session, memory)).map_err(|error| run_failure(&error))
-}
-
-/// Opens CUDA's libraries that lie beside the runtime, where perfrun fetched them, so that nobody sets a path for them.
-fn preload_cuda(library: &Path, device: &Device) -> Result<(), Failure> {
-    let needs = Provider::of(device).is_some_and(|provider| provider.completion == Completion::Stream);
-    let folder = library.parent().and_then(Path::parent).map(|cache| cache.join(CUDA_FOLDER));
-    match folder.filter(|folder| needs && folder.is_dir()) {
-        Some(folder) => ort::ep::cuda::preload_dylibs(Some(&folder), Some(&folder)).map_err(provider_failure),
-        None => Ok(()),
-    }
 }
 
 /// Binds outputs whose shapes are not known: every call allocates them.

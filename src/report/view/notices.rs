@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{FailureView, Notices, SkipView, WarningView};
+use crate::experiment::{Device, Provider};
 use crate::judge::summary::{FailureCount, Fallback, RecordCode, record_codes};
 use crate::plan::Skip;
 use crate::record::VariantOrigin;
@@ -272,7 +273,24 @@ fn remarks(input: &Input<'_>) -> Vec<String> {
         remarks.push(format!("`matrix`: {selector} matched nothing."));
     }
     remarks.extend(conversion_remarks(input));
+    remarks.extend(unverified(input));
     remarks
+}
+
+/// Devices with numbers on which this version was never seen to measure rightly.
+fn unverified(input: &Input<'_>) -> Option<String> {
+    let experiment = &input.manifest.experiment;
+    if !experiment.backend.reads_models() {
+        return None;
+    }
+    let cells = || input.manifest.plan.cells.iter().zip(&input.summary.cells);
+    let is_measured =
+        |index: usize| cells().any(|(cell, summary)| cell.device().place() == index && summary.runs.completed > 0);
+    let is_verified = |device: &Device| Provider::of(device).is_some_and(|provider| provider.is_verified);
+    let devices = experiment.devices.iter().enumerate();
+    let doubtful = devices.filter(|(index, device)| !is_verified(device) && is_measured(*index));
+    let labels: Vec<String> = doubtful.map(|(_, device)| device.label()).collect();
+    (!labels.is_empty()).then(|| format!("{}: never verified by this version of perfrun.", format::list(&labels)))
 }
 
 /// What conversions say of themselves, once for each variant.

@@ -179,3 +179,18 @@ fn scripted_time_on_the_cpu_withholds_the_verdict() {
     assert!(!done.stdout.contains("on cpu"), "{}", done.stdout);
     assert!(!cell(&results(&none), "cuda:0").codes.contains_key("W_CPU_FALLBACK"));
 }
+
+#[test]
+fn the_clock_of_a_device_has_metrics_of_its_own() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { median: 2ms, noise: 0%, run_sd: 0% } }\nmodels: [m]\ninputs: { batch: 1 }\nruns: 5\n\
+         devices: [cpu, cuda]\nvariants: [{ name: v, mock: { on_device: 90% } }]\ncompare: { aa: off }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(0);
+    let results = results(&place);
+    let value = |device: &str, metric: &str| cell(&results, device).metrics.get(metric).map(|found| found.value);
+    assert_eq!(value("cuda:0", "latency_ns"), Some(2e6));
+    assert_eq!(value("cuda:0", "device_time_ns"), Some(1.8e6));
+    assert_eq!(value("cuda:0", "launch_overhead_ns"), Some(2e5));
+    assert_eq!(value("cpu", "device_time_ns"), None);
+}

@@ -146,6 +146,13 @@ impl ValueInfoProto {
 }
 
 impl ModelProto {
+    /// A model of a graph, of the standard's operators as every supported runtime has them.
+    pub fn of_graph(graph: GraphProto) -> Self {
+        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+        model.import("", 17);
+        model
+    }
+
     /// Version of an operator set that the model imports; the standard's own is `""`.
     pub fn opset(&self, domain: &str) -> Option<i64> {
         let plain = |domain: &str| if domain == "ai.onnx" { String::new() } else { domain.to_owned() };

@@ -70,11 +70,12 @@ fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Ses
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 
-/// How often a run is profiled after its samples: the first one of a cell on a device, where nodes may be elsewhere.
+/// How often a run is profiled after its samples: until one completes, those of a cell on a device, where nodes may be
+/// elsewhere.
 pub(super) fn profile(job: &Job, cell: &Cell, turn: &Turn) -> Option<u32> {
     const ITERATIONS: u32 = 10;
     let device = &job.record.manifest.experiment.devices[cell.device()];
-    (!device.is_cpu() && turn.arm == Arm::Main && turn.run == 0).then_some(ITERATIONS)
+    (!device.is_cpu() && turn.arm == Arm::Main && !job.is_measured(cell)).then_some(ITERATIONS)
 }
 
 /// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least

@@ -151,9 +151,7 @@ fn addition() -> ModelProto {
         initializer: vec![TensorProto::of_floats("w", &[ELEMENTS], &[1.0; ELEMENTS as usize])],
         ..Default::default()
     };
-    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
-    model.import("", 17);
-    model
+    ModelProto::of_graph(graph)
 }
 
 #[cfg(test)]

@@ -80,6 +80,8 @@ struct Index {
     pilots: HashMap<CellId, usize>,
     /// Kinds of failure of each cell, with the arm.
     failures: HashMap<CellId, Vec<(Arm, FailureKind)>>,
+    /// Cells of which a run completed, controls and the rehearsal aside.
+    measured: HashSet<CellId>,
 }
 
 impl Index {
@@ -87,6 +89,9 @@ impl Index {
         self.done.insert((run.cell, run.arm, run.run));
         if run.arm == Arm::Pilot {
             self.pilots.entry(run.cell).or_insert(position);
+        }
+        if (run.arm, run.outcome) == (Arm::Main, Outcome::Completed) {
+            self.measured.insert(run.cell);
         }
         if let (Outcome::Failed, Some(failure)) = (run.outcome, &run.failure) {
             self.failures.entry(run.cell).or_default().push((run.arm, failure.kind));
@@ -260,6 +265,11 @@ impl Job {
     pub fn outcome(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Outcome> {
         let is_it = |stored: &&StoredRun| (stored.cell, stored.arm, stored.run) == (cell.id, arm, run);
         self.record.runs.iter().find(is_it).map(|stored| stored.outcome)
+    }
+
+    /// Whether a run of the cell completed, controls and the rehearsal aside.
+    pub(super) fn is_measured(&self, cell: &Cell) -> bool {
+        self.index.measured.contains(&cell.id)
     }
 
     /// Whether it is pointless to run this cell (again): its rehearsal failed, or two runs failed alike.

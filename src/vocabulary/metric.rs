@@ -208,7 +208,7 @@ pub const TO_DEVICE: Metric = metric(
     "inputs to device",
     Nanoseconds,
     LowerIsBetter,
-    "copying the inputs of one inference from pinned host memory to the device, median of ten copies after the first run's samples; in no latency",
+    "copying the inputs of one inference from pinned host memory to the device, median of ten copies after the samples of the first run that completed; in no latency",
 );
 /// Outputs to the host.
 pub const TO_HOST: Metric = metric(
@@ -216,7 +216,7 @@ pub const TO_HOST: Metric = metric(
     "outputs to host",
     Nanoseconds,
     LowerIsBetter,
-    "copying the outputs of one inference from the device to pinned host memory, median of ten copies after the first run's samples; in no latency",
+    "copying the outputs of one inference from the device to pinned host memory, median of ten copies after the samples of the first run that completed; in no latency",
 );
 /// Time in nodes on the CPU.
 pub const FALLBACK: Metric = metric(
@@ -224,7 +224,7 @@ pub const FALLBACK: Metric = metric(
     "time on the CPU",
     Share,
     LowerIsBetter,
-    "share of an inference on another device that went to nodes on the CPU, by the runtime's profiler over ten inferences after the samples of the first run",
+    "share of an inference on another device that went to nodes on the CPU, by the runtime's profiler over ten inferences after the samples of the first run that completed",
 );
 /// Time in copies that the runtime put between nodes.
 pub const COPIES: Metric = metric(

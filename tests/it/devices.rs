@@ -180,6 +180,18 @@ fn scripted_time_on_the_cpu_withholds_the_verdict() {
     assert!(!cell(&results(&none), "cuda:0").codes.contains_key("W_CPU_FALLBACK"));
 }
 
+/// The run that is profiled is the first one that completes.
+#[test]
+fn a_first_run_that_fails_does_not_hide_time_on_the_cpu() {
+    let place = Workplace::with_spec(
+        "backend: mock\nmodels: [m]\ninputs: { batch: 1 }\ndevices: [cpu, cuda]\nruns: 8\ncompare: { aa: off }\n\
+         variants: [{ name: v, mock: { on_cpu: 38%, fail: { kind: error, at: measure, runs: [0] } } }]\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    assert!(done.stdout.contains("cuda:0, 38 % on cpu"), "{}", done.stdout);
+    assert!(done.stdout.contains(WITHHELD), "{}", done.stdout);
+}
+
 #[test]
 fn the_clock_of_a_device_has_metrics_of_its_own() {
     let place = Workplace::with_spec(

@@ -37,7 +37,7 @@ pub enum RuntimeError {
     },
     /// The file is something else.
     #[error("{} is not a shared library for this system: {found}", path.display())]
-    #[diagnostic(help("name a libonnxruntime.so for Linux"))]
+    #[diagnostic(help("name a shared library for Linux"))]
     NotALibrary {
         /// The file.
         path: PathBuf,

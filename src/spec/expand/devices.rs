@@ -23,7 +23,12 @@ pub(super) fn plugins(form: &Ordered<String>, folder: &Path, check: &mut Check<'
     let mut plugins = BTreeMap::new();
     for (name, text) in &form.0 {
         let place = Place::top("plugins").key(name);
-        if name == Device::CPU || !is_name(name) {
+        if name == Device::CPU {
+            let message = "`cpu` is in every runtime, and no plug-in".to_owned();
+            check.error(&place, message, "give the plug-in another name; `devices` can use it".to_owned());
+            continue;
+        }
+        if !is_name(name) {
             check.problems.push(bad_name(check.at_key(&place, ""), "a plug-in", name));
             continue;
         }

@@ -141,9 +141,7 @@ fn model(
         initializer: weights,
         ..Default::default()
     };
-    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
-    model.import("", 17);
-    model
+    ModelProto::of_graph(graph)
 }
 
 #[cfg(test)]

@@ -142,7 +142,9 @@ pub mod prepare {
 }
 
 pub mod worker {
-    pub use crate::worker::{Conversation, Data, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
+    pub use crate::worker::{
+        Afterwards, Conversation, Data, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run,
+    };
     pub mod backend {
         pub use crate::worker::backend::{
             Backend, BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, TensorRequest,

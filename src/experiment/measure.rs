@@ -31,6 +31,12 @@ pub struct Measure {
     /// Whether nodes that a provider does not take may run on the CPU.
     #[serde(default = "default_fallback")]
     pub allow_fallback: bool,
+    /// How many inferences are under way at once where throughput is measured that way too.
+    #[serde(default)]
+    pub pipelined: Option<u32>,
+    /// How often engines are built.
+    #[serde(default)]
+    pub rebuild: Rebuild,
     /// Longest wait between blocks for a throttled processor to cool down.
     #[serde(default = "default_cooldown")]
     pub cooldown: Nanos,
@@ -99,6 +105,21 @@ impl Boundary {
     }
 }
 
+/// How often a provider that builds an engine from a model does so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(
+    rename = "rebuild",
+    description = "How often a provider that builds an engine from a model, as TensorRT does, builds it."
+)]
+pub enum Rebuild {
+    /// In the rehearsal; every run loads that engine.
+    #[default]
+    Once,
+    /// In every run: builds choose differently, and the intervals hold how much that matters.
+    PerRun,
+}
+
 /// What a specification without `measure` means (docs/reference/spec.md).
 impl Default for Measure {
     fn default() -> Self {
@@ -125,6 +146,8 @@ impl Default for Measure {
             cache: Cache::Warm,
             boundary: Boundary::Device,
             allow_fallback: default_fallback(),
+            pipelined: None,
+            rebuild: Rebuild::Once,
             cooldown: default_cooldown(),
         }
     }

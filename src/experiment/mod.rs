@@ -41,7 +41,7 @@ pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableS
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};
-pub(crate) use measure::{Boundary, Cache, Design, StopStatistic};
+pub(crate) use measure::{Boundary, Cache, Design, Rebuild, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
 pub(crate) use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockSlowed, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};

@@ -20,6 +20,10 @@ pub(crate) struct Provider {
     pub supply: Supply,
     /// How a caller knows that the outputs are complete.
     pub completion: Completion,
+    /// Its option that records the work of an inference once and replays it.
+    pub graph_option: Option<&'static str>,
+    /// Its options that keep the engine which it builds of a model: one that turns this on, and one for the folder.
+    pub engine_cache: Option<[&'static str; 2]>,
     /// What a machine must have for it, where perfrun knows.
     pub needs: Option<&'static str>,
     /// This version of perfrun was seen to measure on it rightly.
@@ -152,11 +156,14 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
     },
     Provider {
         completion: Completion::Stream,
+        graph_option: Some("enable_cuda_graph"),
         needs: Some(NVIDIA),
         ..row("cuda", "CUDAExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
     },
     Provider {
         completion: Completion::Stream,
+        graph_option: Some("trt_cuda_graph_enable"),
+        engine_cache: Some(["trt_engine_cache_enable", "trt_engine_cache_path"]),
         needs: Some("an NVIDIA GPU with its driver, CUDA 13, cuDNN 9 and TensorRT 10"),
         ..row("tensorrt", "TensorrtExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
     },
@@ -178,7 +185,17 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
 
 /// A provider of which nothing is known: reading its outputs back is right whatever it does.
 const fn row(name: &'static str, runtime_name: &'static str, devices: Devices, supply: Supply) -> Provider {
-    Provider { name, runtime_name, devices, supply, completion: Completion::ReadBack, needs: None, is_verified: false }
+    Provider {
+        name,
+        runtime_name,
+        devices,
+        supply,
+        completion: Completion::ReadBack,
+        graph_option: None,
+        engine_cache: None,
+        needs: None,
+        is_verified: false,
+    }
 }
 
 impl Provider {

@@ -10,7 +10,7 @@ use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
 use crate::vocabulary::quantity::Nanos;
-use crate::worker::RunPlan;
+use crate::worker::{Afterwards, RunPlan};
 
 /// Carries out the runs of `block` that have no outcome yet, in order.
 ///
@@ -62,7 +62,7 @@ fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Ses
         at_least: least_warmup(job, cell),
         iterations,
         stop: Some(measure.stop),
-        profile: profile(job, cell, turn),
+        afterwards: afterwards(job, cell, turn),
         outputs: None,
     };
     let worker = session.run_cell(job, cell, (arm, run), &plan)?;
@@ -70,12 +70,14 @@ fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Ses
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 
-/// How often a run is profiled after its samples: until one completes, those of a cell on a device, where nodes may be
-/// elsewhere.
-pub(super) fn profile(job: &Job, cell: &Cell, turn: &Turn) -> Option<u32> {
+/// What is measured after a run's samples: on a device, where nodes may be elsewhere, until a run of the cell completes.
+pub(super) fn afterwards(job: &Job, cell: &Cell, turn: &Turn) -> Afterwards {
     const ITERATIONS: u32 = 10;
-    let device = &job.record.manifest.experiment.devices[cell.device()];
-    (!device.is_cpu() && turn.arm == Arm::Main && !job.is_measured(cell)).then_some(ITERATIONS)
+    let experiment = &job.record.manifest.experiment;
+    if turn.arm != Arm::Main || experiment.devices[cell.device()].is_cpu() {
+        return Afterwards::default();
+    }
+    Afterwards { profile: (!job.is_measured(cell)).then_some(ITERATIONS), in_flight: experiment.measure.pipelined }
 }
 
 /// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least

@@ -235,8 +235,7 @@ impl<'a> Company<'a> {
     fn end(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
         for mut member in std::mem::take(&mut self.members) {
             let mut commands = vec![Command::Check];
-            let profile = blocks::profile(self.job, &member.cell, &member.turn);
-            commands.extend(profile.map(|iterations| Command::Profile { iterations }));
+            commands.extend(blocks::afterwards(self.job, &member.cell, &member.turn).command());
             for command in commands {
                 let outcome = member.conversation.ask(&command, &mut || session.tick_in_run());
                 member.note(outcome)?;

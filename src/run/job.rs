@@ -8,14 +8,16 @@ use super::model::{PreparedModel, Stamp};
 use super::need::Need;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, Cache, InputPoint, ModelIndex, Variant, VariantIndex};
+use crate::experiment::{BATCH, Cache, InputPoint, ModelIndex, Rebuild, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, ShapeProblem, TensorType, resolve_inputs};
 use crate::plan::{Cell, CellId};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{Arm, Outcome, Record, StoredRun};
 use crate::statistics::random::key_seed;
-use crate::worker::backend::{self, BackendRequest, CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
+use crate::worker::backend::{
+    self, BackendRequest, CellFacts, CellRequest, Engines, Failure, FailureKind, TensorRequest,
+};
 
 /// A record in the making.
 #[derive(Debug)]
@@ -344,11 +346,17 @@ impl Job {
         (manifest.experiment.measure.cache == Cache::Cold).then(|| cache.saturating_mul(2))
     }
 
+    /// Engines that providers build of the models, by cell, until the record is complete.
+    pub(super) fn engines(&self) -> PathBuf {
+        self.record.folder.join("engines")
+    }
+
     /// What the backend's part of the worker is told, with this model file.
     pub(super) fn backend_request(&self, cell: &Cell, arm: Arm, run: u32, model: Option<&Path>) -> BackendRequest {
         let manifest = &self.record.manifest;
         let variant = self.variant(cell);
         let device = &manifest.experiment.devices[cell.device()];
+        let engines = self.engines().join(cell.id.to_string());
         let facts = CellFacts {
             variant,
             device,
@@ -356,6 +364,10 @@ impl Job {
             plugin: self.libraries.plugins.get(&device.provider).map(PathBuf::as_path),
             boundary: manifest.experiment.measure.boundary,
             allow_fallback: manifest.experiment.measure.allow_fallback,
+            engines: match manifest.experiment.measure.rebuild {
+                Rebuild::Once => Engines::Kept(&engines),
+                Rebuild::PerRun => Engines::Rebuilt,
+            },
             model,
             batch: self.batch_size(cell),
             threads: manifest.threads_of(cell),

@@ -110,7 +110,10 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
         measure_blocks(job, budget.map(|(budget, _)| budget), before, session)?;
     }
     blocks::give_every_run_an_outcome(job);
-    Ok(job.record.complete()?)
+    job.record.complete()?;
+    // Engines may be as large as models, and nobody loads them again. What cannot be removed is in nobody's way.
+    drop(std::fs::remove_dir_all(job.engines()));
+    Ok(())
 }
 
 /// Block after block, as long as a group needs one and the budget has room; `before` is what earlier sessions took of it.

@@ -4,10 +4,12 @@
 //! exports follow the unit.
 
 mod device;
+mod device_time;
 mod environment;
 mod reference;
 
 pub use device::*;
+pub use device_time::*;
 pub use environment::*;
 pub use reference::{MetricReference, ReferenceError, Statistic};
 
@@ -186,54 +188,6 @@ pub const CPU_UTILISATION: Metric = metric(
     Neutral,
     "processor time over wall time while sampling; 2.0 is two processors fully used",
 );
-/// The device's own clock.
-pub const DEVICE_TIME: Metric = metric(
-    "device_time_ns",
-    "device time",
-    Nanoseconds,
-    LowerIsBetter,
-    "median over a run's counted samples of the time that one inference takes on the device's own clock, between two events on its stream; gaps in which the device waits for the host count",
-);
-/// What an inference takes besides.
-pub const LAUNCH: Metric = metric(
-    "launch_overhead_ns",
-    "launch overhead",
-    Nanoseconds,
-    LowerIsBetter,
-    "median over a run's counted samples of latency less device time: handing work over, and waking up when it is done",
-);
-/// Inputs to the device.
-pub const TO_DEVICE: Metric = metric(
-    "h2d_ns",
-    "inputs to device",
-    Nanoseconds,
-    LowerIsBetter,
-    "copying the inputs of one inference from pinned host memory to the device, median of ten copies after the samples of the first run that completed; in no latency",
-);
-/// Outputs to the host.
-pub const TO_HOST: Metric = metric(
-    "d2h_ns",
-    "outputs to host",
-    Nanoseconds,
-    LowerIsBetter,
-    "copying the outputs of one inference from the device to pinned host memory, median of ten copies after the samples of the first run that completed; in no latency",
-);
-/// Time in nodes on the CPU.
-pub const FALLBACK: Metric = metric(
-    "fallback_ratio",
-    "time on the CPU",
-    Share,
-    LowerIsBetter,
-    "share of an inference on another device that went to nodes on the CPU, by the runtime's profiler over ten inferences after the samples of the first run that completed",
-);
-/// Time in copies that the runtime put between nodes.
-pub const COPIES: Metric = metric(
-    "copy_ratio",
-    "time in copies",
-    Share,
-    LowerIsBetter,
-    "share of an inference on another device that went to copies which the runtime put between nodes, waiting for the device included, by the same profile",
-);
 /// Reading the clock.
 pub const CLOCK_OVERHEAD: Metric = procedure(metric(
     "clock_overhead_ns",
@@ -358,6 +312,8 @@ pub const METRICS: &[Metric] = &[
     LAUNCH,
     TO_DEVICE,
     TO_HOST,
+    PIPELINED,
+    BUILD,
     FALLBACK,
     COPIES,
     DEVICE_MEMORY,
@@ -365,6 +321,7 @@ pub const METRICS: &[Metric] = &[
     PACKAGE_ENERGY,
     CLOCK_OVERHEAD,
     CLOCK_RESOLUTION,
+    EVENTS,
     SAMPLES,
     WARMUP_SAMPLES,
     PRECISION,

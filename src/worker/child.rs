@@ -164,8 +164,8 @@ impl<W: Write> Worker<W> {
                 reply.send(Answer::Metrics { values })?;
                 reply.send(checked.into_answer(None))
             }
-            Command::Profile { iterations } => {
-                let values = reply.cell()?.profile(iterations.max(1));
+            Command::Afterwards(wanted) => {
+                let values = reply.cell()?.afterwards(wanted);
                 reply.send(Answer::Metrics { values })?;
                 reply.send(Answer::done())
             }

@@ -58,7 +58,7 @@ impl Expected {
             (C::Prepare, Answer::Phase { name: Phase::Load })
             | (C::Warm, Answer::Phase { name: Phase::Warm })
             | (C::Measure | C::Slice, Answer::Phase { name: Phase::Measure })
-            | (C::Prepare | C::Measure | C::Check | C::Profile, Answer::Metrics { .. })
+            | (C::Prepare | C::Measure | C::Check | C::Afterwards, Answer::Metrics { .. })
             | (C::ActivationRanges, Answer::Ranges { .. }) => Ok(false),
             (C::Warm | C::Measure, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
                 self.warmup.add(columns.len(), self.command).map(|()| false)
@@ -126,6 +126,7 @@ impl Count {
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::super::protocol::Afterwards;
     use super::*;
     use crate::vocabulary::quantity::Nanos;
     use crate::worker::measure::Samples;
@@ -172,7 +173,7 @@ mod tests {
             ),
             (Command::Slice { time, samples: 3, iterations }, Answer::done()),
             (Command::Check, done(false, false, true)),
-            (Command::Profile { iterations }, Answer::done()),
+            (Command::Afterwards(Afterwards::default()), Answer::done()),
             (Command::Outputs { path: path() }, Answer::done()),
             (Command::ActivationRanges { calibration, data: None }, Answer::done()),
             (Command::Evaluate { data: data(), items_in_file: 1, path: path() }, Answer::done()),
@@ -211,7 +212,7 @@ mod tests {
             assert_eq!(allowed(&command, &counted), measures, "{name:?}");
             assert_eq!(
                 allowed(&command, &metrics),
-                matches!(name, CommandName::Measure | CommandName::Check | CommandName::Profile),
+                matches!(name, CommandName::Measure | CommandName::Check | CommandName::Afterwards),
                 "{name:?}"
             );
             assert!(!allowed(&command, &late), "{name:?}");

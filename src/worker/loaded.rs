@@ -10,12 +10,13 @@ use super::affinity::bind_to;
 use super::batches::Data;
 use super::evaluate::evaluate;
 use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, survey, write_outputs};
-use super::protocol::Answer;
+use super::protocol::{Afterwards, Answer};
 use crate::experiment::{Calibration, Stop, Warmup};
 use crate::machine::clock::{AnyClock, Clock, ClockQuality};
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::{OwnState, OwnTotals, Usage};
 use crate::onnx::precision::activation_ranges::Range;
+use crate::statistics::quantile::median;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
@@ -87,6 +88,7 @@ impl Loaded {
         let mut backend = ManuallyDrop::new(backend::open(request)?);
         let clock = backend.clock();
         let quality = clock.calibrate();
+        let builds_engine = backend.builds_engine();
         let before_load = clock.now();
         backend.load()?;
         let loaded = clock.now();
@@ -97,13 +99,16 @@ impl Loaded {
         let first = clock.now();
         let outputs = backend.outputs()?;
         let placement = backend.placement();
-        let values = BTreeMap::from([
+        let mut values = BTreeMap::from([
             (metric::LOAD.name.to_owned(), (loaded - before_load) as f64),
             (metric::FIRST_INFERENCE.name.to_owned(), (first - origin) as f64),
             (metric::CLOCK_OVERHEAD.name.to_owned(), quality.overhead_ns as f64),
             (metric::CLOCK_RESOLUTION.name.to_owned(), quality.resolution_ns as f64),
             (metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64),
         ]);
+        if builds_engine {
+            values.insert(metric::BUILD.name.to_owned(), (loaded - before_load) as f64);
+        }
         // Only the rehearsal needs to see every input set; afterwards the shapes are known.
         let survey = if request.outputs.is_some() { Survey::default() } else { survey(backend.as_mut())? };
         let ready = Answer::Ready {
@@ -136,7 +141,7 @@ impl Loaded {
 
     /// Runs until steady.
     pub(super) fn warm(&mut self, rule: Warmup, at_least: Nanos, iterations: u32) -> Result<Warmed, Failure> {
-        self.backend.begin(Phase::Warm);
+        self.backend.begin(Phase::Warm)?;
         let warmed = warm::warm(&mut self.sampler(), rule, at_least, iterations)?;
         self.sample_ns = warmed.samples.duration_ns.last().copied().unwrap_or(self.sample_ns);
         Ok(warmed)
@@ -145,7 +150,7 @@ impl Loaded {
     /// Takes the counted samples of a run that is not cut into slices, right after those that settle it. Whatever else
     /// there is to do comes before these, or the first counted sample would pay for it.
     pub(super) fn measure(&mut self, rule: Stop, iterations: u32) -> Result<Measured, Failure> {
-        self.backend.begin(Phase::Measure);
+        self.backend.begin(Phase::Measure)?;
         let sampling = Sampling::prepare(rule);
         // A script has no caches, and with cold ones every sample pauses.
         let settle_ns = (!self.clock.is_scripted() && self.cold.is_none()).then_some(self.sample_ns);
@@ -158,7 +163,7 @@ impl Loaded {
 
     /// Takes counted samples for a while.
     pub(super) fn slice(&mut self, time: Nanos, most: u32, iterations: u32) -> Result<Samples, Failure> {
-        self.backend.begin(Phase::Measure);
+        self.backend.begin(Phase::Measure)?;
         let room = Samples::with_capacity((most as usize).min(MOST_RESERVED));
         let before = self.look();
         let mut sampler = self.sampler();
@@ -215,18 +220,30 @@ impl Loaded {
         Ok(Checked { output_hash: hash_outputs(&outputs), non_finite })
     }
 
-    /// Where the time of an inference goes, by stored name. The samples are taken, so that nothing is lost where the
-    /// runtime's profile cannot be had: the log says why.
-    pub(super) fn profile(&mut self, iterations: u32) -> BTreeMap<String, f64> {
+    /// What is in no statistic of the samples, by stored name: where the time of an inference goes, and the throughput with
+    /// several under way. The samples are taken, so that nothing is lost where one of these cannot be had: the log says why.
+    pub(super) fn afterwards(&mut self, wanted: Afterwards) -> BTreeMap<String, f64> {
         // Standard error is the worker's log; one that is closed loses nothing that counts.
-        let told = |failure: Failure| drop(writeln!(std::io::stderr(), "no profile: {}", failure.message));
-        let shares = self.backend.profile(iterations).map_err(told).ok().flatten();
-        let shares = shares.map(|shares| [(metric::FALLBACK, shares.cpu), (metric::COPIES, shares.copies)]);
-        let transfers = self.backend.transfers(iterations).map_err(told).ok().flatten();
-        let transfers = transfers
-            .map(|found| [(metric::TO_DEVICE, found.to_device_ns as f64), (metric::TO_HOST, found.to_host_ns as f64)]);
-        let values = shares.into_iter().flatten().chain(transfers.into_iter().flatten());
-        values.map(|(metric, value)| (metric.name.to_owned(), value)).collect()
+        let told = |failure: Failure| drop(writeln!(std::io::stderr(), "after the samples: {}", failure.message));
+        let backend = self.backend.as_mut();
+        let mut values = Vec::new();
+        if let Some(in_flight) = wanted.in_flight {
+            let found = pipelined_ns(backend, &self.clock, in_flight).map_err(told).ok().flatten();
+            values.extend(found.map(|nanos| (metric::PIPELINED, 1e9 / nanos)));
+        }
+        if let Some(iterations) = wanted.profile {
+            let costs = backend.stream_costs(iterations).map_err(told).ok().flatten();
+            values.extend(costs.iter().flat_map(|costs| {
+                let copies = [(metric::TO_DEVICE, costs.to_device_ns), (metric::TO_HOST, costs.to_host_ns)];
+                let known = copies.into_iter().filter_map(|(metric, nanos)| Some((metric, nanos? as f64)));
+                known.chain([(metric::EVENTS, costs.events_ns as f64)])
+            }));
+            let shares = backend.profile(iterations).map_err(told).ok().flatten();
+            values.extend(
+                shares.iter().flat_map(|shares| [(metric::FALLBACK, shares.cpu), (metric::COPIES, shares.copies)]),
+            );
+        }
+        values.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect()
     }
 
     /// The range of each float output over all input sets, or over real data.
@@ -247,6 +264,24 @@ impl Loaded {
     pub(super) fn write_outputs(&mut self, folder: &Path) -> Result<(), Failure> {
         write_outputs(folder, self.backend.as_mut())
     }
+}
+
+/// Time of one inference where so many are handed over before the last one is waited for, median of ten rounds, the first
+/// of which does not count; `None` where every call waits by itself.
+fn pipelined_ns(backend: &mut dyn Backend, clock: &AnyClock, in_flight: u32) -> Result<Option<f64>, Failure> {
+    const ROUNDS: usize = 10;
+    let mut nanos = Vec::with_capacity(ROUNDS);
+    for round in 0..=ROUNDS {
+        let began = clock.now();
+        if !backend.pipeline(in_flight)? {
+            return Ok(None);
+        }
+        let taken = clock.now().saturating_sub(began);
+        if round > 0 {
+            nanos.push(taken as f64 / f64::from(in_flight.max(1)));
+        }
+    }
+    Ok(median(&nanos).filter(|nanos| *nanos > 0.0))
 }
 
 impl Cold {

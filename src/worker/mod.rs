@@ -39,5 +39,6 @@ pub use interrupt::Interrupts;
 pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};
 pub use process::Launch;
+pub use protocol::Afterwards;
 pub(crate) use result::RunData;
 pub use result::WorkerRun;

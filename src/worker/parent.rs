@@ -6,7 +6,7 @@ use super::conversation::{Conversation, StoppedAtOnce};
 use super::dialogue::{Ended, Tick};
 use super::interrupt::Interrupts;
 use super::process::Launch;
-use super::protocol::Command;
+use super::protocol::{Afterwards, Command};
 use super::result::WorkerRun;
 use crate::device::Watch;
 use crate::experiment::{Stop, Warmup};
@@ -26,8 +26,8 @@ pub struct RunPlan {
     pub iterations: u32,
     /// When it stops; `None` in the rehearsal, which takes no counted samples.
     pub stop: Option<Stop>,
-    /// How often it is run with the profiler after its samples, if at all.
-    pub profile: Option<u32>,
+    /// What is measured after its samples.
+    pub afterwards: Afterwards,
     /// Where to write the outputs, if wanted.
     pub outputs: Option<PathBuf>,
 }
@@ -59,8 +59,8 @@ fn carry_out(conversation: &mut Conversation<'_>, plan: &RunPlan, tick: Tick<'_>
     if let Some(rule) = plan.stop {
         conversation.ask(&Command::Measure { rule, iterations }, tick)?;
     }
-    if let Some(iterations) = plan.profile {
-        conversation.ask(&Command::Profile { iterations }, tick)?;
+    if let Some(command) = plan.afterwards.command() {
+        conversation.ask(&command, tick)?;
     }
     if let Some(folder) = &plan.outputs {
         conversation.ask(&Command::Outputs { path: folder.to_string_lossy().into_owned() }, tick)?;

@@ -205,4 +205,40 @@ fn the_clock_of_a_device_has_metrics_of_its_own() {
     assert_eq!(value("cuda:0", "device_time_ns"), Some(1.8e6));
     assert_eq!(value("cuda:0", "launch_overhead_ns"), Some(2e5));
     assert_eq!(value("cpu", "device_time_ns"), None);
+    let of_one_run = cell(&results, "cuda:0").metrics.get("h2d_ns").map(|found| (found.n, found.value));
+    assert_eq!(of_one_run, Some((1, 2e4)));
+    assert_eq!(value("cuda:0", "pipelined_per_s"), None);
+}
+
+/// With several under way only the device's part of each takes time.
+#[test]
+fn inferences_under_way_together_have_a_throughput() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { median: 2ms, noise: 0%, run_sd: 0% } }\nmodels: [m]\ninputs: { batch: 1 }\nruns: 5\n\
+         devices: [cpu, cuda]\nvariants: [{ name: v, mock: { on_device: 80% } }]\ncompare: { aa: off }\n\
+         measure: { pipelined: 8 }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(0);
+    let results = results(&place);
+    let found =
+        |device: &str| cell(&results, device).metrics.get("pipelined_per_s").map(|found| (found.n, found.value));
+    assert_eq!(found("cuda:0"), Some((5, 625.0)));
+    assert_eq!(found("cpu"), None);
+}
+
+/// The rehearsal builds, and runs load what it built; or every run builds.
+#[test]
+fn building_an_engine_has_a_metric() {
+    let built = |rebuild: &str| {
+        let place = Workplace::with_spec(&format!(
+            "backend: {{ mock: {{ load: 3s }} }}\nmodels: [m]\ninputs: {{ batch: 1 }}\nruns: 5\n\
+             devices: [cpu, tensorrt]\ncompare: {{ aa: off }}\nmeasure: {{ rebuild: {rebuild} }}\n",
+        ));
+        place.run(&["x.yaml"]).expect_code(0);
+        let results = results(&place);
+        let build = |device: &str| cell(&results, device).metrics.get("build_ns").map(|found| (found.n, found.value));
+        (build("tensorrt:0"), build("cpu"))
+    };
+    assert_eq!(built("once"), (Some((1, 3e9)), None));
+    assert_eq!(built("per_run"), (Some((5, 3e9)), None));
 }

@@ -15,7 +15,7 @@ use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::{
     BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest,
 };
-use perfrun::internals::worker::{Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
+use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
 use crate::support::Workplace;
 
@@ -78,7 +78,7 @@ fn run_model_with(
         at_least: Nanos(0),
         iterations: 1,
         stop: Some(Stop::Samples { count: 20, max_time: Nanos::from_secs(10) }),
-        profile: None,
+        afterwards: Afterwards::default(),
         outputs: Some(folder.path().to_owned()),
     };
     let launch = Launch {

@@ -7,11 +7,11 @@ use perfrun::internals::experiment::{Calibration, Stop, Warmup};
 use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind};
 use perfrun::internals::worker::protocol::Command;
-use perfrun::internals::worker::{Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
+use perfrun::internals::worker::{Afterwards, Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
 
 use crate::support::Workplace;
 
-const HELLO: &str = r#"{"type":"hello","protocol":2,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
+const HELLO: &str = r#"{"type":"hello","protocol":3,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
 const READY: &str = r#"{"type":"ready","placement":{"runtime_version":null,"build":null,"nodes":{},"input_pool_bytes":0,"dynamic_outputs":false},"output_shapes":null,"output_hash":"0","non_finite":[]}"#;
 const WARM: &str = r#"{"type":"done","warmup":"fixed"}"#;
 const MEASURED: &str = r#"{"type":"done","stop":"samples","output_hash":"0"}"#;
@@ -71,7 +71,7 @@ fn whole_run(launch: &Launch) -> WorkerRun {
         at_least: Nanos(0),
         iterations: 1,
         stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
-        profile: None,
+        afterwards: Afterwards::default(),
         outputs: None,
     };
     run(launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap()
@@ -220,7 +220,7 @@ fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
         at_least: Nanos(0),
         iterations: 1,
         stop: None,
-        profile: None,
+        afterwards: Afterwards::default(),
         outputs: None,
     };
     let run = run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap();

@@ -174,7 +174,7 @@ fn summarize_arm(
     CellSummary {
         id: cell.id,
         runs: count(runs),
-        metrics: metrics(&tables.values),
+        metrics: with_build(metrics(&tables.values), runs),
         latency,
         failures: failures(runs),
         warnings: tables.codes.clone(),
@@ -221,6 +221,17 @@ fn metrics(values: &RunValues) -> BTreeMap<String, MetricSummary> {
         Some((name.clone(), MetricSummary { estimate, per_run: per_run.clone() }))
     });
     summarized.collect()
+}
+
+/// Adds what building an engine took in the rehearsal, where no run built one of its own.
+fn with_build(mut metrics: BTreeMap<String, MetricSummary>, runs: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
+    let name = metric::BUILD.name;
+    let pilot = runs.iter().find(|run| run.arm == Arm::Pilot);
+    let built = pilot.and_then(|pilot| Some((pilot.block, *pilot.data.metrics.get(name)?)));
+    if let Some((estimate, built)) = built.and_then(|built| Some((middle_half(&[built.1], CONFIDENCE)?, built))) {
+        metrics.entry(name.to_owned()).or_insert(MetricSummary { estimate, per_run: vec![built] });
+    }
+    metrics
 }
 
 /// What explains a number is summed up in the findings; it would only swell what is committed.

@@ -21,9 +21,9 @@ use crate::run::forecast::iteration_ns;
 use crate::run::session::{Halt, Session};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
-use crate::worker::RunPlan;
 use crate::worker::backend::FailureKind;
 use crate::worker::measure::batching::iterations_per_sample;
+use crate::worker::{Afterwards, RunPlan};
 
 /// A pilot takes this long at least: enough to see the speed.
 const LEAST_TIME: Nanos = Nanos::from_millis(50);
@@ -146,7 +146,7 @@ fn pilot(
         warmup: pilot_warmup(job.record.manifest.experiment.measure.warmup),
         at_least: Nanos(0),
         iterations: 1,
-        profile: None,
+        afterwards: Afterwards::default(),
         stop: None,
         outputs,
     };

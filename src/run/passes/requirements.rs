@@ -11,7 +11,7 @@ use crate::statistics::middle_half::MiddleHalf;
 use crate::statistics::planning::typical_deviation;
 use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
-use crate::worker::RunPlan;
+use crate::worker::{Afterwards, RunPlan};
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
@@ -87,7 +87,7 @@ fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Res
         at_least: Nanos(0),
         iterations,
         stop: Some(measure.stop),
-        profile: None,
+        afterwards: Afterwards::default(),
         outputs: None,
     };
     let worker = session.run_cell(job, &cell, (arm, run), &plan)?;

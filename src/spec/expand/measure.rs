@@ -21,6 +21,8 @@ pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
         cache: form.cache,
         boundary: form.boundary,
         allow_fallback: form.allow_fallback,
+        pipelined: form.pipelined,
+        rebuild: form.rebuild,
         cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
     };
     let longest = longest(&measure);

@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::experiment::{Boundary, Cache, Design, StopStatistic};
+use crate::experiment::{Boundary, Cache, Design, Rebuild, StopStatistic};
 
 use super::scalar::{DurationText, RatioText};
 
@@ -35,6 +35,12 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) boundary: Boundary,
     /// Whether nodes that a provider does not take may run on the CPU; with `false` such a cell fails.
     pub(in crate::spec) allow_fallback: bool,
+    /// Measures throughput also with so many inferences handed over before the last one is waited for; where perfrun has a
+    /// stream of the device, which is CUDA and TensorRT.
+    #[schemars(range(min = 2, max = 64))]
+    pub(in crate::spec) pipelined: Option<u32>,
+    /// How often a provider that builds an engine from a model, as TensorRT does, builds it.
+    pub(in crate::spec) rebuild: Rebuild,
     /// Longest wait between blocks for a processor that is throttled by heat; `0s` never waits.
     pub(in crate::spec) cooldown: DurationText,
 }
@@ -51,6 +57,8 @@ impl Default for MeasureForm {
             cache: Cache::Warm,
             boundary: Boundary::Device,
             allow_fallback: true,
+            pipelined: None,
+            rebuild: Rebuild::Once,
             cooldown: "30s".into(),
         }
     }

@@ -14,6 +14,11 @@ pub trait Backend {
     /// The runtime's own message, classified.
     fn load(&mut self) -> Result<(), Failure>;
 
+    /// Whether loading will build an engine from the model; asked before.
+    fn builds_engine(&self) -> bool {
+        false
+    }
+
     /// Binds inputs and outputs after loading, outside every timed region.
     ///
     /// # Errors
@@ -32,8 +37,14 @@ pub trait Backend {
     /// Makes the input set with this index the one that [`Backend::iterate`] uses.
     fn select(&mut self, input_set: usize);
 
-    /// Says which phase of the run begins; outside the timed region. Only a script has a use for it.
-    fn begin(&mut self, _phase: Phase) {}
+    /// Says which phase of the run begins; outside the timed region.
+    ///
+    /// # Errors
+    ///
+    /// Of what a backend does before it, the runtime's own message.
+    fn begin(&mut self, _phase: Phase) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// Runs the selected input `times` times: the timed region. No allocation, log or lock of ours.
     ///
@@ -88,12 +99,23 @@ pub trait Backend {
         Ok(None)
     }
 
-    /// What the inputs and outputs of one inference take to copy, so many times; `None` where the device has no clock.
+    /// Hands the selected input over so many times and waits for the last; `false` where every call waits by itself, and
+    /// nothing was run.
+    ///
+    /// # Errors
+    ///
+    /// The runtime's own message, classified.
+    fn pipeline(&mut self, _times: u32) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// What events on the device's stream cost, and copies of the inputs and outputs of one inference, medians of so many;
+    /// `None` where perfrun has no stream of the device.
     ///
     /// # Errors
     ///
     /// What the device reports.
-    fn transfers(&mut self, _iterations: u32) -> Result<Option<Transfers>, Failure> {
+    fn stream_costs(&mut self, _iterations: u32) -> Result<Option<StreamCosts>, Failure> {
         Ok(None)
     }
 
@@ -124,13 +146,15 @@ pub struct TimeShares {
     pub copies: f64,
 }
 
-/// What copies between pinned host memory and a device take, medians in nanoseconds on the device's clock.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Transfers {
-    /// All inputs, to the device.
-    pub to_device_ns: u64,
-    /// All outputs, to the host.
-    pub to_host_ns: u64,
+/// What is done on a stream besides inferences, medians in nanoseconds on the device's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCosts {
+    /// Between two events with nothing between them.
+    pub events_ns: u64,
+    /// All inputs, from pinned host memory.
+    pub to_device_ns: Option<u64>,
+    /// All outputs, to pinned host memory; `None` where nobody knows beforehand how many bytes they have.
+    pub to_host_ns: Option<u64>,
 }
 
 /// What the backend says about itself after loading.

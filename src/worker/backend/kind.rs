@@ -38,6 +38,15 @@ pub trait Kind {
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest;
 }
 
+/// Where a run has the engine from that its provider builds of the model, as TensorRT does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engines<'a> {
+    /// From this folder; the first run of the cell builds it.
+    Kept(&'a Path),
+    /// Every run builds its own.
+    Rebuilt,
+}
+
 /// What is known about a run, for a backend to take what it needs.
 #[derive(Clone, Debug)]
 pub struct CellFacts<'a> {
@@ -53,6 +62,8 @@ pub struct CellFacts<'a> {
     pub boundary: Boundary,
     /// Whether nodes may run on the CPU where its provider does not take them.
     pub allow_fallback: bool,
+    /// Where engines come from that its provider builds.
+    pub engines: Engines<'a>,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
     /// Items of one inference, where known.

@@ -3,7 +3,7 @@
 //! What was just done is followed, inside the timed region, by work that keeps a processor busy for a share of its
 //! duration; nothing sleeps. So the true effect is known, and a method can be asked whether it finds it.
 
-use super::{Backend, Failure, Phase, Placement, TimeShares, Transfers};
+use super::{Backend, Failure, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, Clock, HostClock};
 use crate::machine::probe::Usage;
@@ -49,8 +49,8 @@ impl Backend for Slowed {
         self.inner.select(input_set);
     }
 
-    fn begin(&mut self, phase: Phase) {
-        self.inner.begin(phase);
+    fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
+        self.inner.begin(phase)
     }
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
@@ -87,8 +87,16 @@ impl Backend for Slowed {
         self.inner.profile(iterations)
     }
 
-    fn transfers(&mut self, iterations: u32) -> Result<Option<Transfers>, Failure> {
-        self.inner.transfers(iterations)
+    fn builds_engine(&self) -> bool {
+        self.inner.builds_engine()
+    }
+
+    fn pipeline(&mut self, times: u32) -> Result<bool, Failure> {
+        self.inner.pipeline(times)
+    }
+
+    fn stream_costs(&mut self, iterations: u32) -> Result<Option<StreamCosts>, Failure> {
+        self.inner.stream_costs(iterations)
     }
 
     fn usage(&self) -> Usage {

@@ -74,7 +74,7 @@ pub(crate) enum Answer {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `profile`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `afterwards`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]

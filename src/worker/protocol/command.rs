@@ -49,11 +49,8 @@ pub enum Command {
     },
     /// Report what all slices together used, and hash the outputs for the first input set again.
     Check,
-    /// Run with the runtime's profiler, after the samples, and report where the time went.
-    Profile {
-        /// So many times.
-        iterations: u32,
-    },
+    /// Measure, after the samples, what is in no statistic of theirs, and report it.
+    Afterwards(Afterwards),
     /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `outputs.json` with
     /// their names and types.
     Outputs {
@@ -81,6 +78,24 @@ pub enum Command {
     Finish,
 }
 
+/// What is measured after the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Afterwards {
+    /// So many inferences with the runtime's profiler, and as many copies, to tell where the time of one goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<u32>,
+    /// How many inferences are handed over before the last one is waited for, to tell the throughput of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u32>,
+}
+
+impl Afterwards {
+    /// The command; `None` where there is nothing to do.
+    pub fn command(self) -> Option<Command> {
+        (self != Afterwards::default()).then_some(Command::Afterwards(self))
+    }
+}
+
 /// A command by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -97,8 +112,8 @@ pub enum CommandName {
     Slice,
     /// `check`
     Check,
-    /// `profile`
-    Profile,
+    /// `afterwards`
+    Afterwards,
     /// `outputs`
     Outputs,
     /// `activation_ranges`
@@ -117,7 +132,7 @@ impl CommandName {
         CommandName::Measure,
         CommandName::Slice,
         CommandName::Check,
-        CommandName::Profile,
+        CommandName::Afterwards,
         CommandName::Outputs,
         CommandName::ActivationRanges,
         CommandName::Evaluate,
@@ -132,7 +147,7 @@ impl CommandName {
             CommandName::Measure => "measure",
             CommandName::Slice => "slice",
             CommandName::Check => "check",
-            CommandName::Profile => "profile",
+            CommandName::Afterwards => "afterwards",
             CommandName::Outputs => "outputs",
             CommandName::ActivationRanges => "activation_ranges",
             CommandName::Evaluate => "evaluate",
@@ -156,7 +171,7 @@ impl Command {
             Command::Measure { .. } => CommandName::Measure,
             Command::Slice { .. } => CommandName::Slice,
             Command::Check => CommandName::Check,
-            Command::Profile { .. } => CommandName::Profile,
+            Command::Afterwards(_) => CommandName::Afterwards,
             Command::Outputs { .. } => CommandName::Outputs,
             Command::ActivationRanges { .. } => CommandName::ActivationRanges,
             Command::Evaluate { .. } => CommandName::Evaluate,

@@ -7,14 +7,14 @@ mod answer;
 mod command;
 
 pub(crate) use answer::{Answer, SamplePhase};
-pub use command::Command;
 pub(crate) use command::CommandName;
+pub use command::{Afterwards, Command};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version that both sides must speak.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// Both halves of the protocol, for the schema.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

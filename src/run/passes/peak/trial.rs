@@ -11,8 +11,8 @@ use crate::run::Job;
 use crate::run::session::{self, Halt, Session};
 use crate::statistics::random::key_seed;
 use crate::vocabulary::quantity::{Nanos, Ratio};
-use crate::worker::RunPlan;
 use crate::worker::backend::{CellRequest, Placement, TensorRequest};
+use crate::worker::{Afterwards, RunPlan};
 
 /// Enough inferences to see one that nothing disturbed.
 const LENGTH: Warmup = Warmup::Adaptive {
@@ -83,7 +83,7 @@ impl Trial<'_> {
             at_least: Nanos(0),
             iterations: 1,
             stop: None,
-            profile: None,
+            afterwards: Afterwards::default(),
             outputs: None,
         };
         let mut launch = session.launch(job, &self.cell, Arm::Pilot, 0);

@@ -20,7 +20,7 @@ use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::stop::LEAST_SAMPLES;
-use crate::worker::{RunPlan, WorkerRun};
+use crate::worker::{Afterwards, RunPlan, WorkerRun};
 
 /// How long a batch is sampled, at most: enough for a median that tells 2 %.
 const SAMPLING: Nanos = Nanos::from_millis(500);
@@ -109,7 +109,7 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
                 at_least: Nanos(0),
                 iterations: 1,
                 stop: Some(stop),
-                profile: None,
+                afterwards: Afterwards::default(),
                 outputs: None,
             };
             session.run_cell(job, &cell, (arm, run), &plan)?

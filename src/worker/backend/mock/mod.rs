@@ -9,7 +9,7 @@ mod request;
 
 pub(crate) use request::MockRequest;
 
-use super::{Backend, Failure, FailureKind, Phase, Placement, TimeShares};
+use super::{Backend, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::experiment::{MockFailureKind, MockStep};
 use crate::machine::clock::{AnyClock, Clock, ScriptedClock};
@@ -116,6 +116,10 @@ impl Backend for MockBackend {
         Ok(())
     }
 
+    fn builds_engine(&self) -> bool {
+        self.request.builds_engine
+    }
+
     fn bind(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -126,12 +130,13 @@ impl Backend for MockBackend {
 
     fn select(&mut self, _input_set: usize) {}
 
-    fn begin(&mut self, phase: Phase) {
+    fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
         self.step = match phase {
             Phase::Load => MockStep::Load,
             Phase::Warm => MockStep::Warmup,
             Phase::Measure => MockStep::Measure,
         };
+        Ok(())
     }
 
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
@@ -177,6 +182,22 @@ impl Backend for MockBackend {
 
     fn profile(&mut self, _iterations: u32) -> Result<Option<TimeShares>, Failure> {
         Ok(Some(TimeShares { cpu: self.request.on_cpu.unwrap_or(0.0), copies: 0.0 }))
+    }
+
+    /// Of inferences under way together only the device's part takes time.
+    fn pipeline(&mut self, times: u32) -> Result<bool, Failure> {
+        let Some(share) = self.request.on_device else { return Ok(false) };
+        for _ in 0..times {
+            let nanos = self.duration() as f64 * share;
+            self.clock.advance(nanos.round() as u64);
+        }
+        Ok(true)
+    }
+
+    fn stream_costs(&mut self, _iterations: u32) -> Result<Option<StreamCosts>, Failure> {
+        const COPY_NS: u64 = 20_000;
+        let costs = StreamCosts { events_ns: 2_000, to_device_ns: Some(COPY_NS), to_host_ns: Some(COPY_NS) };
+        Ok(self.request.on_device.map(|_| costs))
     }
 
     fn usage(&self) -> Usage {

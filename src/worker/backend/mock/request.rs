@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Mock, MockFailure};
+use crate::experiment::{Mock, MockFailure, Provider};
 use crate::statistics::random::key_seed;
-use crate::worker::backend::CellFacts;
+use crate::worker::backend::{CellFacts, Engines};
 
 /// A run of the mock backend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub struct MockRequest {
     /// Share of the time that the clock of another device shows.
     #[serde(default)]
     pub on_device: Option<f64>,
+    /// It builds an engine while it loads.
+    #[serde(default)]
+    pub builds_engine: bool,
     /// The largest batch that fits.
     #[serde(default)]
     pub fits: Option<u64>,
@@ -45,6 +48,7 @@ impl MockRequest {
             differ: 0.0,
             on_cpu: None,
             on_device: None,
+            builds_engine: false,
             fits: None,
             batch: 0,
             fail: None,
@@ -63,6 +67,8 @@ impl MockRequest {
             differ: own.differ.map_or(0.0, |differ| differ.0),
             on_cpu: own.on_cpu.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
             on_device: own.on_device.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            builds_engine: Provider::of(facts.device).is_some_and(|provider| provider.engine_cache.is_some())
+                && (facts.run.is_none() || facts.engines == Engines::Rebuilt),
             fits: own.fits.or(script.fits),
             batch: facts.batch.unwrap_or(0),
             fail: own.fail.clone().filter(plays),

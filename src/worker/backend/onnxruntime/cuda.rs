@@ -16,7 +16,7 @@ use super::stream::Stream;
 use crate::experiment::CUDA_FOLDER;
 use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
-use crate::worker::backend::{Failure, FailureKind, Transfers};
+use crate::worker::backend::{Failure, FailureKind, StreamCosts};
 
 /// A stream of perfrun's own, which is not the null stream: ONNX Runtime takes that for none.
 pub(super) struct CudaTimeline {
@@ -96,7 +96,7 @@ impl Stream for CudaTimeline {
         Ok(values)
     }
 
-    fn transfers(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<Transfers, Failure> {
+    fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<StreamCosts, Failure> {
         let most = inputs.iter().chain(outputs).copied().max().unwrap_or(0).max(1);
         // SAFETY: what is in the two buffers is never looked at.
         let (device, mut host) = unsafe {
@@ -109,8 +109,9 @@ impl Stream for CudaTimeline {
         };
         let host = host.as_mut_slice().map_err(failure)?;
         let stream = self.stream.cu_stream();
-        let (mut to_device, mut to_host) = (Vec::new(), Vec::new());
+        let (mut events, mut to_device, mut to_host) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..iterations.max(1) {
+            events.push(self.time(|| Ok(()))? as f64);
             let copies = || {
                 // SAFETY: both buffers have at least as many bytes as any tensor and live until the copy was waited for.
                 inputs
@@ -126,7 +127,11 @@ impl Stream for CudaTimeline {
             to_host.push(self.time(copies)? as f64);
         }
         let typical = |times: &[f64]| median(times).unwrap_or(0.0) as u64;
-        Ok(Transfers { to_device_ns: typical(&to_device), to_host_ns: typical(&to_host) })
+        Ok(StreamCosts {
+            events_ns: typical(&events),
+            to_device_ns: Some(typical(&to_device)),
+            to_host_ns: Some(typical(&to_host)),
+        })
     }
 
     fn flush(&mut self) -> Result<(), Failure> {

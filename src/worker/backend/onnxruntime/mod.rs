@@ -4,12 +4,14 @@
 //! safe wrapper fetches the outputs of every call (seen to cost 19 % of a one-node model). Providers are registered by
 //! name, the CPU's too, and fail loudly; where each node went is read back.
 
+mod bindings;
 mod cuda;
 mod failures;
 mod host_call;
 mod placement;
 mod profile;
 mod provider;
+mod replay;
 mod request;
 mod session;
 mod stream;

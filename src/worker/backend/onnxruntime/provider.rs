@@ -56,6 +56,11 @@ pub(super) fn register(
         options.insert("has_user_compute_stream".to_owned(), "1".to_owned());
         options.insert("user_compute_stream".to_owned(), stream.to_string());
     }
+    if let (Some([enable, folder]), Some(kept)) = (provider.engine_cache, &settings.engine_cache) {
+        // What the specification says of them holds.
+        options.entry(enable.to_owned()).or_insert_with(|| "1".to_owned());
+        options.entry(folder.to_owned()).or_insert_with(|| kept.to_string_lossy().into_owned());
+    }
     match provider.runtime_name {
         ep::CUDA::NAME => dispatch(builder, set_all(ep::CUDA::default(), &options).build()),
         ep::TensorRT::NAME => dispatch(builder, set_all(ep::TensorRT::default(), &options).build()),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Boundary, Device, Execution, GraphOptimization};
-use crate::worker::backend::CellFacts;
+use crate::experiment::{Boundary, Device, Execution, GraphOptimization, Provider};
+use crate::worker::backend::{CellFacts, Engines};
 
 /// A session of ONNX Runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +29,9 @@ pub struct OnnxruntimeRequest {
     /// Options of that provider, by ONNX Runtime's own names.
     #[serde(default)]
     pub provider_options: BTreeMap<String, String>,
+    /// Where the provider keeps the engine that it builds; `None`: it builds one whenever it loads, if it builds any.
+    #[serde(default)]
+    pub engine_cache: Option<PathBuf>,
     /// Threads inside an operator.
     pub intra_threads: u32,
     /// Threads between operators.
@@ -52,6 +55,7 @@ impl OnnxruntimeRequest {
             boundary: Boundary::Device,
             allow_fallback: true,
             provider_options: BTreeMap::new(),
+            engine_cache: None,
             intra_threads: threads,
             inter_threads: 1,
             execution: Execution::Sequential,
@@ -65,6 +69,11 @@ impl OnnxruntimeRequest {
         let CellFacts { variant, device, .. } = facts;
         let inter_threads = variant.threads.inter.unwrap_or(1);
         let by_threads = if inter_threads > 1 { Execution::Parallel } else { Execution::Sequential };
+        let kept = match facts.engines {
+            Engines::Kept(folder) => Some(folder.to_owned()),
+            Engines::Rebuilt => None,
+        };
+        let has_engines = Provider::of(device).is_some_and(|provider| provider.engine_cache.is_some());
         OnnxruntimeRequest {
             library: facts.library.map(Path::to_owned),
             model: facts.model.map(Path::to_owned),
@@ -73,6 +82,7 @@ impl OnnxruntimeRequest {
             boundary: facts.boundary,
             allow_fallback: facts.allow_fallback,
             provider_options: variant.provider.get(&device.provider).cloned().unwrap_or_default(),
+            engine_cache: kept.filter(|_| has_engines),
             intra_threads: facts.threads,
             inter_threads,
             execution: variant.execution.unwrap_or(by_threads),

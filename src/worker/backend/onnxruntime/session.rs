@@ -3,32 +3,34 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ort::AsPointer;
-use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::memory::Allocator;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{IoBinding, RunOptions, Session, SessionInputValue};
-use ort::value::{DynTensor, ValueType};
+use ort::value::DynTensor;
 
 use super::OnnxruntimeRequest;
+use super::bindings::{allocate_outputs, check_inputs, leave_outputs_to_runtime};
 use super::cuda::{self, CudaTimeline};
 use super::failures::{provider_failure, run_failure, strip, take_status};
 use super::host_call::HostCall;
 use super::placement::{Assigned, library_version, refuse_fallback};
 use super::profile;
 use super::provider::{register, register_plugin};
+use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
 use super::tensors::{bytes_of, copy_in, copy_out, input_value};
 use crate::data::array::Array;
-use crate::experiment::{Boundary, Completion, Device, Execution, GraphOptimization, Provider};
+use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::worker::backend::{
-    Backend, CellRequest, Failure, FailureKind, Placement, TensorRequest, TimeShares, Transfers,
+    Backend, CellRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest, TimeShares,
 };
 
 /// One session with its bound inputs and outputs.
@@ -50,7 +52,9 @@ pub struct OnnxRuntime {
     host_call: Option<HostCall>,
     /// Where the device has one that perfrun can wait for.
     stream: Option<Box<dyn Stream>>,
-    options: Option<RunOptions>,
+    /// By input set.
+    options: Vec<RunOptions>,
+    replay: Replay,
     selected: usize,
     input_pool_bytes: u64,
 }
@@ -101,7 +105,8 @@ impl OnnxRuntime {
             bindings: Vec::new(),
             host_call: None,
             stream,
-            options: None,
+            options: Vec::new(),
+            replay: Replay::NotAsked,
             selected: 0,
             input_pool_bytes,
         })
@@ -117,37 +122,27 @@ impl OnnxRuntime {
         self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Internal, "the model is not loaded"))
     }
 
-    /// Every input of the model must be among the tensors: what is not bound would be an error at the first call.
-    fn check_inputs(&self, session: &Session) -> Result<(), Failure> {
-        for input in session.inputs() {
-            if !self.tensors.iter().any(|tensor| tensor.name == input.name()) {
-                let text = format!("the model wants an input `{}` that its file does not declare as one", input.name());
-                return Err(Failure::new(FailureKind::Shape, text));
+    /// Options of the runs of each input set, by the stream and by whether they are replayed.
+    fn options(&self, replay: Replay) -> Result<Vec<RunOptions>, Failure> {
+        let options = (0..self.pool.len()).map(|set| {
+            let mut options = replay.options(set)?;
+            if self.stream.is_some() {
+                // Else the event after the call would be stamped when the host has woken up already (method 1.5).
+                options.disable_device_sync().map_err(|error| run_failure(&error))?;
             }
-        }
-        Ok(())
-    }
-
-    fn allocate_outputs(&self, session: &Session) -> Result<Vec<(String, DynTensor)>, Failure> {
-        let Some(shapes) = &self.wanted_outputs else { return Ok(Vec::new()) };
-        let allocator = match self.stream {
-            Some(_) => on_device(session, &self.settings.device)?,
-            None => Allocator::default(),
-        };
-        let mut outputs = Vec::with_capacity(shapes.len());
-        for output in session.outputs() {
-            let (Some(shape), ValueType::Tensor { ty, .. }) = (shapes.get(output.name()), output.dtype()) else {
-                return Ok(Vec::new());
-            };
-            let lengths: Vec<i64> = shape.iter().map(|length| *length as i64).collect();
-            let value = DynTensor::new(&allocator, *ty, lengths).map_err(|error| run_failure(&error))?;
-            outputs.push((output.name().to_owned(), value));
-        }
-        Ok(outputs)
+            Ok(options)
+        });
+        options.collect()
     }
 }
 
 impl Backend for OnnxRuntime {
+    fn builds_engine(&self) -> bool {
+        let builds = Provider::of(&self.settings.device).is_some_and(|provider| provider.engine_cache.is_some());
+        let is_kept = |folder: &PathBuf| fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+        builds && !self.settings.engine_cache.as_ref().is_some_and(is_kept)
+    }
+
     fn load(&mut self) -> Result<(), Failure> {
         let level = match self.settings.graph_optimization {
             GraphOptimization::Disabled => GraphOptimizationLevel::Disable,
@@ -157,6 +152,10 @@ impl Backend for OnnxRuntime {
         };
         let builder = Session::builder(&self.environment).map_err(provider_failure)?;
         let stream = self.stream.as_ref().map(|stream| stream.handle());
+        if let Some(folder) = &self.settings.engine_cache {
+            let unwritable = |error| Failure::new(FailureKind::Internal, format!("no folder for engines: {error}"));
+            fs::create_dir_all(folder).map_err(unwritable)?;
+        }
         let mut builder = register(builder, &self.environment, &self.settings, stream)?
             .with_intra_threads(self.settings.intra_threads as usize)
             .map_err(|error| provider_failure(strip(error)))?
@@ -184,12 +183,23 @@ impl Backend for OnnxRuntime {
 
     fn bind(&mut self) -> Result<(), Failure> {
         let session = self.session()?;
-        self.check_inputs(session)?;
-        let mut outputs = self.allocate_outputs(session)?;
+        check_inputs(session, &self.tensors)?;
+        let device = self.stream.is_some().then_some(&self.settings.device);
+        let mut outputs = match &self.wanted_outputs {
+            Some(shapes) => allocate_outputs(session, shapes, device)?,
+            None => Vec::new(),
+        };
+        let known = match (outputs.is_empty(), &self.wanted_outputs) {
+            (false, _) => Outputs::Allocated,
+            (true, None) => Outputs::LookedFor,
+            (true, Some(_)) => Outputs::Vary,
+        };
+        let replay = Replay::of(&self.settings, known)?;
+        let options = self.options(replay)?;
         if self.settings.boundary == Boundary::Host {
             let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
             self.host_call = Some(HostCall::new(session, &names, &self.pool, &mut outputs)?);
-            self.options = Some(RunOptions::new().map_err(|error| run_failure(&error))?);
+            self.options = options;
             self.outputs = outputs;
             return Ok(());
         }
@@ -207,12 +217,8 @@ impl Backend for OnnxRuntime {
             }
             bindings.push(binding);
         }
-        let mut options = RunOptions::new().map_err(|error| run_failure(&error))?;
-        if self.stream.is_some() {
-            // Else the event after the call would be stamped when the host has woken up already (method 1.5).
-            options.disable_device_sync().map_err(|error| run_failure(&error))?;
-        }
-        self.options = Some(options);
+        self.options = options;
+        self.replay = replay;
         self.outputs = outputs;
         self.bindings = bindings;
         Ok(())
@@ -226,12 +232,27 @@ impl Backend for OnnxRuntime {
         self.selected = input_set;
     }
 
+    fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
+        if phase != Phase::Warm || self.replay != Replay::Recorded {
+            return Ok(());
+        }
+        let selected = self.selected;
+        for set in 0..self.bindings.len() {
+            self.selected = set;
+            self.iterate(replay::CALLS)?;
+        }
+        self.selected = selected;
+        Ok(())
+    }
+
     fn iterate(&mut self, times: u32) -> Result<(), Failure> {
-        if let (Some(call), Some(session), Some(options)) = (&mut self.host_call, &self.session, &self.options) {
+        if let (Some(call), Some(session), Some(options)) =
+            (&mut self.host_call, &self.session, self.options.get(self.selected))
+        {
             return call.iterate(session, options, self.selected, times);
         }
         let (Some(session), Some(options), Some(binding)) =
-            (&self.session, &self.options, self.bindings.get(self.selected))
+            (&self.session, self.options.get(self.selected), self.bindings.get(self.selected))
         else {
             return Err(Failure::new(FailureKind::Internal, "the model is not bound"));
         };
@@ -271,6 +292,11 @@ impl Backend for OnnxRuntime {
                 binding.bind_input(&tensor.name, value).map_err(|error| run_failure(&error))?;
             }
         }
+        if self.replay == Replay::Recorded {
+            // What was recorded reads the inputs where they were.
+            self.replay = Replay::Never;
+            self.options = self.options(self.replay)?;
+        }
         Ok(())
     }
 
@@ -291,7 +317,8 @@ impl Backend for OnnxRuntime {
             .zip(values)
             .map(|(tensor, value)| (Cow::from(tensor.name.as_str()), SessionInputValue::from(value)))
             .collect();
-        let outputs = session.run(inputs).map_err(|error| run_failure(&error))?;
+        let options = self.replay.without().options(self.selected)?;
+        let outputs = session.run_with_options(inputs, &options).map_err(|error| run_failure(&error))?;
         outputs
             .into_iter()
             .map(|(name, value)| {
@@ -317,27 +344,39 @@ impl Backend for OnnxRuntime {
         }
     }
 
-    fn transfers(&mut self, iterations: u32) -> Result<Option<Transfers>, Failure> {
-        // Of outputs that the runtime allocates nobody knows how many bytes they are.
-        let Some(stream) = self.stream.as_ref().filter(|_| !self.outputs.is_empty()) else { return Ok(None) };
+    fn pipeline(&mut self, times: u32) -> Result<bool, Failure> {
+        let waits_apart = self.stream.is_some();
+        if waits_apart {
+            self.iterate(times)?;
+        }
+        Ok(waits_apart)
+    }
+
+    fn stream_costs(&mut self, iterations: u32) -> Result<Option<StreamCosts>, Failure> {
+        let Some(stream) = &self.stream else { return Ok(None) };
         let inputs: Vec<usize> =
             self.tensors.iter().map(|tensor| Ok(tensor_bytes(tensor)? as usize)).collect::<Result<_, Failure>>()?;
         let outputs: Vec<usize> =
             self.outputs.iter().map(|(name, value)| Ok(bytes_of(name, value)?.1)).collect::<Result<_, Failure>>()?;
-        stream.transfers(&inputs, &outputs, iterations).map(Some)
+        let costs = stream.costs(&inputs, &outputs, iterations)?;
+        // Of outputs that the runtime allocates nobody knows how many bytes they are.
+        Ok(Some(StreamCosts { to_host_ns: costs.to_host_ns.filter(|_| !outputs.is_empty()), ..costs }))
     }
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
         let unwritable =
             |error: io::Error| Failure::new(FailureKind::Internal, format!("no folder for a profile: {error}"));
         let folder = tempfile::tempdir().map_err(unwritable)?;
-        let mut options = RunOptions::new().map_err(|error| run_failure(&error))?;
+        let mut options = self.replay.without().options(self.selected)?;
         options.enable_profiling(folder.path().join("run")).map_err(|error| run_failure(&error))?;
-        let plain = self.options.replace(options);
+        let plain = match self.options.get_mut(self.selected) {
+            Some(plain) => std::mem::replace(plain, options),
+            None => return Err(Failure::new(FailureKind::Internal, "the model is not bound")),
+        };
         let started = Instant::now();
         let outcome = self.iterate(iterations);
         let taken = started.elapsed();
-        self.options = plain;
+        self.options[self.selected] = plain;
         outcome.and_then(|()| profile::shares(folder.path(), taken)).map(Some)
     }
 }
@@ -354,23 +393,6 @@ fn open_stream(settings: &OnnxruntimeRequest, library: &Path) -> Result<Option<B
         return Ok(None);
     }
     Ok(Some(Box::new(CudaTimeline::open(settings.device.index.unwrap_or(0))?)))
-}
-
-/// Memory of the device.
-fn on_device(session: &Session, device: &Device) -> Result<Allocator, Failure> {
-    let index = device.index.unwrap_or(0) as i32;
-    let memory = MemoryInfo::new(AllocationDevice::CUDA, index, AllocatorType::Device, MemoryType::Default);
-    memory.and_then(|memory| Allocator::new(session, memory)).map_err(|error| run_failure(&error))
-}
-
-/// Binds outputs whose shapes are not known: every call allocates them.
-fn leave_outputs_to_runtime<'a>(binding: &mut IoBinding, names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
-    let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
-        .map_err(|error| run_failure(&error))?;
-    for name in names {
-        binding.bind_output_to_device(name, &anywhere).map_err(|error| run_failure(&error))?;
-    }
-    Ok(())
 }
 
 /// Reads the model file once, so that `load_ns` never includes the disk.

@@ -4,7 +4,7 @@
 
 use std::ffi::c_void;
 
-use crate::worker::backend::{Failure, Transfers};
+use crate::worker::backend::{Failure, StreamCosts};
 
 /// A stream with an event at its beginning and one at its end.
 pub(super) trait Stream {
@@ -23,8 +23,9 @@ pub(super) trait Stream {
     /// Bytes of a tensor on the device.
     fn read(&self, address: *const c_void, bytes: usize) -> Result<Vec<u8>, Failure>;
 
-    /// Copies of tensors with these numbers of bytes from and to pinned memory, medians of `iterations`.
-    fn transfers(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<Transfers, Failure>;
+    /// Events with nothing between them, and copies of tensors with these numbers of bytes from and to pinned memory, medians
+    /// of `iterations`.
+    fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<StreamCosts, Failure>;
 
     /// Overwrites the cache of the device.
     fn flush(&mut self) -> Result<(), Failure>;
@@ -76,8 +77,8 @@ mod tests {
             Ok(vec![0; bytes])
         }
 
-        fn transfers(&self, _inputs: &[usize], _outputs: &[usize], _iterations: u32) -> Result<Transfers, Failure> {
-            Ok(Transfers { to_device_ns: 0, to_host_ns: 0 })
+        fn costs(&self, _inputs: &[usize], _outputs: &[usize], _iterations: u32) -> Result<StreamCosts, Failure> {
+            Ok(StreamCosts::default())
         }
 
         fn flush(&mut self) -> Result<(), Failure> {

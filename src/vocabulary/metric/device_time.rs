@@ -1,0 +1,80 @@
+//! Where the time of an inference on another device goes: by the device's own clock, by the runtime's profiler, and by
+//! what is measured after the samples.
+
+use super::{Direction, Metric, Unit, metric, procedure};
+
+use Direction::{HigherIsBetter, LowerIsBetter, Neutral};
+use Unit::{Nanoseconds, PerSecond, Share};
+
+/// The device's own clock.
+pub const DEVICE_TIME: Metric = metric(
+    "device_time_ns",
+    "device time",
+    Nanoseconds,
+    LowerIsBetter,
+    "median over a run's counted samples of the time that one inference takes on the device's own clock, between two events on its stream; gaps in which the device waits for the host count",
+);
+/// What an inference takes besides.
+pub const LAUNCH: Metric = metric(
+    "launch_overhead_ns",
+    "launch overhead",
+    Nanoseconds,
+    LowerIsBetter,
+    "median over a run's counted samples of latency less device time: handing work over, and waking up when it is done",
+);
+/// Inputs to the device.
+pub const TO_DEVICE: Metric = metric(
+    "h2d_ns",
+    "inputs to device",
+    Nanoseconds,
+    LowerIsBetter,
+    "copying the inputs of one inference from pinned host memory to the device, median of ten copies after the samples of the first run that completed; in no latency",
+);
+/// Outputs to the host.
+pub const TO_HOST: Metric = metric(
+    "d2h_ns",
+    "outputs to host",
+    Nanoseconds,
+    LowerIsBetter,
+    "copying the outputs of one inference from the device to pinned host memory, median of ten copies after the samples of the first run that completed; in no latency",
+);
+/// Events of the device's clock.
+pub const EVENTS: Metric = procedure(metric(
+    "event_overhead_ns",
+    "event overhead",
+    Nanoseconds,
+    Neutral,
+    "device time of nothing: between two events on its stream that follow each other, median of ten; in device time, never subtracted",
+));
+/// Several inferences at once.
+pub const PIPELINED: Metric = metric(
+    "pipelined_per_s",
+    "pipelined batches/s",
+    PerSecond,
+    HigherIsBetter,
+    "inferences per second where `measure.pipelined` of them are handed over to the device before the last one is waited for, median of ten rounds after the samples; no latency follows from it",
+);
+/// Building what a device runs.
+pub const BUILD: Metric = metric(
+    "build_ns",
+    "engine build",
+    Nanoseconds,
+    LowerIsBetter,
+    "session creation where the provider builds an engine: in the rehearsal, whose engine all runs load, or in every run with `measure.rebuild: per_run`",
+);
+/// Time in nodes on the CPU.
+pub const FALLBACK: Metric = metric(
+    "fallback_ratio",
+    "time on the CPU",
+    Share,
+    LowerIsBetter,
+    "share of an inference on another device that went to nodes on the CPU, by the runtime's profiler over ten inferences after the samples of the first run that completed",
+);
+/// Time in copies that the runtime put between nodes.
+pub const COPIES: Metric = metric(
+    "copy_ratio",
+    "time in copies",
+    Share,
+    LowerIsBetter,
+    "share of an inference on another device that went to copies which the runtime put between nodes, waiting for the device included, by the same profile",
+);

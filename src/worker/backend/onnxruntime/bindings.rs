@@ -1,0 +1,64 @@
+//! What a session is bound to.
+
+use std::collections::BTreeMap;
+
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{IoBinding, Session};
+use ort::value::{DynTensor, ValueType};
+
+use super::failures::run_failure;
+use crate::experiment::Device;
+use crate::worker::backend::{Failure, FailureKind, TensorRequest};
+
+/// Every input of the model must be among the tensors: what is not bound would be an error at the first call.
+pub(super) fn check_inputs(session: &Session, tensors: &[TensorRequest]) -> Result<(), Failure> {
+    for input in session.inputs() {
+        if !tensors.iter().any(|tensor| tensor.name == input.name()) {
+            let text = format!("the model wants an input `{}` that its file does not declare as one", input.name());
+            return Err(Failure::new(FailureKind::Shape, text));
+        }
+    }
+    Ok(())
+}
+
+/// Outputs of these shapes, in memory of the device or, without one, of the host; none where the shape of one is not known.
+pub(super) fn allocate_outputs(
+    session: &Session,
+    shapes: &BTreeMap<String, Vec<u64>>,
+    device: Option<&Device>,
+) -> Result<Vec<(String, DynTensor)>, Failure> {
+    let allocator = match device {
+        Some(device) => on_device(session, device)?,
+        None => Allocator::default(),
+    };
+    let mut outputs = Vec::with_capacity(shapes.len());
+    for output in session.outputs() {
+        let (Some(shape), ValueType::Tensor { ty, .. }) = (shapes.get(output.name()), output.dtype()) else {
+            return Ok(Vec::new());
+        };
+        let lengths: Vec<i64> = shape.iter().map(|length| *length as i64).collect();
+        let value = DynTensor::new(&allocator, *ty, lengths).map_err(|error| run_failure(&error))?;
+        outputs.push((output.name().to_owned(), value));
+    }
+    Ok(outputs)
+}
+
+/// Memory of the device.
+fn on_device(session: &Session, device: &Device) -> Result<Allocator, Failure> {
+    let index = device.index.unwrap_or(0) as i32;
+    let memory = MemoryInfo::new(AllocationDevice::CUDA, index, AllocatorType::Device, MemoryType::Default);
+    memory.and_then(|memory| Allocator::new(session, memory)).map_err(|error| run_failure(&error))
+}
+
+/// Binds outputs whose shapes are not known: every call allocates them.
+pub(super) fn leave_outputs_to_runtime<'a>(
+    binding: &mut IoBinding,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    let anywhere = MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
+        .map_err(|error| run_failure(&error))?;
+    for name in names {
+        binding.bind_output_to_device(name, &anywhere).map_err(|error| run_failure(&error))?;
+    }
+    Ok(())
+}

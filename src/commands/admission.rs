@@ -112,7 +112,7 @@ impl Admission {
 }
 
 /// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
-fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
+pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
     let path = lock::default_path();
     let mut told = false;

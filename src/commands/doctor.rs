@@ -68,7 +68,7 @@ impl DeviceFound {
         let state = match (&self.problem, self.verified) {
             (Some(problem), _) => problem.strip_prefix(&format!("{}: ", self.label)).unwrap_or(problem),
             (None, true) => "usable",
-            (None, false) => "usable; never verified by this version",
+            (None, false) => "usable; never verified by this version (--device DEVICE --verify)",
         };
         self.remedy.iter().fold(state.to_owned(), |state, remedy| format!("{state}; {remedy}"))
     }

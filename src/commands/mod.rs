@@ -20,6 +20,7 @@ mod shapes;
 mod specs;
 mod stat;
 mod validate;
+mod verify;
 mod zoo;
 
 use crate::ui::Ui;
@@ -48,7 +49,10 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Runtime(arguments) => runtime::run(&arguments, ui),
         Command::Calibrate(arguments) => calibrate::run(&arguments, ui),
         Command::Doctor(arguments) if arguments.fix => fix::run(ui),
-        Command::Doctor(arguments) => doctor::run(&arguments, ui),
+        Command::Doctor(arguments) => match &arguments.device {
+            Some(device) => verify::run(device, &arguments, ui),
+            None => doctor::run(&arguments, ui),
+        },
         Command::Explain(arguments) => explain::run(&arguments, ui),
         Command::Completions(CompletionsArgs { shell }) => {
             print(ui, &String::from_utf8_lossy(&cli::completions(shell)))

@@ -326,6 +326,11 @@ impl Device {
     /// The provider for processors.
     pub const CPU: &'static str = "cpu";
 
+    /// The processors.
+    pub fn cpu() -> Self {
+        Device { provider: Device::CPU.to_owned(), index: None, hardware: None }
+    }
+
     /// The label used in cell ids and everywhere else: `cpu`, `cuda:0`, `openvino:GPU`.
     pub fn label(&self) -> String {
         match (self.index, self.hardware) {

@@ -23,6 +23,7 @@ mod provenance;
 mod rounds;
 pub(crate) mod schedule;
 mod session;
+pub(crate) mod verify;
 
 pub(crate) use budget::Budget;
 pub use create::Provenance;

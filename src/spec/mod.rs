@@ -30,6 +30,7 @@ mod yaml;
 
 pub use calibrate::{SAME, calibration};
 pub use error::{Invalid, SpecError};
+pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;
 pub use load::{Loaded, load, parse};
 pub(crate) use name::{fitting_name, is_name};

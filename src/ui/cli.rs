@@ -299,7 +299,13 @@ pub struct DoctorArgs {
     /// Lock the clocks of NVIDIA's GPUs, where this user may; say how to undo it, or what to type as root.
     #[arg(long, conflicts_with = "json")]
     pub fix: bool,
-    /// The ONNX Runtime library, as in `run`.
+    /// Find out on the device itself whether perfrun measures rightly on it, and print a table for an issue.
+    #[arg(long, requires = "device", conflicts_with = "fix")]
+    pub verify: bool,
+    /// The device to verify, as in `devices` of a specification.
+    #[arg(long, value_name = "DEVICE", requires = "verify")]
+    pub device: Option<String>,
+    /// The ONNX Runtime library, as in `run`; with `--verify` one that has the device's provider built in.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
     /// Print JSON.

@@ -1,6 +1,7 @@
 //! Devices other than the CPU: with scripted latencies, and for real through WebGPU, on any Vulkan driver that Dawn takes
 //! (`tests/install_vulkan_driver.sh` installs one that needs no GPU), and through OpenVINO on processors of Intel.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -241,4 +242,54 @@ fn building_an_engine_has_a_metric() {
     };
     assert_eq!(built("once"), (Some((1, 3e9)), None));
     assert_eq!(built("per_run"), (Some((5, 3e9)), None));
+}
+
+/// Every line of `doctor --verify` by what it checks: its state and what was found.
+fn verified(done: &Done) -> BTreeMap<String, (String, String)> {
+    let found: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let text = |check: &serde_json::Value, key: &str| check[key].as_str().unwrap().to_owned();
+    let checks = found["checks"].as_array().unwrap().iter();
+    checks.map(|check| (text(check, "what"), (text(check, "state"), text(check, "found")))).collect()
+}
+
+#[test]
+fn processors_are_verified_by_what_can_be_checked_of_them() {
+    if crate::onnxruntime::library().is_err() {
+        return;
+    }
+    let done = Workplace::new().run(&["doctor", "--device", "cpu", "--verify", "--json"]).expect_code(0);
+    let checks = verified(&done);
+    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert!(checks.values().all(|(state, _)| state == "passed"), "{checks:?}");
+    assert!(done.stderr.contains("trying     waiting"), "{}", done.stderr);
+}
+
+#[test]
+fn webgpu_is_verified_on_webgpu() {
+    let Some(driver) = driver() else { return };
+    // This fetches the package.
+    let model = file("tests/fixtures/models/on_cpu.onnx");
+    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 1 }}\nruns: 1\n{WEBGPU}"));
+    with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
+    let cache = perfrun::internals::prepare::runtime::cache_folder();
+    let package = format!("onnxruntime-webgpu-1.27.0-linux-{}", std::env::consts::ARCH);
+    let library = cache.join("runtimes").join(package).join("libonnxruntime.so.1.27.0");
+    let arguments = ["doctor", "--device", "webgpu", "--verify", "--json", "--runtime", library.to_str().unwrap()];
+    let checks = verified(&with_driver(place.command(&arguments), driver).expect_code(0));
+    assert_eq!(checks.len(), 6, "{checks:?}");
+    assert!(checks.values().all(|(state, _)| state == "passed"), "{checks:?}");
+    assert!(checks["nodes on the CPU are found and timed"].1.starts_with("Det, "), "{checks:?}");
+}
+
+#[test]
+fn what_cannot_be_verified_says_why() {
+    for (arguments, what) in [
+        (&["--device", "gpu", "--verify"][..], "did you mean `cuda`?"),
+        (&["--device", "qnn", "--verify"], "name a build that has it: --runtime PATH"),
+        (&["--verify"], "--device <DEVICE>"),
+        (&["--device", "cpu"], "--verify"),
+    ] {
+        let done = Workplace::new().run(&[&["doctor"], arguments].concat()).expect_code(2);
+        assert!(done.stderr.contains(what), "{}", done.stderr);
+    }
 }

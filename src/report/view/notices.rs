@@ -290,7 +290,11 @@ fn unverified(input: &Input<'_>) -> Option<String> {
     let devices = experiment.devices.iter().enumerate();
     let doubtful = devices.filter(|(index, device)| !is_verified(device) && is_measured(*index));
     let labels: Vec<String> = doubtful.map(|(_, device)| device.label()).collect();
-    (!labels.is_empty()).then(|| format!("{}: never verified by this version of perfrun.", format::list(&labels)))
+    let first = labels.first()?;
+    Some(format!(
+        "{}: never verified by this version of perfrun; `perfrun doctor --device {first} --verify` does it.",
+        format::list(&labels)
+    ))
 }
 
 /// What conversions say of themselves, once for each variant.

@@ -67,6 +67,15 @@ pub(super) fn expand(form: &OneOrMany<String>, plugins: &Ordered<String>, check:
     axis
 }
 
+/// A device by its name alone; or what is wrong, with a hint.
+///
+/// # Errors
+///
+/// A name that no provider has.
+pub(crate) fn device(text: &str) -> Result<Device, (String, Option<String>)> {
+    read(text, &Ordered::default()).map(|(device, _)| device)
+}
+
 /// A device, with advice where another spelling is better; or what is wrong, with a hint.
 fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>), (String, Option<String>)> {
     let (name, unit) = match text.split_once(':') {

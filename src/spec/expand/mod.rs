@@ -9,7 +9,7 @@ mod compare;
 mod conversion;
 mod dataset;
 mod design;
-mod devices;
+pub(super) mod devices;
 mod fidelity;
 mod goals;
 mod inputs;

@@ -52,11 +52,7 @@ impl BackendRequest {
 
     /// A model file on a device, with no setting.
     pub(crate) fn on_device(library: &Path, plugin: Option<&Path>, device: &Device, model: &Path) -> Self {
-        BackendRequest::Onnxruntime(OnnxruntimeRequest {
-            device: device.clone(),
-            plugin: plugin.map(Path::to_owned),
-            ..OnnxruntimeRequest::on_cpu(library, model, 1)
-        })
+        BackendRequest::Onnxruntime(OnnxruntimeRequest::on_device(library, plugin, device, model))
     }
 
     /// What is known about the backend that is asked for.

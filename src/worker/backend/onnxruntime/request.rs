@@ -50,7 +50,7 @@ impl OnnxruntimeRequest {
         OnnxruntimeRequest {
             library: Some(library.to_owned()),
             model: Some(model.to_owned()),
-            device: Device { provider: Device::CPU.to_owned(), index: None, hardware: None },
+            device: Device::cpu(),
             plugin: None,
             boundary: Boundary::Device,
             allow_fallback: true,
@@ -61,6 +61,15 @@ impl OnnxruntimeRequest {
             execution: Execution::Sequential,
             graph_optimization: GraphOptimization::All,
             session: BTreeMap::new(),
+        }
+    }
+
+    /// A session on a device, with no setting.
+    pub(crate) fn on_device(library: &Path, plugin: Option<&Path>, device: &Device, model: &Path) -> Self {
+        OnnxruntimeRequest {
+            device: device.clone(),
+            plugin: plugin.map(Path::to_owned),
+            ..OnnxruntimeRequest::on_cpu(library, model, 1)
         }
     }
 

@@ -1,0 +1,274 @@
+//! What the runs of a verification say.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+
+use super::{GROWTH, IN_FLIGHT, Seen, Tried};
+use crate::experiment::Device;
+use crate::quality::fidelity::Fidelity;
+use crate::vocabulary::metric;
+use crate::worker::backend::{Failure, FailureKind};
+
+/// Whether what must hold was seen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// It holds.
+    Passed,
+    /// It does not.
+    Failed,
+    /// Nothing here shows it.
+    NotShown,
+}
+
+/// What must hold, and what was seen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Check {
+    /// What must hold.
+    pub(crate) what: &'static str,
+    /// Whether it does.
+    pub(crate) state: State,
+    /// The numbers that say so.
+    pub(crate) found: String,
+}
+
+/// The checks so far.
+#[derive(Default)]
+pub(super) struct Checks(pub(super) Vec<Check>);
+
+/// Least cosine of outputs of the same arithmetic; TF32 keeps ten bits.
+const ALIKE: f64 = 0.9999;
+
+/// Nothing is exact: clocks and machines differ from one run to the next by less.
+const SLACK: f64 = 0.9;
+
+fn ms(nanos: f64) -> String {
+    let decimals = if nanos < 1e7 { 3 } else { 1 };
+    format!("{:.decimals$} ms", nanos / 1e6)
+}
+
+impl Checks {
+    fn add(&mut self, what: &'static str, holds: bool, found: impl Display) {
+        let state = if holds { State::Passed } else { State::Failed };
+        self.0.push(Check { what, state, found: found.to_string() });
+    }
+
+    pub(super) fn failed(&mut self, what: &'static str, failure: &Failure) {
+        self.add(what, false, failure.in_short());
+    }
+
+    pub(super) fn session(&mut self, device: &Device, tried: &Tried) {
+        const WHAT: &str = "a model runs, all of it on the device";
+        let seen = match tried {
+            Ok(seen) => seen,
+            Err(failure) => return self.failed(WHAT, failure),
+        };
+        let placement = seen.run.data.placement.clone().unwrap_or_default();
+        let nodes: Vec<String> = placement.nodes.iter().map(|(name, nodes)| format!("{nodes} on {name}")).collect();
+        let elsewhere: u64 = placement.fallback.values().sum();
+        // WebGPU of 1.27.0 leaves out the nodes that it rewrites; what is on the CPU is listed always.
+        let found = match nodes.is_empty() {
+            true => format!("{elsewhere} nodes on the CPU; the runtime lists none of {}", device.label()),
+            false => format!("nodes: {}", nodes.join(", ")),
+        };
+        self.add(WHAT, elsewhere == 0 && (!device.is_cpu() || !nodes.is_empty()), found);
+    }
+
+    pub(super) fn outputs(&mut self, what: &'static str, like: &Result<Fidelity, Failure>) {
+        match like {
+            Ok(like) => {
+                let holds = like.elements > 0 && like.cosine >= ALIKE;
+                self.add(what, holds, format!("cosine {:.6}, largest difference {:.1e}", like.cosine, like.max_abs));
+            }
+            Err(failure) => self.failed(what, failure),
+        }
+    }
+
+    /// By rows and nanoseconds.
+    pub(super) fn waiting(&mut self, small: (u64, f64), large: (u64, f64)) {
+        let found = format!("{} rows {}, {} rows {}", small.0, ms(small.1), large.0, ms(large.1));
+        self.add("the clock waits for the device", large.1 >= GROWTH * small.1, found);
+    }
+
+    pub(super) fn device_clock(&mut self, large: &Seen) {
+        const WHAT: &str = "the device's clock agrees with the host's";
+        let (Some(device), Some(most)) = (large.device_ns, large.most_on_device) else {
+            return self.add(WHAT, false, "no time of the device");
+        };
+        let events =
+            large.metric(&metric::EVENTS).map_or(String::new(), |nanos| format!("; nothing takes {}", ms(nanos)));
+        let found = format!("{} of {}{events}", ms(device), ms(large.latency_ns));
+        // Half a microsecond is the resolution of events.
+        self.add(WHAT, most <= 1.0 + 1e3 / large.latency_ns.max(1.0) && device >= 0.5 * large.latency_ns, found);
+    }
+
+    pub(super) fn pipelined(&mut self, tried: &Tried) {
+        const WHAT: &str = "several under way are no slower than one";
+        match tried {
+            Ok(seen) => {
+                let (alone, together) = (1e9 / seen.latency_ns.max(1.0), seen.metric(&metric::PIPELINED));
+                let found = format!("{:.0} a second, {} under way {:.0}", alone, IN_FLIGHT, together.unwrap_or(0.0));
+                self.add(WHAT, together.is_some_and(|together| together >= SLACK * alone), found);
+            }
+            Err(failure) => self.failed(WHAT, failure),
+        }
+    }
+
+    pub(super) fn cold(&mut self, warm: &Seen, tried: &Tried) {
+        const WHAT: &str = "cold caches are no faster than warm ones";
+        match tried {
+            Ok(cold) => {
+                let found = format!("warm {}, cold {}", ms(warm.latency_ns), ms(cold.latency_ns));
+                self.add(WHAT, cold.latency_ns >= SLACK * warm.latency_ns, found);
+            }
+            Err(failure) => self.failed(WHAT, failure),
+        }
+    }
+
+    pub(super) fn graph(&mut self, plain: &Seen, tried: &Result<(Result<Fidelity, Failure>, Seen), Failure>) {
+        const WHAT: &str = "a recorded graph has the same outputs";
+        match tried {
+            Ok((like, replayed)) => {
+                self.outputs(WHAT, like);
+                if let Some(check) = self.0.last_mut() {
+                    check.found += &format!("; {}, {} without", ms(replayed.latency_ns), ms(plain.latency_ns));
+                }
+            }
+            Err(failure) => self.failed(WHAT, failure),
+        }
+    }
+
+    pub(super) fn boundary(&mut self, device: &Seen, host: &Tried, has_stream: bool) {
+        const WHAT: &str = "copies are within `boundary: host`";
+        let host = match host {
+            Ok(host) => host.latency_ns,
+            Err(failure) => return self.failed(WHAT, failure),
+        };
+        let mut found = format!("device {}, host {}", ms(device.latency_ns), ms(host));
+        if !has_stream {
+            // Outputs are read back either way, and on a device that shares the host's memory copies are short.
+            const HALF: f64 = 0.5;
+            return self.add(WHAT, host >= HALF * device.latency_ns, found);
+        }
+        let (Some(to), Some(from)) = (device.metric(&metric::TO_DEVICE), device.metric(&metric::TO_HOST)) else {
+            return self.add(WHAT, false, "no time of copies");
+        };
+        found += &format!("; from and to pinned memory {} and {}", ms(to), ms(from));
+        self.add(WHAT, host - device.latency_ns >= 0.5 * (to + from), found);
+    }
+
+    /// Whether nodes were on the CPU, so that there is something to refuse.
+    pub(super) fn fallback(&mut self, tried: &Tried) -> bool {
+        const WHAT: &str = "nodes on the CPU are found and timed";
+        let seen = match tried {
+            Ok(seen) => seen,
+            Err(failure) => {
+                self.failed(WHAT, failure);
+                return false;
+            }
+        };
+        let operators = seen.run.data.placement.clone().unwrap_or_default().fallback;
+        if operators.is_empty() {
+            let found = "the provider takes every node".to_owned();
+            self.0.push(Check { what: WHAT, state: State::NotShown, found });
+            return false;
+        }
+        let share = seen.metric(&metric::FALLBACK);
+        let names: Vec<&str> = operators.keys().map(String::as_str).collect();
+        let found = match share {
+            Some(share) => format!("{}, {:.1} % of the time", names.join(", "), 100.0 * share),
+            None => format!("{}, and no time of it", names.join(", ")),
+        };
+        self.add(WHAT, share.is_some_and(|share| share > 0.0), found);
+        true
+    }
+
+    /// What must fail, for this reason.
+    pub(super) fn refused(&mut self, what: &'static str, kind: FailureKind, tried: &Tried) {
+        match tried {
+            Ok(_) => self.add(what, false, "it ran"),
+            Err(failure) => self.add(what, failure.kind == kind, failure.in_short()),
+        }
+    }
+
+    pub(super) fn monitor(&mut self, problem: Option<&String>, large: &Seen) {
+        const WHAT: &str = "the driver tells what the device does";
+        if let Some(problem) = problem {
+            return self.add(WHAT, false, problem);
+        }
+        let values = large.run.watched.as_ref().map(|watched| watched.metrics(large.run.data.measured.len() as u64));
+        let value = |metric: &metric::Metric| values.as_ref()?.get(metric.name).copied();
+        let all = [
+            value(&metric::GPU_CLOCK).map(|hertz| format!("{:.0} MHz", hertz / 1e6)),
+            value(&metric::GPU_POWER).map(|watts| format!("{watts:.0} W")),
+            value(&metric::DEVICE_MEMORY).map(|bytes| format!("{:.0} MiB", bytes / f64::from(1 << 20))),
+            value(&metric::DEVICE_ENERGY).map(|joules| format!("{:.2} mJ an inference", joules * 1e3)),
+        ];
+        let is_whole = all.iter().all(Option::is_some);
+        let found: Vec<String> = all.into_iter().flatten().collect();
+        self.add(WHAT, is_whole, if found.is_empty() { "nothing".to_owned() } else { found.join(", ") });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(latency_ns: f64) -> Seen {
+        Seen { latency_ns, ..Seen::default() }
+    }
+
+    fn state(check: impl FnOnce(&mut Checks)) -> State {
+        let mut checks = Checks::default();
+        check(&mut checks);
+        checks.0[0].state
+    }
+
+    #[test]
+    fn a_clock_that_does_not_wait_is_found() {
+        assert_eq!(state(|checks| checks.waiting((32, 1e5), (8192, 4e5))), State::Passed);
+        assert_eq!(state(|checks| checks.waiting((32, 1e5), (8192, 1.1e5))), State::Failed);
+    }
+
+    #[test]
+    fn a_device_cannot_take_longer_than_who_waits_for_it() {
+        let of = |device, most| {
+            let large = Seen { device_ns: Some(device), most_on_device: Some(most), ..seen(1e6) };
+            state(|checks| checks.device_clock(&large))
+        };
+        assert_eq!(of(9e5, 0.95), State::Passed);
+        assert_eq!(of(9e5, 1.2), State::Failed);
+        // Events that are stamped at once: the clock of the host in disguise, or none.
+        assert_eq!(of(1e5, 0.1), State::Failed);
+        assert_eq!(state(|checks| checks.device_clock(&seen(1e6))), State::Failed);
+    }
+
+    #[test]
+    fn what_must_be_refused_is_refused_for_its_reason() {
+        let failure = |kind| Err(Failure::new(kind, "text"));
+        let kind = FailureKind::Provider;
+        assert_eq!(state(|checks| checks.refused("x", kind, &failure(kind))), State::Passed);
+        assert_eq!(state(|checks| checks.refused("x", kind, &failure(FailureKind::Killed))), State::Failed);
+        assert_eq!(state(|checks| checks.refused("x", kind, &Ok(seen(1.0)))), State::Failed);
+    }
+
+    #[test]
+    fn what_a_provider_takes_shows_no_node_elsewhere() {
+        let mut checks = Checks::default();
+        assert!(!checks.fallback(&Ok(seen(1.0))));
+        assert_eq!(checks.0[0].state, State::NotShown);
+    }
+
+    #[test]
+    fn copies_take_time() {
+        let host = |nanos| Ok(seen(nanos));
+        let mut device = seen(1e6);
+        for metric in [metric::TO_DEVICE, metric::TO_HOST] {
+            device.run.data.metrics.insert(metric.name.to_owned(), 1e6);
+        }
+        assert_eq!(state(|checks| checks.boundary(&device, &host(3e6), true)), State::Passed);
+        assert_eq!(state(|checks| checks.boundary(&device, &host(1e6), true)), State::Failed);
+        assert_eq!(state(|checks| checks.boundary(&device, &host(1e6), false)), State::Passed);
+    }
+}

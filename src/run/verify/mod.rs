@@ -1,0 +1,290 @@
+//! Whether perfrun measures rightly on a device, found out on the device itself (method 1.5).
+//!
+//! Input: a device with what it takes. Output: one line a check, with the numbers that decided. Every run is a process of
+//! its own, as in a measurement.
+
+mod checks;
+mod models;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) use checks::{Check, State};
+
+use checks::Checks;
+use models::Subject;
+
+use super::session::Session;
+use crate::device::{Gpu, Watch};
+use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Values, Warmup};
+use crate::onnx::{self, ElementType};
+use crate::quality::fidelity::{self, Fidelity};
+use crate::statistics::quantile::median;
+use crate::vocabulary::metric;
+use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
+use crate::worker::{Afterwards, Interrupts, RunPlan, StoppedAtOnce, WorkerRun, read_outputs};
+
+/// A provider may compile its kernels.
+const TIMEOUT: Nanos = Nanos::from_secs(120);
+
+/// Rows of the products, from the first that outputs are compared on to the first that takes so many times as long.
+const ROWS: [u64; 6] = [32, 128, 512, 2048, 8192, 32768];
+
+/// How many times as long the largest products take, at the least, where the clock waits for them.
+const GROWTH: f64 = 4.0;
+
+/// How many inferences are under way at once.
+const IN_FLIGHT: u32 = 8;
+
+/// A device that is verified.
+pub(crate) struct Verification<'a> {
+    pub(crate) device: &'a Device,
+    pub(crate) library: &'a Path,
+    pub(crate) plugin: Option<&'a Path>,
+    pub(crate) executable: &'a Path,
+    /// Who tells what it does, where somebody does.
+    pub(crate) gpu: Option<Result<Gpu, String>>,
+}
+
+/// What is different from a plain run of a subject on the device.
+#[derive(Clone, Default)]
+struct Way {
+    device: Option<Device>,
+    boundary: Boundary,
+    options: BTreeMap<String, String>,
+    refuses_fallback: bool,
+    is_cold: bool,
+    afterwards: Afterwards,
+    wants_outputs: bool,
+}
+
+/// What a run showed.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    latency_ns: f64,
+    /// Medians of the time on the device's own clock, and of what passes besides; and the largest part of a latency.
+    device_ns: Option<f64>,
+    most_on_device: Option<f64>,
+    run: WorkerRun,
+    outputs: Vec<Vec<crate::data::array::Array>>,
+}
+
+impl Seen {
+    fn metric(&self, metric: &metric::Metric) -> Option<f64> {
+        self.run.data.metrics.get(metric.name).copied()
+    }
+}
+
+type Tried = Result<Seen, Failure>;
+
+impl Verification<'_> {
+    /// Carries out every check that the device allows, telling which one begins.
+    ///
+    /// # Errors
+    ///
+    /// If the user stopped it.
+    pub(crate) fn carry_out(
+        &self,
+        interrupts: &Interrupts,
+        begins: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Check>, StoppedAtOnce> {
+        let mut trier = Trier { of: self, interrupts, begins, number: 0, folder: tempfile::tempdir().ok() };
+        let provider = Provider::of(self.device);
+        let has_stream = provider.is_some_and(|provider| provider.completion == Completion::Stream);
+        let mut checks = Checks::default();
+        let small = trier.products("a session", ROWS[0], Way { wants_outputs: true, ..Way::default() })?;
+        checks.session(self.device, &small);
+        let Ok(small) = small else { return Ok(checks.0) };
+        if !self.device.is_cpu() {
+            let on_cpu = Way { device: Some(Device::cpu()), wants_outputs: true, ..Way::default() };
+            let reference = trier.products("outputs", ROWS[0], on_cpu)?;
+            checks.outputs("outputs are those of the CPU", &like(&reference, &small));
+        }
+        let (rows, large) = self.growth(&mut trier, &small, &mut checks)?;
+        if has_stream {
+            checks.device_clock(&large);
+            self.on_a_stream(&mut trier, &small, rows, &large, &mut checks)?;
+        }
+        if !self.device.is_cpu() {
+            let host = trier.products("copies", rows, Way { boundary: Boundary::Host, ..Way::default() })?;
+            checks.boundary(&large, &host, has_stream);
+            self.elsewhere(&mut trier, &mut checks)?;
+        }
+        if provider.is_some_and(|provider| provider.devices == Devices::Numbered) {
+            let absent = Device { index: Some(99), ..self.device.clone() };
+            let refused = trier.products("numbers", ROWS[0], Way { device: Some(absent), ..Way::default() })?;
+            checks.refused("a number that no device has is refused", FailureKind::Provider, &refused);
+        }
+        if let Some(gpu) = &self.gpu {
+            checks.monitor(gpu.as_ref().err(), &large);
+            let bytes = gpu.as_ref().ok().and_then(|gpu| gpu.monitor.facts(gpu.number).ok()?.memory_bytes);
+            if let Some(bytes) = bytes {
+                let too_large = trier.run("memory", models::as_large_as(2 * bytes), Way::default())?;
+                checks.refused("running out of memory is told as that", FailureKind::OutOfMemory, &too_large);
+            }
+        }
+        Ok(checks.0)
+    }
+
+    /// More and more rows, until they take much longer: a clock that does not wait for the device shows no more than
+    /// handing the work over takes.
+    fn growth(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(u64, Seen), StoppedAtOnce> {
+        let mut last = (ROWS[0], small.clone());
+        for rows in &ROWS[1..] {
+            let way = Way { afterwards: Afterwards { profile: Some(10), in_flight: None }, ..Way::default() };
+            match trier.products("waiting", *rows, way)? {
+                Ok(seen) => last = (*rows, seen),
+                Err(failure) => {
+                    checks.failed("the clock waits for the device", &failure);
+                    return Ok(last);
+                }
+            }
+            if last.1.latency_ns >= GROWTH * small.latency_ns {
+                break;
+            }
+        }
+        checks.waiting((ROWS[0], small.latency_ns), (last.0, last.1.latency_ns));
+        Ok(last)
+    }
+
+    /// What only a stream of perfrun's own makes possible.
+    fn on_a_stream(
+        &self,
+        trier: &mut Trier<'_>,
+        small: &Seen,
+        rows: u64,
+        large: &Seen,
+        checks: &mut Checks,
+    ) -> Result<(), StoppedAtOnce> {
+        let afterwards = Afterwards { profile: None, in_flight: Some(IN_FLIGHT) };
+        let pipelined = trier.products("several under way", ROWS[0], Way { afterwards, ..Way::default() })?;
+        checks.pipelined(&pipelined);
+        let cold = trier.products("cold caches", rows, Way { is_cold: true, ..Way::default() })?;
+        checks.cold(large, &cold);
+        let Some(option) = Provider::of(self.device).and_then(|provider| provider.graph_option) else { return Ok(()) };
+        let options = BTreeMap::from([(option.to_owned(), "1".to_owned())]);
+        let replayed = trier.products("graphs", ROWS[0], Way { options, wants_outputs: true, ..Way::default() })?;
+        let replayed = replayed.map(|replayed| (like(&Ok(small.clone()), &replayed), replayed));
+        checks.graph(small, &replayed);
+        Ok(())
+    }
+
+    /// Nodes that the provider does not take.
+    fn elsewhere(&self, trier: &mut Trier<'_>, checks: &mut Checks) -> Result<(), StoppedAtOnce> {
+        let way = Way { afterwards: Afterwards { profile: Some(10), in_flight: None }, ..Way::default() };
+        let found = trier.run("nodes on the CPU", models::determinants(), way)?;
+        if !checks.fallback(&found) {
+            return Ok(());
+        }
+        let refused =
+            trier.run("nodes on the CPU", models::determinants(), Way { refuses_fallback: true, ..Way::default() })?;
+        checks.refused("`allow_fallback: false` refuses them", FailureKind::Operator, &refused);
+        Ok(())
+    }
+}
+
+/// How like a reference's outputs are.
+fn like(reference: &Tried, candidate: &Seen) -> Result<Fidelity, Failure> {
+    let reference = reference.as_ref().map_err(Clone::clone)?;
+    Ok(fidelity::compare(&reference.outputs, &candidate.outputs, &FidelityLimits::default()))
+}
+
+/// Runs subjects.
+struct Trier<'a> {
+    of: &'a Verification<'a>,
+    interrupts: &'a Interrupts,
+    begins: &'a mut dyn FnMut(&str),
+    number: u32,
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Trier<'_> {
+    fn products(&mut self, what: &str, rows: u64, way: Way) -> Result<Tried, StoppedAtOnce> {
+        self.run(what, models::products(rows), way)
+    }
+
+    fn run(&mut self, what: &str, subject: Subject, way: Way) -> Result<Tried, StoppedAtOnce> {
+        if self.interrupts.count() > 0 {
+            return Err(StoppedAtOnce);
+        }
+        (self.begins)(what);
+        self.number += 1;
+        let internal = |text: String| Failure::new(FailureKind::Internal, text);
+        let Some(folder) = &self.folder else { return Ok(Err(internal("no temporary folder".to_owned()))) };
+        let (path, outputs) =
+            (folder.path().join("model.onnx"), folder.path().join(format!("outputs-{}", self.number)));
+        let made = onnx::save(subject.model, &path).map_err(|error| error.to_string());
+        if let Err(text) = made.and_then(|_| fs::create_dir_all(&outputs).map_err(|error| error.to_string())) {
+            return Ok(Err(internal(text)));
+        }
+        let plan = self.plan(&path, (&subject.input, &subject.output), &way, &outputs);
+        let launch = Session::launch_for_file(self.of.executable, &folder.path().join("log"), TIMEOUT);
+        let gpu = self.of.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
+        let watch = Watch::start(gpu, None, true);
+        let run = crate::worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
+        Ok(match &run.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(seen(run, &outputs)),
+        })
+    }
+
+    fn plan(&self, model: &Path, (input, output): (&[u64], &[u64]), way: &Way, outputs: &Path) -> RunPlan {
+        /// Enough inferences to see that nothing gets faster, and those that count.
+        const LENGTH: Nanos = Nanos::from_millis(500);
+        /// The processor's caches are not the device's: what is overwritten there does not matter.
+        const EVICTED: u64 = 1 << 20;
+        let device = way.device.as_ref().unwrap_or(self.of.device);
+        let plugin = self.of.plugin.filter(|_| way.device.as_ref().is_none_or(|device| !device.is_cpu()));
+        let plain = OnnxruntimeRequest::on_device(self.of.library, plugin, device, model);
+        RunPlan {
+            request: CellRequest {
+                cell: "verification".to_owned(),
+                backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
+                    boundary: way.boundary,
+                    allow_fallback: !way.refuses_fallback,
+                    provider_options: way.options.clone(),
+                    ..plain
+                }),
+                tensors: vec![TensorRequest {
+                    name: "x".to_owned(),
+                    element: ElementType::Float32,
+                    shape: input.to_vec(),
+                    values: Values::Random,
+                    seeds: vec![1, 2],
+                }],
+                input_sets: 2,
+                outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
+                slowdown: 0.0,
+                evict_bytes: way.is_cold.then_some(EVICTED),
+                cpus: None,
+            },
+            warmup: Warmup::Adaptive {
+                min_time: Nanos::from_millis(200),
+                max_time: LENGTH,
+                min_samples: 5,
+                tolerance: Ratio(0.05),
+            },
+            at_least: Nanos(0),
+            iterations: 1,
+            stop: Some(Stop::Time { time: LENGTH, max_samples: 10_000 }),
+            afterwards: way.afterwards,
+            outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
+        }
+    }
+}
+
+fn seen(run: WorkerRun, outputs: &Path) -> Seen {
+    let measured = &run.data.measured;
+    let latencies: Vec<f64> = measured.duration_ns.iter().map(|nanos| *nanos as f64).collect();
+    let on_device: Vec<f64> = measured.device_ns.iter().map(|nanos| *nanos as f64).collect();
+    let parts = on_device.iter().zip(&latencies).map(|(device, latency)| device / latency.max(1.0));
+    Seen {
+        latency_ns: median(&latencies).unwrap_or(0.0),
+        device_ns: median(&on_device),
+        most_on_device: parts.reduce(f64::max),
+        outputs: read_outputs(outputs).unwrap_or_default(),
+        run,
+    }
+}

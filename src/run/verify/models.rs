@@ -1,0 +1,81 @@
+//! The models that a device is verified with.
+
+use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use crate::onnx::{Dimension, ElementType};
+use crate::statistics::random::Xoshiro256PlusPlus;
+
+/// A model with one input `x` and one output `y`, of float32.
+pub(super) struct Subject {
+    pub(super) model: ModelProto,
+    pub(super) input: Vec<u64>,
+    pub(super) output: Vec<u64>,
+}
+
+/// Two products of matrices and what lies between them; its work grows with the rows, and its nodes do not.
+pub(super) fn products(rows: u64) -> Subject {
+    const WIDTH: u64 = 512;
+    let nodes = vec![
+        NodeProto::of("MatMul", "first", &["x", "w"], &["a"], Vec::new()),
+        NodeProto::of("Relu", "between", &["a"], &["b"], Vec::new()),
+        NodeProto::of("MatMul", "second", &["b", "w"], &["y"], Vec::new()),
+    ];
+    subject(nodes, vec![rows, WIDTH], vec![rows, WIDTH], vec![weights(WIDTH)])
+}
+
+/// A product, and determinants, which no known provider but the one for processors computes.
+pub(super) fn determinants() -> Subject {
+    const WIDTH: u64 = 32;
+    let nodes = vec![
+        NodeProto::of("MatMul", "product", &["x", "w"], &["a"], Vec::new()),
+        NodeProto::of("Det", "determinants", &["a"], &["y"], Vec::new()),
+    ];
+    subject(nodes, vec![16, WIDTH, WIDTH], vec![16], vec![weights(WIDTH)])
+}
+
+/// A number that is repeated so often that this takes so many bytes.
+pub(super) fn as_large_as(bytes: u64) -> Subject {
+    const COLUMNS: u64 = 1 << 16;
+    let rows = bytes.div_ceil(4 * COLUMNS);
+    let shape = TensorProto::of_integers("shape", &[2], &[rows as i64, COLUMNS as i64]);
+    let nodes = vec![
+        NodeProto::of("Expand", "repeated", &["x", "shape"], &["a"], Vec::new()),
+        NodeProto::of("ReduceMax", "largest", &["a"], &["y"], Vec::new()),
+    ];
+    subject(nodes, vec![1, 1], vec![1, 1], vec![shape])
+}
+
+fn weights(width: u64) -> TensorProto {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let scale = (width as f64).sqrt().recip();
+    let values: Vec<f32> = (0..width * width).map(|_| (random.normal() * scale) as f32).collect();
+    TensorProto::of_floats("w", &[width, width], &values)
+}
+
+fn subject(nodes: Vec<NodeProto>, input: Vec<u64>, output: Vec<u64>, initializer: Vec<TensorProto>) -> Subject {
+    let value = |name: &str, shape: &[u64]| {
+        let sizes: Vec<Dimension> = shape.iter().map(|size| Dimension::Fixed(*size)).collect();
+        ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&sizes))
+    };
+    let graph = GraphProto {
+        name: Some("verify".to_owned()),
+        node: nodes,
+        input: vec![value("x", &input)],
+        output: vec![value("y", &output)],
+        initializer,
+        ..Default::default()
+    };
+    Subject { model: ModelProto::of_graph(graph), input, output }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx;
+
+    #[test]
+    fn every_model_is_whole() {
+        for subject in [products(4), determinants(), as_large_as(1 << 40)] {
+            assert!(onnx::check_graph(&subject.model).is_ok());
+        }
+    }
+}

@@ -18,7 +18,7 @@ mod series;
 mod visible;
 mod watch;
 
-pub(crate) use monitor::Monitor;
+pub(crate) use monitor::{Monitor, is_slowed_for_heat};
 pub(crate) use series::Point;
 pub(crate) use watch::{Watch, Watched};
 

@@ -162,7 +162,6 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
     },
     Provider {
         completion: Completion::Stream,
-        graph_option: Some("trt_cuda_graph_enable"),
         engine_cache: Some(["trt_engine_cache_enable", "trt_engine_cache_path"]),
         needs: Some("an NVIDIA GPU with its driver, CUDA 13, cuDNN 9 and TensorRT 10"),
         ..row("tensorrt", "TensorrtExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))

@@ -37,6 +37,22 @@ pub struct Resolved {
     pub batch_size: Option<u64>,
 }
 
+impl Resolved {
+    /// Sizes of the dimensions that these inputs name; none of a name that stands for several.
+    pub(crate) fn dimensions(&self, inputs: &[TensorType]) -> BTreeMap<String, u64> {
+        let mut sizes: BTreeMap<String, Option<u64>> = BTreeMap::new();
+        for tensor in &self.tensors {
+            let declared = inputs.iter().find(|input| input.name == tensor.name).and_then(|input| input.shape.as_ref());
+            for (dimension, size) in declared.into_iter().flatten().zip(&tensor.shape) {
+                let Some(name) = dimension.name() else { continue };
+                let known = sizes.entry(name.to_owned()).or_insert(Some(*size));
+                *known = known.filter(|known| known == size);
+            }
+        }
+        sizes.into_iter().filter_map(|(name, size)| Some((name, size?))).collect()
+    }
+}
+
 /// One input with its shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolvedTensor {
@@ -273,6 +289,15 @@ mod tests {
         let expected = "[2, 128] [2, 128] | the dimension `batch` = 2";
         check("ids[batch,sequence] mask[batch,sequence]", &dimensions, &[], expected);
         check("past[batch,past]", &[("batch", 1), ("past", 0)], &[], "[1, 0] | the dimension `batch` = 1");
+    }
+
+    #[test]
+    fn names_have_the_sizes_that_they_stand_for() {
+        let declared = signature("a[N,s] b[N,s,3]", "");
+        let resolved = resolve_inputs(&declared, &point(&[("s", 7), ("batch", 2)], &[])).unwrap();
+        assert_eq!(resolved.dimensions(&declared.inputs), BTreeMap::from([("N".to_owned(), 2), ("s".to_owned(), 7)]));
+        let apart = resolve_inputs(&declared, &point(&[("s", 7), ("batch", 2)], &[("a", &[2, 5])])).unwrap();
+        assert_eq!(apart.dimensions(&declared.inputs), BTreeMap::from([("N".to_owned(), 2)]));
     }
 
     #[test]

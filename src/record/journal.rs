@@ -179,9 +179,10 @@ impl StoredRun {
         self.data.metrics.get(metric::STEAL.name).is_some_and(|share| *share > crate::vocabulary::code::NOISY_STEAL)
     }
 
-    /// Whether a processor slowed down for heat or power during the run, so that the next block had better wait.
+    /// Whether a processor or the device slowed down for heat during the run, so that the next block had better wait.
     pub fn was_throttled(&self) -> bool {
-        self.data.metrics.get(metric::THROTTLE_EVENTS.name).is_some_and(|events| *events > 0.0)
+        let of_heat = [metric::THROTTLE_EVENTS, metric::GPU_HEAT];
+        of_heat.iter().any(|metric| self.data.metrics.get(metric.name).is_some_and(|value| *value > 0.0))
     }
 
     /// The name shared by the run's journal file and log.

@@ -351,12 +351,30 @@ impl Job {
         self.record.folder.join("engines")
     }
 
+    /// Where a cell's engine is kept, which its rehearsal builds; `None`: a run of its own builds one, and so does whatever is tried
+    /// before the rehearsal, with other batches.
+    fn engines_of(&self, cell: &Cell, arm: Arm, run: u32) -> Option<PathBuf> {
+        let is_kept = self.record.manifest.experiment.measure.rebuild == Rebuild::Once;
+        let is_tried = arm == Arm::Pilot && run > 0;
+        (is_kept && !is_tried).then(|| self.engines().join(cell.id.to_string()))
+    }
+
+    /// Sizes of the free dimensions of a cell's model.
+    fn dimensions(&self, cell: &Cell) -> BTreeMap<String, u64> {
+        let header = self.model(cell).and_then(|model| model.header.as_ref());
+        let sizes =
+            self.resolved(cell).zip(header).map(|(resolved, header)| resolved.dimensions(&header.signature.inputs));
+        sizes.unwrap_or_default()
+    }
+
     /// What the backend's part of the worker is told, with this model file.
     pub(super) fn backend_request(&self, cell: &Cell, arm: Arm, run: u32, model: Option<&Path>) -> BackendRequest {
         let manifest = &self.record.manifest;
         let variant = self.variant(cell);
         let device = &manifest.experiment.devices[cell.device()];
-        let engines = self.engines().join(cell.id.to_string());
+        let is_own = model.is_none() || model == self.model_file(cell);
+        let dimensions = if is_own { self.dimensions(cell) } else { BTreeMap::new() };
+        let kept = self.engines_of(cell, arm, run).filter(|_| is_own);
         let facts = CellFacts {
             variant,
             device,
@@ -364,10 +382,8 @@ impl Job {
             plugin: self.libraries.plugins.get(&device.provider).map(PathBuf::as_path),
             boundary: manifest.experiment.measure.boundary,
             allow_fallback: manifest.experiment.measure.allow_fallback,
-            engines: match manifest.experiment.measure.rebuild {
-                Rebuild::Once => Engines::Kept(&engines),
-                Rebuild::PerRun => Engines::Rebuilt,
-            },
+            engines: kept.as_deref().map_or(Engines::Rebuilt, Engines::Kept),
+            dimensions,
             model,
             batch: self.batch_size(cell),
             threads: manifest.threads_of(cell),

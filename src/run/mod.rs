@@ -38,6 +38,7 @@ use std::time::{Duration, Instant};
 use self::interleaved::Pace;
 use self::need::Need;
 use self::session::Halt;
+use crate::device::{Gpu, is_slowed_for_heat};
 use crate::experiment::Design;
 pub(crate) use crate::record::Preview;
 use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
@@ -163,12 +164,19 @@ fn measure_blocks(
     Ok(())
 }
 
-/// Waits after a block in which the processor was throttled, until it no longer is or the specification's patience ends.
+/// Waits after a block in which the processor or a GPU was throttled, until it no longer is or the specification's patience ends.
 fn cool_down(job: &Job, block: u32, session: &mut Session<'_>) {
     let patience = job.record.manifest.experiment.measure.cooldown.to_duration();
     let was_throttled = job.record.runs.iter().any(|run| run.block == block && run.was_throttled());
-    if was_throttled && !patience.is_zero() {
-        session.cool_down(patience);
+    // What a script slows down does not cool while somebody waits.
+    let takes_time = backend::of(&job.record.manifest.experiment.backend).takes_machine_time();
+    if was_throttled && takes_time && !patience.is_zero() {
+        let gpus: Vec<Gpu> = passes::devices::gpus(job).collect();
+        let mut is_hot = || {
+            let reasons = gpus.iter().filter_map(|gpu| gpu.monitor.read(gpu.number).clock_reasons);
+            reasons.map(is_slowed_for_heat).reduce(|one, other| one || other)
+        };
+        session.cool_down(&mut is_hot, patience);
     }
 }
 

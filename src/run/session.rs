@@ -91,9 +91,9 @@ impl<'a> Session<'a> {
         if self.interrupts.count() > 0 { Err(Halt::Interrupted) } else { Ok(()) }
     }
 
-    /// Waits until the processor is no longer throttled, as long as the user and `patience` let it.
-    pub(super) fn cool_down(&mut self, patience: Duration) {
-        cooldown::wait(&Kernel::here(), patience, &mut || {
+    /// Waits until neither the processor nor the device is throttled any longer, as long as the user and `patience` let it.
+    pub(super) fn cool_down(&mut self, is_device_hot: &mut dyn FnMut() -> Option<bool>, patience: Duration) {
+        cooldown::wait(&Kernel::here(), is_device_hot, patience, &mut || {
             self.tick();
             self.interrupts.count() == 0
         });

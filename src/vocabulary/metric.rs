@@ -322,6 +322,7 @@ pub const METRICS: &[Metric] = &[
     CLOCK_OVERHEAD,
     CLOCK_RESOLUTION,
     EVENTS,
+    UNFINISHED,
     SAMPLES,
     WARMUP_SAMPLES,
     PRECISION,

@@ -107,10 +107,17 @@ impl Loaded {
             (metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64),
         ]);
         if builds_engine {
-            values.insert(metric::BUILD.name.to_owned(), (loaded - before_load) as f64);
+            values.insert(metric::BUILD.name.to_owned(), (loaded - before_load + first - origin) as f64);
         }
         // Only the rehearsal needs to see every input set; afterwards the shapes are known.
-        let survey = if request.outputs.is_some() { Survey::default() } else { survey(backend.as_mut())? };
+        let survey = match &request.outputs {
+            Some(_) => Survey::default(),
+            None => {
+                let survey = survey(backend.as_mut())?;
+                backend.outputs_are(survey.shapes.as_ref())?;
+                survey
+            }
+        };
         let ready = Answer::Ready {
             placement,
             output_shapes: survey.shapes,
@@ -236,7 +243,8 @@ impl Loaded {
             values.extend(costs.iter().flat_map(|costs| {
                 let copies = [(metric::TO_DEVICE, costs.to_device_ns), (metric::TO_HOST, costs.to_host_ns)];
                 let known = copies.into_iter().filter_map(|(metric, nanos)| Some((metric, nanos? as f64)));
-                known.chain([(metric::EVENTS, costs.events_ns as f64)])
+                known
+                    .chain([(metric::EVENTS, costs.events_ns as f64), (metric::UNFINISHED, costs.unfinished_ns as f64)])
             }));
             let shares = backend.profile(iterations).map_err(told).ok().flatten();
             values.extend(

@@ -276,8 +276,10 @@ fn webgpu_is_verified_on_webgpu() {
     let library = cache.join("runtimes").join(package).join("libonnxruntime.so.1.27.0");
     let arguments = ["doctor", "--device", "webgpu", "--verify", "--json", "--runtime", library.to_str().unwrap()];
     let checks = verified(&with_driver(place.command(&arguments), driver).expect_code(0));
-    assert_eq!(checks.len(), 6, "{checks:?}");
-    assert!(checks.values().all(|(state, _)| state == "passed"), "{checks:?}");
+    // The runtime lists none of the nodes that WebGPU rewrites.
+    let mut not_shown = checks.iter().filter(|(_, (state, _))| state != "passed");
+    assert_eq!(not_shown.next().map(|(what, _)| what.as_str()), Some("a model runs, all of it on the device"));
+    assert_eq!((checks.len(), not_shown.next()), (6, None), "{checks:?}");
     assert!(checks["nodes on the CPU are found and timed"].1.starts_with("Det, "), "{checks:?}");
 }
 

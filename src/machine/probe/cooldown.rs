@@ -1,4 +1,4 @@
-//! Waiting between blocks for a processor that was too hot (method 8.1).
+//! Waiting between blocks for a processor or a device that was too hot (method 8.1).
 //!
 //! perfrun drops no sample of a throttled run; it marks the run, and gives the machine time before the next block.
 
@@ -22,18 +22,29 @@ pub(crate) struct Cooled {
     pub is_cool: bool,
 }
 
-/// Waits while the allowed processors' slow-downs are counted up, at most `longest`. `tick` is called ten times a second;
-/// it returns false to stop the wait.
+/// Waits while the allowed processors' slow-downs are counted up or `is_device_hot`, at most `longest`. `tick` is called ten
+/// times a second; it returns false to stop the wait.
 ///
-/// Returns at once where the machine does not count slow-downs. Otherwise one second shows that nothing rises, so call it
+/// Returns at once where the machine does not count slow-downs and no device tells of any. Otherwise one second shows that nothing rises, so call it
 /// only after a block in which [`THROTTLE_EVENTS`](crate::vocabulary::metric::THROTTLE_EVENTS) rose.
-pub(crate) fn wait(kernel: &Kernel, longest: Duration, tick: &mut dyn FnMut() -> bool) -> Cooled {
+pub(crate) fn wait(
+    kernel: &Kernel,
+    is_device_hot: &mut dyn FnMut() -> Option<bool>,
+    longest: Duration,
+    tick: &mut dyn FnMut() -> bool,
+) -> Cooled {
     let cpus = kernel.allowed_cpus().unwrap_or_default();
     let mut nap = |time: Duration| {
         std::thread::sleep(time);
         tick()
     };
-    wait_while_rising(&mut || throttle_events(kernel, &cpus), longest, &mut nap)
+    let mut hot_looks = 0;
+    let mut count = || {
+        let (events, is_hot) = (throttle_events(kernel, &cpus), is_device_hot());
+        hot_looks += u64::from(is_hot == Some(true));
+        (events.is_some() || is_hot.is_some()).then(|| events.unwrap_or(0) + hot_looks)
+    };
+    wait_while_rising(&mut count, longest, &mut nap)
 }
 
 fn wait_while_rising(
@@ -72,6 +83,18 @@ mod tests {
             Some(looks.min(hot_looks))
         };
         wait_while_rising(&mut count, longest, &mut |_| true)
+    }
+
+    #[test]
+    fn a_device_that_is_hot_is_waited_for() {
+        let root = tempfile::tempdir().expect("a folder");
+        let kernel = Kernel::below(root.path());
+        let mut none = || None;
+        let at_once = wait(&kernel, &mut none, Duration::from_secs(30), &mut || true);
+        assert_eq!(at_once, Cooled { waited: Duration::ZERO, is_cool: true });
+        let mut hot = || Some(true);
+        let stopped = wait(&kernel, &mut hot, Duration::from_secs(30), &mut || false);
+        assert_eq!(stopped, Cooled { waited: NAP, is_cool: false });
     }
 
     #[test]

@@ -70,6 +70,11 @@ fn gpu_of(job: &Job, device: DeviceIndex) -> Option<Result<crate::device::Gpu, S
     job.monitors.gpu_of(&job.record.manifest.experiment.devices[device], &BTreeMap::new())
 }
 
+/// The GPUs on which cells are run and of which somebody tells.
+pub(in crate::run) fn gpus(job: &Job) -> impl Iterator<Item = crate::device::Gpu> {
+    used(job).into_iter().filter_map(|device| gpu_of(job, device)?.ok())
+}
+
 /// Lets a device through, or ends the execution: what cannot be told meets no requirement.
 fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), Halt> {
     let label = job.record.manifest.experiment.devices[seen.device].label();

@@ -5,7 +5,7 @@
 
 mod accuracy;
 mod convert;
-mod devices;
+pub(super) mod devices;
 mod outputs;
 mod peak;
 mod rehearsal;

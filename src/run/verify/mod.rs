@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 pub(crate) use checks::{Check, State};
 
 use checks::Checks;
-use models::Subject;
+use models::{Size, Subject};
 
 use super::session::Session;
+use crate::data::array::Array;
 use crate::device::{Gpu, Watch};
 use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Values, Warmup};
 use crate::onnx::{self, ElementType};
@@ -29,11 +30,24 @@ use crate::worker::{Afterwards, Interrupts, RunPlan, StoppedAtOnce, WorkerRun, r
 /// A provider may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
 
-/// Rows of the products, from the first that outputs are compared on to the first that takes so many times as long.
-const ROWS: [u64; 6] = [32, 128, 512, 2048, 8192, 32768];
+/// Sizes of the products, from the one that outputs are compared on to one that takes the fastest GPUs a millisecond.
+const SIZES: [Size; 6] = [
+    Size { rows: 32, width: 512 },
+    Size { rows: 128, width: 512 },
+    Size { rows: 512, width: 512 },
+    Size { rows: 2048, width: 512 },
+    Size { rows: 8192, width: 1024 },
+    Size { rows: 16384, width: 2048 },
+];
+
+/// What fits into the cache of a large GPU, and is read in no time from nowhere else.
+const CACHED: Size = SIZES[3];
 
 /// How many times as long the largest products take, at the least, where the clock waits for them.
 const GROWTH: f64 = 4.0;
+
+/// Distinct inputs.
+const SETS: u32 = 2;
 
 /// How many inferences are under way at once.
 const IN_FLIGHT: u32 = 8;
@@ -68,7 +82,7 @@ struct Seen {
     device_ns: Option<f64>,
     most_on_device: Option<f64>,
     run: WorkerRun,
-    outputs: Vec<Vec<crate::data::array::Array>>,
+    outputs: Vec<Vec<Array>>,
 }
 
 impl Seen {
@@ -94,48 +108,51 @@ impl Verification<'_> {
         let provider = Provider::of(self.device);
         let has_stream = provider.is_some_and(|provider| provider.completion == Completion::Stream);
         let mut checks = Checks::default();
-        let small = trier.products("a session", ROWS[0], Way { wants_outputs: true, ..Way::default() })?;
+        let small = trier.products("a session", SIZES[0], Way { wants_outputs: true, ..Way::default() })?;
         checks.session(self.device, &small);
         let Ok(small) = small else { return Ok(checks.0) };
         if !self.device.is_cpu() {
             let on_cpu = Way { device: Some(Device::cpu()), wants_outputs: true, ..Way::default() };
-            let reference = trier.products("outputs", ROWS[0], on_cpu)?;
+            let reference = trier.products("outputs", SIZES[0], on_cpu)?;
             checks.outputs("outputs are those of the CPU", &like(&reference, &small));
         }
-        let (rows, large) = self.growth(&mut trier, &small, &mut checks)?;
+        let (size, large) = self.growth(&mut trier, &small, &mut checks)?;
         if has_stream {
+            checks.unfinished(&large);
             checks.device_clock(&large);
-            self.on_a_stream(&mut trier, &small, rows, &large, &mut checks)?;
+            self.on_a_stream(&mut trier, &small, &mut checks)?;
         }
         if !self.device.is_cpu() {
-            let host = trier.products("copies", rows, Way { boundary: Boundary::Host, ..Way::default() })?;
+            let host = trier.products("copies", size, Way { boundary: Boundary::Host, ..Way::default() })?;
             checks.boundary(&large, &host, has_stream);
             self.elsewhere(&mut trier, &mut checks)?;
         }
         if provider.is_some_and(|provider| provider.devices == Devices::Numbered) {
             let absent = Device { index: Some(99), ..self.device.clone() };
-            let refused = trier.products("numbers", ROWS[0], Way { device: Some(absent), ..Way::default() })?;
+            let refused = trier.products("numbers", SIZES[0], Way { device: Some(absent), ..Way::default() })?;
             checks.refused("a number that no device has is refused", FailureKind::Provider, &refused);
         }
         if let Some(gpu) = &self.gpu {
             checks.monitor(gpu.as_ref().err(), &large);
             let bytes = gpu.as_ref().ok().and_then(|gpu| gpu.monitor.facts(gpu.number).ok()?.memory_bytes);
-            if let Some(bytes) = bytes {
-                let too_large = trier.run("memory", models::as_large_as(2 * bytes), Way::default())?;
+            // Elsewhere a tensor of that size may be refused for its shape, and go to the host's memory.
+            if let (Some(bytes), true) = (bytes, provider.is_some_and(|provider| provider.engine_cache.is_none())) {
+                let way = Way { refuses_fallback: true, ..Way::default() };
+                let too_large = trier.run("memory", models::as_large_as(2 * bytes), way)?;
                 checks.refused("running out of memory is told as that", FailureKind::OutOfMemory, &too_large);
             }
         }
         Ok(checks.0)
     }
 
-    /// More and more rows, until they take much longer: a clock that does not wait for the device shows no more than
+    /// Larger and larger products, until they take much longer: a clock that does not wait for the device shows no more than
     /// handing the work over takes.
-    fn growth(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(u64, Seen), StoppedAtOnce> {
-        let mut last = (ROWS[0], small.clone());
-        for rows in &ROWS[1..] {
+    fn growth(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(Size, Seen), StoppedAtOnce> {
+        let mut last = (SIZES[0], small.clone());
+        for size in &SIZES[1..] {
             let way = Way { afterwards: Afterwards { profile: Some(10), in_flight: None }, ..Way::default() };
-            match trier.products("waiting", *rows, way)? {
-                Ok(seen) => last = (*rows, seen),
+            match trier.products("waiting", *size, way)? {
+                Ok(seen) => last = (*size, seen),
                 Err(failure) => {
                     checks.failed("the clock waits for the device", &failure);
                     return Ok(last);
@@ -145,27 +162,21 @@ impl Verification<'_> {
                 break;
             }
         }
-        checks.waiting((ROWS[0], small.latency_ns), (last.0, last.1.latency_ns));
+        checks.waiting((SIZES[0], small.latency_ns), (last.0, last.1.latency_ns));
         Ok(last)
     }
 
     /// What only a stream of perfrun's own makes possible.
-    fn on_a_stream(
-        &self,
-        trier: &mut Trier<'_>,
-        small: &Seen,
-        rows: u64,
-        large: &Seen,
-        checks: &mut Checks,
-    ) -> Result<(), StoppedAtOnce> {
+    fn on_a_stream(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(), StoppedAtOnce> {
         let afterwards = Afterwards { profile: None, in_flight: Some(IN_FLIGHT) };
-        let pipelined = trier.products("several under way", ROWS[0], Way { afterwards, ..Way::default() })?;
+        let pipelined = trier.products("several under way", SIZES[0], Way { afterwards, ..Way::default() })?;
         checks.pipelined(&pipelined);
-        let cold = trier.products("cold caches", rows, Way { is_cold: true, ..Way::default() })?;
-        checks.cold(large, &cold);
+        let warm = trier.products("warm caches", CACHED, Way::default())?;
+        let cold = trier.products("cold caches", CACHED, Way { is_cold: true, ..Way::default() })?;
+        checks.cold(&warm, &cold);
         let Some(option) = Provider::of(self.device).and_then(|provider| provider.graph_option) else { return Ok(()) };
         let options = BTreeMap::from([(option.to_owned(), "1".to_owned())]);
-        let replayed = trier.products("graphs", ROWS[0], Way { options, wants_outputs: true, ..Way::default() })?;
+        let replayed = trier.products("graphs", SIZES[0], Way { options, wants_outputs: true, ..Way::default() })?;
         let replayed = replayed.map(|replayed| (like(&Ok(small.clone()), &replayed), replayed));
         checks.graph(small, &replayed);
         Ok(())
@@ -201,8 +212,8 @@ struct Trier<'a> {
 }
 
 impl Trier<'_> {
-    fn products(&mut self, what: &str, rows: u64, way: Way) -> Result<Tried, StoppedAtOnce> {
-        self.run(what, models::products(rows), way)
+    fn products(&mut self, what: &str, size: Size, way: Way) -> Result<Tried, StoppedAtOnce> {
+        self.run(what, models::products(size), way)
     }
 
     fn run(&mut self, what: &str, subject: Subject, way: Way) -> Result<Tried, StoppedAtOnce> {
@@ -226,13 +237,16 @@ impl Trier<'_> {
         let run = crate::worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
         Ok(match &run.failure {
             Some(failure) => Err(failure.clone()),
-            None => Ok(seen(run, &outputs)),
+            None if !way.wants_outputs => Ok(seen(run, Vec::new())),
+            None => read_outputs(&outputs)
+                .map(|outputs| seen(run, outputs))
+                .map_err(|problem| internal(problem.to_string())),
         })
     }
 
     fn plan(&self, model: &Path, (input, output): (&[u64], &[u64]), way: &Way, outputs: &Path) -> RunPlan {
         /// Enough inferences to see that nothing gets faster, and those that count.
-        const LENGTH: Nanos = Nanos::from_millis(500);
+        const LENGTH: Nanos = Nanos::from_secs(1);
         /// The processor's caches are not the device's: what is overwritten there does not matter.
         const EVICTED: u64 = 1 << 20;
         let device = way.device.as_ref().unwrap_or(self.of.device);
@@ -254,7 +268,7 @@ impl Trier<'_> {
                     values: Values::Random,
                     seeds: vec![1, 2],
                 }],
-                input_sets: 2,
+                input_sets: SETS,
                 outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
                 slowdown: 0.0,
                 evict_bytes: way.is_cold.then_some(EVICTED),
@@ -262,20 +276,20 @@ impl Trier<'_> {
             },
             warmup: Warmup::Adaptive {
                 min_time: Nanos::from_millis(200),
-                max_time: LENGTH,
+                max_time: Nanos::from_millis(500),
                 min_samples: 5,
                 tolerance: Ratio(0.05),
             },
             at_least: Nanos(0),
             iterations: 1,
-            stop: Some(Stop::Time { time: LENGTH, max_samples: 10_000 }),
+            stop: Some(Stop::Time { time: LENGTH, max_samples: 100_000 }),
             afterwards: way.afterwards,
             outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
         }
     }
 }
 
-fn seen(run: WorkerRun, outputs: &Path) -> Seen {
+fn seen(run: WorkerRun, outputs: Vec<Vec<Array>>) -> Seen {
     let measured = &run.data.measured;
     let latencies: Vec<f64> = measured.duration_ns.iter().map(|nanos| *nanos as f64).collect();
     let on_device: Vec<f64> = measured.device_ns.iter().map(|nanos| *nanos as f64).collect();
@@ -284,7 +298,7 @@ fn seen(run: WorkerRun, outputs: &Path) -> Seen {
         latency_ns: median(&latencies).unwrap_or(0.0),
         device_ns: median(&on_device),
         most_on_device: parts.reduce(f64::max),
-        outputs: read_outputs(outputs).unwrap_or_default(),
+        outputs,
         run,
     }
 }

@@ -1,5 +1,7 @@
 //! The models that a device is verified with.
 
+use std::fmt;
+
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::{Dimension, ElementType};
 use crate::statistics::random::Xoshiro256PlusPlus;
@@ -11,15 +13,27 @@ pub(super) struct Subject {
     pub(super) output: Vec<u64>,
 }
 
-/// Two products of matrices and what lies between them; its work grows with the rows, and its nodes do not.
-pub(super) fn products(rows: u64) -> Subject {
-    const WIDTH: u64 = 512;
+/// The size of two products of matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) rows: u64,
+    pub(super) width: u64,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {}", self.rows, self.width)
+    }
+}
+
+/// Two products of matrices and what lies between them; its work grows with its size, and its nodes do not.
+pub(super) fn products(Size { rows, width }: Size) -> Subject {
     let nodes = vec![
         NodeProto::of("MatMul", "first", &["x", "w"], &["a"], Vec::new()),
         NodeProto::of("Relu", "between", &["a"], &["b"], Vec::new()),
         NodeProto::of("MatMul", "second", &["b", "w"], &["y"], Vec::new()),
     ];
-    subject(nodes, vec![rows, WIDTH], vec![rows, WIDTH], vec![weights(WIDTH)])
+    subject(nodes, vec![rows, width], vec![rows, width], vec![weights(width)])
 }
 
 /// A product, and determinants, which no known provider but the one for processors computes.
@@ -74,7 +88,7 @@ mod tests {
 
     #[test]
     fn every_model_is_whole() {
-        for subject in [products(4), determinants(), as_large_as(1 << 40)] {
+        for subject in [products(Size { rows: 4, width: 8 }), determinants(), as_large_as(1 << 40)] {
             assert!(onnx::check_graph(&subject.model).is_ok());
         }
     }

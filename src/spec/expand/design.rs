@@ -1,7 +1,7 @@
 //! Whether the design fits what is compared (method 4.2).
 
-use crate::experiment::Space;
-use crate::experiment::{Aa, Axis as AxisName, Compare, Design, Device, Matrix, Measure, Variant};
+use crate::experiment::{Aa, Axis as AxisName, Boundary, Cache, Compare, Completion, Design, Device, Matrix, Measure};
+use crate::experiment::{Provider, Space, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::note::Note;
@@ -20,6 +20,7 @@ pub(super) fn check(
         return;
     }
     check_slice_time(measure.design, check);
+    check_pipelined(measure, workers.devices, check);
     let compared = match check.is_damaged(&Place::top("compare").key("baseline")) || !axes.are_complete() {
         true => None,
         false => Some(Compared::new(compare, matrix, axes)),
@@ -88,6 +89,23 @@ fn check_slice_time(design: Design, check: &mut Check<'_>) {
         let message = format!("`slice_time` does nothing with `design: {word}`, which has no slices");
         check.warn(&place, message, "write `design: slices` or `design: duet`, or leave it out");
     }
+}
+
+/// Where it could not be measured, a key that asks for it would do nothing.
+fn check_pipelined(measure: &Measure, devices: &[Device], check: &mut Check<'_>) {
+    let place = Place::top("measure").key("pipelined");
+    let has_stream =
+        |device: &Device| Provider::of(device).is_some_and(|provider| provider.completion == Completion::Stream);
+    let problem = match () {
+        () if measure.pipelined.is_none() || check.is_damaged(&Place::top("devices")) => return,
+        () if !devices.iter().any(has_stream) => {
+            "`pipelined` needs a device whose stream perfrun has: cuda or tensorrt"
+        }
+        () if measure.boundary == Boundary::Host => "with `boundary: host` every call waits for its copies",
+        () if measure.cache == Cache::Cold => "inferences under way together find no cold caches",
+        () => return,
+    };
+    check.error(&place, problem.to_owned(), "leave `pipelined` out".to_owned());
 }
 
 fn check_duet(compared: Option<&Compared>, devices: &[Device], place: &Place, check: &mut Check<'_>) {

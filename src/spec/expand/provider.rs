@@ -13,6 +13,9 @@ use super::{Axis, devices};
 /// All that the provider for processors can be told; everything else is a session entry.
 const CPU_OPTIONS: [&str; 1] = ["use_arena"];
 
+/// TensorRT's provider takes no id of a graph: whatever is fed, it replays the first.
+const ONE_GRAPH: &str = "trt_cuda_graph_enable";
+
 /// Puts the options of `form` over those that a base has.
 pub(super) fn overlay(
     options: &mut BTreeMap<String, BTreeMap<String, String>>,
@@ -35,6 +38,12 @@ pub(super) fn overlay(
         for (name, setting) in &form.0.0 {
             let value = match provider.as_ref() {
                 Device::CPU => cpu_option(name, &setting.0, &place.key(name), check),
+                _ if name == ONE_GRAPH => {
+                    let message = format!("`{name}` records the first inputs alone, and perfrun feeds several in turn");
+                    let help = "CUDA graphs are measured with `devices: [cuda]` and `enable_cuda_graph: 1`";
+                    check.error(&place.key(name), message, help.to_owned());
+                    None
+                }
                 _ => Some(setting.0.clone()),
             };
             known.extend(value.map(|value| (name.clone(), value)));

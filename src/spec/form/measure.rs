@@ -41,7 +41,7 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) pipelined: Option<u32>,
     /// How often a provider that builds an engine from a model, as TensorRT does, builds it.
     pub(in crate::spec) rebuild: Rebuild,
-    /// Longest wait between blocks for a processor that is throttled by heat; `0s` never waits.
+    /// Longest wait between blocks for a processor or a GPU that is throttled by heat; `0s` never waits.
     pub(in crate::spec) cooldown: DurationText,
 }
 

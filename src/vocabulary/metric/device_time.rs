@@ -46,6 +46,14 @@ pub const EVENTS: Metric = procedure(metric(
     Neutral,
     "device time of nothing: between two events on its stream that follow each other, median of ten; in device time, never subtracted",
 ));
+/// What was left to do.
+pub const UNFINISHED: Metric = procedure(metric(
+    "unfinished_ns",
+    "unfinished work",
+    Nanoseconds,
+    Neutral,
+    "what waiting for the whole device takes right after an inference was waited for, median of ten: hardly anything, where the clock held all of it",
+));
 /// Several inferences at once.
 pub const PIPELINED: Metric = metric(
     "pipelined_per_s",
@@ -60,7 +68,7 @@ pub const BUILD: Metric = metric(
     "engine build",
     Nanoseconds,
     LowerIsBetter,
-    "session creation where the provider builds an engine: in the rehearsal, whose engine all runs load, or in every run with `measure.rebuild: per_run`",
+    "session creation and first inference, in one of which the provider builds an engine: in the rehearsal, whose engine all runs load, or in every run with `measure.rebuild: per_run`",
 );
 /// Time in nodes on the CPU.
 pub const FALLBACK: Metric = metric(

@@ -1,5 +1,7 @@
 //! What a backend does inside a worker.
 
+use std::collections::BTreeMap;
+
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, HostClock};
 use crate::machine::probe::Usage;
@@ -25,6 +27,16 @@ pub trait Backend {
     ///
     /// Names, types or shapes that do not fit the model.
     fn bind(&mut self) -> Result<(), Failure>;
+
+    /// Says what shapes the outputs have in every input set, after a run that looked for them; `None`: they vary. What follows is
+    /// bound as in runs that know them beforehand.
+    ///
+    /// # Errors
+    ///
+    /// Shapes that a setting of the session does not allow.
+    fn outputs_are(&mut self, _shapes: Option<&BTreeMap<String, Vec<u64>>>) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// The clock that its samples are timed with.
     fn clock(&self) -> AnyClock {
@@ -151,6 +163,8 @@ pub struct TimeShares {
 pub struct StreamCosts {
     /// Between two events with nothing between them.
     pub events_ns: u64,
+    /// By the host's clock: waiting for the whole device, right after an inference was waited for.
+    pub unfinished_ns: u64,
     /// All inputs, from pinned host memory.
     pub to_device_ns: Option<u64>,
     /// All outputs, to pinned host memory; `None` where nobody knows beforehand how many bytes they have.
@@ -165,10 +179,10 @@ pub struct Placement {
     /// Build description of the runtime.
     pub build: Option<String>,
     /// Nodes by execution provider after graph optimisation, as read back from the runtime.
-    pub nodes: std::collections::BTreeMap<String, u64>,
+    pub nodes: BTreeMap<String, u64>,
     /// Nodes by operator that run on the CPU in a cell of another device.
-    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    pub fallback: std::collections::BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fallback: BTreeMap<String, u64>,
     /// Bytes of all input sets together.
     pub input_pool_bytes: u64,
     /// The runtime allocates outputs inside the timed region, because their shapes were not known beforehand.

@@ -64,6 +64,8 @@ pub struct CellFacts<'a> {
     pub allow_fallback: bool,
     /// Where engines come from that its provider builds.
     pub engines: Engines<'a>,
+    /// Sizes of the model's free dimensions by name.
+    pub dimensions: BTreeMap<String, u64>,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
     /// Items of one inference, where known.

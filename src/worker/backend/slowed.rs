@@ -3,6 +3,8 @@
 //! What was just done is followed, inside the timed region, by work that keeps a processor busy for a share of its
 //! duration; nothing sleeps. So the true effect is known, and a method can be asked whether it finds it.
 
+use std::collections::BTreeMap;
+
 use super::{Backend, Failure, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, Clock, HostClock};
@@ -85,6 +87,10 @@ impl Backend for Slowed {
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
         self.inner.profile(iterations)
+    }
+
+    fn outputs_are(&mut self, shapes: Option<&BTreeMap<String, Vec<u64>>>) -> Result<(), Failure> {
+        self.inner.outputs_are(shapes)
     }
 
     fn builds_engine(&self) -> bool {

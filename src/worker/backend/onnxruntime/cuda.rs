@@ -1,7 +1,7 @@
 //! CUDA's stream, its clock, and copies (method 1.5), through the driver's API; loaded only for NVIDIA's providers.
 //!
 //! Written from the documentation of the driver (CUDA Driver API, "Event Management" and "Memory Management") and not yet
-//! seen on a GPU: docs/known-limitations.md says what proves it.
+//! seen on a GPU: docs/gpu.md says what proves it.
 #![expect(unsafe_code, reason = "the driver's copies take raw addresses")]
 
 use std::ffi::c_void;
@@ -85,10 +85,14 @@ impl Stream for CudaTimeline {
         Ok((f64::from(milliseconds) * 1e6).round() as u64)
     }
 
+    fn drain(&self) -> Result<(), Failure> {
+        self.stream.context().synchronize().map_err(failure)
+    }
+
     fn read(&self, address: *const c_void, bytes: usize) -> Result<Vec<u8>, Failure> {
         let mut values = vec![0_u8; bytes];
         if bytes > 0 {
-            self.stream.synchronize().map_err(failure)?;
+            self.drain()?;
             // SAFETY: the address is that of a tensor of so many bytes on this device, nothing that writes it is under way,
             // and the vector has as many.
             unsafe { result::memcpy_dtoh_sync(&mut values, address as CUdeviceptr) }.map_err(failure)?;
@@ -98,9 +102,11 @@ impl Stream for CudaTimeline {
 
     fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<StreamCosts, Failure> {
         let most = inputs.iter().chain(outputs).copied().max().unwrap_or(0).max(1);
+        /// Not write-combined, which the host reads slowly.
+        const CACHED: u32 = 0;
         // SAFETY: what is in the two buffers is never looked at.
         let (device, mut host) = unsafe {
-            let host = self.stream.context().alloc_pinned::<u8>(most).map_err(failure)?;
+            let host = self.stream.context().alloc_pinned_with_flags::<u8>(most, CACHED).map_err(failure)?;
             (self.stream.alloc::<u8>(most).map_err(failure)?, host)
         };
         let address = {
@@ -129,6 +135,7 @@ impl Stream for CudaTimeline {
         let typical = |times: &[f64]| median(times).unwrap_or(0.0) as u64;
         Ok(StreamCosts {
             events_ns: typical(&events),
+            unfinished_ns: 0,
             to_device_ns: Some(typical(&to_device)),
             to_host_ns: Some(typical(&to_host)),
         })
@@ -144,6 +151,6 @@ impl Stream for CudaTimeline {
         if let Some(scratch) = &mut self.scratch {
             self.stream.memset_zeros(scratch).map_err(failure)?;
         }
-        self.stream.synchronize().map_err(failure)
+        self.drain()
     }
 }

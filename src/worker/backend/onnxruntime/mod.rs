@@ -6,6 +6,7 @@
 
 mod bindings;
 mod cuda;
+mod engines;
 mod failures;
 mod host_call;
 mod placement;

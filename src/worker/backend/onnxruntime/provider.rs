@@ -12,8 +12,8 @@ use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProvider,
 use ort::memory::DeviceType;
 use ort::session::builder::SessionBuilder;
 
-use super::OnnxruntimeRequest;
 use super::failures::{provider_failure, strip, take_status};
+use super::{OnnxruntimeRequest, engines};
 use crate::experiment::{Device, Devices, Hardware, Provider};
 use crate::worker::backend::{Failure, FailureKind};
 
@@ -56,11 +56,7 @@ pub(super) fn register(
         options.insert("has_user_compute_stream".to_owned(), "1".to_owned());
         options.insert("user_compute_stream".to_owned(), stream.to_string());
     }
-    if let (Some([enable, folder]), Some(kept)) = (provider.engine_cache, &settings.engine_cache) {
-        // What the specification says of them holds.
-        options.entry(enable.to_owned()).or_insert_with(|| "1".to_owned());
-        options.entry(folder.to_owned()).or_insert_with(|| kept.to_string_lossy().into_owned());
-    }
+    engines::keep(settings, &mut options);
     match provider.runtime_name {
         ep::CUDA::NAME => dispatch(builder, set_all(ep::CUDA::default(), &options).build()),
         ep::TensorRT::NAME => dispatch(builder, set_all(ep::TensorRT::default(), &options).build()),

@@ -102,7 +102,7 @@ mod tests {
     fn only_who_asks_for_a_graph_gets_one() {
         let of = |provider, option, value| Replay::of(&settings(provider, option, value), Outputs::Allocated);
         assert_eq!(of("cuda", "enable_cuda_graph", "1"), Ok(Replay::Recorded));
-        assert_eq!(of("tensorrt", "trt_cuda_graph_enable", "True"), Ok(Replay::Recorded));
+        assert_eq!(of("cuda", "enable_cuda_graph", "True"), Ok(Replay::Recorded));
         assert_eq!(of("cuda", "enable_cuda_graph", "0"), Ok(Replay::NotAsked));
         assert_eq!(of("cpu", "enable_cuda_graph", "1"), Ok(Replay::NotAsked));
     }

@@ -32,6 +32,10 @@ pub struct OnnxruntimeRequest {
     /// Where the provider keeps the engine that it builds; `None`: it builds one whenever it loads, if it builds any.
     #[serde(default)]
     pub engine_cache: Option<PathBuf>,
+    /// Sizes of the model's free dimensions by name, for a provider that builds an engine: one for these sizes alone, while
+    /// it loads.
+    #[serde(default)]
+    pub dimensions: BTreeMap<String, u64>,
     /// Threads inside an operator.
     pub intra_threads: u32,
     /// Threads between operators.
@@ -56,6 +60,7 @@ impl OnnxruntimeRequest {
             allow_fallback: true,
             provider_options: BTreeMap::new(),
             engine_cache: None,
+            dimensions: BTreeMap::new(),
             intra_threads: threads,
             inter_threads: 1,
             execution: Execution::Sequential,
@@ -92,6 +97,7 @@ impl OnnxruntimeRequest {
             allow_fallback: facts.allow_fallback,
             provider_options: variant.provider.get(&device.provider).cloned().unwrap_or_default(),
             engine_cache: kept.filter(|_| has_engines),
+            dimensions: if has_engines { facts.dimensions.clone() } else { BTreeMap::new() },
             intra_threads: facts.threads,
             inter_threads,
             execution: variant.execution.unwrap_or(by_threads),

@@ -17,6 +17,7 @@ use ort::value::DynTensor;
 use super::OnnxruntimeRequest;
 use super::bindings::{allocate_outputs, check_inputs, leave_outputs_to_runtime};
 use super::cuda::{self, CudaTimeline};
+use super::engines;
 use super::failures::{provider_failure, run_failure, strip, take_status};
 use super::host_call::HostCall;
 use super::placement::{Assigned, library_version, refuse_fallback};
@@ -27,6 +28,7 @@ use super::stream::{Stream, timed};
 use super::tensors::{bytes_of, copy_in, copy_out, input_value};
 use crate::data::array::Array;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
+use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::worker::backend::{
@@ -138,9 +140,7 @@ impl OnnxRuntime {
 
 impl Backend for OnnxRuntime {
     fn builds_engine(&self) -> bool {
-        let builds = Provider::of(&self.settings.device).is_some_and(|provider| provider.engine_cache.is_some());
-        let is_kept = |folder: &PathBuf| fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
-        builds && !self.settings.engine_cache.as_ref().is_some_and(is_kept)
+        engines::are_built(&self.settings)
     }
 
     fn load(&mut self) -> Result<(), Failure> {
@@ -167,6 +167,10 @@ impl Backend for OnnxRuntime {
             .map_err(|error| provider_failure(strip(error)))?
             .with_config_entry("session.record_ep_graph_assignment_info", "1")
             .map_err(|error| provider_failure(strip(error)))?;
+        for (name, size) in &self.settings.dimensions {
+            let size = i64::try_from(*size).unwrap_or(i64::MAX);
+            builder = builder.with_dimension_override(name, size).map_err(|error| provider_failure(strip(error)))?;
+        }
         for (key, value) in &self.settings.session {
             builder = builder.with_config_entry(key, value).map_err(|error| provider_failure(strip(error)))?;
         }
@@ -195,7 +199,8 @@ impl Backend for OnnxRuntime {
             (true, Some(_)) => Outputs::Vary,
         };
         let replay = Replay::of(&self.settings, known)?;
-        let options = self.options(replay)?;
+        // The first inference is one without a graph, whatever comes then.
+        let options = self.options(replay.without())?;
         if self.settings.boundary == Boundary::Host {
             let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
             self.host_call = Some(HostCall::new(session, &names, &self.pool, &mut outputs)?);
@@ -224,6 +229,16 @@ impl Backend for OnnxRuntime {
         Ok(())
     }
 
+    fn outputs_are(&mut self, shapes: Option<&BTreeMap<String, Vec<u64>>>) -> Result<(), Failure> {
+        match shapes {
+            Some(shapes) => {
+                self.wanted_outputs = Some(shapes.clone());
+                self.bind()
+            }
+            None => Replay::of(&self.settings, Outputs::Vary).map(|_| ()),
+        }
+    }
+
     fn input_sets(&self) -> usize {
         self.pool.len()
     }
@@ -236,6 +251,7 @@ impl Backend for OnnxRuntime {
         if phase != Phase::Warm || self.replay != Replay::Recorded {
             return Ok(());
         }
+        self.options = self.options(self.replay)?;
         let selected = self.selected;
         for set in 0..self.bindings.len() {
             self.selected = set;
@@ -359,8 +375,17 @@ impl Backend for OnnxRuntime {
         let outputs: Vec<usize> =
             self.outputs.iter().map(|(name, value)| Ok(bytes_of(name, value)?.1)).collect::<Result<_, Failure>>()?;
         let costs = stream.costs(&inputs, &outputs, iterations)?;
+        let mut left = Vec::with_capacity(iterations as usize);
+        for _ in 0..iterations {
+            self.iterate(1)?;
+            let waited = Instant::now();
+            self.stream.as_ref().map_or(Ok(()), |stream| stream.drain())?;
+            left.push(waited.elapsed().as_nanos() as f64);
+        }
+        let unfinished_ns = median(&left).unwrap_or(0.0) as u64;
         // Of outputs that the runtime allocates nobody knows how many bytes they are.
-        Ok(Some(StreamCosts { to_host_ns: costs.to_host_ns.filter(|_| !outputs.is_empty()), ..costs }))
+        let to_host_ns = costs.to_host_ns.filter(|_| !outputs.is_empty());
+        Ok(Some(StreamCosts { to_host_ns, unfinished_ns, ..costs }))
     }
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {

@@ -20,6 +20,9 @@ pub(super) trait Stream {
     /// Time between the two on the device's clock, in nanoseconds; after the wait.
     fn elapsed_ns(&self) -> Result<u64, Failure>;
 
+    /// Waits until nothing is left to do on the whole device, whatever stream it is on.
+    fn drain(&self) -> Result<(), Failure>;
+
     /// Bytes of a tensor on the device.
     fn read(&self, address: *const c_void, bytes: usize) -> Result<Vec<u8>, Failure>;
 
@@ -71,6 +74,11 @@ mod tests {
 
         fn elapsed_ns(&self) -> Result<u64, Failure> {
             Ok(0)
+        }
+
+        fn drain(&self) -> Result<(), Failure> {
+            self.0.borrow_mut().push("drain");
+            Ok(())
         }
 
         fn read(&self, _address: *const c_void, bytes: usize) -> Result<Vec<u8>, Failure> {

@@ -37,22 +37,6 @@ pub struct Resolved {
     pub batch_size: Option<u64>,
 }
 
-impl Resolved {
-    /// Sizes of the dimensions that these inputs name; none of a name that stands for several.
-    pub(crate) fn dimensions(&self, inputs: &[TensorType]) -> BTreeMap<String, u64> {
-        let mut sizes: BTreeMap<String, Option<u64>> = BTreeMap::new();
-        for tensor in &self.tensors {
-            let declared = inputs.iter().find(|input| input.name == tensor.name).and_then(|input| input.shape.as_ref());
-            for (dimension, size) in declared.into_iter().flatten().zip(&tensor.shape) {
-                let Some(name) = dimension.name() else { continue };
-                let known = sizes.entry(name.to_owned()).or_insert(Some(*size));
-                *known = known.filter(|known| known == size);
-            }
-        }
-        sizes.into_iter().filter_map(|(name, size)| Some((name, size?))).collect()
-    }
-}
-
 /// One input with its shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolvedTensor {
@@ -69,6 +53,23 @@ impl ResolvedTensor {
     pub fn elements(&self) -> u64 {
         element_count(&self.shape).unwrap_or(u64::MAX)
     }
+}
+
+/// Sizes of the dimensions that inputs name, where they are fed these shapes; none of a name that stands for several.
+pub(crate) fn dimension_sizes<'a>(
+    inputs: &[TensorType],
+    fed: impl Iterator<Item = (&'a str, &'a [u64])>,
+) -> BTreeMap<String, u64> {
+    let mut sizes: BTreeMap<String, Option<u64>> = BTreeMap::new();
+    for (tensor, shape) in fed {
+        let declared = inputs.iter().find(|input| input.name == tensor).and_then(|input| input.shape.as_ref());
+        for (dimension, size) in declared.into_iter().flatten().zip(shape) {
+            let Some(name) = dimension.name() else { continue };
+            let known = sizes.entry(name.to_owned()).or_insert(Some(*size));
+            *known = known.filter(|known| known == size);
+        }
+    }
+    sizes.into_iter().filter_map(|(name, size)| Some((name, size?))).collect()
 }
 
 /// Decides the shape of every input.
@@ -294,10 +295,9 @@ mod tests {
     #[test]
     fn names_have_the_sizes_that_they_stand_for() {
         let declared = signature("a[N,s] b[N,s,3]", "");
-        let resolved = resolve_inputs(&declared, &point(&[("s", 7), ("batch", 2)], &[])).unwrap();
-        assert_eq!(resolved.dimensions(&declared.inputs), BTreeMap::from([("N".to_owned(), 2), ("s".to_owned(), 7)]));
-        let apart = resolve_inputs(&declared, &point(&[("s", 7), ("batch", 2)], &[("a", &[2, 5])])).unwrap();
-        assert_eq!(apart.dimensions(&declared.inputs), BTreeMap::from([("N".to_owned(), 2)]));
+        let sizes = |first: &[u64]| dimension_sizes(&declared.inputs, [("a", first), ("b", &[2, 7, 3])].into_iter());
+        assert_eq!(sizes(&[2, 7]), BTreeMap::from([("N".to_owned(), 2), ("s".to_owned(), 7)]));
+        assert_eq!(sizes(&[2, 5]), BTreeMap::from([("N".to_owned(), 2)]));
     }
 
     #[test]

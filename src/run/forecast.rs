@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::need::per_round;
 use super::{Job, blocks};
-use crate::experiment::{Cache, Design, Measure};
+use crate::experiment::{Cache, Design, Measure, Rebuild};
 use crate::plan::{Cell, CellId, Expected, Source, time_of_seen_run};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::statistics::autocorrelation::autocorrelation_time;
@@ -98,7 +98,10 @@ fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
 pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     let measure = &job.record.manifest.experiment.measure;
     let metric_of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
-    let start = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(metric_of);
+    // What the rehearsal built no run builds again.
+    let builds_once = measure.rebuild == Rebuild::Once && metric_of(metric::BUILD) > 0;
+    let load = if builds_once { 0 } else { metric_of(metric::LOAD).saturating_add(metric_of(metric::FIRST_INFERENCE)) };
+    let start = [metric_of(metric::SPAWN), load];
     let seen = Expected {
         start: Nanos(start.into_iter().fold(0, u64::saturating_add)),
         sample: Nanos(sample_ns(pilot, measure, job.iterations(cell)).max(1)),

@@ -1,4 +1,4 @@
-//! What an execution needs beside the record, and the requests made from it.
+//! What an execution needs beside the record.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,13 @@ use super::model::{PreparedModel, Stamp};
 use super::need::Need;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, Cache, InputPoint, ModelIndex, Rebuild, Variant, VariantIndex};
+use crate::experiment::{BATCH, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
 use crate::onnx::{Resolved, ShapeProblem, TensorType, resolve_inputs};
 use crate::plan::{Cell, CellId};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{Arm, Outcome, Record, StoredRun};
-use crate::statistics::random::key_seed;
-use crate::worker::backend::{
-    self, BackendRequest, CellFacts, CellRequest, Engines, Failure, FailureKind, TensorRequest,
-};
+use crate::worker::backend::{self, Failure, FailureKind};
 
 /// A record in the making.
 #[derive(Debug)]
@@ -286,11 +283,11 @@ impl Job {
         self.record.manifest.findings.sessions.len().saturating_sub(1) as u32
     }
 
-    fn variant(&self, cell: &Cell) -> &Variant {
+    pub(super) fn variant(&self, cell: &Cell) -> &Variant {
         &self.record.manifest.experiment.variants[cell.variant()]
     }
 
-    fn input(&self, cell: &Cell) -> &InputPoint {
+    pub(super) fn input(&self, cell: &Cell) -> &InputPoint {
         self.record.manifest.plan.input_of(cell)
     }
 
@@ -307,129 +304,6 @@ impl Job {
     /// Whether a run of a block has its outcome.
     pub fn has_begun(&self) -> bool {
         self.record.runs.iter().any(|run| run.arm != Arm::Pilot)
-    }
-
-    /// What the worker of a run is asked to prepare.
-    pub fn request(&self, cell: &Cell, arm: Arm, run: u32) -> CellRequest {
-        let manifest = &self.record.manifest;
-        CellRequest {
-            cell: manifest.plan.path(cell),
-            backend: self.backend_request(cell, arm, run, self.model_file(cell)),
-            tensors: self.tensors(cell),
-            input_sets: manifest.experiment.measure.inputs,
-            outputs: self.pilot(cell).and_then(|pilot| pilot.data.output_shapes.clone()),
-            slowdown: self.variant(cell).slowdown.0,
-            evict_bytes: self.evict_bytes(),
-            cpus: self.cpus(cell, arm, run),
-        }
-    }
-
-    /// The processors of a run in a duet: the two arms of a pair swap their sets in every block.
-    fn cpus(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Vec<u32>> {
-        let manifest = &self.record.manifest;
-        let sets = manifest.core_sets.as_ref()?;
-        let group = &manifest.plan.groups[cell.group as usize];
-        let is_second = match arm {
-            Arm::Main => group.cells.first().is_some_and(|first| manifest.plan.cells[*first as usize].id != cell.id),
-            Arm::AaTwin => true,
-            Arm::Pilot | Arm::Aa => false,
-        };
-        Some(sets[(run as usize + usize::from(is_second)) % 2].clone())
-    }
-
-    /// What has to be overwritten before every sample that is to find cold caches: twice the last level.
-    fn evict_bytes(&self) -> Option<u64> {
-        /// More than most machines have, where this one does not say.
-        const UNKNOWN_CACHE: u64 = 64 << 20;
-        let manifest = &self.record.manifest;
-        let cache = manifest.host.last_level_cache_bytes.unwrap_or(UNKNOWN_CACHE);
-        (manifest.experiment.measure.cache == Cache::Cold).then(|| cache.saturating_mul(2))
-    }
-
-    /// Engines that providers build of the models, by cell, until the record is complete.
-    pub(super) fn engines(&self) -> PathBuf {
-        self.record.folder.join("engines")
-    }
-
-    /// Where a cell's engine is kept, which its rehearsal builds; `None`: a run of its own builds one, and so does whatever is tried
-    /// before the rehearsal, with other batches.
-    fn engines_of(&self, cell: &Cell, arm: Arm, run: u32) -> Option<PathBuf> {
-        let is_kept = self.record.manifest.experiment.measure.rebuild == Rebuild::Once;
-        let is_tried = arm == Arm::Pilot && run > 0;
-        (is_kept && !is_tried).then(|| self.engines().join(cell.id.to_string()))
-    }
-
-    /// Sizes of the free dimensions of a cell's model.
-    fn dimensions(&self, cell: &Cell) -> BTreeMap<String, u64> {
-        let header = self.model(cell).and_then(|model| model.header.as_ref());
-        let sizes =
-            self.resolved(cell).zip(header).map(|(resolved, header)| resolved.dimensions(&header.signature.inputs));
-        sizes.unwrap_or_default()
-    }
-
-    /// What the backend's part of the worker is told, with this model file.
-    pub(super) fn backend_request(&self, cell: &Cell, arm: Arm, run: u32, model: Option<&Path>) -> BackendRequest {
-        let manifest = &self.record.manifest;
-        let variant = self.variant(cell);
-        let device = &manifest.experiment.devices[cell.device()];
-        let is_own = model.is_none() || model == self.model_file(cell);
-        let dimensions = if is_own { self.dimensions(cell) } else { BTreeMap::new() };
-        let kept = self.engines_of(cell, arm, run).filter(|_| is_own);
-        let facts = CellFacts {
-            variant,
-            device,
-            library: self.libraries.runtimes.get(cell.runtime().place()).and_then(Option::as_deref),
-            plugin: self.libraries.plugins.get(&device.provider).map(PathBuf::as_path),
-            boundary: manifest.experiment.measure.boundary,
-            allow_fallback: manifest.experiment.measure.allow_fallback,
-            engines: kept.as_deref().map_or(Engines::Rebuilt, Engines::Kept),
-            dimensions,
-            model,
-            batch: self.batch_size(cell),
-            threads: manifest.threads_of(cell),
-            session: manifest.session_of(variant),
-            run: (arm != Arm::Pilot).then_some(run),
-            seed: manifest.plan.seed,
-            key: format!("{}/{}/{run}", cell.id, arm.name()),
-        };
-        backend::of(&manifest.experiment.backend).request(&facts)
-    }
-
-    /// Inputs are seeded by model and input alone, so that all variants and devices see the same data.
-    fn tensors(&self, cell: &Cell) -> Vec<TensorRequest> {
-        self.fed_tensors(cell, self.source_tensors(cell, self.record.manifest.experiment.measure.inputs))
-    }
-
-    /// These inputs of a cell's model, with the element types of the file that the cell is run with.
-    pub(super) fn fed_tensors(&self, cell: &Cell, mut tensors: Vec<TensorRequest>) -> Vec<TensorRequest> {
-        let own = self.variant_files.get(&self.variant_key(cell)).and_then(|file| file.as_ref().ok());
-        for tensor in &mut tensors {
-            let same = own.and_then(|file| file.inputs.iter().find(|input| input.name == tensor.name));
-            tensor.element = same.map_or(&tensor.element, |input| &input.element).clone();
-        }
-        tensors
-    }
-
-    /// The inputs of a cell as its model has them, before any conversion.
-    pub(super) fn source_tensors(&self, cell: &Cell, sets: u32) -> Vec<TensorRequest> {
-        let Some(resolved) = self.resolved(cell) else { return Vec::new() };
-        let manifest = &self.record.manifest;
-        let coordinates = manifest.plan.coordinates(cell);
-        let seed = |tensor: &str, set: u32| {
-            let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model(), coordinates.input());
-            key_seed(manifest.plan.seed, &key)
-        };
-        resolved
-            .tensors
-            .iter()
-            .map(|tensor| TensorRequest {
-                name: tensor.name.clone(),
-                element: tensor.element.clone(),
-                shape: tensor.shape.clone(),
-                values: self.input(cell).values,
-                seeds: (0..sets).map(|set| seed(&tensor.name, set)).collect(),
-            })
-            .collect()
     }
 
     /// Items that one inference of a cell handles.

@@ -20,6 +20,7 @@ mod need;
 mod passes;
 pub(crate) mod prepare;
 mod provenance;
+mod request;
 mod rounds;
 pub(crate) mod schedule;
 mod session;

@@ -141,6 +141,8 @@ fn pilot(
     outputs: Option<PathBuf>,
     session: &mut Session<'_>,
 ) -> Result<StoredRun, Halt> {
+    // What an interrupted rehearsal left behind may be half of an engine.
+    drop(std::fs::remove_dir_all(job.engines().join(cell.id.to_string())));
     let plan = RunPlan {
         request: job.request(cell, Arm::Pilot, 0),
         warmup: pilot_warmup(job.record.manifest.experiment.measure.warmup),

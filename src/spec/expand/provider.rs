@@ -13,8 +13,13 @@ use super::{Axis, devices};
 /// All that the provider for processors can be told; everything else is a session entry.
 const CPU_OPTIONS: [&str; 1] = ["use_arena"];
 
-/// TensorRT's provider takes no id of a graph: whatever is fed, it replays the first.
-const ONE_GRAPH: &str = "trt_cuda_graph_enable";
+/// Options of providers that take no id of a graph: whatever is fed, they replay the first.
+const ONE_GRAPH: [(&str, &str); 2] = [("tensorrt", "trt_cuda_graph_enable"), ("nv_tensorrt_rtx", "enable_cuda_graph")];
+
+/// Whether an option is on, as ONNX Runtime reads it.
+fn is_on(value: &str) -> bool {
+    ["1", "true", "True"].contains(&value)
+}
 
 /// Puts the options of `form` over those that a base has.
 pub(super) fn overlay(
@@ -38,7 +43,7 @@ pub(super) fn overlay(
         for (name, setting) in &form.0.0 {
             let value = match provider.as_ref() {
                 Device::CPU => cpu_option(name, &setting.0, &place.key(name), check),
-                _ if name == ONE_GRAPH => {
+                provider if ONE_GRAPH.contains(&(provider, name.as_str())) && is_on(&setting.0) => {
                     let message = format!("`{name}` records the first inputs alone, and perfrun feeds several in turn");
                     let help = "CUDA graphs are measured with `devices: [cuda]` and `enable_cuda_graph: 1`";
                     check.error(&place.key(name), message, help.to_owned());

@@ -23,7 +23,6 @@ use crate::run::dataset::ModelData;
 use crate::run::event::Event;
 use crate::run::session::{self, Halt, Session};
 use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::CellRequest;
 use crate::worker::protocol::Command;
 use crate::worker::read_outputs;
 
@@ -106,16 +105,7 @@ fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String>
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let items = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let batch = batch(job, &cell, data);
-    let request = CellRequest {
-        tensors: job.fed_tensors(&cell, data.tensors(batch)),
-        input_sets: 1,
-        // Known to be none that could be allocated beforehand, so that nothing is run to find out.
-        outputs: Some(BTreeMap::new()),
-        slowdown: 0.0,
-        evict_bytes: None,
-        cpus: None,
-        ..job.request(&cell, Arm::Pilot, 0)
-    };
+    let request = job.data_request(&cell, job.fed_tensors(&cell, data.tensors(batch)));
     let mut launch = session.launch(job, &cell, Arm::Pilot, 0);
     launch.timeout = patience(job, &cell, items.items.div_ceil(batch));
     launch.log = session::log(job, &format!("{}-dataset", cell.id));

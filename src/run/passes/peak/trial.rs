@@ -8,6 +8,7 @@ use crate::onnx;
 use crate::plan::Cell;
 use crate::record::Arm;
 use crate::run::Job;
+use crate::run::request::ModelToOpen;
 use crate::run::session::{self, Halt, Session};
 use crate::statistics::random::key_seed;
 use crate::vocabulary::quantity::{Nanos, Ratio};
@@ -65,7 +66,12 @@ impl Trial<'_> {
         let plan = RunPlan {
             request: CellRequest {
                 cell: subject.name.to_owned(),
-                backend: job.backend_request(&self.cell, Arm::Pilot, 0, Some(&path)),
+                backend: job.backend_request(
+                    &self.cell,
+                    Arm::Pilot,
+                    0,
+                    ModelToOpen { model: Some(&path), ..ModelToOpen::default() },
+                ),
                 tensors: vec![TensorRequest {
                     name: "a".to_owned(),
                     element: subject.input.0,

@@ -88,6 +88,9 @@ impl OnnxruntimeRequest {
             Engines::Rebuilt => None,
         };
         let has_engines = Provider::of(device).is_some_and(|provider| provider.engine_cache.is_some());
+        let provider_options = variant.provider.get(&device.provider).cloned().unwrap_or_default();
+        // Shapes of an engine that the variant says itself.
+        let has_profile = provider_options.keys().any(|option| option.starts_with("trt_profile_"));
         OnnxruntimeRequest {
             library: facts.library.map(Path::to_owned),
             model: facts.model.map(Path::to_owned),
@@ -95,9 +98,9 @@ impl OnnxruntimeRequest {
             plugin: facts.plugin.map(Path::to_owned),
             boundary: facts.boundary,
             allow_fallback: facts.allow_fallback,
-            provider_options: variant.provider.get(&device.provider).cloned().unwrap_or_default(),
+            provider_options,
             engine_cache: kept.filter(|_| has_engines),
-            dimensions: if has_engines { facts.dimensions.clone() } else { BTreeMap::new() },
+            dimensions: if has_engines && !has_profile { facts.dimensions.clone() } else { BTreeMap::new() },
             intra_threads: facts.threads,
             inter_threads,
             execution: variant.execution.unwrap_or(by_threads),

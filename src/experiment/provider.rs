@@ -22,6 +22,8 @@ pub(crate) struct Provider {
     pub completion: Completion,
     /// Its option that records the work of an inference once and replays it.
     pub graph_option: Option<&'static str>,
+    /// The same where it takes no id of what it recorded, so that whatever is fed, it replays the first.
+    pub one_graph_option: Option<&'static str>,
     /// Its options that keep the engine which it builds of a model: one that turns this on, and one for the folder.
     pub engine_cache: Option<[&'static str; 2]>,
     /// What a machine must have for it, where perfrun knows.
@@ -162,6 +164,7 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
     },
     Provider {
         completion: Completion::Stream,
+        one_graph_option: Some("trt_cuda_graph_enable"),
         engine_cache: Some(["trt_engine_cache_enable", "trt_engine_cache_path"]),
         needs: Some("an NVIDIA GPU with its driver, CUDA 13, cuDNN 9 and TensorRT 10"),
         ..row("tensorrt", "TensorrtExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
@@ -172,7 +175,10 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
         ..row("webgpu", "WebGpuExecutionProvider", Devices::One, Supply::Plugin(Plugin::Webgpu))
     },
     Provider { ..row("openvino", "OpenVINOExecutionProvider", Devices::Hardware, Supply::Plugin(Plugin::Openvino)) },
-    row("nv_tensorrt_rtx", "NvTensorRTRTXExecutionProvider", Devices::Numbered, Supply::LocalBuild),
+    Provider {
+        one_graph_option: Some("enable_cuda_graph"),
+        ..row("nv_tensorrt_rtx", "NvTensorRTRTXExecutionProvider", Devices::Numbered, Supply::LocalBuild)
+    },
     row("migraphx", "MIGraphXExecutionProvider", Devices::Numbered, Supply::LocalBuild),
     row("directml", "DmlExecutionProvider", Devices::Numbered, Supply::LocalBuild),
     row("cann", "CANNExecutionProvider", Devices::Numbered, Supply::LocalBuild),
@@ -191,6 +197,7 @@ const fn row(name: &'static str, runtime_name: &'static str, devices: Devices, s
         supply,
         completion: Completion::ReadBack,
         graph_option: None,
+        one_graph_option: None,
         engine_cache: None,
         needs: None,
         is_verified: false,
@@ -206,6 +213,11 @@ impl Provider {
     /// The provider of perfrun's name.
     pub(crate) fn named(name: &str) -> Option<&'static Provider> {
         PROVIDERS.iter().find(|known| known.name == name)
+    }
+
+    /// Whether an option is on, as ONNX Runtime reads it.
+    pub(crate) fn is_on(value: &str) -> bool {
+        ["1", "true", "True"].contains(&value)
     }
 
     /// The plug-in that brings it, if one does.

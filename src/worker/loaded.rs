@@ -241,7 +241,7 @@ impl Loaded {
         if let Some(iterations) = wanted.profile {
             let costs = backend.stream_costs(iterations).map_err(told).ok().flatten();
             values.extend(costs.iter().flat_map(|costs| {
-                let copies = [(metric::TO_DEVICE, costs.to_device_ns), (metric::TO_HOST, costs.to_host_ns)];
+                let copies = [(metric::TO_DEVICE, Some(costs.to_device_ns)), (metric::TO_HOST, costs.to_host_ns)];
                 let known = copies.into_iter().filter_map(|(metric, nanos)| Some((metric, nanos? as f64)));
                 known
                     .chain([(metric::EVENTS, costs.events_ns as f64), (metric::UNFINISHED, costs.unfinished_ns as f64)])

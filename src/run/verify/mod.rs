@@ -52,6 +52,9 @@ const SETS: u32 = 2;
 /// How many inferences are under way at once.
 const IN_FLIGHT: u32 = 8;
 
+/// Copies and the profiler, as after the samples of a measured run.
+const PROFILED: Afterwards = Afterwards { profile: Some(10), in_flight: None };
+
 /// A device that is verified.
 pub(crate) struct Verification<'a> {
     pub(crate) device: &'a Device,
@@ -78,8 +81,9 @@ struct Way {
 #[derive(Clone, Debug, Default)]
 struct Seen {
     latency_ns: f64,
-    /// Medians of the time on the device's own clock, and of what passes besides; and the largest part of a latency.
+    /// Median on the device's own clock.
     device_ns: Option<f64>,
+    /// The largest part of a latency that it shows.
     most_on_device: Option<f64>,
     run: WorkerRun,
     outputs: Vec<Vec<Array>>,
@@ -108,8 +112,11 @@ impl Verification<'_> {
         let provider = Provider::of(self.device);
         let has_stream = provider.is_some_and(|provider| provider.completion == Completion::Stream);
         let mut checks = Checks::default();
-        let afterwards = Afterwards { profile: Some(10), in_flight: None };
-        let small = trier.products("a session", SIZES[0], Way { afterwards, wants_outputs: true, ..Way::default() })?;
+        let small = trier.products(
+            "a session",
+            SIZES[0],
+            Way { afterwards: PROFILED, wants_outputs: true, ..Way::default() },
+        )?;
         checks.session(self.device, &small);
         let Ok(small) = small else { return Ok(checks.0) };
         if !self.device.is_cpu() {
@@ -151,7 +158,7 @@ impl Verification<'_> {
     fn growth(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(Size, Seen), StoppedAtOnce> {
         let mut last = (SIZES[0], small.clone());
         for size in &SIZES[1..] {
-            let way = Way { afterwards: Afterwards { profile: Some(10), in_flight: None }, ..Way::default() };
+            let way = Way { afterwards: PROFILED, ..Way::default() };
             match trier.products("waiting", *size, way)? {
                 Ok(seen) => last = (*size, seen),
                 Err(failure) => {
@@ -185,7 +192,7 @@ impl Verification<'_> {
 
     /// Nodes that the provider does not take.
     fn elsewhere(&self, trier: &mut Trier<'_>, checks: &mut Checks) -> Result<(), StoppedAtOnce> {
-        let way = Way { afterwards: Afterwards { profile: Some(10), in_flight: None }, ..Way::default() };
+        let way = Way { afterwards: PROFILED, ..Way::default() };
         let found = trier.run("nodes on the CPU", models::determinants(), way)?;
         if !checks.fallback(&found) {
             return Ok(());

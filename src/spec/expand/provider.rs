@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::Device;
+use crate::experiment::{Device, Provider};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{ExperimentForm, Ordered, ProviderForm, VariantEntry};
@@ -12,14 +12,6 @@ use super::{Axis, devices};
 
 /// All that the provider for processors can be told; everything else is a session entry.
 const CPU_OPTIONS: [&str; 1] = ["use_arena"];
-
-/// Options of providers that take no id of a graph: whatever is fed, they replay the first.
-const ONE_GRAPH: [(&str, &str); 2] = [("tensorrt", "trt_cuda_graph_enable"), ("nv_tensorrt_rtx", "enable_cuda_graph")];
-
-/// Whether an option is on, as ONNX Runtime reads it.
-fn is_on(value: &str) -> bool {
-    ["1", "true", "True"].contains(&value)
-}
 
 /// Puts the options of `form` over those that a base has.
 pub(super) fn overlay(
@@ -40,10 +32,11 @@ pub(super) fn overlay(
             continue;
         }
         let known = options.entry(provider.to_owned()).or_default();
+        let one_graph = Provider::named(provider).and_then(|provider| provider.one_graph_option);
         for (name, setting) in &form.0.0 {
             let value = match provider.as_ref() {
                 Device::CPU => cpu_option(name, &setting.0, &place.key(name), check),
-                provider if ONE_GRAPH.contains(&(provider, name.as_str())) && is_on(&setting.0) => {
+                _ if one_graph.is_some_and(|option| option == name) && Provider::is_on(&setting.0) => {
                     let message = format!("`{name}` records the first inputs alone, and perfrun feeds several in turn");
                     let help = "CUDA graphs are measured with `devices: [cuda]` and `enable_cuda_graph: 1`";
                     check.error(&place.key(name), message, help.to_owned());

@@ -159,14 +159,14 @@ pub struct TimeShares {
 }
 
 /// What is done on a stream besides inferences, medians in nanoseconds on the device's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamCosts {
     /// Between two events with nothing between them.
     pub events_ns: u64,
     /// By the host's clock: waiting for the whole device, right after an inference was waited for.
     pub unfinished_ns: u64,
     /// All inputs, from pinned host memory.
-    pub to_device_ns: Option<u64>,
+    pub to_device_ns: u64,
     /// All outputs, to pinned host memory; `None` where nobody knows beforehand how many bytes they have.
     pub to_host_ns: Option<u64>,
 }

@@ -196,12 +196,8 @@ impl Backend for MockBackend {
 
     fn stream_costs(&mut self, _iterations: u32) -> Result<Option<StreamCosts>, Failure> {
         const COPY_NS: u64 = 20_000;
-        let costs = StreamCosts {
-            events_ns: 2_000,
-            unfinished_ns: 1_000,
-            to_device_ns: Some(COPY_NS),
-            to_host_ns: Some(COPY_NS),
-        };
+        let costs =
+            StreamCosts { events_ns: 2_000, unfinished_ns: 1_000, to_device_ns: COPY_NS, to_host_ns: Some(COPY_NS) };
         Ok(self.request.on_device.map(|_| costs))
     }
 

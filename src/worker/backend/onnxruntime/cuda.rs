@@ -12,11 +12,11 @@ use cudarc::driver::sys::{CUdeviceptr, CUevent_flags, is_culib_present};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::failures::provider_failure;
-use super::stream::Stream;
+use super::stream::{Costs, Stream};
 use crate::experiment::CUDA_FOLDER;
 use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
-use crate::worker::backend::{Failure, FailureKind, StreamCosts};
+use crate::worker::backend::{Failure, FailureKind};
 
 /// A stream of perfrun's own, which is not the null stream: ONNX Runtime takes that for none.
 pub(super) struct CudaTimeline {
@@ -100,7 +100,7 @@ impl Stream for CudaTimeline {
         Ok(values)
     }
 
-    fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<StreamCosts, Failure> {
+    fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<Costs, Failure> {
         let most = inputs.iter().chain(outputs).copied().max().unwrap_or(0).max(1);
         /// Not write-combined, which the host reads slowly.
         const CACHED: u32 = 0;
@@ -133,12 +133,7 @@ impl Stream for CudaTimeline {
             to_host.push(self.time(copies)? as f64);
         }
         let typical = |times: &[f64]| median(times).unwrap_or(0.0) as u64;
-        Ok(StreamCosts {
-            events_ns: typical(&events),
-            unfinished_ns: 0,
-            to_device_ns: Some(typical(&to_device)),
-            to_host_ns: Some(typical(&to_host)),
-        })
+        Ok(Costs { events_ns: typical(&events), to_device_ns: typical(&to_device), to_host_ns: typical(&to_host) })
     }
 
     fn flush(&mut self) -> Result<(), Failure> {

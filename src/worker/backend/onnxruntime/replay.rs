@@ -45,9 +45,8 @@ impl Replay {
     /// Where it asks for it and tensors do not stay where they are.
     pub(super) fn of(settings: &OnnxruntimeRequest, outputs: Outputs) -> Result<Self, Failure> {
         let option = Provider::of(&settings.device).and_then(|provider| provider.graph_option);
-        // As ONNX Runtime reads it.
-        let is_on = |value: &String| ["1", "true", "True"].contains(&value.as_str());
-        if !option.and_then(|option| settings.provider_options.get(option)).is_some_and(is_on) {
+        let asked = option.and_then(|option| settings.provider_options.get(option));
+        if !asked.is_some_and(|value| Provider::is_on(value)) {
             return Ok(Replay::NotAsked);
         }
         if settings.boundary == Boundary::Host {

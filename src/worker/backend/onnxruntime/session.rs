@@ -386,8 +386,12 @@ impl Backend for OnnxRuntime {
         }
         let unfinished_ns = median(&left).unwrap_or(0.0) as u64;
         // Of outputs that the runtime allocates nobody knows how many bytes they are.
-        let to_host_ns = costs.to_host_ns.filter(|_| !outputs.is_empty());
-        Ok(Some(StreamCosts { to_host_ns, unfinished_ns, ..costs }))
+        Ok(Some(StreamCosts {
+            events_ns: costs.events_ns,
+            unfinished_ns,
+            to_device_ns: costs.to_device_ns,
+            to_host_ns: (!outputs.is_empty()).then_some(costs.to_host_ns),
+        }))
     }
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {

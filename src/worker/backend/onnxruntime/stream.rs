@@ -4,7 +4,15 @@
 
 use std::ffi::c_void;
 
-use crate::worker::backend::{Failure, StreamCosts};
+use crate::worker::backend::Failure;
+
+/// What events with nothing between them and copies take, medians in nanoseconds on the device's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Costs {
+    pub(super) events_ns: u64,
+    pub(super) to_device_ns: u64,
+    pub(super) to_host_ns: u64,
+}
 
 /// A stream with an event at its beginning and one at its end.
 pub(super) trait Stream {
@@ -28,7 +36,7 @@ pub(super) trait Stream {
 
     /// Events with nothing between them, and copies of tensors with these numbers of bytes from and to pinned memory, medians
     /// of `iterations`.
-    fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<StreamCosts, Failure>;
+    fn costs(&self, inputs: &[usize], outputs: &[usize], iterations: u32) -> Result<Costs, Failure>;
 
     /// Overwrites the cache of the device.
     fn flush(&mut self) -> Result<(), Failure>;
@@ -85,8 +93,8 @@ mod tests {
             Ok(vec![0; bytes])
         }
 
-        fn costs(&self, _inputs: &[usize], _outputs: &[usize], _iterations: u32) -> Result<StreamCosts, Failure> {
-            Ok(StreamCosts::default())
+        fn costs(&self, _inputs: &[usize], _outputs: &[usize], _iterations: u32) -> Result<Costs, Failure> {
+            Ok(Costs::default())
         }
 
         fn flush(&mut self) -> Result<(), Failure> {

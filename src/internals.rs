@@ -99,7 +99,7 @@ pub mod machine {
 pub mod experiment {
     pub use crate::experiment::{
         Aa, Axis, Backend, Bound, Calibration, Choose, Compare, Device, Execution, Experiment, FidelityLimits,
-        FidelitySettings, Goal, Grade, GraphOptimization, InputPoint, Margin, Matrix, Measure, Model, Package,
+        FidelitySettings, Gate, Goal, Grade, GraphOptimization, InputPoint, Margin, Matrix, Measure, Model, Package,
         Precision, Require, Runs, Selector, Stop, TableSpec, Threads, Values, Variant, Warmup,
     };
 }

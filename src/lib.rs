@@ -53,6 +53,9 @@ mod run;
 /// Estimates and verdicts to results, tables, pages and plots.
 mod report;
 
+/// Two results to what changed between them, and whether a gate holds.
+mod diff;
+
 /// Numbers from any program, described and compared.
 mod stat;
 

@@ -3,6 +3,7 @@
 mod admission;
 mod calibrate;
 mod convert;
+mod diff;
 mod doctor;
 mod earlier;
 mod expected;
@@ -17,6 +18,7 @@ mod report;
 mod run;
 mod runtime;
 mod shapes;
+mod sides;
 mod specs;
 mod stat;
 mod validate;
@@ -40,6 +42,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Validate(arguments) => validate::run(&arguments, ui),
         Command::Plan(arguments) => plan::run(&arguments, ui),
         Command::Report(arguments) => report::run(&arguments, ui),
+        Command::Diff(arguments) => diff::run(&arguments, ui),
         Command::Stat(arguments) => stat::run(&arguments, ui),
         Command::Inspect(arguments) => inspect::run(&arguments, ui),
         Command::Convert(arguments) => convert::run(&arguments, ui),

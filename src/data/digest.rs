@@ -31,9 +31,14 @@ pub fn of_file(path: &Path) -> io::Result<String> {
     Ok(hex(&hash.0.finalize()))
 }
 
+/// SHA-256 of bytes, as hex.
+pub fn of_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 /// SHA-256 of a text, as hex.
 pub fn of_text(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+    of_bytes(text.as_bytes())
 }
 
 /// Bytes as lower-case hex.

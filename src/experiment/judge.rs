@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Axis, Experiment, Runs, Selector};
 use crate::statistics::looks::Looks;
 use crate::statistics::planning::detectable_effect;
-use crate::vocabulary::metric::{MetricReference, Statistic};
+use crate::vocabulary::metric::{Difference, MetricReference, Statistic};
 use crate::vocabulary::quantity::Ratio;
 
 /// What is compared with what, and how strictly (method 6.1, 8.2).
@@ -102,6 +102,11 @@ impl Grade {
         Self::MOST.iter().find(|(_, most)| effect <= *most).map_or(Grade::D, |(grade, _)| *grade)
     }
 
+    /// The grade of this letter.
+    pub fn named(letter: &str) -> Option<Self> {
+        [Grade::A, Grade::B, Grade::C, Grade::D].into_iter().find(|grade| grade.letter() == letter)
+    }
+
     /// The letter.
     pub fn letter(self) -> &'static str {
         match self {
@@ -143,6 +148,18 @@ pub struct Goal {
     pub name: Option<String>,
     /// What is promised.
     pub bound: Bound,
+}
+
+/// What may not become worse from one commit to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Of what.
+    pub metric: MetricReference,
+    /// By how much it may be worse.
+    pub worse_by: Difference,
+    /// Of which cells; all, if it names nothing.
+    #[serde(rename = "where")]
+    pub of: Selector,
 }
 
 impl Experiment {

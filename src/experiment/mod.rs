@@ -37,7 +37,7 @@ pub(crate) use dataset::{AccuracyMetric, Dataset};
 pub(crate) use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
-pub use judge::{Aa, Bound, Choose, Compare, Goal, Grade, Margin, Require, TableSpec};
+pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, Require, TableSpec};
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};
@@ -109,6 +109,9 @@ pub struct Experiment {
     /// A goal that is undecided counts as missed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub goals_strict: bool,
+    /// What may not become worse from one commit to the next; a record by itself knows nothing of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gate: Vec<Gate>,
     /// Metrics that are weighed against each other; empty where the specification leaves it to perfrun.
     #[serde(default)]
     pub pareto: Vec<MetricReference>,

@@ -183,6 +183,9 @@ pub struct VariantAccuracy {
     pub batch: u64,
     /// What was computed from outputs and labels.
     pub scores: Vec<Score>,
+    /// Which items are right, by the stored name of the metric: a bit for each in hexadecimal.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub right: BTreeMap<String, String>,
     /// What the specification's own command printed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own_scores: BTreeMap<String, f64>,

@@ -93,12 +93,21 @@ pub struct ModelFile {
     pub path: String,
     /// SHA-256 as hex.
     pub sha256: String,
+    /// SHA-256 of each file by its path relative to the root, where weights stand in files beside the model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
     /// Size in bytes.
     pub bytes: u64,
     /// What wrote it, if it says so.
     pub producer: Option<String>,
     /// Elements of its float initialisers, if it could be read.
     pub parameters: Option<u64>,
+    /// Version of each operator set by domain; nothing where it could not be read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub opset: BTreeMap<String, i64>,
+    /// Nodes of the main graph by operator; nothing where it could not be read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub operators: BTreeMap<String, u64>,
     /// Items that one inference handles, by the index of the input point; `None` where unknown.
     pub batch_sizes: Vec<Option<u64>>,
     /// What one inference costs, by the index of the input point; `None` where the model is not fed that one.

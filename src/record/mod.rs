@@ -8,6 +8,7 @@ pub(crate) mod columns;
 pub(crate) mod findings;
 mod format1;
 pub(crate) mod found;
+pub(crate) mod git;
 pub(crate) mod journal;
 pub(crate) mod local;
 pub(crate) mod manifest;

@@ -48,15 +48,49 @@ pub(crate) struct Field {
     pub class: Class,
     /// What it is.
     pub meaning: &'static str,
+    /// Where it is a list with rows for entries of an axis: that axis, and the key of a row that names the entry. A cell
+    /// is told by the row of its own entry alone.
+    pub rows_of: Option<(Axis, &'static str)>,
+    /// It differs from record to record by itself, so that a difference is not worth a word.
+    pub is_passing: bool,
     source: Source,
 }
 
+impl Field {
+    /// A list whose rows are for entries of an axis, by this key.
+    const fn by(self, axis: Axis, key: &'static str) -> Self {
+        Field { rows_of: Some((axis, key)), ..self }
+    }
+
+    /// It differs from record to record by itself.
+    const fn passing(self) -> Self {
+        Field { is_passing: true, ..self }
+    }
+
+    /// What of a value speaks about the entry `name(axis)`; nothing where no row does.
+    pub(crate) fn about<'a>(&self, value: &'a Value, name: impl Fn(Axis) -> &'a str) -> Option<&'a Value> {
+        let Some((axis, key)) = self.rows_of else { return Some(value) };
+        let Some(rows) = value.as_array() else { return Some(value) };
+        let is_it = |row: &&Value| match row.get(key) {
+            // A runtime without a name is that of cells without a runtime.
+            None | Some(Value::Null) => name(axis) == Axis::ABSENT,
+            Some(entry) => entry.as_str() == Some(name(axis)),
+        };
+        rows.iter().find(is_it)
+    }
+}
+
+/// The fact of that name.
+pub(crate) fn field(name: &str) -> Option<&'static Field> {
+    FIELDS.iter().find(|field| field.name == name)
+}
+
 const fn host(name: &'static str, class: Class, source: fn(&Host) -> Value, meaning: &'static str) -> Field {
-    Field { name, class, meaning, source: Source::Host(source) }
+    Field { name, class, meaning, rows_of: None, is_passing: false, source: Source::Host(source) }
 }
 
 const fn of(name: &'static str, class: Class, source: fn(&Manifest) -> Value, meaning: &'static str) -> Field {
-    Field { name, class, meaning, source: Source::Manifest(source) }
+    Field { name, class, meaning, rows_of: None, is_passing: false, source: Source::Manifest(source) }
 }
 
 use Class::{Context, Frame, Subject};
@@ -65,11 +99,11 @@ use Class::{Context, Frame, Subject};
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[Field] = &[
     of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
-    of("models", Subject, models, "each model: path, SHA-256, size, parameters, and what one inference costs by input"),
+    of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by(Axis::Models, "name"),
     of("files", Subject, files, "what variants are run with where it is not the model's own file: SHA-256, origin, version of the converter"),
-    of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items"),
-    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256"),
-    of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one"),
+    of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by(Axis::Models, "model"),
+    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by(Axis::Runtimes, "name"),
+    of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one").by(Axis::Devices, "device"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
     host("cpu_revision", Frame, |host| json!(host.cpu_revision), "its family, model and stepping"),
@@ -80,17 +114,17 @@ pub(crate) const FIELDS: &[Field] = &[
     host("memory_gib", Frame, |host| json!(memory_gib(host)), "memory, rounded up to whole GiB, since kernels keep some for themselves"),
     host("system", Frame, |host| json!(host.system), "operating system and architecture"),
     of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
-    of("inputs", Frame, inputs, "each input: dimensions, shapes, values"),
+    of("inputs", Frame, inputs, "each input: dimensions, shapes, values").by(Axis::Inputs, "name"),
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
     of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
-    of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one"),
+    of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by(Axis::Devices, "device"),
     of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
     of("timing", Frame, |_| json!(measure::KERNEL), "version of what is timed"),
 
     of("perfrun", Context, |manifest| json!(manifest.perfrun), "version of perfrun"),
-    of("commit", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.commit)), "HEAD when the record began"),
-    of("dirty", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.dirty)), "files of the experiment that differed from it; absent: unknown"),
+    of("commit", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.commit)), "HEAD when the record began").passing(),
+    of("dirty", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.dirty)), "files of the experiment that differed from it; absent: unknown").passing(),
     host("host", Context, |host| json!(host.machine), "salted hash of the installation"),
     host("kernel", Context, |host| json!(host.kernel), "kernel release"),
     host("microcode", Context, |host| json!(host.microcode), "microcode of the processor"),
@@ -102,14 +136,19 @@ pub(crate) const FIELDS: &[Field] = &[
     host("last_level_cache_bytes", Context, |host| json!(host.last_level_cache_bytes), "last level of cache of the allowed processors"),
     host("clock_source", Context, |host| json!(host.clock_source), "what the kernel reads the time from"),
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
-    of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processors' worth of time that others used when the record began"),
-    of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then"),
-    of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked"),
-    of("idle_watts", Context, idle_watts, "power of each of these GPUs and, as `packages`, of the processors, while nothing of perfrun ran"),
-    of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by device, threads and kind of number"),
-    of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "bytes per second that it was seen to read and write, by device, threads and how many they are"),
-    of("launching", Context, |manifest| json!(manifest.launches()), "nanoseconds that an inference and each of its nodes were seen to take before they compute anything"),
+    of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processors' worth of time that others used when the record began").passing(),
+    of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then").passing(),
+    of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by(Axis::Devices, "device"),
+    of("idle_watts", Context, idle_watts, "power of each of these GPUs and, as `packages`, of the processors, while nothing of perfrun ran").passing(),
+    of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by device, threads and kind of number").passing(),
+    of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "bytes per second that it was seen to read and write, by device, threads and how many they are").passing(),
+    of("launching", Context, |manifest| json!(manifest.launches()), "nanoseconds that an inference and each of its nodes were seen to take before they compute anything").passing(),
 ];
+
+/// Names of the facts in which two sides must agree.
+pub(crate) fn frame_names() -> Vec<&'static str> {
+    FIELDS.iter().filter(|field| field.class == Frame).map(|field| field.name).collect()
+}
 
 /// Facts by name; what is unknown is absent.
 pub(crate) type Facts = BTreeMap<String, Value>;
@@ -164,7 +203,7 @@ impl Provenance {
 
     /// Takes a fact by its name, if it has one here and is known.
     pub fn take_named(&mut self, name: &str, value: Value) {
-        if let Some(field) = FIELDS.iter().find(|field| field.name == name) {
+        if let Some(field) = field(name) {
             self.take(field, value);
         }
     }
@@ -271,11 +310,17 @@ fn models(manifest: &Manifest) -> Value {
         let costs = plan.inputs().iter().zip(&file.costs);
         let costs = costs.filter_map(|(input, known)| Some((&input.name, cost(known.as_ref()?))));
         Some(json!({
-            "name": name, "path": file.path, "sha256": file.sha256, "bytes": file.bytes, "producer": file.producer,
-            "parameters": file.parameters, "costs": costs.collect::<BTreeMap<_, _>>(),
+            "name": name, "path": file.path, "sha256": file.sha256, "parts": known(&file.parts), "bytes": file.bytes, "producer": file.producer,
+            "parameters": file.parameters, "opset": known(&file.opset), "operators": known(&file.operators),
+            "costs": costs.collect::<BTreeMap<_, _>>(),
         }))
     };
     plan.names(Axis::Models).iter().zip(&manifest.models).filter_map(model).collect()
+}
+
+/// What is counted by name; nothing where nothing is known.
+fn known<T: Serialize>(counts: &BTreeMap<String, T>) -> Value {
+    if counts.is_empty() { Value::Null } else { json!(counts) }
 }
 
 fn files(manifest: &Manifest) -> Value {

@@ -1,4 +1,4 @@
-//! Which commit was measured: the only module that runs `git`.
+//! Which commit was measured.
 //!
 //! Input: a folder and the files that an experiment reads. Output: HEAD and those of the files that differ from it.
 //! Outside a repository, or without `git`, there is no revision and that is no error. Files outside the repository, such
@@ -7,9 +7,10 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+
+use super::git;
 
 /// HEAD at the time of measuring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,13 +47,13 @@ impl fmt::Display for Revision {
 
 /// HEAD of the repository that holds `folder`, with those of `files` that differ from it.
 pub(crate) fn current(folder: &Path, files: &[PathBuf]) -> Option<Revision> {
-    let commit = git(folder, ["rev-parse", "--verify", "--quiet", "HEAD"])?;
+    let commit = git::text(folder, ["rev-parse", "--verify", "--quiet", "HEAD"])?;
     Some(Revision { commit, dirty: changed(folder, files) })
 }
 
 /// Those of `files` that differ from HEAD; `None` where one of them cannot be found or git fails.
 fn changed(folder: &Path, files: &[PathBuf]) -> Option<Vec<String>> {
-    let top = PathBuf::from(git(folder, ["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
+    let top = PathBuf::from(git::text(folder, ["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
     let mut paths = Vec::new();
     for file in files {
         // git refuses a path beyond a symbolic link, and tracks of a link no more than where it leads.
@@ -65,7 +66,7 @@ fn changed(folder: &Path, files: &[PathBuf]) -> Option<Vec<String>> {
     let status = ["--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames"];
     let which = ["--untracked-files=all", "--ignored=matching", "--"];
     let arguments = status.iter().chain(&which).map(OsStr::new).chain(paths.iter().map(|path| path.as_os_str()));
-    git(&top, arguments).map(|text| parse_status(&text))
+    git::text(&top, arguments).map(|text| parse_status(&text))
 }
 
 /// Paths of `git status --porcelain=v1 -z --no-renames`: two status letters, a space, the path, a NUL.
@@ -73,20 +74,6 @@ fn parse_status(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = text.split('\0').filter_map(|entry| entry.get(3..)).map(str::to_owned).collect();
     paths.sort();
     paths
-}
-
-fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<String> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(arguments)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim_end_matches('\n').to_owned())
 }
 
 #[cfg(test)]
@@ -103,7 +90,7 @@ mod tests {
         }
         let author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
         for command in [["init", "-q", "."], ["add", "-A", "."], ["commit", "-qm", "a"]] {
-            assert!(git(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
+            assert!(git::text(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
         }
         folder
     }

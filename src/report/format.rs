@@ -8,7 +8,7 @@ mod comparison;
 mod phrases;
 
 pub(crate) use bound::{bandwidth, bound, bound_in_short, rate};
-pub(crate) use comparison::{change, judged_ratio, p_value, ratio, share, speedup};
+pub(crate) use comparison::{change, difference, judged_ratio, p_value, ratio, share, speedup};
 pub use phrases::threads;
 pub(crate) use phrases::{
     amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, verdict_word,
@@ -159,6 +159,17 @@ impl Column {
                 (fixed(scaled, decimals), half_width.map(text))
             }
         }
+    }
+}
+
+/// `41.2 ms`: a measured value with three significant digits, in the unit that fits it and what stands beside it.
+pub(crate) fn measured(unit: Unit, value: f64, beside: Option<f64>) -> String {
+    let scale = scale(unit, beside.into_iter().chain([value]));
+    let scaled = value / scale.factor;
+    let text = fixed(scaled, significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL).max(0));
+    match scale.unit {
+        "" => text,
+        unit => format!("{text} {unit}"),
     }
 }
 

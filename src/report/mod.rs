@@ -25,7 +25,7 @@ pub use compose::compose;
 pub(crate) use compose::of_results;
 pub use formats::Format;
 pub use template::reference_markdown as template_reference;
-pub(crate) use template::{TemplateError, UserTemplate};
+pub(crate) use template::{TemplateError, UserTemplate, render as fill_template};
 pub(crate) use trust::Trust;
 pub use write::write;
 

@@ -13,24 +13,34 @@ pub(crate) use user::{TemplateError, UserTemplate};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
+use serde::Serialize;
 
 use super::ReportError;
 use super::formats::{Format, Source};
-use super::view::Report;
 
 /// How minijinja is told which texts to escape as what.
 const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
 /// What templates include besides each other, embedded in the program.
-const PARTS: [(&str, &str); 2] =
-    [("report.css", include_str!("templates/report.css")), ("sort.js", include_str!("templates/sort.js"))];
+const PARTS: [(&str, &str); 6] = [
+    ("report.css", include_str!("templates/report.css")),
+    ("sort.js", include_str!("templates/sort.js")),
+    ("parts.md.j2", include_str!("templates/parts.md.j2")),
+    ("parts.html.j2", include_str!("templates/parts.html.j2")),
+    ("diff.md.j2", include_str!("templates/diff.md.j2")),
+    ("diff.html.j2", include_str!("templates/diff.html.j2")),
+];
 
-/// The template of a format, filled.
-pub(super) fn render(name: &str, report: &Report) -> Result<String, ReportError> {
+/// A template of perfrun's own, filled with what it shows: a report, or what changed between two of them.
+///
+/// # Errors
+///
+/// A template that does not fit, which is a fault of perfrun.
+pub(crate) fn render<T: Serialize>(name: &str, page: &T) -> Result<String, ReportError> {
     let failed = |source| ReportError::Template { template: name.to_owned(), source };
     let environment = environment().map_err(failed)?;
-    environment.get_template(name).and_then(|template| template.render(Serde(report))).map_err(failed)
+    environment.get_template(name).and_then(|template| template.render(Serde(page))).map_err(failed)
 }
 
 fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {

@@ -1,5 +1,6 @@
 //! Where numbers come from: hashes of models and library, the session.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::model::PreparedModel;
@@ -42,12 +43,15 @@ pub(super) fn describe_model(
     Ok(Some(ModelFile {
         path: place.relative(path),
         sha256: hash_files(&files)?,
+        parts: if files.len() > 1 { hash_each(&files, place)? } else { BTreeMap::new() },
         bytes: header
             .and_then(ModelHeader::total_bytes)
             .map_or_else(|| path.metadata().map(|file| file.len()), Ok)
             .map_err(unreadable)?,
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
+        opset: header.map(|header| header.opset_imports.clone()).unwrap_or_default(),
+        operators: header.map(|header| header.operators.clone()).unwrap_or_default(),
         batch_sizes: (0..inputs.len()).map(batch_size).collect(),
         costs: costs(path, model, inputs),
     }))
@@ -74,6 +78,11 @@ fn cost_of(graph: &ModelProto, shapes: &Resolved) -> InferenceCost {
 /// SHA-256 over files, one after the other.
 pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
     digest::of_files(files).map_err(|(path, source)| PrepareError::Unreadable { path, source })
+}
+
+/// SHA-256 of each file, by its path.
+fn hash_each(files: &[PathBuf], place: &Place) -> Result<BTreeMap<String, String>, PrepareError> {
+    files.iter().map(|file| Ok((place.relative(file), hash_files(std::slice::from_ref(file))?))).collect()
 }
 
 /// What a record says about each library.

@@ -6,6 +6,7 @@
 //! problem of a file is found at once and keeps its place. Deliberately absent: cells, which are `plan`'s.
 
 mod calibrate;
+mod canonical;
 mod check;
 mod coerce;
 mod document;
@@ -29,6 +30,7 @@ mod wording;
 mod yaml;
 
 pub use calibrate::{SAME, calibration};
+pub(crate) use canonical::measured;
 pub use error::{Invalid, SpecError};
 pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;

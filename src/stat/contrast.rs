@@ -7,8 +7,9 @@
 use serde::Serialize;
 
 use super::beside::{EffectSizes, Ratios, Tests, usual};
-use super::judged::{Judged, Reason, sign};
+use super::judged::{Judged, Reason};
 use super::{Series, Terms};
+use crate::judge::compare::apart::sign;
 use crate::statistics::{Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, median};
 
 /// Why two series cannot be compared.

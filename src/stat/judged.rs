@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::Terms;
 use super::dependence::{of_pairs, of_sides};
+use crate::judge::compare::apart::{compare_apart, sign};
 use crate::statistics::{
     Equivalence, Hint, Interval, PairedComparison, SessionSpread, UnpairedComparison, UnpairedHint, Verdict,
-    compare_paired, compare_unpaired,
+    compare_paired,
 };
-use crate::vocabulary::metric::Direction;
 
 /// Why a comparison is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -79,17 +79,7 @@ impl Judged {
     /// Of the observations of both sides.
     pub(super) fn without_pairs(baseline: &[f64], candidate: &[f64], terms: &Terms) -> Self {
         let spread = SessionSpread::assumed(terms.session_spread);
-        let compare = |from, to| compare_unpaired(from, to, terms.margin, terms.confidence, spread);
-        let unpaired = if terms.direction == Direction::HigherIsBetter {
-            // The rule takes lower values to be better, so the sides change places, but for their names.
-            compare(candidate, baseline).map(|comparison| UnpairedComparison {
-                baseline_runs: comparison.candidate_runs,
-                candidate_runs: comparison.baseline_runs,
-                ..comparison
-            })
-        } else {
-            compare(baseline, candidate)
-        };
+        let unpaired = compare_apart(baseline, candidate, terms.direction, terms.margin, terms.confidence, spread);
         Judged { paired: None, unpaired, dependent: of_sides(baseline, candidate) }
     }
 
@@ -122,11 +112,6 @@ impl Judged {
         let paired = self.paired.as_ref().and_then(Equivalence::of_paired);
         paired.or_else(|| self.unpaired.as_ref().and_then(Equivalence::of_unpaired))
     }
-}
-
-/// By what a log ratio is multiplied so that it is positive when the candidate is worse.
-pub(super) fn sign(direction: Direction) -> f64 {
-    if direction == Direction::HigherIsBetter { -1.0 } else { 1.0 }
 }
 
 impl From<Hint> for Reason {

@@ -106,7 +106,7 @@ pub(crate) use runs::TwoLevel;
 pub use runs::two_level;
 pub use shape::Distribution;
 pub(crate) use steady::{Drift, LateWarmup, drift, late_warmup};
-pub(crate) use unpaired::{SessionSpread, UnpairedComparison, UnpairedHint, compare_unpaired};
+pub(crate) use unpaired::{SessionSpread, UnpairedComparison, UnpairedHint};
 pub(crate) use usual_rules::{UsualRules, usual_rules};
 pub(crate) use value_bootstrap::ValueBootstrap;
 pub(crate) use verdict::Claim;
@@ -128,6 +128,7 @@ mod tests {
     use super::pareto::{Objective, frontier};
     use super::rank_omnibus::{friedman, kruskal_wallis};
     use super::stopping::{Location, precision_reached};
+    use super::unpaired::compare_unpaired;
     use super::*;
     use proptest::prelude::*;
 

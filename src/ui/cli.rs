@@ -1,8 +1,10 @@
 //! The command line: what may be typed, and its help.
 
+mod diff;
 mod judge;
 mod models;
 
+pub use diff::{DiffArgs, FailOnWord, PageFormat};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 
@@ -56,6 +58,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Render a record again from what is stored.
     Report(ReportArgs),
+    /// Say what changed between two commits, records or reports, and whether a gate holds.
+    Diff(DiffArgs),
     /// Describe numbers from anywhere, or compare two files of them, by the rules of a report.
     Stat(StatArgs),
     /// Show what a model file wants and gives: inputs, outputs, producer, opset, size.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use miette::Diagnostic;
 
+use crate::data::table::TableError;
 use crate::experiment::SelectorError;
 use crate::onnx::OnnxError;
 use crate::plan::PlanError;
@@ -70,6 +71,9 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Contrast(#[from] ContrastError),
+    /// A table that polars cannot make.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// The machine's lock.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -110,7 +114,7 @@ impl Error {
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Error::Internal(_) => ExitCode::Internal,
+            Error::Internal(_) | Error::Table(_) => ExitCode::Internal,
             Error::Report(error) if error.is_internal() => ExitCode::Internal,
             _ => ExitCode::Mendable,
         }

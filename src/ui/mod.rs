@@ -3,6 +3,7 @@
 pub mod calibration;
 pub mod cli;
 pub mod conclusion;
+pub(crate) mod diff;
 pub mod doctor;
 pub mod error;
 pub mod explain;

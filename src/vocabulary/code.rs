@@ -69,7 +69,7 @@ mod table;
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use words::capital;
 
@@ -79,7 +79,7 @@ pub(crate) use words::part;
 pub use words::{percent, spelt};
 
 /// How much a code weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know; shown in details.

@@ -7,11 +7,13 @@ mod device;
 mod device_time;
 mod environment;
 mod reference;
+mod written;
 
 pub use device::*;
 pub use device_time::*;
 pub use environment::*;
 pub use reference::{MetricReference, ReferenceError, Statistic};
+pub use written::{Difference, ValueKind, read_value};
 
 use serde::Serialize;
 

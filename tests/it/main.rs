@@ -16,6 +16,7 @@ mod choosing;
 mod cli;
 mod designs;
 mod devices;
+mod diff;
 mod docs;
 mod judging;
 mod limits;

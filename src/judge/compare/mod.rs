@@ -3,6 +3,7 @@
 //!
 //! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
 
+pub(crate) mod apart;
 pub(crate) mod calibration;
 pub(crate) mod choose;
 mod comparable;

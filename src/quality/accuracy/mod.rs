@@ -4,6 +4,7 @@
 //! [`Change`] against a reference on the same items. Pure. Deliberately absent: how like another variant's the outputs
 //! are, which takes no labels and is fidelity.
 
+pub(crate) mod item_bits;
 mod item_scores;
 
 pub(crate) use item_scores::{AccuracyProblem, ItemScores};

@@ -1,8 +1,9 @@
 //! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
 
-use super::{count, fixed, preferred_decimals, significant_decimals, verdict_word};
+use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
 use crate::judge::compare::Comparison;
 use crate::statistics::interval::Interval;
+use crate::vocabulary::metric::{Difference, MetricReference, Unit};
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
 /// that it excludes 1.
@@ -73,6 +74,18 @@ pub(crate) fn change(value: f64, interval: Option<Interval>) -> String {
     let decimals = preferred_decimals(interval.half_width() * 100.0).clamp(0, 3);
     let [value, low, high] = [value, interval.low, interval.high].map(|number| signed(number * 100.0, decimals));
     format!("{value} % [{low}, {high}]")
+}
+
+/// `5 %`, `0.5 pp`, `1 MiB`: a difference that somebody wrote.
+pub(crate) fn difference(difference: Difference, reference: MetricReference) -> String {
+    match difference {
+        Difference::Relative(share) => percent(share),
+        Difference::Absolute(amount) if reference.unit() == Unit::Share => {
+            let text = fixed(amount * 100.0, 3);
+            format!("{} pp", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+        Difference::Absolute(amount) => super::amount(reference.unit(), amount),
+    }
 }
 
 /// With its sign; what rounds to zero has none.

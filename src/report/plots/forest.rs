@@ -26,7 +26,7 @@ const LEAST_LETTERS: usize = 10;
 const MOST_DOTS: usize = 240;
 
 /// A figure of ratios.
-pub(super) struct Forest {
+pub(crate) struct Forest {
     /// Its heading.
     pub title: String,
     /// The name of the axis, which says what lies on which side.
@@ -40,7 +40,7 @@ pub(super) struct Forest {
 }
 
 /// One ratio.
-pub(super) struct Row {
+pub(crate) struct Row {
     /// What its group has in common.
     pub group: String,
     /// Its own name.
@@ -58,6 +58,11 @@ pub(super) struct Row {
 }
 
 impl Forest {
+    /// The figure as SVG.
+    pub(crate) fn svg(&self) -> String {
+        self.draw().finish()
+    }
+
     /// The figure.
     pub(super) fn draw(&self) -> Canvas {
         let rows = &self.rows;

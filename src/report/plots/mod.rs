@@ -16,6 +16,8 @@ mod speedup;
 mod svg;
 mod timeline;
 
+pub(crate) use forest::{Forest, Row as ForestRow};
+
 use crate::experiment::Axis as PlanAxis;
 use crate::plan::{Cell, Plan};
 

@@ -29,7 +29,7 @@ pub(super) fn draw(input: &Input<'_>) -> Option<Plot> {
     let margin = comparisons.iter().map(|comparison| comparison.margin).fold(0.0, f64::max);
     let caption = caption(comparisons, rows.len());
     let axis = "left: slower, right: faster (logarithmic)";
-    let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.draw().finish();
+    let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
     Some(Plot { svg, file, title, caption })
 }
 
@@ -42,7 +42,7 @@ pub(super) fn draw_controls(input: &Input<'_>) -> Option<Plot> {
     let file = "control.svg".to_owned();
     let title = if controls.len() == 1 { "Control: two identical arms" } else { "Controls: identical arms" }.to_owned();
     let axis = "identical arms: 1 but for noise (logarithmic)";
-    let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.draw().finish();
+    let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.svg();
     let caption = format!(
         "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its {} interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(controls.first()?.paired.confidence),

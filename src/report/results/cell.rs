@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::seen::Shape;
 use crate::experiment::{AxisMap, fields_schema};
+use crate::vocabulary::code::Severity;
 
 /// One cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -165,6 +167,13 @@ pub struct CodeSeen {
     /// Runs that carry it; absent for a code of the cell as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
+}
+
+impl CodeSeen {
+    /// The weight; `None` for a word of a later version.
+    pub fn weight(&self) -> Option<Severity> {
+        Severity::deserialize(StrDeserializer::<serde::de::value::Error>::new(&self.severity)).ok()
+    }
 }
 
 /// What bounds a cell (method 5.6).

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cell::{Cell, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
-use super::{FORMAT, Measured, Results, Rules, seen, verdicts};
-use crate::experiment::{AxisMap, Experiment};
+use super::{FORMAT, GateAsked, ItemsRight, Measured, Results, Rules, seen, verdicts};
+use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use crate::judge::compare::Judged;
 use crate::judge::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary};
 use crate::plan;
-use crate::record::Manifest;
 use crate::record::provenance::Provenance;
+use crate::record::{Manifest, VariantAccuracy};
 use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::vocabulary::privacy::without_home;
 
@@ -52,6 +52,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             margin: margin.default.0,
             margin_of_tails: margin.tail.0,
             confidence: CONFIDENCE,
+            gates: gates(manifest),
         },
         cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
         codes: seen::codes_of_record(manifest, summary),
@@ -65,7 +66,42 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         choice: verdicts::choice(plan, judged),
         ties: verdicts::ties(plan, judged),
         tradeoffs: verdicts::tradeoffs(plan, judged),
+        items_right: items_right(manifest),
     }
+}
+
+/// The gates of the specification, with the cells that each speaks of.
+fn gates(manifest: &Manifest) -> Vec<GateAsked> {
+    let plan = &manifest.plan;
+    let one = |gate: &Gate| {
+        let selector = CompiledSelector::new(&gate.of, &plan.axes);
+        let cells = plan.cells.iter().filter(|cell| selector.matches(&cell.at));
+        GateAsked {
+            metric: gate.metric.to_string(),
+            worse_by: gate.worse_by,
+            cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id.to_string()).collect()),
+        }
+    };
+    manifest.experiment.gate.iter().map(one).collect()
+}
+
+/// Which items each variant gets right, for all cells that the one that was run speaks for.
+fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
+    let plan = &manifest.plan;
+    let of = |known: &VariantAccuracy| {
+        let scored = plan.cells.get(known.cell as usize);
+        let alike =
+            plan.runnable().filter(|(_, cell)| scored.is_some_and(|scored| cell.differs_in_input_alone(scored)));
+        let cells: Vec<String> = alike.map(|(_, cell)| cell.id.to_string()).collect();
+        let row = |(metric, right): (&String, &String)| ItemsRight {
+            cells: cells.clone(),
+            metric: metric.clone(),
+            items: known.items,
+            right: right.clone(),
+        };
+        known.right.iter().map(row).collect::<Vec<_>>()
+    };
+    manifest.accuracy().iter().flat_map(of).collect()
 }
 
 fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
@@ -192,7 +228,8 @@ fn named(experiment: &Experiment) -> Vec<String> {
         .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
     let goals = experiment.goals.iter().map(|goal| goal.bound.metric);
     let tables = experiment.tables.iter().flat_map(|table| table.show.iter().copied());
-    let all = choose.chain(goals).chain(tables).chain(experiment.pareto.iter().copied());
+    let gates = experiment.gate.iter().map(|gate| gate.metric);
+    let all = choose.chain(goals).chain(gates).chain(tables).chain(experiment.pareto.iter().copied());
     all.flat_map(|reference| match reference.statistic {
         // Made of two others.
         Statistic::CoefficientOfVariation => vec![

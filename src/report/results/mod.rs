@@ -17,12 +17,14 @@ mod seen;
 mod tidy;
 mod verdicts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::quality::accuracy::item_bits;
 use crate::record::provenance::Provenance;
+use crate::vocabulary::metric::Difference;
 
 pub use cell::{BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
 pub use judged::{
@@ -91,6 +93,36 @@ pub struct Results {
     /// The cells that give and take between metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tradeoffs: Vec<Tradeoff>,
+    /// Which items of the data each variant gets right, so that two results can be compared item by item.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items_right: Vec<ItemsRight>,
+}
+
+/// The items of the data that cells get right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ItemsRight {
+    /// Ids of the cells: those of one variant on one device, whatever their input.
+    pub cells: Vec<String>,
+    /// The stored name of the metric.
+    pub metric: String,
+    /// Items.
+    pub items: u64,
+    /// A bit for each item in hexadecimal, the first item in the lowest bit of the first byte; 1: right.
+    pub right: String,
+}
+
+impl Results {
+    /// Which items each cell gets right, by id of the cell and stored name of the metric.
+    pub fn items_right(&self) -> HashMap<(&str, &str), Vec<bool>> {
+        let mut found = HashMap::new();
+        for row in &self.items_right {
+            let Some(right) = item_bits::read(&row.right, row.items) else { continue };
+            for cell in &row.cells {
+                found.insert((cell.as_str(), row.metric.as_str()), right.clone());
+            }
+        }
+        found
+    }
 }
 
 /// How much of an experiment was measured, and when.
@@ -143,6 +175,21 @@ pub struct Rules {
     pub margin_of_tails: f64,
     /// Confidence of the intervals of cells.
     pub confidence: f64,
+    /// What may not become worse: what `perfrun diff --gate` holds later records to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateAsked>,
+}
+
+/// A metric that may not become worse from one commit to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateAsked {
+    /// The metric, as users name it.
+    pub metric: String,
+    /// By how much it may be worse.
+    pub worse_by: Difference,
+    /// Ids of the cells that it speaks of; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<Vec<String>>,
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -44,16 +44,16 @@ pub(crate) struct TableCell {
 }
 
 impl TableCell {
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         TableCell { text: text.into(), sort: None }
     }
 
     /// Nothing to show: sorted after every number.
-    pub(super) fn nothing() -> Self {
+    pub(crate) fn nothing() -> Self {
         TableCell { text: "-".to_owned(), sort: Some(String::new()) }
     }
 
-    pub(super) fn number(text: impl Into<String>, value: f64) -> Self {
+    pub(crate) fn number(text: impl Into<String>, value: f64) -> Self {
         TableCell { text: text.into(), sort: Some(format!("{value}")) }
     }
 }

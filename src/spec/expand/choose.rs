@@ -89,7 +89,7 @@ pub(super) fn raise_samples(
 fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32), stop: &Place, check: &mut Check<'_>) {
     if written < needed {
         let message = format!(
-            "`{reference}`, which `choose`, `goals` or `pareto` asks for, takes {needed} samples of a run, and `{key}` is {written}"
+            "`{reference}`, which `choose`, `goals`, `gate` or `pareto` asks for, takes {needed} samples of a run, and `{key}` is {written}"
         );
         let hint =
             format!("with fewer it has no upper bound, so no cell is known to keep to it; write `{key}: {needed}`");
@@ -177,8 +177,7 @@ mod tests {
     #[test]
     fn a_fixed_number_of_samples_stays_and_is_warned_of() {
         let fixed = "choose: { best: latency.p95 }\nmeasure: { stop: { mode: samples, count: 71 } }";
-        let expected =
-            "`latency.p95`, which `choose`, `goals` or `pareto` asks for, takes 72 samples of a run, and `count` is 71";
+        let expected = "`latency.p95`, which `choose`, `goals`, `gate` or `pareto` asks for, takes 72 samples of a run, and `count` is 71";
         assert_eq!(warnings(fixed), [expected]);
         assert!(warnings(&fixed.replace("71", "72")).is_empty());
         assert!(warnings("choose: { best: latency.p95 }\nmeasure: { stop: { mode: time, time: 1s } }").is_empty());

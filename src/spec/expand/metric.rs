@@ -1,16 +1,14 @@
 //! References to metrics, and values in their units.
 
-use std::str::FromStr;
-
 use crate::experiment::Compare;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{BoundText, MetricText};
 use crate::vocabulary::metric::{
-    Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit,
+    Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit, ValueKind, read_value,
 };
 use crate::vocabulary::nearest::{list, nearest, suggestion};
-use crate::vocabulary::quantity::{Bytes, Nanos, QuantityError, Ratio};
+use crate::vocabulary::quantity::QuantityError;
 
 use crate::experiment::Space;
 
@@ -83,53 +81,23 @@ pub(super) fn check_speedup(
     }
 }
 
-/// What a value of a reference is measured in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Duration,
-    Size,
-    Rate,
-    Ratio,
-    Energy,
-    Count,
-}
-
-fn kind(reference: MetricReference) -> Kind {
-    match reference.unit() {
-        Unit::Ratio | Unit::Share => Kind::Ratio,
-        Unit::Nanoseconds => Kind::Duration,
-        Unit::Bytes => Kind::Size,
-        Unit::PerSecond => Kind::Rate,
-        Unit::Joules => Kind::Energy,
-        Unit::Watts | Unit::Celsius | Unit::Count | Unit::Number => Kind::Count,
-    }
-}
-
 /// A value that would do, for hints.
 pub(super) fn example(reference: MetricReference) -> &'static str {
-    match kind(reference) {
-        Kind::Duration => "20ms",
-        Kind::Size => "64MiB",
-        Kind::Rate | Kind::Count => "100",
-        Kind::Energy => "0.5J",
-        Kind::Ratio if reference.statistic.is_scatter() => "5%",
-        Kind::Ratio if reference.unit() == Unit::Share => "95%",
-        Kind::Ratio => "1.5",
+    match reference.kind() {
+        ValueKind::Duration => "20ms",
+        ValueKind::Size => "64MiB",
+        ValueKind::Rate | ValueKind::Count => "100",
+        ValueKind::Energy => "0.5J",
+        ValueKind::Ratio if reference.statistic.is_scatter() => "5%",
+        ValueKind::Ratio if reference.unit() == Unit::Share => "95%",
+        ValueKind::Ratio => "1.5",
     }
 }
 
 /// Reads a value in the unit that the metric is stored in: nanoseconds, bytes, a second, ratios, counts.
 pub(super) fn value(text: &BoundText, reference: MetricReference, place: &Place, check: &mut Check<'_>) -> Option<f64> {
     let text = text.0.trim();
-    let read = match kind(reference) {
-        Kind::Duration => number::<Nanos>(text, |duration| duration.0 as f64),
-        Kind::Size => number::<Bytes>(text, |size| size.0 as f64),
-        Kind::Ratio => number::<Ratio>(text, |ratio| ratio.0),
-        Kind::Rate => plain(text.strip_suffix("/s").unwrap_or(text).trim_end(), "rate"),
-        Kind::Energy => joules(text),
-        Kind::Count => plain(text, "count"),
-    };
-    match read {
+    match read_value(text, reference) {
         Ok(value) => Some(value),
         Err(QuantityError::TooLarge { .. }) => {
             check.error(place, format!("{} is `{text}`, which is too large", place.name()), None);
@@ -140,54 +108,31 @@ pub(super) fn value(text: &BoundText, reference: MetricReference, place: &Place,
             None
         }
         Err(QuantityError::Malformed { .. }) => {
-            let what = match kind(reference) {
-                Kind::Duration => "a duration",
-                Kind::Size => "a size",
-                Kind::Rate => "a number a second",
-                Kind::Ratio => "a ratio",
-                Kind::Energy => "an energy",
-                Kind::Count => "a number",
+            let what = match reference.kind() {
+                ValueKind::Duration => "a duration",
+                ValueKind::Size => "a size",
+                ValueKind::Rate => "a number a second",
+                ValueKind::Ratio => "a ratio",
+                ValueKind::Energy => "an energy",
+                ValueKind::Count => "a number",
             };
             let message = format!("{} is `{text}`, but `{reference}` is {what}", place.name());
-            check.error(place, message, unit_hint(kind(reference), text));
+            check.error(place, message, unit_hint(reference.kind(), text));
             None
         }
     }
 }
 
-fn number<T: FromStr<Err = QuantityError>>(text: &str, base: fn(T) -> f64) -> Result<f64, QuantityError> {
-    text.parse().map(base)
-}
-
-/// `0.5J`, `20 mJ`, `300uJ`, or a plain number of joules.
-fn joules(text: &str) -> Result<f64, QuantityError> {
-    let units = [("mJ", 1e-3), ("uJ", 1e-6), ("J", 1.0)];
-    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
-    let (number, factor) = found.unwrap_or((text, 1.0));
-    Ok(plain(number.trim_end(), "energy")? * factor)
-}
-
-/// A number without a unit.
-fn plain(text: &str, what: &'static str) -> Result<f64, QuantityError> {
-    match text.replace('_', "").parse::<f64>() {
-        Ok(number) if number.is_finite() && number < 0.0 => {
-            Err(QuantityError::Negative { text: text.to_owned(), what })
-        }
-        Ok(number) if number.is_finite() => Ok(number),
-        _ => Err(QuantityError::Malformed { text: text.to_owned(), what, example: "`100`" }),
-    }
-}
-
-fn unit_hint(kind: Kind, text: &str) -> String {
+fn unit_hint(kind: ValueKind, text: &str) -> String {
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
     match kind {
-        Kind::Duration if is_number => format!("add a unit: `{text}ms`, `{text}us` or `{text}s`"),
-        Kind::Size if is_number => format!("add a unit: `{text}MiB` or `{text}GiB`"),
-        Kind::Duration => "write for example `20ms`, `150us` or `1.5s`".to_owned(),
-        Kind::Size => "write for example `64MiB`, `2GiB` or `500MB`".to_owned(),
-        Kind::Rate => "write a plain number, such as `100` for a hundred a second".to_owned(),
-        Kind::Ratio => "write for example `1.5` or `90%`".to_owned(),
-        Kind::Energy => "write for example `0.5J`, `20mJ` or `300uJ`".to_owned(),
-        Kind::Count => "write a plain number, such as `100`".to_owned(),
+        ValueKind::Duration if is_number => format!("add a unit: `{text}ms`, `{text}us` or `{text}s`"),
+        ValueKind::Size if is_number => format!("add a unit: `{text}MiB` or `{text}GiB`"),
+        ValueKind::Duration => "write for example `20ms`, `150us` or `1.5s`".to_owned(),
+        ValueKind::Size => "write for example `64MiB`, `2GiB` or `500MB`".to_owned(),
+        ValueKind::Rate => "write a plain number, such as `100` for a hundred a second".to_owned(),
+        ValueKind::Ratio => "write for example `1.5` or `90%`".to_owned(),
+        ValueKind::Energy => "write for example `0.5J`, `20mJ` or `300uJ`".to_owned(),
+        ValueKind::Count => "write a plain number, such as `100`".to_owned(),
     }
 }

@@ -11,6 +11,7 @@ mod dataset;
 mod design;
 pub(super) mod devices;
 mod fidelity;
+mod gate;
 mod goals;
 mod inputs;
 mod matrix;
@@ -113,13 +114,15 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let pareto = pareto::expand(&form.pareto, check);
     let goals = goals::expand(&form.goals, &axes, &compare, check);
     goals::check_strict(form, check);
+    let gate = gate::expand(&form.gate, &axes, check);
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
-    let asked = asked.chain(pareto::places(&pareto));
+    let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));
     choose::raise_samples(&mut measure, asked, check);
     let dataset = form.dataset.as_ref();
     let dataset = dataset.and_then(|form| dataset::expand(form, &Place::top("dataset"), folder, check));
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
-    dataset::check_metrics(asked.chain(pareto::places(&pareto)), dataset.as_ref(), &models, check);
+    let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));
+    dataset::check_metrics(asked, dataset.as_ref(), &models, check);
     let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);
@@ -145,6 +148,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         choose,
         goals,
         goals_strict: form.goals_strict,
+        gate,
         pareto,
         tables,
         fidelity,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::experiment::{Aa, Axis, Grade};
 
 use super::SelectorForm;
-use super::scalar::{BoundText, MetricText, Name, RatioText};
+use super::scalar::{BoundText, DifferenceText, MetricText, Name, RatioText};
 use super::shorthand::{OneOrMany, two_shapes};
 
 /// What is compared with what, and how strictly.
@@ -169,6 +169,20 @@ impl GoalForm {
         let GoalForm { metric, min, max, of, .. } = self.clone();
         BoundForm { metric, min, max, of }
     }
+}
+
+/// A metric that may not become worse by more than this.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "gate", extend("examples" = [{ "metric": "latency", "worse_by": "5%" }]))]
+pub(in crate::spec) struct GateForm {
+    /// Of what. A percentile raises `min_samples` to what it takes.
+    pub(in crate::spec) metric: MetricText,
+    /// By how much it may be worse.
+    pub(in crate::spec) worse_by: DifferenceText,
+    /// The cells that it speaks of. Default: all.
+    #[serde(default, rename = "where")]
+    pub(in crate::spec) of: Option<SelectorForm>,
 }
 
 /// A table of the report. Rows and columns together name every axis that has more than one entry.

@@ -31,7 +31,7 @@ pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm}
 pub(super) use dataset::DatasetForm;
 pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
-    BoundForm, ChooseForm, CompareForm, CoordinateWord, GoalForm, MarginForm, RequireForm, TableForm,
+    BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
 pub(super) use range::{RangeForm, RangeProblem};
@@ -93,6 +93,9 @@ pub(super) struct ExperimentForm {
     pub(super) goals: Vec<GoalForm>,
     /// Whether a goal that is undecided counts as missed.
     pub(super) goals_strict: bool,
+    /// What may not become worse from one commit to the next: what `perfrun diff --gate` ends with exit code 4 for.
+    #[schemars(length(min = 1))]
+    pub(super) gate: Vec<GateForm>,
     /// Metrics that the report weighs against each other, two or more: which cells nothing else dominates. Default: what
     /// `choose` names, and `latency` and `peak_rss`.
     #[schemars(length(min = 2))]
@@ -130,6 +133,7 @@ impl Default for ExperimentForm {
             choose: None,
             goals: Vec::new(),
             goals_strict: false,
+            gate: Vec::new(),
             pareto: Vec::new(),
             fidelity: Ordered::default(),
             dataset: None,

@@ -114,6 +114,18 @@ text!(
 );
 
 text!(
+    /// A difference between two values of a metric.
+    DifferenceText,
+    "difference",
+    {
+        "description": "Relative (`5%`), in percentage points of a share (`0.5pp`), or a value of the metric (`1MiB`, `2ms`).",
+        "type": ["string", "number"],
+        "minLength": 1,
+        "examples": ["5%", "0.5pp", "1MiB"],
+    }
+);
+
+text!(
     /// A SHA-256.
     Sha256Text,
     "sha256",

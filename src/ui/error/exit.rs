@@ -48,7 +48,7 @@ impl ExitCode {
                  that is absent"
             }
             ExitCode::RunsFailed => "some runs failed, an accuracy could not be told, or nothing could be measured",
-            ExitCode::GateFell => "a goal was missed",
+            ExitCode::GateFell => "a gate fell, or a goal was missed",
             ExitCode::Interrupted => "interrupted; everything finished so far is kept",
         }
     }
@@ -60,13 +60,14 @@ impl ExitCode {
             ExitCode::Internal => "a fault of perfrun; please report it",
             ExitCode::Mendable => {
                 "a mistake on the command line, a record of a newer format, no ONNX Runtime library, an absent device with \
-                 `--require-devices`, a machine that is in use with `--no-wait`, or that is not as `require` asks"
+                 `--require-devices`, a machine that is in use with `--no-wait`, or that is not as `require` asks, a revision that does not exist"
             }
             ExitCode::RunsFailed => {
                 "an operator that is not supported, a crash, a deadline, a dataset that cannot be scored, every cell skipped"
             }
             ExitCode::GateFell => {
-                "an interval lies wholly beyond a bound of `goals`, or a goal is undecided with `goals_strict: true`"
+                "something became worse than `gate` allows, or could not be judged (`diff --gate`); an interval lies wholly \
+                 beyond a bound of `goals`, or a goal is undecided with `goals_strict: true`"
             }
             ExitCode::Interrupted => "Ctrl-C or SIGTERM while waiting or measuring",
         }

@@ -5,7 +5,7 @@ use std::fmt::{Result, Write};
 use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
 use crate::judge::summary::LEAST_RUNS;
 use crate::plan::{Plan, estimate_before_measuring, is_idle};
-use crate::report::format;
+use crate::report::format::{self, difference};
 use crate::spec::Note;
 use crate::ui::duration;
 use crate::vocabulary::metric::{Direction, MetricReference, Unit};
@@ -52,6 +52,13 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
     for goal in &experiment.goals {
         let name = goal.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
         line("goal", &format!("{name}{}", bound(&goal.bound)))?;
+    }
+    for gate in &experiment.gate {
+        let cells = if gate.of.0.is_empty() { String::new() } else { format!(" where {}", gate.of) };
+        line("gate", &format!("{} worse by {}{cells}", gate.metric, difference(gate.worse_by, gate.metric)))?;
+        if is_idle(&gate.of, plan) {
+            line("warning", &format!("gate where {} matches no cell", gate.of))?;
+        }
     }
     for (model, dataset) in datasets(experiment) {
         line("dataset", &format!("{model}{}", dataset_words(dataset)))?;

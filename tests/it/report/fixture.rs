@@ -336,7 +336,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
     let input = |batch: &u64| InputPoint {
         name: format!("b{batch}"),
         dimensions: BTreeMap::from([("batch".to_owned(), *batch)]),
-        shapes: BTreeMap::new(),
+        shapes: std::collections::BTreeMap::new(),
         values: Values::Random,
         search: None,
     };
@@ -367,7 +367,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         variants: axes.variants.iter().map(variant).collect(),
         devices: axes.devices.iter().map(device).collect(),
         runtimes: Vec::new(),
-        plugins: BTreeMap::new(),
+        plugins: std::collections::BTreeMap::new(),
         runs: Runs::fixed(axes.runs),
         seed: 42,
         matrix: Matrix::default(),
@@ -382,6 +382,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         fidelity: perfrun::internals::experiment::FidelitySettings::default(),
         goals: Vec::new(),
         goals_strict: false,
+        gate: Vec::new(),
         tables: Vec::new(),
     }
 }
@@ -392,9 +393,12 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         Some(ModelFile {
             path: format!("models/{name}.onnx"),
             sha256: hash(name),
+            parts: std::collections::BTreeMap::new(),
             bytes: 102_146_113,
             producer: Some("pytorch 2.9.0".to_owned()),
             parameters: Some(25_530_472),
+            opset: [("ai.onnx".to_owned(), 17)].into(),
+            operators: [("Conv".to_owned(), 53), ("Relu".to_owned(), 49)].into(),
             costs: Vec::new(),
             batch_sizes: plan.inputs().iter().map(|input| input.dimensions.get("batch").copied()).collect(),
         })
@@ -430,7 +434,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             sha256: hash("library"),
         }),
         runtimes: Vec::new(),
-        plugins: BTreeMap::new(),
+        plugins: std::collections::BTreeMap::new(),
         default_threads: 4,
         imposed_session: Default::default(),
         core_sets: None,

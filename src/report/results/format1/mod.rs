@@ -49,6 +49,7 @@ impl From<Results> for super::Results {
                 margin: margin("default"),
                 margin_of_tails: margin("tail"),
                 confidence: LEVEL,
+                gates: Vec::new(),
             },
             cells: (0..manifest.plan.cells.len()).filter_map(|index| cell(&old, index)).collect(),
             codes: BTreeMap::new(),
@@ -69,6 +70,7 @@ impl From<Results> for super::Results {
             choice: None,
             ties: Vec::new(),
             tradeoffs: Vec::new(),
+            items_right: Vec::new(),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::outputs::References;
 use crate::data::array::Array;
 use crate::experiment::{AccuracyMetric, ModelIndex};
 use crate::plan::Cell;
-use crate::quality::accuracy::{AccuracyProblem, ItemScores, Score, change, score};
+use crate::quality::accuracy::{AccuracyProblem, ItemScores, Score, change, item_bits, score};
 use crate::quality::fidelity::compare;
 use crate::record::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
 use crate::run::Job;
@@ -145,11 +145,15 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
             items: data.map_or(0, |data| data.fitted.items),
             batch: data.map_or(1, |data| batch(job, cell, data)),
             scores: Vec::new(),
+            right: BTreeMap::new(),
             own_scores: BTreeMap::new(),
             problem: None,
         };
         match &item_scores[position] {
-            Ok(item_scores) => known.scores = scores(item_scores, before),
+            Ok(item_scores) => {
+                known.scores = scores(item_scores, before);
+                known.right = right(item_scores);
+            }
             Err(problem) => known.problem = Some(problem.clone()),
         }
         if outcomes[position].is_ok()
@@ -189,6 +193,13 @@ fn whole(sets: &[Vec<Array>], name: Option<&str>) -> Result<Array, String> {
     let first = parts.first().ok_or("there is no such output")?;
     Array::stacked(parts.iter().copied())
         .ok_or_else(|| format!("the shape of output `{}` varies; write a `score` command for such outputs", first.name))
+}
+
+/// Which items are right, of metrics by which an item is right or wrong.
+fn right(item_scores: &ScoresByMetric) -> BTreeMap<String, String> {
+    let shares = item_scores.iter().filter(|(metric, _)| metric.among().is_some());
+    let bits = |of: &ItemScores| item_bits::write(of.values.iter().map(|score| *score > 0.0));
+    shares.map(|(metric, of)| (metric.metric().name.to_owned(), bits(of))).collect()
 }
 
 fn scores(item_scores: &ScoresByMetric, reference: Option<&ScoresByMetric>) -> Vec<Score> {

@@ -1,0 +1,250 @@
+//! The sides of a diff: what records, paths and git revisions say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::data::digest;
+use crate::diff::{Side, Stale};
+use crate::judge::compare::judge;
+use crate::judge::summary::summarize;
+use crate::record::git::{Blob, Repository};
+use crate::record::{Manifest, Place, Record};
+use crate::report::results::{self, Results};
+use crate::spec;
+use crate::ui::error::Error;
+
+/// Where a side is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A record, a report or a file of results.
+    Path(PathBuf),
+    /// The reports of the working tree.
+    WorkingTree,
+    /// The reports of a commit, by its full hash.
+    Commit { hash: String, name: String },
+}
+
+/// The reports of a side by the names of their folders.
+pub(super) type Reports = BTreeMap<String, Side>;
+
+/// Where sides are looked for.
+pub(super) struct Sources {
+    place: Place,
+    repository: Option<Repository>,
+}
+
+impl Sources {
+    /// Around the current folder.
+    pub(super) fn here() -> Result<Self, Error> {
+        let place = Place::of(Path::new("x"))?;
+        let repository = Repository::around(&place.root);
+        Ok(Sources { place, repository })
+    }
+
+    pub(super) fn repository(&self) -> Option<&Repository> {
+        self.repository.as_ref()
+    }
+
+    /// Both sides that the arguments name.
+    pub(super) fn named(&self, baseline: Option<&str>, candidate: Option<&str>) -> Result<[Source; 2], Error> {
+        match (baseline, candidate) {
+            (None, _) => Ok([self.revision("HEAD")?, Source::WorkingTree]),
+            (Some(range), None) => match range.split_once("...").or_else(|| range.split_once("..")) {
+                Some((from, to)) if !Path::new(range).exists() => self.range(range, from, to),
+                _ => Ok([self.find(range)?, Source::WorkingTree]),
+            },
+            (Some(from), Some(to)) => Ok([self.find(from)?, self.find(to)?]),
+        }
+    }
+
+    /// `A...B` from their merge base, `A..B` from A; what is left out is HEAD.
+    fn range(&self, range: &str, from: &str, to: &str) -> Result<[Source; 2], Error> {
+        let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
+        let repository = self.required(range)?;
+        let (from, to) = (or_head(from), or_head(to.trim_start_matches('.')));
+        let (first, second) = (self.commit(&from)?, self.commit(&to)?);
+        let base = if range.contains("...") {
+            repository
+                .merge_base(&first, &second)
+                .map_err(|error| Error::Refused { message: error.to_string(), help: error.hint().map(str::to_owned) })?
+        } else {
+            first
+        };
+        let name = repository.short(&base);
+        Ok([Source::Commit { hash: base, name }, Source::Commit { name: repository.short(&second), hash: second }])
+    }
+
+    /// A record, a path or a revision, in that order.
+    fn find(&self, text: &str) -> Result<Source, Error> {
+        if let Some(name) = text.strip_prefix("record:") {
+            return self.record(name).ok_or_else(|| self.unknown(text, "no record of that name"));
+        }
+        if let Some(path) = text.strip_prefix("path:") {
+            let path = PathBuf::from(path);
+            return if path.exists() {
+                Ok(Source::Path(path))
+            } else {
+                Err(self.unknown(text, "there is no such path"))
+            };
+        }
+        if let Some(revision) = text.strip_prefix("git:") {
+            return self.revision(revision);
+        }
+        let found = self.record(text).or_else(|| Path::new(text).exists().then(|| Source::Path(PathBuf::from(text))));
+        found.map_or_else(|| self.revision(text), Ok)
+    }
+
+    fn unknown(&self, text: &str, why: &str) -> Error {
+        Error::refused(format!("{text}: {why}"), "a side is the name of a record, a path, or a git revision")
+    }
+
+    /// A record of any experiment by its folder's name.
+    fn record(&self, name: &str) -> Option<Source> {
+        let is_name = !name.is_empty() && Path::new(name).components().count() == 1 && !name.starts_with('.');
+        let experiments = std::fs::read_dir(self.place.records("")).ok().filter(|_| is_name)?;
+        let folders = experiments.flatten().map(|experiment| experiment.path().join(name));
+        folders.into_iter().find(|folder| folder.join(Manifest::FILE).is_file()).map(Source::Path)
+    }
+
+    fn required(&self, text: &str) -> Result<&Repository, Error> {
+        self.repository
+            .as_ref()
+            .ok_or_else(|| self.unknown(text, "neither a record nor a path, and this is no git repository"))
+    }
+
+    fn commit(&self, revision: &str) -> Result<String, Error> {
+        self.required(revision)?.commit(revision).map_err(|error| {
+            let usual = "a side is the name of a record, a path, or a git revision";
+            Error::refused(error.to_string(), error.hint().unwrap_or(usual))
+        })
+    }
+
+    fn revision(&self, revision: &str) -> Result<Source, Error> {
+        let hash = self.commit(revision)?;
+        let is_hash = revision.len() >= 7 && hash.starts_with(revision);
+        let repository = self.required(revision)?;
+        let name = if is_hash || revision.contains("HEAD") { repository.short(&hash) } else { revision.to_owned() };
+        Ok(Source::Commit { hash, name })
+    }
+
+    /// What a side says, report by report.
+    pub(super) fn read(&self, source: &Source) -> Result<Reports, Error> {
+        match source {
+            Source::Path(path) => self.of_path(path),
+            Source::WorkingTree => self.of_folder(&self.place.root.join("reports"), "working tree"),
+            Source::Commit { hash, name } => self.of_commit(hash, name),
+        }
+    }
+
+    fn of_path(&self, path: &Path) -> Result<Reports, Error> {
+        let one = |name: &str, results: Results| {
+            let side = Side { name: name.to_owned(), results, stale: Stale::default() };
+            Reports::from([(side.results.experiment.clone(), side)])
+        };
+        if path.is_file() {
+            return Ok(one(&path.display().to_string(), results::read(path)?));
+        }
+        if path.join(Manifest::FILE).is_file() {
+            let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+            return Ok(one(&name.unwrap_or_else(|| path.display().to_string()), of_record(path)?));
+        }
+        let file = path.join(results::FILE);
+        if file.is_file() {
+            return Ok(one(&path.display().to_string(), results::read(&file)?));
+        }
+        self.of_folder(path, &path.display().to_string())
+    }
+
+    fn of_folder(&self, folder: &Path, name: &str) -> Result<Reports, Error> {
+        let mut reports = Reports::new();
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let file = entry.path().join(results::FILE);
+            if file.is_file() {
+                let results = results::read(&file)?;
+                let sha256 = |path: &str| sha256_of_file(&self.place.root.join(path));
+                let text = |path: &str| std::fs::read_to_string(self.place.root.join(path)).ok();
+                let stale = stale(&results, &text, &sha256);
+                let side = Side { name: name.to_owned(), stale, results };
+                reports.insert(entry.file_name().to_string_lossy().into_owned(), side);
+            }
+        }
+        Ok(reports)
+    }
+
+    fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {
+        let repository = self.required(name)?;
+        let from_top = repository.path_of(&self.place.root).filter(|path| !path.is_empty());
+        let from_root = |path: &str| from_top.as_ref().map_or_else(|| path.to_owned(), |top| format!("{top}/{path}"));
+        let mut reports = Reports::new();
+        for path in repository.files(commit, &from_root("reports/")) {
+            let Some(folder) = path.strip_suffix(&format!("/{}", results::FILE)) else { continue };
+            let shown = PathBuf::from(format!("{name}:{path}"));
+            let text = match repository.read(commit, &path) {
+                Some(Blob::Bytes(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+                Some(Blob::Elsewhere(_)) => {
+                    let message = format!("{} is kept by Git LFS", shown.display());
+                    return Err(Error::refused(
+                        message,
+                        "results have to be in git itself to be compared across commits",
+                    ));
+                }
+                None => continue,
+            };
+            let results = results::parse(&shown, &text)?;
+            let read = |path: &str| repository.read(commit, &from_root(path));
+            let sha256 = |path: &str| read(path).map(|blob| blob.sha256());
+            let text = |path: &str| match read(path)? {
+                Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
+                Blob::Elsewhere(_) => None,
+            };
+            let stale = stale(&results, &text, &sha256);
+            let folder = folder.rsplit('/').next().unwrap_or(folder).to_owned();
+            reports.insert(folder, Side { name: name.to_owned(), stale, results });
+        }
+        Ok(reports)
+    }
+}
+
+/// SHA-256 of a file, or of the one for which a pointer of Git LFS stands.
+fn sha256_of_file(path: &Path) -> Option<String> {
+    /// A pointer has three lines.
+    const MOST_BYTES_OF_POINTER: u64 = 1024;
+    if path.metadata().ok()?.len() <= MOST_BYTES_OF_POINTER {
+        return Some(Blob::of(std::fs::read(path).ok()?).sha256());
+    }
+    digest::of_file(path).ok()
+}
+
+/// What a record says.
+fn of_record(folder: &Path) -> Result<Results, Error> {
+    let record = Record::open(folder)?;
+    let summary = summarize(&record.manifest, &record.runs);
+    Ok(results::results(&record.manifest, &summary, &judge(&record.manifest, &summary)))
+}
+
+/// Which of the files that a report was made from are others now. What is not in the repository, such as a network that
+/// was made on the spot, is known by its hash alone.
+fn stale(results: &Results, text: &dyn Fn(&str) -> Option<String>, sha256: &dyn Fn(&str) -> Option<String>) -> Stale {
+    let subject = &results.provenance.subject;
+    let word = |value: &serde_json::Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
+    let specification = subject.get("specification").and_then(|known| {
+        let (path, measured) = (word(known, "path")?, word(known, "text")?);
+        let now = text(&path)?;
+        let is_other = now != measured && spec::measured(&now) != spec::measured(&measured);
+        is_other.then_some(path)
+    });
+    let model = |row: &serde_json::Value| {
+        let path = word(row, "path")?;
+        let parts = row.get("parts").and_then(serde_json::Value::as_object);
+        let parts: Vec<(String, String)> = match parts {
+            Some(parts) => {
+                parts.iter().filter_map(|(path, hash)| Some((path.clone(), hash.as_str()?.to_owned()))).collect()
+            }
+            None => vec![(path, word(row, "sha256")?)],
+        };
+        let (path, _) = parts.into_iter().find(|(path, hash)| sha256(path).is_some_and(|now| now != *hash))?;
+        Some((word(row, "name")?, path))
+    };
+    let models = subject.get("models").and_then(serde_json::Value::as_array).into_iter().flatten();
+    Stale { specification, models: models.filter_map(model).collect() }
+}

@@ -1,0 +1,114 @@
+//! Speed-ups of both sides, each against its own baseline: what may be said where neither machine nor settings are the
+//! same.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::experiment::AxisMap;
+use crate::report::results::{Compared, Results};
+use crate::statistics::{Claim as Claims, Verdict};
+use crate::vocabulary::metric::MetricReference;
+
+/// Whether what one side claims is so on the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standing {
+    /// The same verdict.
+    Holds,
+    /// Another verdict.
+    Fails,
+    /// The other side cannot tell.
+    Open,
+}
+
+impl Standing {
+    /// The word of tables.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Standing::Holds => "holds",
+            Standing::Fails => "does not hold",
+            Standing::Open => "cannot tell",
+        }
+    }
+}
+
+/// A ratio with its interval and verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Ratio {
+    /// Above 1 is better.
+    pub value: f64,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// The stored word of the verdict.
+    #[schemars(with = "String")]
+    pub verdict: Verdict,
+}
+
+/// A cell against its baseline, on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Claim {
+    /// Id of the cell.
+    pub cell: String,
+    /// Its names by axis.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub names: AxisMap<String>,
+    /// Id of its baseline.
+    pub against: String,
+    /// What is compared, as users name it.
+    pub metric: String,
+    /// What the older side found.
+    pub baseline: Ratio,
+    /// What the newer side found.
+    pub candidate: Ratio,
+    /// Whether it is so there.
+    pub standing: Standing,
+}
+
+/// The speed-ups that the older side claims and the newer one knows, in its order; where the older one claims nothing,
+/// there is nothing to hold.
+pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
+    let latency = MetricReference::LATENCY.to_string();
+    let is_it = |row: &&Compared| row.metric == latency;
+    let known: HashMap<(&str, &str), &Compared> = (candidate.comparisons.iter().filter(is_it))
+        .map(|row| ((row.cell.as_str(), row.baseline.as_str()), row))
+        .collect();
+    let names: HashMap<&str, &AxisMap<String>> =
+        baseline.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect();
+    let claim = |row: &Compared| {
+        let other = known.get(&(row.cell.as_str(), row.baseline.as_str()))?;
+        let (from, to) = (verdict(row)?, verdict(other)?);
+        Some(Claim {
+            cell: row.cell.clone(),
+            names: (*names.get(row.cell.as_str())?).clone(),
+            against: row.baseline.clone(),
+            metric: row.metric.clone(),
+            standing: standing(from, to)?,
+            baseline: ratio(row, from),
+            candidate: ratio(other, to),
+        })
+    };
+    baseline.comparisons.iter().filter(is_it).filter_map(claim).collect()
+}
+
+/// `None` where the first side claims nothing.
+fn standing(from: Verdict, to: Verdict) -> Option<Standing> {
+    match (from.claim(), to.claim()) {
+        (Claims::Nothing, _) => None,
+        (_, Claims::Nothing) => Some(Standing::Open),
+        _ if from == to => Some(Standing::Holds),
+        _ => Some(Standing::Fails),
+    }
+}
+
+fn verdict(row: &Compared) -> Option<Verdict> {
+    Verdict::ALL.into_iter().find(|verdict| verdict.name() == row.verdict)
+}
+
+fn ratio(row: &Compared, verdict: Verdict) -> Ratio {
+    Ratio { value: row.ratio, low: row.low, high: row.high, verdict }
+}

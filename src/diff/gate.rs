@@ -1,0 +1,257 @@
+//! Gates: what may not become worse, and whether it did (method 6.8).
+//!
+//! A gate fails closed: what it asks for and nobody could judge counts as fallen, unless that is allowed in so many words.
+
+use std::collections::{HashMap, HashSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::rows::{Row, Sides};
+use super::verdict::Reason;
+use super::{Side, Terms};
+use crate::report::results::{Cell, GateAsked, Results};
+use crate::statistics::Verdict;
+use crate::statistics::multiplicity::{LEVEL, holm};
+use crate::statistics::unpaired::SessionSpread;
+use crate::vocabulary::metric::{Difference, MetricReference};
+
+/// A verdict by which a row falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailOn {
+    /// Worse by more than is allowed.
+    Worse,
+    /// Nobody can tell.
+    Inconclusive,
+}
+
+/// What a gate is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Gating {
+    asked: Vec<Asked>,
+    /// By what a row falls.
+    pub fail_on: Vec<FailOn>,
+    /// Rows that could not be judged do not make the gate fall.
+    pub allows_unjudged: bool,
+    /// Rows that somebody accepted.
+    pub accepted: Vec<Accepted>,
+}
+
+/// A metric that may not become worse.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    metric: MetricReference,
+    /// By how much; `None`: by the margin of the row.
+    worse_by: Option<Difference>,
+    /// In these cells, by id; `None`: in all.
+    cells: Option<HashSet<String>>,
+}
+
+/// A row that a commit accepts: `Perfrun-Accept: CELL METRIC REASON`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    /// Path or id of the cell.
+    pub cell: String,
+    /// The metric.
+    pub metric: String,
+    /// Why, in the words of the commit.
+    pub reason: String,
+}
+
+/// Whether a row keeps what a gate asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Held {
+    /// It is not shown to be worse by more than is allowed.
+    Holds,
+    /// It is worse by more than is allowed.
+    Falls,
+    /// It could not be judged.
+    Unjudged,
+    /// It would fall, and a commit accepts that.
+    Accepted,
+    /// The older side does not have it.
+    New,
+}
+
+/// What a gate says of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct GateRow {
+    /// How much worse it may be.
+    pub worse_by: Difference,
+    /// Whether it is.
+    pub outcome: Held,
+    /// p value of being worse by more, adjusted by Holm over all rows that the gate judged.
+    pub p_holm: Option<f64>,
+    /// Why it is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<String>,
+}
+
+/// What a gate comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Gated {
+    /// It fell.
+    pub is_fallen: bool,
+    /// Rows of the older side that it asks for.
+    pub asked: usize,
+    /// Those that could be judged.
+    pub judged: usize,
+    /// Those that fell.
+    pub fell: usize,
+    /// Those that fell or could not be judged, and that a commit accepts.
+    pub accepted: usize,
+    /// Rows that the older side does not have.
+    pub new: usize,
+    /// Rows that could not be judged were allowed.
+    pub allows_unjudged: bool,
+}
+
+impl Gating {
+    /// What the specifications of both sides ask; of a metric that the newer one no longer gates, what the older one asks.
+    /// Where neither asks anything, latency by its margin.
+    pub(crate) fn of(baseline: &Results, candidate: &Results) -> Self {
+        let asked = |results: &Results| -> Vec<Asked> { results.rules.gates.iter().filter_map(Asked::of).collect() };
+        let mut all = asked(candidate);
+        let known: Vec<MetricReference> = all.iter().map(|asked| asked.metric).collect();
+        all.extend(asked(baseline).into_iter().filter(|asked| !known.contains(&asked.metric)));
+        if all.is_empty() {
+            all.push(Asked { metric: MetricReference::LATENCY, worse_by: None, cells: None });
+        }
+        Gating { asked: all, fail_on: vec![FailOn::Worse], allows_unjudged: false, accepted: Vec::new() }
+    }
+
+    /// What it asks for.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = MetricReference> {
+        self.asked.iter().map(|asked| asked.metric)
+    }
+
+    fn of_row(&self, row: &Row) -> Option<&Asked> {
+        let is_in = |asked: &&Asked| asked.cells.as_ref().is_none_or(|cells| cells.contains(&row.cell));
+        self.asked.iter().filter(|asked| asked.metric == row.metric).find(is_in)
+    }
+
+    fn acceptance(&self, row: &Row) -> Option<&Accepted> {
+        let path = row.path();
+        let metric = row.metric.to_string();
+        self.accepted.iter().find(|it| (it.cell == path || it.cell == row.cell) && it.metric == metric)
+    }
+}
+
+impl Asked {
+    /// `None` for a metric of a later version.
+    fn of(gate: &GateAsked) -> Option<Self> {
+        let cells = gate.cells.as_ref().map(|cells| cells.iter().cloned().collect());
+        Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells })
+    }
+}
+
+/// Judges every row that the gate asks for, and notes in it what was found.
+pub(super) fn judge(
+    rows: &mut [Row],
+    baseline: &Side,
+    candidate: &Side,
+    gating: &Gating,
+    terms: &Terms,
+    spread: SessionSpread,
+) -> Gated {
+    let sides = Sides::new(baseline, candidate, terms, spread);
+    let cells = |side: &'_ Side| -> HashMap<String, usize> {
+        side.results.cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect()
+    };
+    let (before, after) = (cells(baseline), cells(candidate));
+    let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
+    let mut weighed = Vec::new();
+    for (index, row) in rows.iter_mut().enumerate() {
+        let Some(asked) = gating.of_row(row) else { continue };
+        let worse_by = asked.worse_by.unwrap_or(row.margin);
+        let pair = before.get(&row.cell).zip(after.get(&row.cell));
+        let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
+        let (outcome, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
+        weighed.extend(tested.map(|tested| (index, tested)));
+        row.gate = Some(GateRow { worse_by, outcome, p_holm: None, accepted: None });
+    }
+    adjust(rows, &weighed);
+    accept(rows, gating);
+    count(rows, gating)
+}
+
+/// What a row comes to before many of them are weighed together, and the p value that counts among them.
+fn outcome(
+    row: &Row,
+    pair: Option<(&Cell, &Cell)>,
+    sides: &Sides<'_>,
+    worse_by: Difference,
+    gating: &Gating,
+    is_quick: bool,
+) -> (Held, Option<Tested>) {
+    if matches!(row.reason, Reason::New | Reason::Gained { .. }) {
+        return (Held::New, None);
+    }
+    if is_quick || !row.reason.is_judged() {
+        return (Held::Unjudged, None);
+    }
+    if row.reason == Reason::Unchanged {
+        return (Held::Holds, None);
+    }
+    let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
+    let Some(found) = found else { return (Held::Unjudged, None) };
+    let falls = match found.verdict {
+        Verdict::Worse => gating.fail_on.contains(&FailOn::Worse),
+        Verdict::Inconclusive => gating.fail_on.contains(&FailOn::Inconclusive),
+        Verdict::Better | Verdict::Equivalent => false,
+    };
+    let tested = found.p.map(|p| Tested { p, is_worse: found.verdict == Verdict::Worse });
+    (if falls { Held::Falls } else { Held::Holds }, tested)
+}
+
+/// A row among those that are weighed together.
+#[derive(Clone, Copy)]
+struct Tested {
+    p: f64,
+    /// It falls for being worse, not for being open.
+    is_worse: bool,
+}
+
+/// A row that is worse falls only if chance hardly makes one of so many look so (Holm 1979).
+fn adjust(rows: &mut [Row], tested: &[(usize, Tested)]) {
+    let raw: Vec<f64> = tested.iter().map(|(_, tested)| tested.p).collect();
+    let Some(adjusted) = holm(&raw) else { return };
+    for ((index, tested), p) in tested.iter().zip(adjusted) {
+        let Some(gate) = rows[*index].gate.as_mut() else { continue };
+        gate.p_holm = Some(p);
+        if gate.outcome == Held::Falls && tested.is_worse && p > LEVEL {
+            gate.outcome = Held::Holds;
+        }
+    }
+}
+
+fn accept(rows: &mut [Row], gating: &Gating) {
+    for row in rows {
+        let accepted = gating.acceptance(row).map(|accepted| accepted.reason.clone());
+        if let Some((gate, reason)) = row.gate.as_mut().zip(accepted)
+            && matches!(gate.outcome, Held::Falls | Held::Unjudged)
+        {
+            gate.outcome = Held::Accepted;
+            gate.accepted = Some(reason);
+        }
+    }
+}
+
+fn count(rows: &[Row], gating: &Gating) -> Gated {
+    let of =
+        |outcome: Held| rows.iter().filter_map(|row| row.gate.as_ref()).filter(|gate| gate.outcome == outcome).count();
+    let (holds, fell, unjudged) = (of(Held::Holds), of(Held::Falls), of(Held::Unjudged));
+    let accepted = of(Held::Accepted);
+    let judged = holds + fell + accepted;
+    let is_blind = judged == 0 || unjudged > 0;
+    Gated {
+        is_fallen: fell > 0 || (is_blind && !gating.allows_unjudged),
+        asked: judged + unjudged,
+        judged,
+        fell,
+        accepted,
+        new: of(Held::New),
+        allows_unjudged: gating.allows_unjudged,
+    }
+}

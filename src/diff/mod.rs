@@ -1,0 +1,144 @@
+//! Two results -> what changed between them: facts first, then each metric of each cell, then whether a gate holds.
+//!
+//! Input: two [`Results`] of any two commits, machines or versions. Output: one [`Diff`], as `perfrun diff --json` prints
+//! it. Pure: where results come from is the command's, and words and pages are `page`'s. Deliberately absent: measuring,
+//! and verdicts within one record, which are `judge`'s.
+
+mod claims;
+mod facts;
+mod frame;
+mod gate;
+pub(crate) mod page;
+mod pairing;
+mod rows;
+mod score;
+mod terms;
+mod unusable;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::data::table::TableError;
+use crate::report::results::Results;
+
+pub(crate) use claims::Claim;
+pub(crate) use facts::{Changed, Changes};
+pub(crate) use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
+pub(crate) use rows::Row;
+pub(crate) use terms::MarginOverride;
+pub(crate) use terms::Terms;
+pub(crate) use unusable::Unmeasured;
+pub(crate) use verdict::{Change, Reason};
+
+/// Version of what `--json` prints.
+pub(crate) const FORMAT: u32 = 1;
+
+/// One side of a diff.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    /// What headings call it: `8c41f02`, `v1.2`, `working tree`, the name of a record.
+    pub name: String,
+    /// What it says.
+    pub results: Results,
+    /// What of it is not what was measured.
+    pub stale: Stale,
+}
+
+/// Files that a side has and that are not those that were measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stale {
+    /// The specification, if it is another one: its path.
+    pub specification: Option<String>,
+    /// Models whose files are others, by name: their paths.
+    pub models: BTreeMap<String, String>,
+}
+
+/// What is said of a side.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct SideSeen {
+    /// What headings call it.
+    pub name: String,
+    /// Name of the record that its numbers are from.
+    pub record: String,
+    /// When its last session began: UTC, RFC 3339.
+    pub measured: Option<String>,
+    /// The machine that it was measured on.
+    pub machine: String,
+    /// What the machine's control says of it: `A` to `D`; absent without a control.
+    pub grade: Option<String>,
+    /// It is a quick look.
+    pub is_quick: bool,
+    /// Files of this side that are not those that were measured.
+    pub stale: Vec<String>,
+}
+
+/// What changed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Diff {
+    /// Version of this form: 1.
+    pub format: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The older side.
+    pub baseline: SideSeen,
+    /// The newer side.
+    pub candidate: SideSeen,
+    /// What differs in what was measured, on what, and where.
+    pub changes: Changes,
+    /// The standard deviation from session to session, on the log scale, that verdicts allow for (docs/method, 6.2).
+    pub session_spread: f64,
+    /// Each metric of each cell that a side has, those of both sides in the order of the candidate's plan.
+    pub rows: Vec<Row>,
+    /// Speed-ups against each side's own baseline, where neither machine nor settings need be the same.
+    pub claims: Vec<Claim>,
+    /// Whether the gate holds; absent where none was asked for.
+    pub gate: Option<Gated>,
+}
+
+/// Compares two results of one experiment.
+///
+/// # Errors
+///
+/// What polars reports.
+pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<Diff, TableError> {
+    let pairs = pairing::pair(&baseline.results, &candidate.results)?;
+    let spread = terms.spread(&baseline.results, &candidate.results);
+    let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
+    let gate = terms.gating.as_ref().map(|gating| gate::judge(&mut rows, baseline, candidate, gating, terms, spread));
+    Ok(Diff {
+        format: FORMAT,
+        experiment: candidate.results.experiment.clone(),
+        baseline: baseline.seen(),
+        candidate: candidate.seen(),
+        changes: facts::changes(&baseline.results.provenance, &candidate.results.provenance),
+        session_spread: spread.sigma,
+        rows,
+        claims: claims::claims(&baseline.results, &candidate.results),
+        gate,
+    })
+}
+
+impl Side {
+    fn seen(&self) -> SideSeen {
+        let results = &self.results;
+        SideSeen {
+            name: self.name.clone(),
+            record: results.record.clone(),
+            measured: results.measured.sessions.last().cloned(),
+            machine: results.provenance.machine.clone(),
+            grade: results.detectable_effect.grade.clone(),
+            is_quick: results.measured.quick,
+            stale: self.stale.specification.iter().chain(self.stale.models.values()).cloned().collect(),
+        }
+    }
+}
+
+impl Diff {
+    /// The rows that carry the answer: latency and what a gate asks for.
+    pub(crate) fn has_incomparable_rows(&self) -> bool {
+        self.rows.iter().any(|row| matches!(row.reason, Reason::OtherFrame { .. }))
+    }
+}

@@ -1,0 +1,138 @@
+//! A diff -> what people read: one page in words, for the terminal, Markdown and HTML alike.
+//!
+//! Input: a [`Diff`]. Output: a [`Page`]. Deliberately absent: markup, and anything that the diff does not say.
+
+mod facts;
+mod limit;
+mod order;
+mod plot;
+mod reason;
+mod summary;
+mod tables;
+
+use serde::Serialize;
+
+use super::{Diff, Gated, Row};
+use crate::report::ReportError;
+use crate::report::view::Table;
+
+/// What a comment shows before it folds.
+const MOST_ROWS: usize = 10;
+
+/// A diff as people read it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Page {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Both sides: `8c41f02`, `9c02d7e`.
+    pub sides: [String; 2],
+    /// Whether the gate fell; nothing where none was asked.
+    pub gate: Option<bool>,
+    /// The heading: `gate fell. 1 slower, 1 faster, 3 equivalent`.
+    pub headline: String,
+    /// What decides, worst first: a lead and what follows it.
+    pub sentences: Vec<Sentence>,
+    /// What differs in what is compared.
+    pub changed: Vec<String>,
+    /// What has to be known before the numbers: other frames, stale files, rows that were not judged.
+    pub notices: Vec<String>,
+    /// Rows that somebody has to see.
+    pub first: Table,
+    /// The other rows, and what they are: `3 equivalent`.
+    pub rest: Option<Folded>,
+    /// Cells with the same bytes and settings on both sides: `6 unchanged`.
+    pub unchanged: Option<Folded>,
+    /// The change of each cell's latency; nothing where none was judged.
+    pub plot: Option<Drawn>,
+    /// Speed-ups against each side's own baseline, where rows could not be compared.
+    pub claims: Option<Table>,
+    /// How it was judged, and how to repeat it.
+    pub method: Vec<String>,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// A lead and what follows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Sentence {
+    /// What is printed in bold.
+    pub lead: String,
+    /// The rest.
+    pub text: String,
+}
+
+/// A figure of the page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Drawn {
+    /// Its heading.
+    pub title: String,
+    /// What is drawn.
+    pub caption: String,
+    /// The figure.
+    pub svg: String,
+}
+
+/// Rows that are folded away.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Folded {
+    /// What they are.
+    pub title: String,
+    /// The rows, at most as many as there is room for.
+    pub table: Table,
+    /// How many there was no room for.
+    pub left_out: usize,
+}
+
+impl Page {
+    /// The page of a diff that this command made; `is_whole`: everything is shown that there is.
+    pub(crate) fn new(diff: &Diff, command: &str) -> Self {
+        let shown = order::Shown::of(diff, MOST_ROWS);
+        let folded = |rows: &[&Row]| {
+            let table = || tables::rows(diff, rows);
+            (!rows.is_empty()).then(|| Folded { title: summary::counted(rows), table: table(), left_out: 0 })
+        };
+        Page {
+            experiment: diff.experiment.clone(),
+            sides: [diff.baseline.name.clone(), diff.candidate.name.clone()],
+            gate: diff.gate.as_ref().map(|gate| gate.is_fallen),
+            headline: summary::headline(diff, &shown.all()),
+            sentences: summary::sentences(diff),
+            changed: facts::subject(&diff.changes),
+            notices: summary::notices(diff),
+            first: tables::rows(diff, &shown.first),
+            rest: folded(&shown.rest),
+            unchanged: folded(&shown.unchanged),
+            plot: plot::draw(diff),
+            claims: diff.has_incomparable_rows().then(|| tables::claims(diff)).flatten(),
+            method: summary::method(diff),
+            command: command.to_owned(),
+        }
+    }
+
+    /// The page as HTML with its plots.
+    ///
+    /// # Errors
+    ///
+    /// A fault of the template.
+    pub(crate) fn html(pages: &[Page]) -> Result<String, ReportError> {
+        crate::report::fill_template("diff.html.j2", &Pages { marker: "", pages, perfrun: env!("CARGO_PKG_VERSION") })
+    }
+}
+
+/// What the templates get.
+#[derive(Debug, Serialize)]
+struct Pages<'a> {
+    marker: &'a str,
+    pages: &'a [Page],
+    perfrun: &'static str,
+}
+
+/// What a gate says, in words: `judged 3 of 12 rows`.
+fn judged(gate: &Gated) -> String {
+    format!("judged {} of {}", gate.judged, crate::report::format::count(gate.asked as u64, "row"))
+}
+
+/// A row stands for its cell where several metrics of one are told.
+fn is_headline(row: &Row) -> bool {
+    row.gate.is_some() || row.metric == crate::vocabulary::metric::MetricReference::LATENCY
+}

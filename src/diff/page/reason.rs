@@ -1,0 +1,62 @@
+//! Verdicts and reasons in a few words.
+
+use crate::diff::{GateRow, Held, Reason, Row, Unmeasured};
+use crate::report::format::{difference, list, percent, verdict_word};
+
+/// What a row comes to: `slower, gate 5 %`, `incomparable: cpu differs`.
+pub(super) fn verdict(row: &Row) -> String {
+    let word = row.verdict.map(|verdict| verdict_word(&row.metric, verdict));
+    let text = match (&row.reason, word) {
+        (Reason::Unchanged, _) => "unchanged".to_owned(),
+        (Reason::BeyondMargin | Reason::WithinMargin, Some(word)) => word.to_owned(),
+        (reason, Some(word)) => format!("{word}: {}", words(reason, row)),
+        (reason, None) => words(reason, row),
+    };
+    match row.gate.as_ref().and_then(|gate| gate_words(gate, row)) {
+        Some(gate) => format!("{text}, {gate}"),
+        None => text,
+    }
+}
+
+fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
+    let allowed = difference(gate.worse_by, row.metric);
+    match gate.outcome {
+        Held::Falls => Some(format!("gate {allowed}")),
+        Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
+        Held::Holds if row.is_difference() => Some(format!("gate {allowed} holds")),
+        Held::Holds | Held::Unjudged | Held::New => None,
+    }
+}
+
+/// Why a row says no more.
+pub(super) fn words(reason: &Reason, row: &Row) -> String {
+    match reason {
+        Reason::BeyondMargin => format!("beyond {}", difference(row.margin, row.metric)),
+        Reason::WithinMargin => format!("within {}", difference(row.margin, row.metric)),
+        Reason::Unchanged => "same bytes, same settings".to_owned(),
+        Reason::TooFewRuns { needed } => format!("a verdict takes {needed} runs on each side"),
+        Reason::SizeNotEstablished => format!("perhaps by less than {}", difference(row.margin, row.metric)),
+        Reason::NotEnoughData { detectable: Some(effect) } => format!("sees {} and more", percent(*effect)),
+        Reason::NotEnoughData { detectable: None } => "too few items".to_owned(),
+        Reason::OtherFrame { facts } => format!("incomparable: other {}", list(&plain(facts))),
+        Reason::Withheld { why } => format!("not judged: {}", why.words()),
+        Reason::Stale { .. } => "not judged: not what was measured".to_owned(),
+        Reason::Lost { why } => unmeasured(why),
+        Reason::Gained { .. } | Reason::New => "new".to_owned(),
+        Reason::Gone => "gone".to_owned(),
+        Reason::NoValue => "no value to compare".to_owned(),
+    }
+}
+
+fn unmeasured(why: &Unmeasured) -> String {
+    match why {
+        Unmeasured::Failed(kind) => format!("failed here ({})", kind.replace('_', " ")),
+        Unmeasured::Skipped(reason) => format!("skipped here: {reason}"),
+        Unmeasured::NotRun => "not run here".to_owned(),
+    }
+}
+
+/// Names of facts as words.
+pub(super) fn plain(facts: &[String]) -> Vec<String> {
+    facts.iter().map(|fact| fact.replace('_', " ")).collect()
+}

@@ -1,0 +1,173 @@
+//! Counts, leads and notices.
+
+use super::order::Urgency;
+use super::{Sentence, facts, is_headline, judged, order, tables};
+use crate::diff::{Diff, Held, Reason, Row, SideSeen, Terms};
+use crate::report::format::{count, difference, list, percent, verdict_word};
+use crate::statistics::Verdict;
+use crate::vocabulary::metric::LATENCY;
+
+/// More rows than these are not told in sentences.
+const MOST_SENTENCES: usize = 3;
+
+/// `gate fell. 1 slower, 1 faster, 3 equivalent, 1 inconclusive, 6 unchanged`.
+pub(super) fn headline(diff: &Diff, shown: &[&Row]) -> String {
+    let counts = counted(shown);
+    let gate = diff.gate.as_ref().map(|gate| match (gate.is_fallen, gate.judged) {
+        (true, 0) => "gate fell. Nothing could be judged. ",
+        (true, _) => "gate fell. ",
+        (false, _) => "gate holds. ",
+    });
+    let counts = if counts.is_empty() { "nothing to compare".to_owned() } else { counts };
+    format!("{}{counts}", gate.unwrap_or_default())
+}
+
+/// `1 slower, 3 equivalent, 6 unchanged`: rows by what they come to, cells where nothing changed.
+pub(super) fn counted(rows: &[&Row]) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for row in rows {
+        let Some(word) = kind(row) else { continue };
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, number)) => *number += 1,
+            None => counts.push((word, 1)),
+        }
+    }
+    counts.iter().map(|(word, number)| format!("{number} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What a row is counted as; `None` where another row of its cell stands for it.
+fn kind(row: &Row) -> Option<String> {
+    let stands_for_cell =
+        row.metric.metric.name == LATENCY.name && row.metric == crate::vocabulary::metric::MetricReference::LATENCY;
+    let word = match (&row.reason, row.verdict) {
+        (Reason::Unchanged, _) => return stands_for_cell.then(|| "unchanged".to_owned()),
+        (Reason::New | Reason::Gained { .. }, _) => return stands_for_cell.then(|| "new".to_owned()),
+        (Reason::Gone, _) => return stands_for_cell.then(|| "gone".to_owned()),
+        (Reason::Lost { .. }, _) => return stands_for_cell.then(|| "no longer measured".to_owned()),
+        (Reason::OtherFrame { .. }, _) => "incomparable",
+        (_, None) => "not judged",
+        (_, Some(verdict)) => verdict_word(&row.metric, verdict),
+    };
+    let is_latency = row.metric.metric.name == LATENCY.name;
+    Some(if is_latency || !row.is_difference() { word.to_owned() } else { format!("{word} {}", row.metric.title()) })
+}
+
+/// The rows that decide: those by which the gate falls, else what became worse, else what became better.
+pub(super) fn sentences(diff: &Diff) -> Vec<Sentence> {
+    let shown = order::Shown::of(diff, usize::MAX).first;
+    let of =
+        |urgency: Urgency| -> Vec<&Row> { shown.iter().filter(|row| Urgency::of(row) == urgency).copied().collect() };
+    let told = [Urgency::Falls, Urgency::Worse, Urgency::Better].into_iter().map(of).find(|rows| !rows.is_empty());
+    let names = tables::Names::of(diff);
+    let sentence = |row: &&Row| {
+        let values = tables::both_values(row)?;
+        let change = row.change.map(tables::change)?;
+        let word = verdict_word(&row.metric, row.verdict.unwrap_or(Verdict::Inconclusive));
+        let allowed = row.gate.as_ref().filter(|gate| gate.outcome == Held::Falls);
+        let allowed =
+            allowed.map_or(String::new(), |gate| format!("; allowed {}", difference(gate.worse_by, row.metric)));
+        let metric = format!("{} ", row.metric.title());
+        Some(Sentence {
+            lead: format!("{}: {metric}{change}, {word}", names.of_row(row)),
+            text: format!("({values}{allowed})"),
+        })
+    };
+    told.unwrap_or_default().iter().take(MOST_SENTENCES).filter_map(sentence).collect()
+}
+
+/// What has to be known before the numbers.
+pub(super) fn notices(diff: &Diff) -> Vec<String> {
+    let mut notices = Vec::new();
+    let sides = [&diff.baseline, &diff.candidate];
+    for side in sides {
+        notices.extend(stale(side));
+        notices.extend(side.is_quick.then(|| format!("{} is a quick look: nothing within 10 % is judged", side.name)));
+    }
+    let frame = facts::named(&diff.changes.frame);
+    if !frame.is_empty() {
+        let remedy = if diff.has_incomparable_rows() { ", so these numbers cannot be compared" } else { "" };
+        notices.push(format!("measured in different frames{remedy}: {}", frame.join("; ")));
+    }
+    let context = facts::named(&diff.changes.context);
+    if !context.is_empty() {
+        notices.push(format!("also different: {}", context.join("; ")));
+    }
+    notices.extend(moved(diff));
+    notices.extend(gate(diff));
+    notices
+}
+
+fn stale(side: &SideSeen) -> Option<String> {
+    let files = list(&side.stale);
+    (!side.stale.is_empty()).then(|| {
+        format!("{} was not measured as it stands: {files} changed since; run the specification again", side.name)
+    })
+}
+
+/// Unchanged cells show what sessions alone do.
+fn moved(diff: &Diff) -> Option<String> {
+    let unchanged = diff.rows.iter().filter(|row| row.reason == Reason::Unchanged && is_headline(row));
+    let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
+    let typical = crate::statistics::median(&changes)?;
+    let beyond = 1.96 * std::f64::consts::SQRT_2 * diff.session_spread;
+    (changes.len() > 1 && typical.abs() > beyond).then(|| {
+        format!(
+            "cells with the same bytes and settings differ by {} on both sides, which is the machine: {}",
+            percent(typical.abs()),
+            "measure both sides together"
+        )
+    })
+}
+
+fn gate(diff: &Diff) -> Option<String> {
+    let gate = diff.gate.as_ref()?;
+    let unjudged = gate.asked - gate.judged;
+    let mut parts = vec![format!("the gate {}", judged(gate))];
+    if unjudged > 0 {
+        let rows: Vec<&Row> = diff
+            .rows
+            .iter()
+            .filter(|row| row.gate.as_ref().is_some_and(|gate| gate.outcome == Held::Unjudged))
+            .collect();
+        let mut reasons: Vec<String> = rows.iter().map(|row| super::reason::words(&row.reason, row)).collect();
+        reasons.sort();
+        reasons.dedup();
+        reasons.truncate(MOST_SENTENCES);
+        parts.push(reasons.join("; "));
+        if gate.allows_unjudged {
+            parts.push("allowed by --allow-unjudged".to_owned());
+        }
+    }
+    if gate.accepted > 0 {
+        parts.push(format!("{} accepted by a commit", gate.accepted));
+    }
+    if gate.new > 0 {
+        parts.push(format!("{} new", gate.new));
+    }
+    (unjudged > 0 || gate.judged == 0 || gate.accepted > 0).then(|| parts.join("; "))
+}
+
+/// How it was judged.
+pub(super) fn method(diff: &Diff) -> Vec<String> {
+    let side = |side: &SideSeen| {
+        let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("at an unknown time");
+        let grade = side.grade.as_deref().map_or("no grade".to_owned(), |grade| format!("grade {grade}"));
+        format!("{} ({when}, {}, {grade})", side.name, side.machine)
+    };
+    let sees = 1.96 * std::f64::consts::SQRT_2 * diff.session_spread;
+    let mut lines = vec![format!(
+        "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told.",
+        side(&diff.baseline),
+        side(&diff.candidate),
+        percent(diff.session_spread),
+        percent(sees)
+    )];
+    let judged = diff.rows.iter().filter_map(|row| row.gate.as_ref()?.p_holm).count();
+    let gated =
+        if judged > 1 { format!("; a gate's by Holm over {}", count(judged as u64, "row")) } else { String::new() };
+    lines.push(format!(
+        "Verdicts by {} intervals of the mean of the middle half of each side's runs{gated}.",
+        percent(Terms::CONFIDENCE)
+    ));
+    lines
+}

@@ -1,0 +1,249 @@
+//! Each metric of each cell: what may be compared, and what the comparison says.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::frame::{Frames, is_unchanged};
+use super::gate::GateRow;
+use super::pairing::Pair;
+use super::unusable::{Forbidden, unmeasured};
+use super::verdict::{Change, Found, Reason, Values};
+use super::{Side, Terms, score};
+use crate::experiment::{Axis, AxisMap};
+use crate::judge::compare::Withheld;
+use crate::report::results::{Cell, Estimated};
+use crate::statistics::Verdict;
+use crate::statistics::unpaired::SessionSpread;
+use crate::vocabulary::metric::{Difference, ITEMS, MetricReference};
+
+/// A metric of a cell on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Row {
+    /// Id of the cell.
+    pub cell: String,
+    /// Its names by axis.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub names: AxisMap<String>,
+    /// What is compared, as users name it.
+    #[schemars(with = "String")]
+    pub metric: MetricReference,
+    /// The older value.
+    pub baseline: Option<Estimated>,
+    /// The newer value.
+    pub candidate: Option<Estimated>,
+    /// By how much they differ; absent where that means nothing.
+    pub change: Option<Change>,
+    /// Differences of no interest.
+    pub margin: Difference,
+    /// `better`, `worse`, `equivalent`, `inconclusive`, or `incomparable` where the numbers may not be compared.
+    #[serde(serialize_with = "verdict_word")]
+    #[schemars(with = "String")]
+    pub verdict: Option<Verdict>,
+    /// Why.
+    pub reason: Reason,
+    /// p value of a difference beyond the margin.
+    pub p: Option<f64>,
+    /// What the gate says; absent where none asks for this row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateRow>,
+}
+
+fn verdict_word<S: serde::Serializer>(verdict: &Option<Verdict>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(verdict.map_or("incomparable", Verdict::name))
+}
+
+impl Row {
+    /// The names on the axes that the cell has, joined by `/`.
+    pub(crate) fn path(&self) -> String {
+        path(&self.names)
+    }
+
+    /// It claims a difference.
+    pub(crate) fn is_difference(&self) -> bool {
+        self.verdict.is_some_and(Verdict::is_difference)
+    }
+}
+
+/// The names on the axes that a cell has, joined by `/`.
+pub(super) fn path(names: &AxisMap<String>) -> String {
+    let is_present = |(axis, name): &(Axis, &String)| !axis.may_be_absent() || *name != Axis::ABSENT;
+    names.iter().filter(is_present).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// Both sides, with what was looked up once for all their cells.
+pub(super) struct Sides<'a> {
+    baseline: &'a Side,
+    candidate: &'a Side,
+    terms: &'a Terms,
+    spread: SessionSpread,
+    frames: Frames<'a>,
+    forbidden: [Forbidden<'a>; 2],
+    items: [HashMap<(&'a str, &'a str), Vec<bool>>; 2],
+}
+
+impl<'a> Sides<'a> {
+    pub(super) fn new(baseline: &'a Side, candidate: &'a Side, terms: &'a Terms, spread: SessionSpread) -> Self {
+        Sides {
+            frames: Frames::new(&baseline.results, &candidate.results, &terms.allowed),
+            forbidden: [Forbidden::new(baseline), Forbidden::new(candidate)],
+            items: [baseline, candidate].map(|side| side.results.items_right()),
+            baseline,
+            candidate,
+            terms,
+            spread,
+        }
+    }
+
+    /// Why nothing may be said about a cell that both sides measured, whatever the metric.
+    fn why_not(&mut self, from: &Cell, to: &Cell) -> Option<Reason> {
+        let facts = self.frames.differences(&to.names);
+        if !facts.is_empty() {
+            return Some(Reason::OtherFrame { facts });
+        }
+        let [before, after] = &self.forbidden;
+        before.why(from).or_else(|| after.why(to))
+    }
+
+    /// Judges a metric that both sides have, at this margin.
+    pub(super) fn judge(
+        &self,
+        from: &Cell,
+        to: &Cell,
+        reference: MetricReference,
+        margin: Difference,
+    ) -> Option<Found> {
+        let column = reference.column();
+        let (before, after) = (from.metrics.get(&column)?, to.metrics.get(&column)?);
+        let [known, other] = &self.items;
+        let key = (from.id.as_str(), column.as_str());
+        let items = known.get(&key).zip(other.get(&key));
+        let is_same =
+            |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
+        let items = items.filter(is_same).map(|(baseline, candidate)| score::Items { baseline, candidate });
+        Values { baseline: from, candidate: to, reference, from: before, to: after, items }.judge(margin, self.spread)
+    }
+
+    /// Whether both sides scored their model on the same items.
+    fn has_same_data(&self, names: &AxisMap<String>) -> bool {
+        let data = |side: &Side| {
+            let field = crate::record::provenance::field("datasets")?;
+            let row = field.about(side.results.provenance.subject.get("datasets")?, |axis| &names[axis])?;
+            row.get("sha256").cloned()
+        };
+        let (one, other) = (data(self.baseline), data(self.candidate));
+        one.is_some() && one == other
+    }
+}
+
+/// A row for each compared metric of each cell.
+pub(super) fn rows(
+    baseline: &Side,
+    candidate: &Side,
+    pairs: &[Pair],
+    terms: &Terms,
+    spread: SessionSpread,
+) -> Vec<Row> {
+    let compared = terms.compared();
+    let mut sides = Sides::new(baseline, candidate, terms, spread);
+    let mut rows = Vec::new();
+    for pair in pairs {
+        let from = pair.baseline.map(|index| &baseline.results.cells[index]);
+        let to = pair.candidate.map(|index| &candidate.results.cells[index]);
+        rows.extend(of_cell(&mut sides, from, to, &compared));
+    }
+    rows
+}
+
+/// What is there of a metric on both sides, without a word about it.
+fn blank(from: Option<&Cell>, to: Option<&Cell>, reference: MetricReference, margin: Difference) -> Row {
+    let column = reference.column();
+    let value = |cell: Option<&Cell>| cell.and_then(|cell| cell.metrics.get(&column)).copied();
+    let known = to.or(from);
+    Row {
+        cell: known.map(|cell| cell.id.clone()).unwrap_or_default(),
+        names: known.map(|cell| cell.names.clone()).unwrap_or_else(|| AxisMap::of(|_| Axis::ABSENT.to_owned())),
+        metric: reference,
+        baseline: value(from),
+        candidate: value(to),
+        change: None,
+        margin,
+        verdict: None,
+        reason: Reason::NoValue,
+        p: None,
+        gate: None,
+    }
+}
+
+/// Why a cell stands on one side only, if it does; nothing where neither side has numbers.
+fn one_sided(from: Option<&Cell>, to: Option<&Cell>) -> Option<Option<Reason>> {
+    let of = |cell: &Cell| unmeasured(cell);
+    match (from.map(|cell| (cell, of(cell))), to.map(|cell| (cell, of(cell)))) {
+        (Some((_, None)), Some((_, None))) => None,
+        (Some((_, None)), None) => Some(Some(Reason::Gone)),
+        (Some((_, None)), Some((_, Some(why)))) => Some(Some(Reason::Lost { why })),
+        (None, Some((_, None))) => Some(Some(Reason::New)),
+        (Some((_, Some(why))), Some((_, None))) => Some(Some(Reason::Gained { why })),
+        _ => Some(None),
+    }
+}
+
+fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compared: &[MetricReference]) -> Vec<Row> {
+    let is_quick = [sides.baseline, sides.candidate].iter().any(|side| side.results.measured.quick);
+    let rules = &sides.candidate.results.rules;
+    let blank = |reference: &MetricReference| {
+        let margin = sides.terms.margin(*reference, rules, is_quick);
+        blank(from, to, *reference, margin)
+    };
+    let mut rows: Vec<Row> = compared.iter().map(blank).collect();
+    rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());
+    if let Some(reason) = one_sided(from, to) {
+        let Some(reason) = reason else { return Vec::new() };
+        rows.iter_mut().for_each(|row| row.reason = reason.clone());
+        return rows;
+    }
+    let Some((from, to)) = from.zip(to) else { return rows };
+    let why_not = sides.why_not(from, to);
+    let unchanged =
+        !sides.terms.judges_unchanged && is_unchanged((&sides.baseline.results, from), (&sides.candidate.results, to));
+    // What only the newer side has is no row that could be worse.
+    rows.retain(|row| row.baseline.is_some());
+    for row in &mut rows {
+        match &why_not {
+            Some(reason) => row.reason = reason.clone(),
+            None => judged(sides, (from, to), row, unchanged, is_quick),
+        }
+    }
+    rows
+}
+
+fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_unchanged: bool, is_quick: bool) {
+    if row.candidate.is_none() || !(is_supported(row.baseline) && is_supported(row.candidate)) {
+        return;
+    }
+    if is_by_inference(row.metric) && from.batch.zip(to.batch).is_some_and(|(one, other)| one != other) {
+        row.reason = Reason::Withheld { why: Withheld::BatchesDiffer };
+        return;
+    }
+    let Some(found) = sides.judge(from, to, row.metric, row.margin) else { return };
+    row.change = Some(found.change);
+    row.p = found.p;
+    (row.verdict, row.reason) = match found {
+        _ if is_unchanged => (Some(Verdict::Equivalent), Reason::Unchanged),
+        Found { verdict, .. } if is_quick && !verdict.is_difference() => {
+            (Some(Verdict::Inconclusive), Reason::Withheld { why: Withheld::QuickLook })
+        }
+        Found { verdict, reason, .. } => (Some(verdict), reason),
+    };
+}
+
+fn is_supported(value: Option<Estimated>) -> bool {
+    value.is_none_or(|value| value.supported != Some(false))
+}
+
+/// Whether the metric speaks of one inference, so that it depends on how many items that handles.
+fn is_by_inference(reference: MetricReference) -> bool {
+    reference.metric.name != ITEMS.name && !reference.metric.is_constant()
+}

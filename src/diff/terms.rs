@@ -1,0 +1,110 @@
+//! By what two sides are compared: metrics, margins, confidence, and how much sessions are taken to differ.
+
+use super::gate::Gating;
+use crate::experiment::Grade;
+use crate::judge::compare::apart::assumed_spread;
+use crate::judge::compare::terms::QUICK_MARGIN;
+use crate::judge::summary::CONFIDENCE;
+use crate::report::results::{Results, Rules};
+use crate::statistics::unpaired::SessionSpread;
+use crate::vocabulary::metric::{
+    ACCURACY_TOP1, ACCURACY_TOP5, DEVICE_MEMORY, Difference, LOAD, MAE, MODEL_SIZE, MetricReference, PEAK_RSS, R2,
+    RMSE, Unit,
+};
+
+/// What is compared unasked, beside latency and its tail: what people choose models by.
+const COMPARED: [MetricReference; 9] = [
+    MetricReference::of(&ACCURACY_TOP1),
+    MetricReference::of(&ACCURACY_TOP5),
+    MetricReference::of(&MAE),
+    MetricReference::of(&RMSE),
+    MetricReference::of(&R2),
+    MetricReference::of(&PEAK_RSS),
+    MetricReference::of(&DEVICE_MEMORY),
+    MetricReference::of(&MODEL_SIZE),
+    MetricReference::of(&LOAD),
+];
+
+/// The margin of shares such as an accuracy, unless somebody says otherwise: half a percentage point.
+const MARGIN_OF_SHARES: Difference = Difference::Absolute(0.005);
+
+/// A margin that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MarginOverride {
+    /// Of which metric; `None`: of all that are compared by ratios.
+    pub metric: Option<MetricReference>,
+    /// The margin.
+    pub difference: Difference,
+}
+
+/// By what two sides are compared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Terms {
+    /// What is compared in place of what usually is; empty: as usual.
+    pub metrics: Vec<MetricReference>,
+    /// Margins in place of the specification's; the last that fits counts.
+    pub margins: Vec<MarginOverride>,
+    /// Facts of the frame in which the sides may differ.
+    pub allowed: Vec<String>,
+    /// Cells with the same bytes and settings are compared too, such as before and after an update of a driver.
+    pub judges_unchanged: bool,
+    /// What has to hold; `None`: nothing was asked.
+    pub gating: Option<Gating>,
+}
+
+impl Terms {
+    /// Confidence of every interval.
+    pub(in crate::diff) const CONFIDENCE: f64 = CONFIDENCE;
+
+    /// What is compared: latency first.
+    pub(super) fn compared(&self) -> Vec<MetricReference> {
+        let usual = || {
+            let [p95, _] = MetricReference::TAILS;
+            [MetricReference::LATENCY, p95].into_iter().chain(COMPARED)
+        };
+        let mut metrics: Vec<MetricReference> =
+            if self.metrics.is_empty() { usual().collect() } else { self.metrics.clone() };
+        for gate in self.gating.iter().flat_map(Gating::metrics) {
+            if !metrics.contains(&gate) {
+                metrics.push(gate);
+            }
+        }
+        metrics
+    }
+
+    /// Differences of this metric that are of no interest.
+    pub(super) fn margin(&self, reference: MetricReference, rules: &Rules, is_quick: bool) -> Difference {
+        let fits = |asked: &&MarginOverride| match asked.metric {
+            Some(metric) => metric == reference,
+            None => !reference.metric.is_constant(),
+        };
+        let asked = self.margins.iter().rev().find(fits).map(|asked| asked.difference);
+        let is_tail = reference.statistic.is_tail();
+        match asked {
+            _ if is_quick && !reference.metric.is_constant() => Difference::Relative(QUICK_MARGIN),
+            Some(asked) => asked,
+            None if reference.unit() == Unit::Share => MARGIN_OF_SHARES,
+            // What is the same in every run is compared exactly.
+            None if is_exact(reference) => Difference::Relative(0.0),
+            None => Difference::Relative(if is_tail { rules.margin_of_tails } else { rules.margin }),
+        }
+    }
+
+    /// How much the same cell is taken to differ between the sessions of both sides: as on the noisier machine.
+    pub(super) fn spread(&self, baseline: &Results, candidate: &Results) -> SessionSpread {
+        let grade = |results: &Results| results.detectable_effect.grade.as_deref().and_then(Grade::named);
+        let worse = [baseline, candidate].map(|side| grade(side).unwrap_or(Grade::D)).into_iter().max();
+        assumed_spread(worse)
+    }
+}
+
+/// How much of the spread between sessions a metric has: sessions share clock speeds and neighbours, which change times and
+/// rates and leave sizes alone (method 6.2).
+pub(super) fn spread_of(reference: MetricReference, spread: SessionSpread) -> SessionSpread {
+    if reference.unit() == Unit::Bytes { SessionSpread::NONE } else { spread }
+}
+
+/// Whether the metric is a fact about a file, of which nothing is uncertain.
+pub(super) fn is_exact(reference: MetricReference) -> bool {
+    reference.metric.name == MODEL_SIZE.name
+}

@@ -1,0 +1,100 @@
+//! Why a side has no number that could be compared, or none that may be.
+
+use std::collections::{HashMap, HashSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Reason, Side};
+use crate::experiment::Axis;
+use crate::judge::compare::Withheld;
+use crate::report::results::{Cell, Results, Status};
+use crate::vocabulary::code::{Code, Severity};
+
+/// Why a side did not measure a cell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unmeasured {
+    /// Its runs failed, for this kind of failure.
+    Failed(String),
+    /// It was skipped, for this reason.
+    Skipped(String),
+    /// Nobody has run it.
+    NotRun,
+}
+
+/// Why a cell has no numbers.
+pub(super) fn unmeasured(cell: &Cell) -> Option<Unmeasured> {
+    match cell.status {
+        Status::Measured | Status::Partial => None,
+        Status::Failed => {
+            let first = cell.failures.first();
+            Some(Unmeasured::Failed(first.map_or_else(String::new, |failure| failure.kind.clone())))
+        }
+        Status::Skipped => {
+            Some(Unmeasured::Skipped(cell.skipped.as_ref().map_or_else(String::new, |skip| skip.reason.clone())))
+        }
+        Status::NotRun => Some(Unmeasured::NotRun),
+    }
+}
+
+/// What forbids verdicts about the cells of a side: files that are not those that were measured, and what forbids them
+/// within its own record (method 6.1).
+pub(super) struct Forbidden<'a> {
+    side: &'a Side,
+    discredited: HashSet<&'a str>,
+}
+
+impl<'a> Forbidden<'a> {
+    pub(super) fn new(side: &'a Side) -> Self {
+        Forbidden { side, discredited: discredited(&side.results) }
+    }
+
+    /// Why no verdict may rest on a cell.
+    pub(super) fn why(&self, cell: &Cell) -> Option<Reason> {
+        let stale = &self.side.stale;
+        let other_file = stale.specification.as_ref().or_else(|| stale.models.get(&cell.names[Axis::Models]));
+        let is_stale = other_file.map(|file| Reason::Stale { file: file.clone() });
+        is_stale.or_else(|| self.withheld(cell).map(|why| Reason::Withheld { why }))
+    }
+
+    fn withheld(&self, cell: &Cell) -> Option<Withheld> {
+        let weighs = |code: Code, severity: Severity| {
+            cell.codes.get(code.name()).is_some_and(|seen| seen.weight() == Some(severity))
+        };
+        let completed = cell.runs.get("block").map_or(0, Vec::len) as u64;
+        let failed: u64 = cell.failures.iter().map(|failure| u64::from(failure.runs)).sum();
+        let lost = failed + u64::from(cell.not_run);
+        let found = [
+            (weighs(Code::OutputNonFinite, Severity::Invalid), Withheld::NotFinite),
+            (weighs(Code::ColdUnresolved, Severity::Invalid), Withheld::NotResolved),
+            (lost * 5 > lost + completed, Withheld::ManyFailures),
+            (weighs(Code::CpuFallback, Severity::Block), Withheld::OnCpu),
+            (weighs(Code::NoSteadyState, Severity::Block), Withheld::NotSteady),
+            (self.discredited.contains(cell.id.as_str()), Withheld::ControlFailed),
+        ];
+        found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
+    }
+}
+
+/// The cells of groups whose control failed; a single control stands for the whole record.
+fn discredited(results: &Results) -> HashSet<&str> {
+    let mut failed = results.controls.iter().filter(|control| control.outcome == "failed").peekable();
+    if failed.peek().is_none() {
+        return HashSet::new();
+    }
+    if results.controls.len() == 1 {
+        return results.cells.iter().map(|cell| cell.id.as_str()).collect();
+    }
+    let baselines: HashMap<&str, &str> =
+        results.comparisons.iter().map(|row| (row.cell.as_str(), row.baseline.as_str())).collect();
+
+    let failed: HashSet<&str> = failed.map(|control| group_of(&control.cell, &baselines)).collect();
+    let ids = results.cells.iter().map(|cell| cell.id.as_str());
+    ids.filter(|id| failed.contains(group_of(id, &baselines))).collect()
+}
+
+/// What the cells of a group share: the id of their baseline.
+fn group_of<'a>(id: &'a str, baselines: &HashMap<&'a str, &'a str>) -> &'a str {
+    baselines.get(id).copied().unwrap_or(id)
+}

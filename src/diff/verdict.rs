@@ -1,0 +1,184 @@
+//! One metric of one cell on both sides: change, verdict, reason (method 6.1, 6.2).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::unusable::Unmeasured;
+use super::{Terms, score, terms};
+use crate::judge::compare::Withheld;
+use crate::judge::compare::apart::{compare_apart, sign};
+use crate::report::results::{Cell, Estimated};
+use crate::statistics::interval::Interval;
+use crate::statistics::unpaired::{SessionSpread, UnpairedComparison, UnpairedHint};
+use crate::statistics::{Claim, Verdict};
+use crate::vocabulary::metric::{Difference, Direction, MetricReference};
+
+/// Why a row says what it says.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Reason {
+    /// The whole interval lies beyond the margin.
+    BeyondMargin,
+    /// The whole interval lies within the margin.
+    WithinMargin,
+    /// Same bytes, same settings: what differs is noise.
+    Unchanged,
+    /// A side has fewer runs than a verdict takes.
+    TooFewRuns {
+        /// Runs that it takes on each side.
+        needed: usize,
+    },
+    /// There is a difference, but whether it exceeds the margin is open.
+    SizeNotEstablished,
+    /// The interval is too wide to tell.
+    NotEnoughData {
+        /// The relative effect that these runs find with 80 % power; absent where there is no such number.
+        detectable: Option<f64>,
+    },
+    /// The sides differ in these facts of the frame.
+    OtherFrame {
+        /// Their names.
+        facts: Vec<String>,
+    },
+    /// What forbids a verdict whatever the numbers say.
+    Withheld {
+        /// Why.
+        #[schemars(with = "String")]
+        why: Withheld,
+    },
+    /// A file of a side is not the one that was measured.
+    Stale {
+        /// Its path.
+        file: String,
+    },
+    /// The older side measured it, the newer one did not.
+    Lost {
+        /// Why not.
+        why: Unmeasured,
+    },
+    /// The newer side measured it, the older one did not.
+    Gained {
+        /// Why not.
+        why: Unmeasured,
+    },
+    /// The newer side has no such cell.
+    Gone,
+    /// The older side has no such cell.
+    New,
+    /// A side has no value of this metric, or none that its samples support.
+    NoValue,
+}
+
+impl Reason {
+    /// Whether anything may be concluded from the row, if only that more data are needed.
+    pub(crate) fn is_judged(&self) -> bool {
+        use Reason::{BeyondMargin, NotEnoughData, SizeNotEstablished, Unchanged, WithinMargin};
+        matches!(self, BeyondMargin | WithinMargin | Unchanged | SizeNotEstablished | NotEnoughData { .. })
+    }
+}
+
+/// By how much the candidate differs from the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Change {
+    /// A relative change (0.05 is 5 % more), or of shares the difference of the values.
+    pub value: f64,
+    /// Lower end of its interval; absent where nothing is uncertain or there are too few runs.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// It is a difference of values, in percentage points, and no ratio.
+    pub is_in_points: bool,
+}
+
+impl Change {
+    /// Its interval.
+    pub(crate) fn interval(&self) -> Option<Interval> {
+        Some(Interval { low: self.low?, high: self.high? })
+    }
+}
+
+/// What two values of a metric say.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) verdict: Verdict,
+    pub(super) reason: Reason,
+    pub(super) change: Change,
+    /// p value of a difference beyond the margin; `None` where nothing is uncertain or there are too few runs.
+    pub(super) p: Option<f64>,
+}
+
+/// Two cells with the same names and a metric of both.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    pub(super) baseline: &'a Cell,
+    pub(super) candidate: &'a Cell,
+    pub(super) reference: MetricReference,
+    pub(super) from: &'a Estimated,
+    pub(super) to: &'a Estimated,
+    /// Of scores, which items each side got right, where both were asked the same ones.
+    pub(super) items: Option<score::Items<'a>>,
+}
+
+impl Values<'_> {
+    /// Judges the metric; `None` where neither values of runs nor intervals tell anything.
+    pub(super) fn judge(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
+        match self.reference.metric.is_constant() {
+            true if terms::is_exact(self.reference) => Some(self.exactly(margin)),
+            true => score::judge(self, margin),
+            false => self.by_runs(margin, spread),
+        }
+    }
+
+    /// A fact about a file.
+    fn exactly(&self, margin: Difference) -> Found {
+        let (from, to) = (self.from.value, self.to.value);
+        let worse = sign(self.reference.metric.direction) * (to - from);
+        let beyond = margin.absolute_of(from);
+        let (verdict, reason) = match worse {
+            worse if worse > beyond => (Verdict::Worse, Reason::BeyondMargin),
+            worse if -worse > beyond => (Verdict::Better, Reason::BeyondMargin),
+            _ => (Verdict::Equivalent, Reason::WithinMargin),
+        };
+        let change = Change { value: to / from - 1.0, low: None, high: None, is_in_points: false };
+        Found { verdict, reason, change, p: None }
+    }
+
+    fn by_runs(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
+        let column = self.reference.column();
+        let runs =
+            |cell: &Cell| -> Vec<f64> { cell.runs.get(&column).into_iter().flatten().flatten().copied().collect() };
+        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let direction = self.reference.metric.direction;
+        let margin = margin.relative_to(self.from.value);
+        let spread = terms::spread_of(self.reference, spread);
+        let found = compare_apart(&from, &to, direction, margin, Terms::CONFIDENCE, spread)?;
+        Some(Found {
+            verdict: found.verdict,
+            reason: reason(&found),
+            change: change(&found, direction),
+            p: found.minimum_effect.map(|test| test.p_min_effect),
+        })
+    }
+}
+
+fn reason(found: &UnpairedComparison) -> Reason {
+    match (found.verdict.claim(), found.hint) {
+        (Claim::Difference, _) => Reason::BeyondMargin,
+        (Claim::Sameness, _) => Reason::WithinMargin,
+        (Claim::Nothing, Some(UnpairedHint::TooFewRuns { needed })) => Reason::TooFewRuns { needed },
+        (Claim::Nothing, Some(UnpairedHint::SizeNotEstablished { .. })) => Reason::SizeNotEstablished,
+        (Claim::Nothing, _) => Reason::NotEnoughData { detectable: found.detectable_effect },
+    }
+}
+
+/// The relative change of a log ratio that is positive where the candidate is worse.
+fn change(found: &UnpairedComparison, direction: Direction) -> Change {
+    let relative = |log: f64| (sign(direction) * log).exp() - 1.0;
+    let ends = found.interval.map(|interval| [relative(interval.low), relative(interval.high)]);
+    Change {
+        value: relative(found.theta),
+        low: ends.map(|[one, other]| one.min(other)),
+        high: ends.map(|[one, other]| one.max(other)),
+        is_in_points: false,
+    }
+}

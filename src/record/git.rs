@@ -1,0 +1,188 @@
+//! The only module that runs `git`: what a repository holds at any revision, read from its objects. Nothing is checked
+//! out, and nothing is written.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::data::digest;
+
+/// What a pointer of Git LFS begins with.
+const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
+
+/// A repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Repository {
+    top: PathBuf,
+}
+
+/// Why a repository does not say what it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GitError {
+    /// No revision of that name.
+    #[error("`{revision}` is no revision of this repository")]
+    Unknown {
+        /// What was asked for.
+        revision: String,
+        /// The repository does not have its whole history.
+        is_shallow: bool,
+    },
+    /// Two revisions without a common ancestor.
+    #[error("`{first}` and `{second}` have no common ancestor here")]
+    Unrelated {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+        /// The repository does not have its whole history.
+        is_shallow: bool,
+    },
+}
+
+impl GitError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        let (GitError::Unknown { is_shallow, .. } | GitError::Unrelated { is_shallow, .. }) = self;
+        is_shallow.then_some(
+            "this clone is shallow: fetch the whole history (`git fetch --unshallow`; in GitHub Actions `fetch-depth: 0`)",
+        )
+    }
+}
+
+/// A file at a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Blob {
+    /// Its bytes.
+    Bytes(Vec<u8>),
+    /// It is kept elsewhere by Git LFS; the SHA-256 of its bytes.
+    Elsewhere(String),
+}
+
+impl Blob {
+    /// A file's bytes, or what a pointer of Git LFS stands for.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        match lfs_sha256(&bytes) {
+            Some(sha256) => Blob::Elsewhere(sha256),
+            None => Blob::Bytes(bytes),
+        }
+    }
+
+    /// SHA-256 of the file's bytes, as hex.
+    pub(crate) fn sha256(&self) -> String {
+        match self {
+            Blob::Bytes(bytes) => digest::of_bytes(bytes),
+            Blob::Elsewhere(sha256) => sha256.clone(),
+        }
+    }
+}
+
+/// The SHA-256 of the file for which a pointer of Git LFS stands, if it is one.
+fn lfs_sha256(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes.starts_with(LFS).then_some(bytes)?).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oid sha256:")).map(str::to_owned)
+}
+
+impl Repository {
+    /// The repository that holds a folder.
+    pub(crate) fn around(folder: &Path) -> Option<Self> {
+        let top = PathBuf::from(text(folder, ["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
+        Some(Repository { top })
+    }
+
+    /// A path as git names it: from the top, with `/`; `None` where it lies outside.
+    pub(crate) fn path_of(&self, path: &Path) -> Option<String> {
+        let path = path.canonicalize().ok()?;
+        Some(path.strip_prefix(&self.top).ok()?.to_str()?.replace('\\', "/"))
+    }
+
+    /// Runs git on it.
+    pub(super) fn text<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Option<String> {
+        text(&self.top, arguments)
+    }
+
+    /// The full hash of the commit that a revision names.
+    ///
+    /// # Errors
+    ///
+    /// A name that means no commit here.
+    pub(crate) fn commit(&self, revision: &str) -> Result<String, GitError> {
+        let unknown = || GitError::Unknown { revision: revision.to_owned(), is_shallow: self.is_shallow() };
+        // What looks like an option is none.
+        if revision.starts_with('-') || revision.is_empty() {
+            return Err(unknown());
+        }
+        self.text(["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")]).ok_or_else(unknown)
+    }
+
+    /// The last commit that two have in common.
+    ///
+    /// # Errors
+    ///
+    /// Commits without any.
+    pub(crate) fn merge_base(&self, first: &str, second: &str) -> Result<String, GitError> {
+        self.text(["merge-base", first, second]).ok_or_else(|| GitError::Unrelated {
+            first: first.to_owned(),
+            second: second.to_owned(),
+            is_shallow: self.is_shallow(),
+        })
+    }
+
+    /// As few digits of a commit's hash as tell it from others.
+    pub(crate) fn short(&self, commit: &str) -> String {
+        self.text(["rev-parse", "--short", commit]).unwrap_or_else(|| commit.chars().take(7).collect())
+    }
+
+    /// The files below a folder at a commit, from the top.
+    pub(crate) fn files(&self, commit: &str, folder: &str) -> Vec<String> {
+        let listed = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", folder];
+        let listed = self.text(listed).unwrap_or_default();
+        listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// A file at a commit; nothing where there is none.
+    pub(crate) fn read(&self, commit: &str, path: &str) -> Option<Blob> {
+        bytes(&self.top, ["cat-file", "blob", &format!("{commit}:{path}")]).map(Blob::of)
+    }
+
+    /// The values of a trailer in the messages of the commits that `to` has and `from` has not, the newest first.
+    pub(crate) fn trailers(&self, from: &str, to: &str, key: &str) -> Vec<String> {
+        let format = format!("--format=%(trailers:key={key},valueonly,unfold)");
+        let found = self.text(["log", &format, &format!("{from}..{to}")]).unwrap_or_default();
+        found.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+
+    fn is_shallow(&self) -> bool {
+        self.text(["rev-parse", "--is-shallow-repository"]).is_some_and(|text| text == "true")
+    }
+}
+
+fn bytes<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<Vec<u8>> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(arguments)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+/// What git prints, without the last line's end; `None` where it fails.
+pub(super) fn text<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<String> {
+    let text = String::from_utf8(bytes(folder, arguments)?).ok()?;
+    Some(text.trim_end_matches('\n').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_of_git_lfs_tells_the_hash_of_the_file() {
+        let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12\n", "ab".repeat(32));
+        assert_eq!(Blob::of(pointer.into_bytes()), Blob::Elsewhere("ab".repeat(32)));
+        assert_eq!(Blob::of(b"version 1".to_vec()).sha256(), digest::of_text("version 1"));
+    }
+}

@@ -1,0 +1,58 @@
+//! What changed, for the terminal: the heading, what differs, the rows, the notices.
+
+use crate::diff::page::Page;
+use crate::report::view::{Overview, OverviewColumn, Table};
+use crate::ui::{Ui, table};
+use crate::vocabulary::metric::LATENCY;
+
+/// The pages one after the other, and the experiments that one side alone has.
+pub(crate) fn render(pages: &[Page], gone: &[String], new: &[String], is_all: bool, ui: &Ui) -> String {
+    let mut parts: Vec<String> = pages.iter().map(|page| one(page, is_all, ui)).collect();
+    let alone = [("gone", gone), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
+    let alone: String = alone.map(|(label, names)| ui.labelled_text(label, &names.join(", "))).collect();
+    parts.extend((!alone.is_empty()).then_some(alone));
+    parts.join("\n")
+}
+
+/// Folded rows are counted where there are more of them.
+const MOST_FOLDED: usize = 12;
+
+fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
+    let [from, to] = &page.sides;
+    let mut text = format!("{}: {from} -> {to}\n", page.experiment);
+    text += &ui.labelled_text("result", &page.headline);
+    text += &ui.labelled_lines("changed", &page.changed);
+    text += &ui.labelled_lines("note", &page.notices);
+    let is_short = |rows: &&Table| is_all || rows.rows.len() <= MOST_FOLDED;
+    let rest = page.rest.as_ref().map(|rest| &rest.table).filter(is_short);
+    let unchanged = page.unchanged.as_ref().map(|rest| &rest.table).filter(|_| is_all);
+    for rows in [Some(&page.first), rest, page.claims.as_ref(), unchanged].into_iter().flatten() {
+        if !rows.rows.is_empty() {
+            text += &format!("\n{}\n", table::render(&overview(rows), ui.width()));
+        }
+    }
+    let hidden =
+        page.rest.iter().filter(|_| rest.is_none()).chain(page.unchanged.iter().filter(|_| unchanged.is_none()));
+    let hidden: Vec<&str> = hidden.map(|folded| folded.title.as_str()).collect();
+    if !hidden.is_empty() {
+        text += &format!("\n{} (--all shows them)\n", hidden.join(", "));
+    }
+    text
+}
+
+/// The table as the terminal's: every column that says something stands, the values first to fall away.
+fn overview(of: &Table) -> Overview {
+    let last = of.columns.len().saturating_sub(1);
+    let texts =
+        |index: usize| of.rows.iter().map(move |row| row.cells.get(index).map_or("", |cell| cell.text.as_str()));
+    let is_latency_alone =
+        |index: usize| of.columns[index].title == "metric" && texts(index).all(|text| text == LATENCY.title);
+    let kept: Vec<usize> = (0..of.columns.len()).filter(|index| !is_latency_alone(*index)).collect();
+    let columns = kept.iter().map(|index| OverviewColumn {
+        title: of.columns[*index].title.clone(),
+        is_numeric: of.columns[*index].is_numeric,
+        is_essential: *index < 2 || *index + 2 > last,
+    });
+    let rows = of.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].text.clone()).collect());
+    Overview { columns: columns.collect(), rows: rows.collect() }
+}

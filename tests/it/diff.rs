@@ -1,0 +1,295 @@
+//! `perfrun diff`: sides, verdicts, gates, pages, and what cannot be compared.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Workplace};
+
+/// Two models, two variants, ten runs of each cell; int8 takes half the time.
+const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one, two]\nvariants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\n\
+runs: 10\nmeasure: { stop: { mode: samples, count: 100 } }\n";
+
+/// A repository with a committed specification and its committed report.
+struct Repository(Workplace);
+
+impl Repository {
+    fn new(spec: &str) -> Self {
+        let repository = Repository(Workplace::new());
+        repository.0.write("experiments/x.yaml", spec);
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository.measure();
+        repository.commit("first");
+        repository
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let author = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+        let output = Command::new("git").args(author).args(arguments).current_dir(self.0.root()).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn measure(&self) {
+        self.0.run(&["experiments/x.yaml"]).expect_code(0);
+    }
+
+    fn commit(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", message]);
+    }
+
+    /// Another specification, measured and committed.
+    fn change(&self, from: &str, to: &str) {
+        let text = self.0.read("experiments/x.yaml");
+        assert!(text.contains(from));
+        self.0.write("experiments/x.yaml", &text.replace(from, to));
+        self.measure();
+    }
+
+    /// Changes the committed results as if another machine or another day had made them.
+    fn edit(&self, edit: impl FnOnce(&mut Value)) {
+        let mut results: Value = serde_json::from_str(&self.0.read("reports/x/results.json")).unwrap();
+        edit(&mut results);
+        self.0.write("reports/x/results.json", &results.to_string());
+    }
+
+    fn diff(&self, arguments: &[&str]) -> Done {
+        self.0.run(&[&["diff"], arguments].concat())
+    }
+
+    fn rows(&self, arguments: &[&str]) -> Vec<Value> {
+        let done = self.diff(&[arguments, &["--json"]].concat());
+        let diffs: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.stderr));
+        diffs[0]["rows"].as_array().unwrap().clone()
+    }
+}
+
+/// What is said of the latency of a cell.
+fn latency<'a>(rows: &'a [Value], model: &str, variant: &str) -> &'a Value {
+    let is_it = |row: &&Value| row["model"] == model && row["variant"] == variant && row["metric"] == "latency";
+    rows.iter().find(is_it).unwrap()
+}
+
+#[test]
+fn the_last_commit_and_the_working_tree_are_compared_unasked() {
+    let repository = Repository::new(SPEC);
+    let done = repository.diff(&[]).expect_code(0);
+    assert!(done.stdout.contains("working tree"), "{}", done.stdout);
+    assert!(done.stdout.contains("4 unchanged"), "{}", done.stdout);
+    repository.change("scale: 0.5", "scale: 0.65");
+    let rows = repository.rows(&[]);
+    for model in ["one", "two"] {
+        assert_eq!(latency(&rows, model, "int8")["verdict"], "worse");
+        assert_eq!(latency(&rows, model, "fp32")["reason"]["kind"], "unchanged");
+    }
+    let change = latency(&rows, "one", "int8")["change"]["value"].as_f64().unwrap();
+    assert!((change - 0.3).abs() < 0.03, "{change}");
+    let text = repository.diff(&[]).expect_code(0).stdout;
+    assert!(text.contains("variants.int8.mock.scale 0.5 -> 0.65"), "{text}");
+}
+
+#[test]
+fn revisions_tags_ranges_records_and_paths_are_sides() {
+    let repository = Repository::new(SPEC);
+    repository.git(&["tag", "v1"]);
+    repository.git(&["checkout", "-q", "-b", "topic"]);
+    repository.change("scale: 0.5", "scale: 0.65");
+    repository.commit("topic");
+    repository.git(&["checkout", "-q", "main"]);
+    repository.change("runs: 10", "runs: 11");
+    repository.commit("meanwhile");
+    let is_slower = |arguments: &[&str]| latency(&repository.rows(arguments), "one", "int8")["verdict"] == "worse";
+    assert!(is_slower(&["v1", "topic"]));
+    assert!(is_slower(&["git:v1", "git:topic"]));
+    assert!(is_slower(&["main...topic"]), "from where they parted");
+    let name = repository.git(&["rev-parse", "--short", "v1"]);
+    assert!(repository.diff(&["main...topic"]).stdout.contains(&name));
+    assert!(!is_slower(&["v1", "main"]));
+    repository.git(&["checkout", "-q", "topic", "--", "reports"]);
+    assert!(is_slower(&["v1", "reports/x"]));
+    assert!(is_slower(&["v1", "path:reports/x/results.json"]));
+    let mut records: Vec<String> = std::fs::read_dir(repository.0.path(".perfrun/records/x"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let of = |name: &str| -> String {
+        let shown = repository.git(&["show", &format!("{name}:reports/x/results.json")]);
+        serde_json::from_str::<Value>(&shown).unwrap()["record"].as_str().unwrap().to_owned()
+    };
+    records.sort();
+    assert!(records.contains(&of("topic")));
+    assert!(is_slower(&[&of("v1"), &format!("record:{}", of("topic"))]));
+}
+
+#[test]
+fn what_is_no_side_says_what_would_be_one() {
+    let repository = Repository::new(SPEC);
+    let refused = |arguments: &[&str]| repository.diff(arguments).expect_code(2).stderr;
+    assert!(refused(&["nope"]).contains("`nope` is no revision"));
+    assert!(refused(&["--", "-n"]).contains("is no revision"));
+    assert!(refused(&["record:nope"]).contains("no record of that name"));
+    assert!(refused(&["path:nope"]).contains("there is no such path"));
+    assert!(refused(&["HEAD~5", "HEAD"]).contains("`HEAD~5` is no revision"));
+    assert!(refused(&["--experiment", "y"]).contains("there are x"));
+    assert!(refused(&["--allow", "cpus"]).contains("logical_cpus"));
+    assert!(refused(&["--margin", "3"]).contains("write `3%`"), "3 of what?");
+    assert!(refused(&["--metric", "latncy"]).contains("latncy"));
+    assert!(refused(&["--format", "md,json"]).contains("--output"));
+    repository.0.write("reports/x/results.json", "{ \"format\": 3 }");
+    assert!(refused(&[]).contains("results.json"));
+    let elsewhere = Workplace::new();
+    assert!(elsewhere.run(&["diff"]).expect_code(2).stderr.contains("no git repository"));
+    elsewhere.write("reports/.keep", "");
+    assert!(elsewhere.run(&["diff", "reports", "reports"]).expect_code(2).stderr.contains("neither side has a report"));
+}
+
+#[test]
+fn a_gate_falls_on_what_is_worse_and_holds_on_what_is_not() {
+    let gate = "gate: [{ metric: latency, worse_by: 10% }, { metric: peak_rss, worse_by: 10% }]\n";
+    let repository = Repository::new(&format!("{SPEC}{gate}"));
+    repository.diff(&["--gate"]).expect_code(0);
+    repository.change("scale: 0.5", "scale: 0.65");
+    repository.diff(&[]).expect_code(0);
+    let fell = repository.diff(&["--gate"]).expect_code(4).stdout;
+    assert!(fell.contains("gate fell"), "{fell}");
+    assert!(fell.contains("slower, gate 10 %"), "{fell}");
+    // Beyond the margin of the row, within what the gate allows.
+    let wide = repository
+        .0
+        .read("experiments/x.yaml")
+        .replace("worse_by: 10% }, { metric: peak", "worse_by: 90% }, { metric: peak");
+    repository.0.write("experiments/x.yaml", &wide);
+    repository.measure();
+    let holds = repository.diff(&["--gate"]).expect_code(0).stdout;
+    assert!(holds.contains("gate holds"), "{holds}");
+    assert!(holds.contains("slower, gate 90 % holds"), "{holds}");
+}
+
+#[test]
+fn a_gate_fails_closed() {
+    let repository = Repository::new(SPEC);
+    let gated = |why: &str| {
+        let done = repository.diff(&["--gate"]).expect_code(4);
+        assert!(done.stdout.contains(why), "{why}: {}", done.stdout);
+        repository.diff(&["--gate", "--allow-unjudged"]).expect_code(0);
+        repository.git(&["checkout", "-q", "--", "."]);
+    };
+    repository.edit(|results| results["provenance"]["frame"]["cpu"] = json!("another"));
+    gated("judged 0 of 4 rows");
+    repository.edit(|results| drop(results["cells"].as_array_mut().unwrap().remove(0)));
+    gated("judged 3 of 4 rows; gone");
+    repository.edit(|results| results["cells"][1]["status"] = json!("failed"));
+    gated("judged 3 of 4 rows; failed here");
+    repository.edit(|results| {
+        results["cells"][1]["status"] = json!("skipped");
+        results["cells"][1]["skipped"] = json!({ "code": "device", "reason": "no such device" });
+    });
+    gated("skipped here: no such device");
+    repository.edit(|results| results["measured"]["quick"] = json!(true));
+    gated("judged 0 of 4 rows");
+    let text = repository.0.read("experiments/x.yaml");
+    repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.9"));
+    gated("experiments/x.yaml changed since");
+    repository
+        .0
+        .write("experiments/x.yaml", &format!("# a comment changes nothing\n{text}description: nor do words\n"));
+    repository.diff(&["--gate"]).expect_code(0);
+    std::fs::remove_dir_all(repository.0.path("reports/x")).unwrap();
+    repository.0.write("reports/y/.keep", "");
+    repository.diff(&["--gate"]).expect_code(4);
+}
+
+#[test]
+fn a_commit_accepts_a_row_and_the_comment_says_so() {
+    let repository = Repository::new(SPEC);
+    repository.change("scale: 0.5", "scale: 0.65");
+    repository.commit("slower\n\nPerfrun-Accept: one/default/int8/cpu latency the new head is worth it");
+    let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
+    assert!(done.stdout.contains("accepted: the new head is worth it"), "{}", done.stdout);
+    repository.git(&[
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "also\n\nPerfrun-Accept: two/default/int8/cpu latency likewise",
+    ]);
+    let done = repository.diff(&["HEAD~2", "HEAD", "--gate", "--format", "md"]).expect_code(0);
+    assert!(done.stdout.contains("gate holds") && done.stdout.contains("2 accepted by a commit"), "{}", done.stdout);
+}
+
+#[test]
+fn on_another_machine_speedups_are_compared_instead() {
+    let repository = Repository::new(SPEC);
+    repository.edit(|results| results["provenance"]["frame"]["cpu"] = json!("another"));
+    let done = repository.diff(&["--format", "md"]).expect_code(0).stdout;
+    assert!(done.contains("incomparable: other cpu"), "{done}");
+    assert!(done.contains("| one/int8 against one/fp32 | 2.0"), "{done}");
+    assert!(done.contains("| holds |"), "{done}");
+    let allowed = repository.rows(&["--allow", "cpu"]);
+    assert_eq!(latency(&allowed, "one", "int8")["reason"]["kind"], "unchanged");
+    // Another input concerns the cells of that input alone.
+    repository.edit(|results| {
+        results["provenance"]["frame"].as_object_mut().unwrap().remove("cpu");
+        results["provenance"]["frame"]["inputs"].as_array_mut().unwrap().push(json!({ "name": "b8" }));
+    });
+    assert_eq!(latency(&repository.rows(&[]), "one", "int8")["reason"]["kind"], "unchanged");
+}
+
+#[test]
+fn unchanged_cells_are_judged_where_that_is_asked() {
+    let repository = Repository::new(SPEC);
+    repository.edit(|results| {
+        results["provenance"]["context"]["kernel"] = json!("9.9");
+        for value in results["cells"][0]["runs"]["latency_ns"].as_array_mut().unwrap() {
+            *value = json!(value.as_f64().unwrap() * 1.3);
+        }
+    });
+    assert_eq!(latency(&repository.rows(&[]), "one", "fp32")["verdict"], "equivalent");
+    let rows = repository.rows(&["--unchanged"]);
+    assert_eq!(latency(&rows, "one", "fp32")["verdict"], "worse");
+    let text = repository.diff(&["--unchanged"]).expect_code(0).stdout;
+    assert!(text.contains("kernel") && text.contains("-> 9.9"), "{text}");
+}
+
+#[test]
+fn a_comment_begins_with_its_mark_and_has_room_in_one() {
+    let repository = Repository::new(SPEC);
+    let mut many = Value::Null;
+    repository.edit(|results| {
+        let cell = results["cells"][1].clone();
+        let cells = results["cells"].as_array_mut().unwrap();
+        for index in 0..3000 {
+            let mut copy = cell.clone();
+            copy["id"] = json!(format!("{index:016x}"));
+            copy["variant"] = json!(format!("variant-{index}"));
+            cells.push(copy);
+        }
+        many = results.clone();
+    });
+    repository.commit("many");
+    repository.edit(|results| {
+        for cell in results["cells"].as_array_mut().unwrap() {
+            cell["definition"] = json!("another");
+        }
+    });
+    let done = repository.diff(&["--format", "md"]).expect_code(0).stdout;
+    assert!(done.starts_with("<!-- perfrun diff -->\n### perfrun: "), "{}", &done[..200]);
+    assert!(done.len() <= 60_000, "{}", done.len());
+    assert!(done.contains("have no room here"));
+    assert!(done.trim_end().ends_with("</details>"));
+}
+
+#[test]
+fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_one() {
+    let repository = Repository::new(SPEC);
+    repository.diff(&["--output", "out"]).expect_code(0);
+    assert!(repository.0.read("out/diff.md").starts_with("<!-- perfrun diff -->"));
+    assert!(repository.0.read("out/diff.html").contains("<!DOCTYPE html>"));
+    let json: Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
+    assert_eq!(json[0]["format"], 1);
+    let mut command = repository.0.command(&["diff"]);
+    command.env("GITHUB_STEP_SUMMARY", repository.0.path("summary.md"));
+    Done::from(command.output().unwrap()).expect_code(0);
+    assert!(repository.0.read("summary.md").contains("4 unchanged"));
+}

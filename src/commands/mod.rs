@@ -18,7 +18,6 @@ mod report;
 mod run;
 mod runtime;
 mod shapes;
-mod sides;
 mod specs;
 mod stat;
 mod validate;

@@ -49,7 +49,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
-fn is_spec(path: &Path) -> bool {
+pub(super) fn is_spec(path: &Path) -> bool {
     let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     is_yaml && std::fs::read_to_string(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("models:")))
 }

@@ -13,6 +13,7 @@ mod pairing;
 mod rows;
 mod score;
 mod terms;
+mod together;
 mod unusable;
 mod verdict;
 
@@ -30,6 +31,7 @@ pub(crate) use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
 pub(crate) use rows::Row;
 pub(crate) use terms::MarginOverride;
 pub(crate) use terms::Terms;
+pub(crate) use together::{PairedCell, Together, UnmeasuredCell, sides};
 pub(crate) use unusable::Unmeasured;
 pub(crate) use verdict::{Change, Reason};
 
@@ -88,8 +90,14 @@ pub(crate) struct Diff {
     pub candidate: SideSeen,
     /// What differs in what was measured, on what, and where.
     pub changes: Changes,
-    /// The standard deviation from session to session, on the log scale, that verdicts allow for (docs/method, 6.2).
-    pub session_spread: f64,
+    /// The standard deviation from session to session, on the log scale, that verdicts allow for (docs/method, 6.2); absent
+    /// where both sides were measured together.
+    pub session_spread: Option<f64>,
+    /// The most blocks that both sides of a cell completed together; absent where they were measured apart.
+    pub blocks: Option<usize>,
+    /// How the controls of a record of both sides ended: `passed`, `failed`, `biased`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<String>,
     /// Each metric of each cell that a side has, those of both sides in the order of the candidate's plan.
     pub rows: Vec<Row>,
     /// Speed-ups against each side's own baseline, where neither machine nor settings need be the same.
@@ -114,11 +122,20 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<D
         baseline: baseline.seen(),
         candidate: candidate.seen(),
         changes: facts::changes(&baseline.results.provenance, &candidate.results.provenance),
-        session_spread: spread.sigma,
+        session_spread: terms.together.is_none().then_some(spread.sigma),
+        blocks: terms.together.as_ref().map(|_| most_blocks(&candidate.results)),
+        controls: match &terms.together {
+            Some(_) => candidate.results.controls.iter().map(|control| control.outcome.clone()).collect(),
+            None => Vec::new(),
+        },
         rows,
         claims: claims::claims(&baseline.results, &candidate.results),
         gate,
     })
+}
+
+fn most_blocks(results: &Results) -> usize {
+    results.cells.iter().filter_map(|cell| cell.runs.get("block")).map(Vec::len).max().unwrap_or(0)
 }
 
 impl Side {

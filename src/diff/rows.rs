@@ -123,7 +123,9 @@ impl<'a> Sides<'a> {
         let is_same =
             |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
         let items = items.filter(is_same).map(|(baseline, candidate)| score::Items { baseline, candidate });
-        Values { baseline: from, candidate: to, reference, from: before, to: after, items }.judge(margin, self.spread)
+        let paired = self.terms.together.as_ref().map(|together| together.confidence);
+        Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired }
+            .judge(margin, self.spread)
     }
 
     /// Whether both sides scored their model on the same items.
@@ -154,6 +156,14 @@ pub(super) fn rows(
         let to = pair.candidate.map(|index| &candidate.results.cells[index]);
         rows.extend(of_cell(&mut sides, from, to, &compared));
     }
+    let unmeasured = terms.together.iter().flat_map(|together| &together.unmeasured);
+    rows.extend(unmeasured.map(|cell| {
+        let latency = MetricReference::LATENCY;
+        let margin = terms.margin(latency, &candidate.results.rules, false);
+        let verdict = (cell.reason == Reason::Unchanged).then_some(Verdict::Equivalent);
+        let (id, names, reason) = (cell.id.clone(), cell.names.clone(), cell.reason.clone());
+        Row { cell: id, names, verdict, reason, ..blank(None, None, latency, margin) }
+    }));
     rows
 }
 

@@ -1,6 +1,7 @@
 //! By what two sides are compared: metrics, margins, confidence, and how much sessions are taken to differ.
 
 use super::gate::Gating;
+use super::together::Together;
 use crate::experiment::Grade;
 use crate::judge::compare::apart::assumed_spread;
 use crate::judge::compare::terms::QUICK_MARGIN;
@@ -28,6 +29,9 @@ const COMPARED: [MetricReference; 9] = [
 /// The margin of shares such as an accuracy, unless somebody says otherwise: half a percentage point.
 const MARGIN_OF_SHARES: Difference = Difference::Absolute(0.005);
 
+/// The margin of the sizes of files, of which nothing is uncertain: a new name in a model is no news.
+const MARGIN_OF_SIZES: Difference = Difference::Relative(0.01);
+
 /// A margin that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MarginOverride {
@@ -48,6 +52,8 @@ pub(crate) struct Terms {
     pub allowed: Vec<String>,
     /// Cells with the same bytes and settings are compared too, such as before and after an update of a driver.
     pub judges_unchanged: bool,
+    /// Both sides were measured in one record; `None`: each in one of its own.
+    pub together: Option<Together>,
     /// What has to hold; `None`: nothing was asked.
     pub gating: Option<Gating>,
 }
@@ -84,14 +90,16 @@ impl Terms {
             _ if is_quick && !reference.metric.is_constant() => Difference::Relative(QUICK_MARGIN),
             Some(asked) => asked,
             None if reference.unit() == Unit::Share => MARGIN_OF_SHARES,
-            // What is the same in every run is compared exactly.
-            None if is_exact(reference) => Difference::Relative(0.0),
+            None if is_exact(reference) => MARGIN_OF_SIZES,
             None => Difference::Relative(if is_tail { rules.margin_of_tails } else { rules.margin }),
         }
     }
 
     /// How much the same cell is taken to differ between the sessions of both sides: as on the noisier machine.
     pub(super) fn spread(&self, baseline: &Results, candidate: &Results) -> SessionSpread {
+        if self.together.is_some() {
+            return SessionSpread::NONE;
+        }
         let grade = |results: &Results| results.detectable_effect.grade.as_deref().and_then(Grade::named);
         let worse = [baseline, candidate].map(|side| grade(side).unwrap_or(Grade::D)).into_iter().max();
         assumed_spread(worse)

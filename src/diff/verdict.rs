@@ -1,5 +1,7 @@
 //! One metric of one cell on both sides: change, verdict, reason (method 6.1, 6.2).
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,6 +11,7 @@ use crate::judge::compare::Withheld;
 use crate::judge::compare::apart::{compare_apart, sign};
 use crate::report::results::{Cell, Estimated};
 use crate::statistics::interval::Interval;
+use crate::statistics::paired::{Hint, compare_paired};
 use crate::statistics::unpaired::{SessionSpread, UnpairedComparison, UnpairedHint};
 use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::{Difference, Direction, MetricReference};
@@ -117,6 +120,8 @@ pub(super) struct Values<'a> {
     pub(super) to: &'a Estimated,
     /// Of scores, which items each side got right, where both were asked the same ones.
     pub(super) items: Option<score::Items<'a>>,
+    /// Runs pair by block, at this confidence; `None`: they were measured apart.
+    pub(super) paired: Option<f64>,
 }
 
 impl Values<'_> {
@@ -125,7 +130,10 @@ impl Values<'_> {
         match self.reference.metric.is_constant() {
             true if terms::is_exact(self.reference) => Some(self.exactly(margin)),
             true => score::judge(self, margin),
-            false => self.by_runs(margin, spread),
+            false => match self.paired {
+                Some(confidence) => self.by_blocks(margin, confidence),
+                None => self.by_runs(margin, spread),
+            },
         }
     }
 
@@ -143,6 +151,36 @@ impl Values<'_> {
         Found { verdict, reason, change, p: None }
     }
 
+    /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.
+    fn by_blocks(&self, margin: Difference, confidence: f64) -> Option<Found> {
+        let column = self.reference.column();
+        let direction = self.reference.metric.direction;
+        let runs = |cell: &Cell| -> HashMap<u64, f64> {
+            let blocks = cell.runs.get("block").into_iter().flatten();
+            let values = cell.runs.get(&column).into_iter().flatten();
+            blocks.zip(values).filter_map(|(block, value)| Some(((*block)? as u64, (*value)?))).collect()
+        };
+        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let mut blocks: Vec<u64> = from.keys().filter(|block| to.contains_key(block)).copied().collect();
+        blocks.sort_unstable();
+        let ratio = |block: &u64| sign(direction) * (to[block].ln() - from[block].ln());
+        let logs: Vec<f64> = blocks.iter().map(ratio).filter(|log| log.is_finite()).collect();
+        let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
+        let reason = match (found.verdict.claim(), found.hint) {
+            (Claim::Difference, _) => Reason::BeyondMargin,
+            (Claim::Sameness, _) => Reason::WithinMargin,
+            (Claim::Nothing, Some(Hint::TooFewBlocks { needed })) => Reason::TooFewRuns { needed },
+            (Claim::Nothing, Some(Hint::SizeNotEstablished { .. })) => Reason::SizeNotEstablished,
+            (Claim::Nothing, _) => Reason::NotEnoughData { detectable: found.detectable_effect },
+        };
+        Some(Found {
+            verdict: found.verdict,
+            reason,
+            change: change(found.theta, found.interval, direction),
+            p: found.minimum_effect.map(|test| test.p_min_effect),
+        })
+    }
+
     fn by_runs(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
         let column = self.reference.column();
         let runs =
@@ -155,7 +193,7 @@ impl Values<'_> {
         Some(Found {
             verdict: found.verdict,
             reason: reason(&found),
-            change: change(&found, direction),
+            change: change(found.theta, found.interval, direction),
             p: found.minimum_effect.map(|test| test.p_min_effect),
         })
     }
@@ -172,11 +210,11 @@ fn reason(found: &UnpairedComparison) -> Reason {
 }
 
 /// The relative change of a log ratio that is positive where the candidate is worse.
-fn change(found: &UnpairedComparison, direction: Direction) -> Change {
+fn change(theta: f64, interval: Option<Interval>, direction: Direction) -> Change {
     let relative = |log: f64| (sign(direction) * log).exp() - 1.0;
-    let ends = found.interval.map(|interval| [relative(interval.low), relative(interval.high)]);
+    let ends = interval.map(|interval| [relative(interval.low), relative(interval.high)]);
     Change {
-        value: relative(found.theta),
+        value: relative(theta),
         low: ends.map(|[one, other]| one.min(other)),
         high: ends.map(|[one, other]| one.max(other)),
         is_in_points: false,

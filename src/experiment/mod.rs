@@ -124,6 +124,19 @@ pub struct Experiment {
     /// Real data of every model that has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
+    /// The cells one by one, in place of the matrix, each with the one that it is the baseline of: both sides of a diff.
+    /// No specification says this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<CellPair>,
+}
+
+/// Two cells that are compared with each other, by their names; or one alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellPair {
+    /// The baseline.
+    pub baseline: AxisMap<String>,
+    /// What is compared with it.
+    pub candidate: Option<AxisMap<String>>,
 }
 
 impl Experiment {

@@ -22,7 +22,10 @@ pub fn place_controls(plan: &mut Plan, aa: Aa) {
             Xoshiro256PlusPlus::seed_from_u64(key_seed(plan.seed, "control")).shuffle(&mut order);
             // A group in which something is compared says more than one in which nothing is.
             let compared = |group: &usize| plan.groups[*group].cells.len() > 1;
-            let several = order.iter().copied().filter(compared);
+            // Of two sides, what is the same on both is what the machine shows itself by.
+            let single =
+                plan.product.is_of_pairs.then(|| order.iter().copied().find(|group| !compared(group))).flatten();
+            let several = single.into_iter().chain(order.iter().copied().filter(compared));
             several.chain(order.iter().copied()).find_map(control).into_iter().collect()
         }
     };

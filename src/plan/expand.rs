@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::compared::Compared;
-use super::{Cell, CellId, Coordinates, Group, Plan, Product};
+use super::{Cell, CellId, Coordinates, Group, Plan, Product, pairs};
 use crate::experiment::{Axis, Combine, Experiment, Matrix, Point, Selector};
 use crate::experiment::{CompiledSelector, Factor, MatrixProblem, Space};
 
@@ -33,6 +33,12 @@ pub enum PlanError {
         /// The selector as written.
         selector: String,
     },
+    /// A pair names a cell that no axis has.
+    #[error("there is no cell {cell}")]
+    NoSuchCell {
+        /// Its names.
+        cell: String,
+    },
     /// Nothing is left.
     #[error("no cell is left: `matrix.exclude` takes all {total} out")]
     Empty {
@@ -47,6 +53,9 @@ pub enum PlanError {
 ///
 /// When the matrix is too large or empty, a zip does not fit, or an `include` does not name exactly one new cell.
 pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
+    if !experiment.pairs.is_empty() {
+        return pairs::expand(experiment);
+    }
     let (space, matrix) = (Space::of(experiment), &experiment.matrix);
     if let Some((.., problem)) = space.check_zip(&matrix.zip).into_iter().next() {
         return Err(problem.into());

@@ -12,8 +12,10 @@ mod expand;
 mod facts;
 mod id;
 mod order;
+mod pairs;
 mod run_time;
 mod select;
+mod sides;
 
 pub use cell::Cell;
 pub use control::place_controls;
@@ -25,6 +27,7 @@ pub use order::{PlannedRun, arm_order, block_order, group_order};
 pub(crate) use run_time::time_of_seen_run;
 pub use run_time::{Expected, Source, TimeRange};
 pub use select::is_idle;
+pub use sides::{BothSides, PlannedSide, both_sides};
 
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +144,9 @@ pub struct Product {
     pub included: u64,
     /// Selectors that matched nothing, as written.
     pub idle_selectors: Vec<String>,
+    /// The cells are given one by one, in pairs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_pairs: bool,
 }
 
 impl Plan {

@@ -144,6 +144,14 @@ impl Repository {
         bytes(&self.top, ["cat-file", "blob", &format!("{commit}:{path}")]).map(Blob::of)
     }
 
+    /// The bytes that Git LFS keeps here for a file, if it has fetched them.
+    pub(crate) fn fetched(&self, sha256: &str) -> Option<PathBuf> {
+        let folder = self.text(["rev-parse", "--git-common-dir"])?;
+        let (first, second) = (sha256.get(..2)?, sha256.get(2..4)?);
+        let path = self.top.join(folder).join("lfs/objects").join(first).join(second).join(sha256);
+        path.is_file().then_some(path)
+    }
+
     /// The values of a trailer in the messages of the commits that `to` has and `from` has not, the newest first.
     pub(crate) fn trailers(&self, from: &str, to: &str, key: &str) -> Vec<String> {
         let format = format!("--format=%(trailers:key={key},valueonly,unfold)");

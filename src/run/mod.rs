@@ -30,6 +30,7 @@ pub(crate) use budget::Budget;
 pub use create::Provenance;
 pub(crate) use create::{check_format, create, resume};
 pub(crate) use job::Job;
+pub(crate) use model::is_same_file;
 pub(crate) use passes::Observation;
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use session::Session;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::dataset::ModelData;
-use crate::experiment::{InputIndex, Variant};
+use crate::data::digest;
+use crate::experiment::{InputIndex, Model, Variant};
 use crate::onnx::{ModelHeader, Resolved};
 
 /// A model, ready to be run.
@@ -48,6 +49,21 @@ impl PreparedModel {
 pub(super) fn files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
     let external = header.map(|header| header.external_files.as_slice()).unwrap_or_default();
     std::iter::once(path.to_owned()).chain(external.iter().map(|file| file.path.clone())).collect()
+}
+
+/// Whether a model has the same bytes in both places, its external data and the user's own files for variants among them; of
+/// one without a file, whether it comes from the same source.
+pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
+    let hash = |path: &Path| digest::of_files(&files(path, crate::onnx::read_header(path).ok().as_ref())).ok();
+    let own = |model: &Model| -> BTreeMap<String, Option<String>> {
+        model.files.iter().map(|(name, path)| (name.clone(), hash(path))).collect()
+    };
+    let is_same = match (&one.path, &other.path) {
+        (Some(from), Some(to)) => from == to || hash(from).is_some_and(|found| Some(found) == hash(to)),
+        (None, None) => one.source == other.source,
+        _ => false,
+    };
+    is_same && own(one) == own(other)
 }
 
 /// What changes when files are replaced or written: cheap enough to look at before every run.

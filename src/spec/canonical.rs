@@ -23,6 +23,21 @@ pub(crate) fn measured(text: &str) -> Option<Value> {
     Some(canonical)
 }
 
+/// Every text in a specification, any of which may be a path; nothing for what is no YAML.
+pub(crate) fn texts(text: &str) -> Vec<String> {
+    fn collect(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) => found.push(text.clone()),
+            Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
+            Value::Object(fields) => fields.values().for_each(|value| collect(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(&measured(text).unwrap_or_default(), &mut found);
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,7 +30,7 @@ mod wording;
 mod yaml;
 
 pub use calibrate::{SAME, calibration};
-pub(crate) use canonical::measured;
+pub(crate) use canonical::{measured, texts};
 pub use error::{Invalid, SpecError};
 pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;

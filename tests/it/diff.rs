@@ -293,3 +293,60 @@ fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_o
     Done::from(command.output().unwrap()).expect_code(0);
     assert!(repository.0.read("summary.md").contains("4 unchanged"));
 }
+
+#[test]
+fn a_gate_that_was_written_later_holds_all_the_same() {
+    let repository = Repository::new(SPEC);
+    repository.change("scale: 0.5", "scale: 0.65");
+    let text = repository.0.read("experiments/x.yaml");
+    // By the margin of 2 % it falls; by what the specification says now, it holds. Nobody measured again.
+    repository.diff(&["--gate"]).expect_code(4);
+    repository.0.write("experiments/x.yaml", &format!("{text}gate: [{{ metric: latency, worse_by: 90% }}]\n"));
+    repository.diff(&["--gate"]).expect_code(0);
+}
+
+#[test]
+fn both_sides_are_measured_again_in_turns() {
+    let repository = Repository::new(SPEC);
+    repository.git(&["tag", "v1"]);
+    let text = repository.0.read("experiments/x.yaml");
+    // 4 % is beyond what sessions apart can tell on a machine of no grade, and what pairs find.
+    repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.52"));
+    repository.commit("slower");
+    let done = repository.diff(&["v1", "HEAD", "--remeasure", "--gate"]).expect_code(4);
+    assert!(done.stderr.contains("2 of 4 cells changed; 2 the same on both sides"), "{}", done.stderr);
+    assert!(done.stdout.contains("gate fell. 2 slower, 2 unchanged"), "{}", done.stdout);
+    let rows = repository.rows(&["v1", "HEAD", "--remeasure"]);
+    let change = &latency(&rows, "one", "int8")["change"];
+    let [value, low, high] = ["value", "low", "high"].map(|key| change[key].as_f64().unwrap());
+    assert!((value - 0.04).abs() < 0.01 && low > 0.02 && high < 0.06, "{change}");
+    let unchanged = latency(&rows, "two", "fp32");
+    assert_eq!((&unchanged["reason"]["kind"], &unchanged["baseline"]), (&json!("unchanged"), &Value::Null));
+    assert_eq!(repository.git(&["status", "--porcelain"]), "", "a committed report is not replaced");
+    // The other way round it is faster, and no gate falls.
+    repository.diff(&["HEAD", "v1", "--remeasure", "--gate"]).expect_code(0);
+}
+
+#[test]
+fn what_did_not_change_is_not_measured_again() {
+    let repository = Repository::new(SPEC);
+    let text = repository.0.read("experiments/x.yaml");
+    repository.0.write("experiments/x.yaml", &format!("# a comment\n{text}"));
+    let records = || std::fs::read_dir(repository.0.path(".perfrun/records/x")).unwrap().count();
+    let before = records();
+    let done = repository.diff(&["--remeasure", "--gate"]).expect_code(0);
+    assert!(done.stdout.contains("gate holds. 4 unchanged"), "{}", done.stdout);
+    assert_eq!(records(), before);
+    repository.0.write("experiments/x.yaml", &text.replace("[one, two]", "[one, three]"));
+    let done = repository.diff(&["--remeasure", "--gate"]).expect_code(4);
+    assert!(done.stdout.contains("2 gone") && done.stdout.contains("2 new"), "{}", done.stdout);
+}
+
+#[test]
+fn only_revisions_can_be_measured_again() {
+    let repository = Repository::new(SPEC);
+    let refused = |arguments: &[&str]| repository.diff(arguments).expect_code(2).stderr;
+    assert!(refused(&["reports/x", "HEAD", "--remeasure"]).contains("takes git revisions"));
+    assert!(refused(&["HEAD", "--budget", "1m"]).contains("--remeasure"));
+    assert!(refused(&["--remeasure", "--experiment", "y"]).contains("nothing that both sides could measure"));
+}

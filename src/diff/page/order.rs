@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::diff::{Diff, Held, Reason, Row};
+use crate::experiment::Axis;
 use crate::statistics::Verdict;
 use crate::vocabulary::metric::MetricReference;
 
@@ -73,7 +74,13 @@ impl<'a> Shown<'a> {
         // A tail that says what the median says is no news.
         let is_news =
             |row: &Row| !row.metric.statistic.is_tail() || latency.get(row.cell.as_str()) != Some(&row.verdict);
-        let is_shown = |row: &&Row| is_headline(row) || (row.is_difference() && is_news(row));
+        // What is the same in every run is the same at every input.
+        let mut told = HashSet::new();
+        let mut is_told = |row: &Row| {
+            let names = row.names.clone().with(Axis::Inputs, String::new());
+            row.metric.metric.is_constant() && !told.insert((names, row.metric.to_string()))
+        };
+        let is_shown = |row: &&Row| is_headline(row) || (row.is_difference() && is_news(row) && !is_told(row));
         let (unchanged, mut rows): (Vec<&Row>, Vec<&Row>) =
             diff.rows.iter().filter(is_shown).partition(|row| Urgency::of(row) == Urgency::Unchanged);
         rows.sort_by_key(|row| Urgency::of(row));

@@ -2,7 +2,7 @@
 
 use super::order::Urgency;
 use super::{Sentence, facts, is_headline, judged, order, tables};
-use crate::diff::{Diff, Held, Reason, Row, SideSeen, Terms};
+use crate::diff::{Diff, Held, Reason, Row, SideSeen};
 use crate::report::format::{count, difference, list, percent, verdict_word};
 use crate::statistics::Verdict;
 use crate::vocabulary::metric::LATENCY;
@@ -109,7 +109,7 @@ fn moved(diff: &Diff) -> Option<String> {
     let unchanged = diff.rows.iter().filter(|row| row.reason == Reason::Unchanged && is_headline(row));
     let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
     let typical = crate::statistics::median(&changes)?;
-    let beyond = 1.96 * std::f64::consts::SQRT_2 * diff.session_spread;
+    let beyond = 1.96 * std::f64::consts::SQRT_2 * diff.session_spread?;
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
             "cells with the same bytes and settings differ by {} on both sides, which is the machine: {}",
@@ -149,25 +149,32 @@ fn gate(diff: &Diff) -> Option<String> {
 
 /// How it was judged.
 pub(super) fn method(diff: &Diff) -> Vec<String> {
-    let side = |side: &SideSeen| {
-        let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("at an unknown time");
-        let grade = side.grade.as_deref().map_or("no grade".to_owned(), |grade| format!("grade {grade}"));
-        format!("{} ({when}, {}, {grade})", side.name, side.machine)
-    };
-    let sees = 1.96 * std::f64::consts::SQRT_2 * diff.session_spread;
-    let mut lines = vec![format!(
-        "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told.",
-        side(&diff.baseline),
-        side(&diff.candidate),
-        percent(diff.session_spread),
-        percent(sees)
-    )];
+    let together = diff.blocks.map(|blocks| {
+        let grade = diff.candidate.grade.as_deref().map_or(String::new(), |grade| format!(", grade {grade}"));
+        let control = diff.controls.iter().map(|outcome| format!(" Control: {outcome}.")).collect::<String>();
+        let blocks = count(blocks as u64, "block");
+        format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
+    });
+    let apart = diff.session_spread.map(|spread| {
+        let sees = 1.96 * std::f64::consts::SQRT_2 * spread;
+        format!(
+            "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told; `--remeasure` measures both sides together.",
+            side(&diff.baseline),
+            side(&diff.candidate),
+            percent(spread),
+            percent(sees)
+        )
+    });
     let judged = diff.rows.iter().filter_map(|row| row.gate.as_ref()?.p_holm).count();
     let gated =
         if judged > 1 { format!("; a gate's by Holm over {}", count(judged as u64, "row")) } else { String::new() };
-    lines.push(format!(
-        "Verdicts by {} intervals of the mean of the middle half of each side's runs{gated}.",
-        percent(Terms::CONFIDENCE)
-    ));
-    lines
+    let what = if diff.blocks.is_some() { "the log ratios of the blocks" } else { "each side's runs" };
+    let verdicts = format!("Verdicts by intervals of the mean of the middle half of {what}{gated}.");
+    together.into_iter().chain(apart).chain([verdicts]).collect()
+}
+
+fn side(side: &SideSeen) -> String {
+    let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("at an unknown time");
+    let grade = side.grade.as_deref().map_or("no grade".to_owned(), |grade| format!("grade {grade}"));
+    format!("{} ({when}, {}, {grade})", side.name, side.machine)
 }

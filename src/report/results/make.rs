@@ -11,7 +11,7 @@ use super::{FORMAT, GateAsked, ItemsRight, Measured, Results, Rules, seen, verdi
 use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use crate::judge::compare::Judged;
 use crate::judge::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary};
-use crate::plan;
+use crate::plan::{self, Plan};
 use crate::record::provenance::Provenance;
 use crate::record::{Manifest, VariantAccuracy};
 use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
@@ -52,7 +52,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             margin: margin.default.0,
             margin_of_tails: margin.tail.0,
             confidence: CONFIDENCE,
-            gates: gates(manifest),
+            gates: gates(&manifest.experiment, plan),
         },
         cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
         codes: seen::codes_of_record(manifest, summary),
@@ -70,9 +70,8 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     }
 }
 
-/// The gates of the specification, with the cells that each speaks of.
-fn gates(manifest: &Manifest) -> Vec<GateAsked> {
-    let plan = &manifest.plan;
+/// The gates of a specification, with the cells of its plan that each speaks of.
+pub(crate) fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
     let one = |gate: &Gate| {
         let selector = CompiledSelector::new(&gate.of, &plan.axes);
         let cells = plan.cells.iter().filter(|cell| selector.matches(&cell.at));
@@ -82,7 +81,7 @@ fn gates(manifest: &Manifest) -> Vec<GateAsked> {
             cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id.to_string()).collect()),
         }
     };
-    manifest.experiment.gate.iter().map(one).collect()
+    experiment.gate.iter().map(one).collect()
 }
 
 /// Which items each variant gets right, for all cells that the one that was run speaks for.

@@ -30,6 +30,7 @@ pub use cell::{BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, S
 pub use judged::{
     BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Effort, Family, GoalFound, Tie, Tradeoff,
 };
+pub(crate) use make::gates;
 pub use make::results;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
@@ -112,6 +113,42 @@ pub struct ItemsRight {
 }
 
 impl Results {
+    /// Results of nothing.
+    pub(crate) fn empty() -> Self {
+        Results {
+            format: FORMAT,
+            experiment: String::new(),
+            description: None,
+            record: String::new(),
+            measured: Measured { complete: true, ..Measured::default() },
+            provenance: Provenance::default(),
+            rules: Rules {
+                runs: 0,
+                runs_min: None,
+                seed: 0,
+                baseline: None,
+                compared: Vec::new(),
+                margin: 0.0,
+                margin_of_tails: 0.0,
+                confidence: 0.0,
+                gates: Vec::new(),
+            },
+            cells: Vec::new(),
+            codes: BTreeMap::new(),
+            disturbances: Vec::new(),
+            comparisons: Vec::new(),
+            controls: Vec::new(),
+            detectable_effect: DetectableEffect::default(),
+            efforts: Vec::new(),
+            families: Vec::new(),
+            goals: Vec::new(),
+            choice: None,
+            ties: Vec::new(),
+            tradeoffs: Vec::new(),
+            items_right: Vec::new(),
+        }
+    }
+
     /// Which items each cell gets right, by id of the cell and stored name of the metric.
     pub fn items_right(&self) -> HashMap<(&str, &str), Vec<bool>> {
         let mut found = HashMap::new();

@@ -153,6 +153,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         tables,
         fidelity,
         dataset,
+        pairs: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::diff::MarginOverride;
 use crate::vocabulary::metric::{Difference, MetricReference};
-use crate::vocabulary::quantity::Ratio;
+use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
@@ -30,6 +30,22 @@ pub struct DiffArgs {
     /// The newer side; without it the working tree.
     #[arg(value_name = "B")]
     pub candidate: Option<String>,
+    /// Measure both sides again, in turns, and compare them pair by pair: what a noisy machine still tells. Cells with the same
+    /// bytes and settings on both sides are not measured.
+    #[arg(long)]
+    pub remeasure: bool,
+    /// Time that measuring may take, both sides of an experiment together.
+    #[arg(long, value_name = "TIME", requires = "remeasure")]
+    pub budget: Option<Nanos>,
+    /// Fresh processes for each cell, in place of the specification's.
+    #[arg(long, value_name = "N", requires = "remeasure", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: Option<u32>,
+    /// The ONNX Runtime library, as in `run`.
+    #[arg(long, value_name = "PATH", requires = "remeasure")]
+    pub runtime: Option<PathBuf>,
+    /// Wait until nobody else uses the machine, at most this long.
+    #[arg(long, value_name = "TIME", requires = "remeasure")]
+    pub wait: Option<Nanos>,
     /// Only this experiment; may be given several times.
     #[arg(long, value_name = "NAME")]
     pub experiment: Vec<String>,

@@ -383,6 +383,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         goals: Vec::new(),
         goals_strict: false,
         gate: Vec::new(),
+        pairs: Vec::new(),
         tables: Vec::new(),
     }
 }

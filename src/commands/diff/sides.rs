@@ -7,9 +7,10 @@ use crate::data::digest;
 use crate::diff::{Side, Stale};
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
+use crate::plan;
 use crate::record::git::{Blob, Repository};
 use crate::record::{Manifest, Place, Record};
-use crate::report::results::{self, Results};
+use crate::report::results::{self, GateAsked, Results};
 use crate::spec;
 use crate::ui::error::Error;
 
@@ -39,6 +40,11 @@ impl Sources {
         let place = Place::of(Path::new("x"))?;
         let repository = Repository::around(&place.root);
         Ok(Sources { place, repository })
+    }
+
+    /// The root of records and reports.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(super) fn repository(&self) -> Option<&Repository> {
@@ -106,7 +112,12 @@ impl Sources {
         folders.into_iter().find(|folder| folder.join(Manifest::FILE).is_file()).map(Source::Path)
     }
 
-    fn required(&self, text: &str) -> Result<&Repository, Error> {
+    /// The repository, which `text` needs.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(super) fn required(&self, text: &str) -> Result<&Repository, Error> {
         self.repository
             .as_ref()
             .ok_or_else(|| self.unknown(text, "neither a record nor a path, and this is no git repository"))
@@ -163,18 +174,49 @@ impl Sources {
                 let results = results::read(&file)?;
                 let sha256 = |path: &str| sha256_of_file(&self.place.root.join(path));
                 let text = |path: &str| std::fs::read_to_string(self.place.root.join(path)).ok();
-                let stale = stale(&results, &text, &sha256);
-                let side = Side { name: name.to_owned(), stale, results };
+                let side = self.side(name, results, &text, &sha256);
                 reports.insert(entry.file_name().to_string_lossy().into_owned(), side);
             }
         }
         Ok(reports)
     }
 
+    /// A report of a revision or of the working tree, held against the files that stand beside it there.
+    fn side(
+        &self,
+        name: &str,
+        mut results: Results,
+        text: &dyn Fn(&str) -> Option<String>,
+        sha256: &dyn Fn(&str) -> Option<String>,
+    ) -> Side {
+        let stale = stale(&results, text, sha256);
+        if let Some(gates) = self.gates_now(&results, text) {
+            results.rules.gates = gates;
+        }
+        Side { name: name.to_owned(), stale, results }
+    }
+
+    /// The gates of a specification that asks for the same numbers as when they were measured, but says something else
+    /// besides. Where it cannot be read here, those that were there when it was measured stay.
+    fn gates_now(&self, results: &Results, text: &dyn Fn(&str) -> Option<String>) -> Option<Vec<GateAsked>> {
+        let known = results.provenance.subject.get("specification")?;
+        let path = known.get("path")?.as_str()?;
+        let now = text(path).filter(|now| known.get("text").and_then(serde_json::Value::as_str) != Some(now))?;
+        let file = self.place.root.join(path);
+        let loaded = spec::parse(path, &now, file.parent()?, &[]).ok()?;
+        let plan = plan::expand(&loaded.experiment).ok()?;
+        Some(results::gates(&loaded.experiment, &plan))
+    }
+
+    /// A path below the root as git names it.
+    pub(super) fn from_top(&self, path: &str) -> String {
+        let root = self.repository.as_ref().and_then(|repository| repository.path_of(&self.place.root));
+        root.filter(|root| !root.is_empty()).map_or_else(|| path.to_owned(), |root| format!("{root}/{path}"))
+    }
+
     fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {
         let repository = self.required(name)?;
-        let from_top = repository.path_of(&self.place.root).filter(|path| !path.is_empty());
-        let from_root = |path: &str| from_top.as_ref().map_or_else(|| path.to_owned(), |top| format!("{top}/{path}"));
+        let from_root = |path: &str| self.from_top(path);
         let mut reports = Reports::new();
         for path in repository.files(commit, &from_root("reports/")) {
             let Some(folder) = path.strip_suffix(&format!("/{}", results::FILE)) else { continue };
@@ -197,9 +239,8 @@ impl Sources {
                 Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
                 Blob::Elsewhere(_) => None,
             };
-            let stale = stale(&results, &text, &sha256);
             let folder = folder.rsplit('/').next().unwrap_or(folder).to_owned();
-            reports.insert(folder, Side { name: name.to_owned(), stale, results });
+            reports.insert(folder, self.side(name, results, &text, &sha256));
         }
         Ok(reports)
     }

@@ -1,0 +1,274 @@
+//! `perfrun diff --remeasure`: both sides in one record, in turns.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::revision_files::RevisionFiles;
+use super::sides::{Source, Sources};
+use super::{Compared, terms};
+use crate::commands::admission::{Admission, Wishes};
+use crate::commands::specs;
+use crate::diff::{Accepted, Diff, PairedCell, Reason, Side, Stale, Together, UnmeasuredCell, diff, sides as sides_of};
+use crate::experiment::AxisMap;
+use crate::judge::compare::judge;
+use crate::judge::summary::summarize;
+use crate::plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
+use crate::record::{Outcome, Record};
+use crate::report::results::{self, Results};
+use crate::run::event::Event;
+use crate::run::{self, Ended, Prepared};
+use crate::spec::Loaded;
+use crate::ui::Ui;
+use crate::ui::cli::{DiffArgs, Overrides};
+use crate::ui::error::{Error, ExitCode};
+use crate::ui::live::Live;
+use crate::worker::Interrupts;
+
+/// What a side asks to be measured.
+struct Asked {
+    file: PathBuf,
+    loaded: Loaded,
+    prepared: Prepared,
+}
+
+/// Measures what changed in every specification that both sides have; nothing where the user stopped it.
+pub(super) fn run(
+    arguments: &DiffArgs,
+    sources: &Sources,
+    sides: &[Source; 2],
+    accepted: &[Accepted],
+    ui: &Ui,
+) -> Result<Option<Compared>, Error> {
+    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let names = [name(&sides[0])?, name(&sides[1])?];
+    let [mut baseline, candidate] = [specifications(sources, &sides[0])?, specifications(sources, &sides[1])?];
+    let files = [files(sources, &sides[0])?, files(sources, &sides[1])?];
+    let mut compared = Compared { diffs: Vec::new(), gone: Vec::new(), new: Vec::new(), code: ExitCode::Done };
+    for (path, to) in candidate {
+        let Some(from) = baseline.remove(&path) else {
+            compared.new.push(path);
+            continue;
+        };
+        let Some(to) = ask(to, &files[1], &path, arguments, ui)? else { continue };
+        let Some(from) = ask(from, &files[0], &path, arguments, ui)? else { continue };
+        let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
+        let Some((diff, code)) = measurement.of(&from, &to)? else { return Ok(None) };
+        compared.diffs.push(diff);
+        compared.code = compared.code.worst(code);
+    }
+    compared.gone = baseline.into_keys().collect();
+    // A specification that is not asked for is neither gone nor new.
+    if !arguments.experiment.is_empty() {
+        compared.gone.clear();
+        compared.new.clear();
+    }
+    if compared.diffs.is_empty() {
+        let help = "both need a specification of the same path, below `experiments/`";
+        return Err(Error::refused("there is nothing that both sides could measure", help));
+    }
+    Ok(Some(compared))
+}
+
+fn name(side: &Source) -> Result<String, Error> {
+    match side {
+        Source::Commit { name, .. } => Ok(name.clone()),
+        Source::WorkingTree => Ok("working tree".to_owned()),
+        Source::Path(path) => Err(Error::refused(
+            format!("{} cannot be measured again", path.display()),
+            "--remeasure takes git revisions: their specifications and models",
+        )),
+    }
+}
+
+/// Paths of the specifications of a side, from the top of the repository; of the working tree with the files themselves.
+fn specifications(sources: &Sources, side: &Source) -> Result<BTreeMap<String, Option<PathBuf>>, Error> {
+    let folder = "experiments";
+    match side {
+        Source::Commit { hash, name } => {
+            let repository = sources.required(name)?;
+            let files = repository.files(hash, &sources.from_top(folder));
+            let is_yaml = |path: &String| path.ends_with(".yaml") || path.ends_with(".yml");
+            Ok(files.into_iter().filter(is_yaml).map(|path| (path, None)).collect())
+        }
+        _ => {
+            let root = &sources.place().root;
+            let folder = root.join(folder);
+            let found = if folder.is_dir() { specs::find(std::slice::from_ref(&folder))? } else { Vec::new() };
+            let named = |file: PathBuf| {
+                let path = sources.from_top(&sources.place().relative(&file));
+                (path, Some(file))
+            };
+            Ok(found.into_iter().map(named).collect())
+        }
+    }
+}
+
+fn files<'a>(sources: &'a Sources, side: &'a Source) -> Result<Option<RevisionFiles<'a>>, Error> {
+    let Source::Commit { hash, name } = side else { return Ok(None) };
+    let repository = sources.required(name)?;
+    Ok(Some(RevisionFiles::new(repository, (hash, name), &sources.place().root)?))
+}
+
+/// Reads a specification with its models; nothing where it is none, or of an experiment that is not wanted.
+fn ask(
+    file: Option<PathBuf>,
+    files: &Option<RevisionFiles<'_>>,
+    path: &str,
+    arguments: &DiffArgs,
+    ui: &Ui,
+) -> Result<Option<Asked>, Error> {
+    let file = match (file, files) {
+        (Some(file), _) => Some(file),
+        (None, Some(files)) => files.specification(path)?,
+        (None, None) => None,
+    };
+    let Some(file) = file.filter(|file| specs::is_spec(file)) else { return Ok(None) };
+    let overrides = Overrides { budget: arguments.budget, runs: arguments.runs, ..Overrides::default() };
+    let mut loaded = specs::load(&file, &overrides)?;
+    if !arguments.experiment.is_empty() && !arguments.experiment.contains(&loaded.experiment.name) {
+        return Ok(None);
+    }
+    specs::obtain(&mut loaded.experiment, ui)?;
+    let prepared = run::prepare(&loaded.experiment)?;
+    Ok(Some(Asked { file, loaded, prepared }))
+}
+
+/// What every specification is measured with.
+struct Measurement<'a> {
+    arguments: &'a DiffArgs,
+    sources: &'a Sources,
+    names: &'a [String; 2],
+    accepted: &'a [Accepted],
+    interrupts: &'a Interrupts,
+    ui: &'a Ui,
+}
+
+impl Measurement<'_> {
+    /// One specification: a record of what changed, and what it says; nothing where the user stopped it.
+    fn of(&self, from: &Asked, to: &Asked) -> Result<Option<(Diff, ExitCode)>, Error> {
+        let side = |asked: &'_ Asked| (asked.loaded.experiment.clone(), asked.prepared.plan.clone());
+        let ((one, one_plan), (other, other_plan)) = (side(from), side(to));
+        let (baseline, candidate) =
+            (PlannedSide { experiment: &one, plan: &one_plan }, PlannedSide { experiment: &other, plan: &other_plan });
+        let both = both_sides(baseline, candidate, &run::is_same_file);
+        let changed = both.pairs.len();
+        self.ui.labelled(
+            "changed",
+            &format!(
+                "{changed} of {} cells changed; {} the same on both sides",
+                other_plan.cells.len(),
+                both.unchanged.len()
+            ),
+        );
+        let (measured, code) = match &both.experiment {
+            Some(experiment) => {
+                let loaded = Loaded { experiment: experiment.clone(), ..to.loaded.clone() };
+                match self.measure(&loaded, &to.file)? {
+                    Some((results, code)) => (results, code),
+                    None => return Ok(None),
+                }
+            }
+            None => (self.nothing(to), ExitCode::Done),
+        };
+        Ok(Some((self.judge(measured, &both, (from, &one_plan), (to, &other_plan))?, code)))
+    }
+
+    /// Measures both sides in one record; nothing where the user stopped it.
+    fn measure(&self, loaded: &Loaded, file: &Path) -> Result<Option<(Results, ExitCode)>, Error> {
+        let place = self.sources.place();
+        let mut prepared = run::prepare(&loaded.experiment)?;
+        let wishes = Wishes { runtime: self.arguments.runtime.as_deref(), wait: self.arguments.wait, no_wait: false };
+        let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, place, self.interrupts, self.ui)?;
+        let Some(admission) = admission else { return Ok(None) };
+        if !admission.try_devices(&mut prepared, &loaded.experiment, self.interrupts) {
+            return Ok(None);
+        }
+        let restrictions = vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])];
+        let provenance = admission.provenance((loaded, file), &[], restrictions, false);
+        let mut job = run::create(prepared, place, provenance)?;
+        let mut live = Live::new(self.ui, admission.warning());
+        let ended = run::execute(&mut job, self.interrupts, &mut |event: &Event<'_>| live.hear(event));
+        live.finish();
+        match ended? {
+            Ended::Complete => {}
+            Ended::Interrupted => return Ok(None),
+            Ended::Refused(_) => {
+                return Err(Error::refused(
+                    "the machine is not as `require` of the specification asks",
+                    "`perfrun doctor` says why",
+                ));
+            }
+        }
+        let Record { manifest, runs, .. } = &job.record;
+        let summary = summarize(manifest, runs);
+        let failed = runs.iter().any(|run| run.outcome == Outcome::Failed);
+        let results = results::results(manifest, &summary, &judge(manifest, &summary));
+        Ok(Some((results, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
+    }
+
+    /// What there is to say where nothing changed.
+    fn nothing(&self, side: &Asked) -> Results {
+        Results { experiment: side.loaded.experiment.name.clone(), ..Results::empty() }
+    }
+
+    fn judge(
+        &self,
+        measured: Results,
+        both: &BothSides,
+        (from, from_plan): (&Asked, &Plan),
+        (to, to_plan): (&Asked, &Plan),
+    ) -> Result<Diff, Error> {
+        let names = |plan: &Plan, cell: &Cell| {
+            let coordinates = plan.coordinates(cell);
+            AxisMap::of(|axis| coordinates.on(axis).to_owned())
+        };
+        let known: HashMap<String, AxisMap<String>> =
+            to_plan.cells.iter().map(|cell| (cell.id.to_string(), names(to_plan, cell))).collect();
+        let paired: Vec<PairedCell> = both
+            .pairs
+            .iter()
+            .filter_map(|(id, pair)| {
+                let id = id.to_string();
+                let here = [pair.baseline.clone(), pair.candidate.clone()?];
+                Some(PairedCell { names: known.get(&id)?.clone(), id, here })
+            })
+            .collect();
+        let mut unmeasured: Vec<UnmeasuredCell> = Vec::new();
+        let alone = |plan: &Plan, other: &Plan, reason: Reason| -> Vec<UnmeasuredCell> {
+            let ids: Vec<_> = other.cells.iter().map(|cell| cell.id).collect();
+            let only = plan.cells.iter().filter(|cell| !ids.contains(&cell.id));
+            only.map(|cell| UnmeasuredCell {
+                id: cell.id.to_string(),
+                names: names(plan, cell),
+                reason: reason.clone(),
+            })
+            .collect()
+        };
+        unmeasured.extend(both.unchanged.iter().filter_map(|id| {
+            let id = id.to_string();
+            Some(UnmeasuredCell { names: known.get(&id)?.clone(), id, reason: Reason::Unchanged })
+        }));
+        unmeasured.extend(alone(from_plan, to_plan, Reason::Gone));
+        unmeasured.extend(alone(to_plan, from_plan, Reason::New));
+        let confidence = to.loaded.experiment.looks().confidence();
+        let sides = sides_of(&measured, &paired);
+        let mut sides = sides.into_iter().zip(self.names).zip([(from, from_plan), (to, to_plan)]);
+        let mut next = || {
+            sides.next().map(|((mut results, name), (asked, plan))| {
+                results.rules.gates = results::gates(&asked.loaded.experiment, plan);
+                results.experiment.clone_from(&asked.loaded.experiment.name);
+                results
+                    .provenance
+                    .subject
+                    .insert("specification".to_owned(), serde_json::json!({ "text": asked.loaded.text }));
+                Side { name: name.clone(), results, stale: Stale::default() }
+            })
+        };
+        let (Some(baseline), Some(candidate)) = (next(), next()) else {
+            return Err(Error::Internal("a diff has two sides".to_owned()));
+        };
+        let mut terms = terms(self.arguments, &baseline, &candidate, self.accepted);
+        terms.together = Some(Together { confidence, unmeasured });
+        Ok(diff(&baseline, &candidate, &terms)?)
+    }
+}

@@ -1,0 +1,120 @@
+//! The files that a specification reads at a revision, written to a folder of their own: a side that is measured again.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::data::digest;
+use crate::record::git::{Blob, Repository};
+use crate::record::write_whole;
+use crate::spec;
+use crate::ui::error::Error;
+
+/// Files of a revision in a folder that is removed with this.
+pub(super) struct RevisionFiles<'a> {
+    repository: &'a Repository,
+    commit: &'a str,
+    name: &'a str,
+    root: &'a Path,
+    folder: TempDir,
+    known: BTreeSet<String>,
+}
+
+impl<'a> RevisionFiles<'a> {
+    /// A folder for the files of `commit`, which messages call `name`, without any yet; `root` is where they stand now.
+    pub(super) fn new(
+        repository: &'a Repository,
+        (commit, name): (&'a str, &'a str),
+        root: &'a Path,
+    ) -> Result<Self, Error> {
+        let folder = tempfile::tempdir().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
+        let known = repository.files(commit, ".").into_iter().collect();
+        Ok(RevisionFiles { repository, commit, name, root, folder, known })
+    }
+
+    /// The specification at `path`, from the top of the repository, with every file that it may read: what lies below the
+    /// paths in it, and beside them, where weights of models are. Nothing where there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// A file that is kept elsewhere and is not here, and what the system says.
+    pub(super) fn specification(&self, path: &str) -> Result<Option<PathBuf>, Error> {
+        let Some(Blob::Bytes(bytes)) = self.repository.read(self.commit, path) else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+        let named: Vec<String> = spec::texts(&text).iter().filter_map(|text| below(folder, text)).collect();
+        let is_named = |file: &&String| {
+            named.iter().any(|name| *file == name || file.starts_with(&format!("{name}/")) || is_beside(file, name))
+        };
+        for file in self.known.iter().filter(is_named) {
+            self.write(file)?;
+        }
+        self.write(path)?;
+        Ok(Some(self.folder.path().join(path)))
+    }
+
+    fn write(&self, file: &str) -> Result<(), Error> {
+        let target = self.folder.path().join(file);
+        if target.exists() {
+            return Ok(());
+        }
+        let Some(blob) = self.repository.read(self.commit, file) else { return Ok(()) };
+        let parent = target.parent().unwrap_or(self.folder.path());
+        std::fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
+        match blob {
+            Blob::Bytes(bytes) => Ok(write_whole(&target, &bytes)?),
+            Blob::Elsewhere(sha256) => {
+                let now = self.root.join(file);
+                let is_it = |path: &PathBuf| digest::of_file(path).is_ok_and(|found| found == sha256);
+                let here = self.repository.fetched(&sha256).into_iter().chain([now]).find(is_it);
+                let here = here.ok_or_else(|| {
+                    Error::refused(
+                        format!("{file} of {} is kept by Git LFS and is not here", self.name),
+                        format!("fetch it: git lfs fetch origin {}", self.commit),
+                    )
+                })?;
+                std::fs::copy(&here, &target).map(|_| ()).map_err(|source| Error::io(&here, source))
+            }
+        }
+    }
+}
+
+/// A path in a specification as git names it; `None` for what leaves the repository. A glob stands for its folder.
+fn below(folder: &Path, text: &str) -> Option<String> {
+    let plain: PathBuf = Path::new(text).components().take_while(|part| !is_glob(part)).collect();
+    let mut parts: Vec<String> = Vec::new();
+    for part in folder.join(plain).components() {
+        match part {
+            Component::Normal(name) => parts.push(name.to_str()?.to_owned()),
+            Component::ParentDir => drop(parts.pop()?),
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+fn is_glob(part: &Component<'_>) -> bool {
+    part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{'])
+}
+
+/// Whether a file stands in the folder of a named one.
+fn is_beside(file: &str, name: &str) -> bool {
+    let folder = |path: &str| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    Path::new(name).extension().is_some() && folder(file) == folder(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_a_specification_lead_below_the_top() {
+        let found = |text: &str| below(Path::new("experiments"), text);
+        assert_eq!(found("../models/*.onnx").as_deref(), Some("models"));
+        assert_eq!(found("models/a.onnx").as_deref(), Some("experiments/models/a.onnx"));
+        assert_eq!(found("data/x{1,2}.npz").as_deref(), Some("experiments/data"));
+        assert_eq!((found("/etc/passwd"), found("../../x")), (None, None));
+    }
+}

@@ -1,0 +1,100 @@
+//! What is printed and written.
+
+use std::path::Path;
+
+use super::is_gated;
+use super::sides::Source;
+use crate::diff::Diff;
+use crate::diff::page::Page;
+use crate::record::write_whole;
+use crate::ui::cli::{DiffArgs, PageFormat};
+use crate::ui::error::Error;
+use crate::ui::{self, Ui};
+
+/// What there is to show.
+pub(super) struct Shown {
+    pub(super) diffs: Vec<Diff>,
+    pub(super) pages: Vec<Page>,
+    /// Experiments of the older side alone.
+    pub(super) gone: Vec<String>,
+    /// Experiments of the newer side alone.
+    pub(super) new: Vec<String>,
+}
+
+/// What is typed to get the same again: revisions by their hashes, since names move on.
+pub(super) fn command(arguments: &DiffArgs, sides: &[Source; 2]) -> String {
+    let side = |source: &Source| match source {
+        Source::Commit { hash, .. } => Some(hash.chars().take(12).collect::<String>()),
+        Source::Path(path) => Some(path.display().to_string()),
+        Source::WorkingTree => None,
+    };
+    let mut words = vec!["perfrun diff".to_owned()];
+    words.extend(sides.iter().filter_map(side));
+    words.extend(arguments.experiment.iter().map(|name| format!("--experiment {name}")));
+    words.extend(arguments.allow.iter().map(|fact| format!("--allow {fact}")));
+    words.extend(arguments.remeasure.then(|| "--remeasure".to_owned()));
+    words.extend(arguments.budget.map(|budget| format!("--budget {budget}")));
+    words.extend(is_gated(arguments).then(|| "--gate".to_owned()));
+    words.join(" ")
+}
+
+/// The first line of a comment: the same from push to push, so that it is updated and not repeated.
+fn marker(arguments: &DiffArgs) -> String {
+    let names: String = arguments.experiment.iter().map(|name| format!(" {name}")).collect();
+    format!("<!-- perfrun diff{names} -->")
+}
+
+/// Prints or writes what changed, and appends it to GitHub's step summary where there is one.
+///
+/// # Errors
+///
+/// Files that cannot be written, and several formats without a folder for them.
+pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), Error> {
+    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
+        append(Path::new(&path), &Page::markdown(&shown.pages, &marker(arguments))?)?;
+    }
+    let formats = match (arguments.json, arguments.format.is_empty(), &arguments.output) {
+        (true, ..) => vec![PageFormat::Json],
+        (false, true, Some(_)) => vec![PageFormat::Md, PageFormat::Html, PageFormat::Json],
+        _ => arguments.format.clone(),
+    };
+    let text = |format: PageFormat| -> Result<String, Error> {
+        Ok(match format {
+            PageFormat::Md => Page::markdown(&shown.pages, &marker(arguments))?,
+            PageFormat::Html => Page::html(&shown.pages)?,
+            PageFormat::Json => {
+                let text =
+                    serde_json::to_string_pretty(&shown.diffs).map_err(|error| Error::Internal(error.to_string()))?;
+                text + "\n"
+            }
+        })
+    };
+    if let Some(folder) = &arguments.output {
+        std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        for format in formats {
+            let name = match format {
+                PageFormat::Md => "diff.md",
+                PageFormat::Html => "diff.html",
+                PageFormat::Json => "diff.json",
+            };
+            write_whole(&folder.join(name), text(format)?.as_bytes())?;
+        }
+    } else if let [format] = formats[..] {
+        super::super::print(ui, &text(format)?)?;
+        return Ok(());
+    } else if !formats.is_empty() {
+        return Err(Error::refused(
+            "several formats cannot be printed at once",
+            "name a folder with --output, or one format",
+        ));
+    }
+    super::super::print(ui, &ui::diff::render(&shown.pages, &shown.gone, &shown.new, arguments.all, ui))?;
+    Ok(())
+}
+
+fn append(path: &Path, text: &str) -> Result<(), Error> {
+    use std::io::Write as _;
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|source| Error::io(path, source))
+}

@@ -86,7 +86,7 @@ fn specifications(sources: &Sources, side: &Source) -> Result<BTreeMap<String, O
     match side {
         Source::Commit { hash, name } => {
             let repository = sources.required(name)?;
-            let files = repository.files(hash, &sources.from_top(folder));
+            let files = repository.files(hash, &sources.path_in_git(folder));
             let is_yaml = |path: &String| path.ends_with(".yaml") || path.ends_with(".yml");
             Ok(files.into_iter().filter(is_yaml).map(|path| (path, None)).collect())
         }
@@ -95,7 +95,7 @@ fn specifications(sources: &Sources, side: &Source) -> Result<BTreeMap<String, O
             let folder = root.join(folder);
             let found = if folder.is_dir() { specs::find(std::slice::from_ref(&folder))? } else { Vec::new() };
             let named = |file: PathBuf| {
-                let path = sources.from_top(&sources.place().relative(&file));
+                let path = sources.path_in_git(&sources.place().relative(&file));
                 (path, Some(file))
             };
             Ok(found.into_iter().map(named).collect())

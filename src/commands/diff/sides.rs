@@ -209,14 +209,14 @@ impl Sources {
     }
 
     /// A path below the root as git names it.
-    pub(super) fn from_top(&self, path: &str) -> String {
+    pub(super) fn path_in_git(&self, path: &str) -> String {
         let root = self.repository.as_ref().and_then(|repository| repository.path_of(&self.place.root));
         root.filter(|root| !root.is_empty()).map_or_else(|| path.to_owned(), |root| format!("{root}/{path}"))
     }
 
     fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {
         let repository = self.required(name)?;
-        let from_root = |path: &str| self.from_top(path);
+        let from_root = |path: &str| self.path_in_git(path);
         let mut reports = Reports::new();
         for path in repository.files(commit, &from_root("reports/")) {
             let Some(folder) = path.strip_suffix(&format!("/{}", results::FILE)) else { continue };

@@ -56,6 +56,9 @@ mod report;
 /// Two results to what changed between them, and whether a gate holds.
 mod diff;
 
+/// The results of many commits to a metric over time, with where it changed.
+mod history;
+
 /// Numbers from any program, described and compared.
 mod stat;
 

@@ -9,6 +9,7 @@ mod earlier;
 mod expected;
 mod explain;
 mod fix;
+mod history;
 mod init;
 mod inspect;
 mod libraries;
@@ -42,6 +43,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Plan(arguments) => plan::run(&arguments, ui),
         Command::Report(arguments) => report::run(&arguments, ui),
         Command::Diff(arguments) => diff::run(&arguments, ui),
+        Command::History(arguments) => history::run(&arguments, ui),
         Command::Stat(arguments) => stat::run(&arguments, ui),
         Command::Inspect(arguments) => inspect::run(&arguments, ui),
         Command::Convert(arguments) => convert::run(&arguments, ui),

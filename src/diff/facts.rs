@@ -36,7 +36,7 @@ pub(crate) struct Changes {
 }
 
 /// What differs, in the order of the facts.
-pub(super) fn changes(baseline: &Provenance, candidate: &Provenance) -> Changes {
+pub(crate) fn changes(baseline: &Provenance, candidate: &Provenance) -> Changes {
     let of = |class: Class, from: &Facts, to: &Facts| -> Vec<Changed> {
         FIELDS.iter().filter(|field| field.class == class).flat_map(|field| changed(field, from, to)).collect()
     };

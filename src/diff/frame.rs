@@ -42,6 +42,11 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// Whether cells of these names were measured in different frames.
+pub(crate) fn frames_differ(baseline: &Results, candidate: &Results, names: &AxisMap<String>) -> bool {
+    !Frames::new(baseline, candidate, &[]).differences(names).is_empty()
+}
+
 /// On the processor the boundary is the same wherever it is drawn.
 fn is_about(field: &Field, names: &AxisMap<String>) -> bool {
     field.name != "boundary" || names[Axis::Devices] != Device::CPU

@@ -81,6 +81,9 @@ pub(crate) struct GateRow {
     pub worse_by: Difference,
     /// Whether it is.
     pub outcome: Held,
+    /// What the interval says against what is allowed; absent where nobody could judge it.
+    #[schemars(with = "Option<String>")]
+    pub verdict: Option<Verdict>,
     /// p value of being worse by more, adjusted by Holm over all rows that the gate judged.
     pub p_holm: Option<f64>,
     /// Why it is accepted.
@@ -167,9 +170,9 @@ pub(super) fn judge(
         let worse_by = asked.worse_by.unwrap_or(row.margin);
         let pair = before.get(&row.cell).zip(after.get(&row.cell));
         let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
-        let (outcome, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
+        let (outcome, verdict, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
         weighed.extend(tested.map(|tested| (index, tested)));
-        row.gate = Some(GateRow { worse_by, outcome, p_holm: None, accepted: None });
+        row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, accepted: None });
     }
     adjust(rows, &weighed);
     accept(rows, gating);
@@ -184,25 +187,25 @@ fn outcome(
     worse_by: Difference,
     gating: &Gating,
     is_quick: bool,
-) -> (Held, Option<Tested>) {
+) -> (Held, Option<Verdict>, Option<Tested>) {
     if matches!(row.reason, Reason::New | Reason::Gained { .. }) {
-        return (Held::New, None);
+        return (Held::New, None, None);
     }
     if is_quick || !row.reason.is_judged() {
-        return (Held::Unjudged, None);
+        return (Held::Unjudged, None, None);
     }
     if row.reason == Reason::Unchanged {
-        return (Held::Holds, None);
+        return (Held::Holds, Some(Verdict::Equivalent), None);
     }
     let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
-    let Some(found) = found else { return (Held::Unjudged, None) };
+    let Some(found) = found else { return (Held::Unjudged, None, None) };
     let falls = match found.verdict {
         Verdict::Worse => gating.fail_on.contains(&FailOn::Worse),
         Verdict::Inconclusive => gating.fail_on.contains(&FailOn::Inconclusive),
         Verdict::Better | Verdict::Equivalent => false,
     };
     let tested = found.p.map(|p| Tested { p, is_worse: found.verdict == Verdict::Worse });
-    (if falls { Held::Falls } else { Held::Holds }, tested)
+    (if falls { Held::Falls } else { Held::Holds }, Some(found.verdict), tested)
 }
 
 /// A row among those that are weighed together.

@@ -17,7 +17,7 @@ mod together;
 mod unusable;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,11 +26,12 @@ use crate::data::table::TableError;
 use crate::report::results::Results;
 
 pub(crate) use claims::Claim;
-pub(crate) use facts::{Changed, Changes};
+pub(crate) use facts::{Changed, Changes, changes};
+pub(crate) use frame::frames_differ;
 pub(crate) use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
-pub(crate) use rows::Row;
+pub(crate) use rows::{Row, path};
 pub(crate) use terms::MarginOverride;
-pub(crate) use terms::Terms;
+pub(crate) use terms::{Spreads, Terms};
 pub(crate) use together::{PairedCell, Together, UnmeasuredCell, sides};
 pub(crate) use unusable::Unmeasured;
 pub(crate) use verdict::{Change, Reason};
@@ -93,6 +94,8 @@ pub(crate) struct Diff {
     /// The standard deviation from session to session, on the log scale, that verdicts allow for (docs/method, 6.2); absent
     /// where both sides were measured together.
     pub session_spread: Option<f64>,
+    /// Cells of which the history is long enough to say it for each.
+    pub from_history: usize,
     /// The most blocks that both sides of a cell completed together; absent where they were measured apart.
     pub blocks: Option<usize>,
     /// How the controls of a record of both sides ended: `passed`, `failed`, `biased`.
@@ -123,6 +126,7 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<D
         candidate: candidate.seen(),
         changes: facts::changes(&baseline.results.provenance, &candidate.results.provenance),
         session_spread: terms.together.is_none().then_some(spread.sigma),
+        from_history: terms.spreads.keys().map(|(cell, _)| cell).collect::<HashSet<_>>().len(),
         blocks: terms.together.as_ref().map(|_| most_blocks(&candidate.results)),
         controls: match &terms.together {
             Some(_) => candidate.results.controls.iter().map(|control| control.outcome.clone()).collect(),

@@ -10,7 +10,7 @@ use super::gate::GateRow;
 use super::pairing::Pair;
 use super::unusable::{Forbidden, unmeasured};
 use super::verdict::{Change, Found, Reason, Values};
-use super::{Side, Terms, score};
+use super::{Side, Terms, score, terms};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::report::results::{Cell, Estimated};
@@ -68,7 +68,7 @@ impl Row {
 }
 
 /// The names on the axes that a cell has, joined by `/`.
-pub(super) fn path(names: &AxisMap<String>) -> String {
+pub(crate) fn path(names: &AxisMap<String>) -> String {
     let is_present = |(axis, name): &(Axis, &String)| !axis.may_be_absent() || *name != Axis::ABSENT;
     names.iter().filter(is_present).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("/")
 }
@@ -123,9 +123,19 @@ impl<'a> Sides<'a> {
         let is_same =
             |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
         let items = items.filter(is_same).map(|(baseline, candidate)| score::Items { baseline, candidate });
+        let spread = self.spread_of(&to.id, reference, &column);
         let paired = self.terms.together.as_ref().map(|together| together.confidence);
         Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired }
-            .judge(margin, self.spread)
+            .judge(margin, spread)
+    }
+
+    /// How much the cell differs from session to session: as its history shows, else as is assumed of its machine.
+    fn spread_of(&self, cell: &str, reference: MetricReference, column: &str) -> SessionSpread {
+        match self.terms.spreads.get(&(cell.to_owned(), column.to_owned())) {
+            _ if !terms::has_sessions(reference) => SessionSpread::NONE,
+            Some(known) if self.terms.together.is_none() => *known,
+            _ => self.spread,
+        }
     }
 
     /// Whether both sides scored their model on the same items.
@@ -140,6 +150,12 @@ impl<'a> Sides<'a> {
     }
 }
 
+/// More threads than these gain nothing.
+const MOST_THREADS: usize = 8;
+
+/// Fewer cells than these are not worth a thread.
+const FEWEST_PAIRS: usize = 500;
+
 /// A row for each compared metric of each cell.
 pub(super) fn rows(
     baseline: &Side,
@@ -149,13 +165,24 @@ pub(super) fn rows(
     spread: SessionSpread,
 ) -> Vec<Row> {
     let compared = terms.compared();
-    let mut sides = Sides::new(baseline, candidate, terms, spread);
-    let mut rows = Vec::new();
-    for pair in pairs {
-        let from = pair.baseline.map(|index| &baseline.results.cells[index]);
-        let to = pair.candidate.map(|index| &candidate.results.cells[index]);
-        rows.extend(of_cell(&mut sides, from, to, &compared));
-    }
+    let of_part = |part: &[Pair]| -> Vec<Row> {
+        let mut sides = Sides::new(baseline, candidate, terms, spread);
+        let mut rows = Vec::new();
+        for pair in part {
+            let from = pair.baseline.map(|index| &baseline.results.cells[index]);
+            let to = pair.candidate.map(|index| &candidate.results.cells[index]);
+            rows.extend(of_cell(&mut sides, from, to, &compared));
+        }
+        rows
+    };
+    // Ten thousand cells take a second of arithmetic, and every cell is by itself.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let mut rows: Vec<Row> = std::thread::scope(|scope| {
+        let parts = pairs.chunks(pairs.len().div_ceil(threads).max(FEWEST_PAIRS));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(|| of_part(part))).collect();
+        let joined = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.flatten().collect()
+    });
     let unmeasured = terms.together.iter().flat_map(|together| &together.unmeasured);
     rows.extend(unmeasured.map(|cell| {
         let latency = MetricReference::LATENCY;

@@ -1,5 +1,7 @@
 //! By what two sides are compared: metrics, margins, confidence, and how much sessions are taken to differ.
 
+use std::collections::HashMap;
+
 use super::gate::Gating;
 use super::together::Together;
 use crate::experiment::Grade;
@@ -41,6 +43,9 @@ pub struct MarginOverride {
     pub difference: Difference,
 }
 
+/// How much cells differ from session to session, as their histories show: by id of the cell and stored name of the metric.
+pub(crate) type Spreads = HashMap<(String, String), SessionSpread>;
+
 /// By what two sides are compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Terms {
@@ -54,6 +59,8 @@ pub(crate) struct Terms {
     pub judges_unchanged: bool,
     /// Both sides were measured in one record; `None`: each in one of its own.
     pub together: Option<Together>,
+    /// What histories say about sessions; of other cells their machine's grade speaks.
+    pub spreads: Spreads,
     /// What has to hold; `None`: nothing was asked.
     pub gating: Option<Gating>,
 }
@@ -63,7 +70,7 @@ impl Terms {
     pub(in crate::diff) const CONFIDENCE: f64 = CONFIDENCE;
 
     /// What is compared: latency first.
-    pub(super) fn compared(&self) -> Vec<MetricReference> {
+    pub(crate) fn compared(&self) -> Vec<MetricReference> {
         let usual = || {
             let [p95, _] = MetricReference::TAILS;
             [MetricReference::LATENCY, p95].into_iter().chain(COMPARED)
@@ -106,10 +113,10 @@ impl Terms {
     }
 }
 
-/// How much of the spread between sessions a metric has: sessions share clock speeds and neighbours, which change times and
+/// Whether a metric differs from session to session: sessions share clock speeds and neighbours, which change times and
 /// rates and leave sizes alone (method 6.2).
-pub(super) fn spread_of(reference: MetricReference, spread: SessionSpread) -> SessionSpread {
-    if reference.unit() == Unit::Bytes { SessionSpread::NONE } else { spread }
+pub(super) fn has_sessions(reference: MetricReference) -> bool {
+    reference.unit() != Unit::Bytes
 }
 
 /// Whether the metric is a fact about a file, of which nothing is uncertain.

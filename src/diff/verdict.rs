@@ -8,11 +8,12 @@ use serde::Serialize;
 use super::unusable::Unmeasured;
 use super::{Terms, score, terms};
 use crate::judge::compare::Withheld;
-use crate::judge::compare::apart::{compare_apart, sign};
+use crate::judge::compare::apart::{sign, verdict_apart};
 use crate::report::results::{Cell, Estimated};
 use crate::statistics::interval::Interval;
 use crate::statistics::paired::{Hint, compare_paired};
-use crate::statistics::unpaired::{SessionSpread, UnpairedComparison, UnpairedHint};
+use crate::statistics::planning::MINIMUM_RUNS;
+use crate::statistics::unpaired::{SessionSpread, UnpairedComparison};
 use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::{Difference, Direction, MetricReference};
 
@@ -188,8 +189,7 @@ impl Values<'_> {
         let (from, to) = (runs(self.baseline), runs(self.candidate));
         let direction = self.reference.metric.direction;
         let margin = margin.relative_to(self.from.value);
-        let spread = terms::spread_of(self.reference, spread);
-        let found = compare_apart(&from, &to, direction, margin, Terms::CONFIDENCE, spread)?;
+        let found = verdict_apart(&from, &to, direction, margin, Terms::CONFIDENCE, spread)?;
         Some(Found {
             verdict: found.verdict,
             reason: reason(&found),
@@ -200,12 +200,12 @@ impl Values<'_> {
 }
 
 fn reason(found: &UnpairedComparison) -> Reason {
-    match (found.verdict.claim(), found.hint) {
+    match (found.verdict.claim(), found.interval) {
         (Claim::Difference, _) => Reason::BeyondMargin,
         (Claim::Sameness, _) => Reason::WithinMargin,
-        (Claim::Nothing, Some(UnpairedHint::TooFewRuns { needed })) => Reason::TooFewRuns { needed },
-        (Claim::Nothing, Some(UnpairedHint::SizeNotEstablished { .. })) => Reason::SizeNotEstablished,
-        (Claim::Nothing, _) => Reason::NotEnoughData { detectable: found.detectable_effect },
+        (Claim::Nothing, None) => Reason::TooFewRuns { needed: MINIMUM_RUNS },
+        (Claim::Nothing, Some(interval)) if !interval.contains(0.0) => Reason::SizeNotEstablished,
+        (Claim::Nothing, Some(_)) => Reason::NotEnoughData { detectable: found.detectable_effect },
     }
 }
 

@@ -144,6 +144,22 @@ impl Repository {
         bytes(&self.top, ["cat-file", "blob", &format!("{commit}:{path}")]).map(Blob::of)
     }
 
+    /// The bytes of a file at a commit.
+    pub(crate) fn size(&self, commit: &str, path: &str) -> Option<u64> {
+        self.text(["cat-file", "-s", &format!("{commit}:{path}")])?.parse().ok()
+    }
+
+    /// The commits that changed a file, oldest first, along first parents: the full hash, and as few digits as tell it.
+    pub(crate) fn commits_of(&self, revision: &str, path: &str) -> Vec<(String, String)> {
+        let found = self.text(["log", "--first-parent", "--reverse", "--format=%H %h", revision, "--", path]);
+        let found = found.unwrap_or_default();
+        found
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(hash, short)| (hash.to_owned(), short.to_owned()))
+            .collect()
+    }
+
     /// The bytes that Git LFS keeps here for a file, if it has fetched them.
     pub(crate) fn fetched(&self, sha256: &str) -> Option<PathBuf> {
         let folder = self.text(["rev-parse", "--git-common-dir"])?;

@@ -72,6 +72,29 @@ pub(crate) fn compare_unpaired(
     confidence: f64,
     session_spread: SessionSpread,
 ) -> Option<UnpairedComparison> {
+    let (mut comparison, scatter) = judge(baseline, candidate, margin, confidence, session_spread)?;
+    comparison.hint = hint(&comparison, scatter);
+    Some(comparison)
+}
+
+/// As [`compare_unpaired`] without the hint, which takes a search: for thousands of comparisons.
+pub(crate) fn verdict_unpaired(
+    baseline: &[f64],
+    candidate: &[f64],
+    margin: f64,
+    confidence: f64,
+    session_spread: SessionSpread,
+) -> Option<UnpairedComparison> {
+    judge(baseline, candidate, margin, confidence, session_spread).map(|(comparison, _)| comparison)
+}
+
+fn judge(
+    baseline: &[f64],
+    candidate: &[f64],
+    margin: f64,
+    confidence: f64,
+    session_spread: SessionSpread,
+) -> Option<(UnpairedComparison, Option<Scatter>)> {
     let is_margin = margin >= 0.0 && margin.is_finite();
     if !is_margin || !is_confidence(confidence) {
         return None;
@@ -86,7 +109,7 @@ pub(crate) fn compare_unpaired(
     let judged = error.filter(|_| is_enough);
     let interval = judged.map(|error| error.interval(theta, confidence));
     let verdict = interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin));
-    let mut comparison = UnpairedComparison {
+    let comparison = UnpairedComparison {
         baseline_runs: baseline.n,
         candidate_runs: candidate.n,
         theta,
@@ -103,8 +126,7 @@ pub(crate) fn compare_unpaired(
         detectable_effect: error.and_then(|error| effect_with(error.as_one(), margin, confidence)),
         minimum_effect: judged.map(|error| MinimumEffect::of(theta, &error, log_margin)),
     };
-    comparison.hint = hint(&comparison, scatter);
-    Some(comparison)
+    Some((comparison, scatter))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod diff;
 mod judge;
 mod models;
 
-pub use diff::{DiffArgs, FailOnWord, PageFormat};
+pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 
@@ -60,6 +60,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Say what changed between two commits, records or reports, and whether a gate holds.
     Diff(DiffArgs),
+    /// Show a metric over commits and records, and where it changed.
+    History(HistoryArgs),
     /// Describe numbers from anywhere, or compare two files of them, by the rules of a report.
     Stat(StatArgs),
     /// Show what a model file wants and gives: inputs, outputs, producer, opset, size.

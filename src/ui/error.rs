@@ -22,7 +22,7 @@ use crate::spec::SpecError;
 use crate::stat::{ContrastError, ReadError};
 use crate::worker::lock::LockError;
 
-pub use exit::{ExitCode, exit_codes_help, exit_codes_markdown};
+pub use exit::{Bisected, ExitCode, exit_codes_help, exit_codes_markdown};
 
 /// What a command ends with when it does not succeed.
 #[derive(Debug, thiserror::Error, Diagnostic)]

@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub mod doctor;
 pub mod error;
 pub mod explain;
+pub(crate) mod history;
 pub mod live;
 pub mod plan;
 pub mod proposal;

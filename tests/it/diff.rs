@@ -350,3 +350,92 @@ fn only_revisions_can_be_measured_again() {
     assert!(refused(&["HEAD", "--budget", "1m"]).contains("--remeasure"));
     assert!(refused(&["--remeasure", "--experiment", "y"]).contains("nothing that both sides could measure"));
 }
+
+/// Commits the report with other numbers, as if measured anew: `factors` by which int8 is slower, one a commit.
+fn commit_all(repository: &Repository, factors: impl IntoIterator<Item = f64>) {
+    let first: Value = serde_json::from_str(&repository.0.read("reports/x/results.json")).unwrap();
+    for (index, factor) in factors.into_iter().enumerate() {
+        let mut results = first.clone();
+        results["measured"]["sessions"] = json!([format!("2030-01-01T00:{index:02}:00Z")]);
+        results["provenance"]["context"]["commit"] = json!(format!("{index:040x}"));
+        results["record"] = json!(format!("record-{index}"));
+        for cell in results["cells"].as_array_mut().unwrap() {
+            let factor = if cell["variant"] == "int8" { factor } else { 1.0 };
+            for key in ["value", "low", "high"] {
+                let latency = &mut cell["metrics"]["latency_ns"][key];
+                *latency = json!(latency.as_f64().unwrap() * factor);
+            }
+        }
+        repository.0.write("reports/x/results.json", &results.to_string());
+        repository.commit(&format!("report {index}"));
+    }
+}
+
+#[test]
+fn a_history_finds_the_step_and_names_the_commits_around_it() {
+    let repository = Repository::new(SPEC);
+    let noise = [1.0, 1.003, 0.998, 1.001];
+    commit_all(&repository, (0..16).map(|index| noise[index % 4] * if index < 8 { 1.0 } else { 1.1 }));
+    let done = repository.0.run(&["history", "x", "--committed"]).expect_code(0);
+    assert!(done.stdout.starts_with("x: latency over 17 commits"), "{}", done.stdout);
+    let found: Value =
+        serde_json::from_str(&repository.0.run(&["history", "x", "--json"]).expect_code(0).stdout).unwrap();
+    let of = |variant: &str| {
+        found["series"].as_array().unwrap().iter().find(|row| row["variant"] == variant).unwrap().clone()
+    };
+    assert_eq!(of("fp32")["changes"], json!([]));
+    let change = of("int8")["changes"][0].clone();
+    assert!((change["ratio"].as_f64().unwrap() - 1.1).abs() < 0.01 && change["is_worse"] == true, "{change}");
+    let points = found["points"].as_array().unwrap();
+    let name = |index: &Value| points[index.as_u64().unwrap() as usize]["name"].as_str().unwrap();
+    let said = format!("in {}..{}", name(&change["after"]), name(&change["at"]));
+    assert!(done.stdout.contains(&said), "{said}: {}", done.stdout);
+    repository.0.run(&["history", "x", "--only", "variant=int8", "--output", "plots"]).expect_code(0);
+    let plots = std::fs::read_dir(repository.0.path("plots")).unwrap().count();
+    assert_eq!(plots, 3, "two cells and history.json");
+    assert!(repository.0.read("plots/one-default-int8-cpu-latency.svg").contains("+10 %"));
+    let refused = |arguments: &[&str]| repository.0.run(arguments).expect_code(2).stderr;
+    assert!(refused(&["history", "y"]).contains("there are x"));
+    assert!(refused(&["history", "x", "--metric", "build"]).contains("no cell has `build`"));
+    assert!(refused(&["history", "x", "--revision", "nope"]).contains("`nope` is no revision"));
+}
+
+#[test]
+fn what_sessions_do_is_taken_from_the_history_where_there_is_one() {
+    let repository = Repository::new(SPEC);
+    let spread = |arguments: &[&str]| {
+        let done = repository.diff(&[arguments, &["--json"]].concat()).expect_code(0);
+        serde_json::from_str::<Value>(&done.stdout).unwrap()[0]["from_history"].clone()
+    };
+    assert_eq!(spread(&["HEAD"]), 0);
+    commit_all(&repository, [1.0, 1.002, 0.999, 1.001, 1.0, 1.001]);
+    assert_eq!(spread(&["HEAD~1", "HEAD"]), 4);
+    // With a history of a tenth of a percent 5 % is found, which no grade would.
+    repository.edit(|results| {
+        for cell in results["cells"].as_array_mut().unwrap() {
+            cell["definition"] = json!("another");
+            for value in cell["runs"]["latency_ns"].as_array_mut().unwrap() {
+                *value = json!(value.as_f64().unwrap() * 1.05);
+            }
+        }
+    });
+    assert_eq!(latency(&repository.rows(&["HEAD"]), "one", "fp32")["verdict"], "worse");
+}
+
+#[test]
+fn git_bisect_is_told_what_a_commit_is() {
+    let repository = Repository::new(SPEC);
+    repository.git(&["tag", "good"]);
+    let text = repository.0.read("experiments/x.yaml");
+    let told = |code: i32| repository.diff(&["good", "--remeasure", "--bisect"]).expect_code(code);
+    told(0);
+    repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.6"));
+    told(1);
+    repository.0.write("experiments/x.yaml", &text.replace("scale: 0.5", "scale: 0.4"));
+    told(0);
+    repository.0.write("experiments/x.yaml", &text.replace("runs: 10", "runs: 3").replace("scale: 0.5", "scale: 0.6"));
+    told(125);
+    repository.0.write("experiments/x.yaml", "models: [");
+    told(129);
+    repository.diff(&["nope", "--bisect"]).expect_code(129);
+}

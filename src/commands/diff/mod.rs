@@ -6,13 +6,17 @@ mod revision_files;
 mod show;
 mod sides;
 
+pub(super) use self::sides::of_record as results_of_record;
+
 use self::show::{Shown, command, show};
-use self::sides::{Source, Sources};
+pub(super) use self::sides::Source;
+use self::sides::Sources;
 use crate::diff::page::Page;
-use crate::diff::{Accepted, Diff, FailOn, Gating, Side, Terms, diff};
+use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
+use crate::statistics::Verdict;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
-use crate::ui::error::{Error, ExitCode};
+use crate::ui::error::{Bisected, Error, ExitCode};
 
 /// A line at the end of a commit's message that accepts a row.
 const TRAILER: &str = "Perfrun-Accept";
@@ -27,6 +31,21 @@ struct Compared {
 }
 
 pub(super) fn run(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    if !arguments.bisect {
+        return compare(arguments, ui);
+    }
+    // git takes 1 to 127 for an answer about the commit, and stops at what is above.
+    Ok(match compare(arguments, ui) {
+        Ok(code @ (ExitCode::Done | ExitCode::Bisect(_))) => code,
+        Ok(_) => ExitCode::Bisect(Bisected::Stop),
+        Err(error) => {
+            ui.error(error.into());
+            ExitCode::Bisect(Bisected::Stop)
+        }
+    })
+}
+
+fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let sources = Sources::here()?;
     let sides = sources.named(arguments.baseline.as_deref(), arguments.candidate.as_deref())?;
     let accepted = accepted(&sources, &sides);
@@ -37,10 +56,29 @@ pub(super) fn run(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let Some(Compared { diffs, gone, new, code }) = compared else { return Ok(ExitCode::Interrupted) };
     let is_gone = is_gated(arguments) && !gone.is_empty() && !arguments.allow_unjudged;
     let is_fallen = is_gone || diffs.iter().filter_map(|diff| diff.gate.as_ref()).any(|gate| gate.is_fallen);
+    let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
     show(&Shown { pages, diffs, gone, new }, arguments, ui)?;
+    if arguments.bisect {
+        return Ok(answer);
+    }
     Ok(code.worst(if is_fallen { ExitCode::GateFell } else { ExitCode::Done }))
+}
+
+/// What `git bisect` is told: worse where one row is, not worse where all are known not to be.
+fn bisected(diffs: &[Diff], is_gone: bool) -> ExitCode {
+    let gated = || diffs.iter().flat_map(|diff| &diff.rows).filter_map(|row| row.gate.as_ref());
+    let is_open = |gate: &GateRow| {
+        gate.outcome == Held::Unjudged || (gate.outcome == Held::Holds && gate.verdict.is_none_or(Verdict::is_open))
+    };
+    if gated().any(|gate| gate.outcome == Held::Falls) {
+        ExitCode::Bisect(Bisected::Worse)
+    } else if is_gone || gated().next().is_none() || gated().any(is_open) {
+        ExitCode::Bisect(Bisected::CannotTell)
+    } else {
+        ExitCode::Done
+    }
 }
 
 /// Compares what both sides say that was measured before.
@@ -50,17 +88,27 @@ fn stored(
     sides: &[Source; 2],
     accepted: &[Accepted],
 ) -> Result<Option<Compared>, Error> {
-    let [baseline, candidate] = [sources.read(&sides[0])?, sources.read(&sides[1])?];
+    // Reading is most of the time, and processors have several cores.
+    let (baseline, candidate) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| sources.read(&sides[1]));
+        let baseline = sources.read(&sides[0]);
+        (baseline, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let (baseline, candidate) = (baseline?, candidate?);
     let pairs = reports::pair(baseline, candidate, &arguments.experiment)?;
     let mut diffs = Vec::new();
     for (baseline, candidate) in &pairs.both {
-        diffs.push(diff(baseline, candidate, &terms(arguments, baseline, candidate, accepted))?);
+        let mut terms = terms(arguments, baseline, candidate, accepted);
+        terms.spreads = super::history::spreads(sources.place(), &sides[0], baseline, candidate, &terms.compared())?;
+        diffs.push(diff(baseline, candidate, &terms)?);
     }
+    // Ten thousand cells take a quarter of a second to be given back, and the process is about to end.
+    std::mem::forget(pairs.both);
     Ok(Some(Compared { diffs, gone: pairs.gone, new: pairs.new, code: ExitCode::Done }))
 }
 
 fn is_gated(arguments: &DiffArgs) -> bool {
-    arguments.gate || !arguments.fail_on.is_empty()
+    arguments.gate || arguments.bisect || !arguments.fail_on.is_empty()
 }
 
 fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Accepted]) -> Terms {
@@ -83,6 +131,7 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
         allowed,
         judges_unchanged: arguments.unchanged,
         together: None,
+        spreads: Spreads::default(),
         gating,
     }
 }

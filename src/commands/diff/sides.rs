@@ -16,7 +16,7 @@ use crate::ui::error::Error;
 
 /// Where a side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(in crate::commands) enum Source {
     /// A record, a report or a file of results.
     Path(PathBuf),
     /// The reports of the working tree.
@@ -257,7 +257,7 @@ fn sha256_of_file(path: &Path) -> Option<String> {
 }
 
 /// What a record says.
-fn of_record(folder: &Path) -> Result<Results, Error> {
+pub(in crate::commands) fn of_record(folder: &Path) -> Result<Results, Error> {
     let record = Record::open(folder)?;
     let summary = summarize(&record.manifest, &record.runs);
     Ok(results::results(&record.manifest, &summary, &judge(&record.manifest, &summary)))

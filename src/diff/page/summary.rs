@@ -158,11 +158,15 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
     let apart = diff.session_spread.map(|spread| {
         let sees = 1.96 * std::f64::consts::SQRT_2 * spread;
         format!(
-            "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told; `--remeasure` measures both sides together.",
+            "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told{}; `--remeasure` measures both sides together.",
             side(&diff.baseline),
             side(&diff.candidate),
             percent(spread),
-            percent(sees)
+            percent(sees),
+            match diff.from_history {
+                0 => String::new(),
+                cells => format!("; of {} as much as their history shows", count(cells as u64, "cell")),
+            }
         )
     });
     let judged = diff.rows.iter().filter_map(|row| row.gate.as_ref()?.p_holm).count();

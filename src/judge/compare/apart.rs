@@ -4,7 +4,7 @@
 //! Deliberately absent: pairs, which `pair` compares.
 
 use crate::experiment::Grade;
-use crate::statistics::unpaired::{SessionSpread, UnpairedComparison, compare_unpaired};
+use crate::statistics::unpaired::{SessionSpread, UnpairedComparison, compare_unpaired, verdict_unpaired};
 use crate::vocabulary::metric::Direction;
 
 /// What is assumed of sessions without a history, by the grade of the machine; the last is of a machine without one
@@ -30,7 +30,27 @@ pub(crate) fn compare_apart(
     confidence: f64,
     spread: SessionSpread,
 ) -> Option<UnpairedComparison> {
-    let compare = |from, to| compare_unpaired(from, to, margin, confidence, spread);
+    directed(baseline, candidate, direction, |from, to| compare_unpaired(from, to, margin, confidence, spread))
+}
+
+/// As [`compare_apart`] without the hint, which takes a search: for thousands of comparisons.
+pub(crate) fn verdict_apart(
+    baseline: &[f64],
+    candidate: &[f64],
+    direction: Direction,
+    margin: f64,
+    confidence: f64,
+    spread: SessionSpread,
+) -> Option<UnpairedComparison> {
+    directed(baseline, candidate, direction, |from, to| verdict_unpaired(from, to, margin, confidence, spread))
+}
+
+fn directed(
+    baseline: &[f64],
+    candidate: &[f64],
+    direction: Direction,
+    compare: impl Fn(&[f64], &[f64]) -> Option<UnpairedComparison>,
+) -> Option<UnpairedComparison> {
     match direction {
         // The rule takes lower values to be better, so the sides change places, but for their names.
         Direction::HigherIsBetter => {

@@ -6,6 +6,7 @@
 
 mod axis;
 mod canvas;
+mod course;
 mod distribution;
 mod forest;
 mod labels;
@@ -16,6 +17,7 @@ mod speedup;
 mod svg;
 mod timeline;
 
+pub(crate) use course::{Course, CourseBreak, CourseChange};
 pub(crate) use forest::{Forest, Row as ForestRow};
 
 use crate::experiment::Axis as PlanAxis;

@@ -91,6 +91,39 @@ pub struct Cell {
     pub slices: Vec<Vec<Option<f64>>>,
 }
 
+impl Cell {
+    /// A cell of which no more is said.
+    pub(super) fn blank(id: String, names: AxisMap<String>, status: Status) -> Self {
+        Cell {
+            id,
+            definition: String::new(),
+            names,
+            status,
+            skipped: None,
+            failures: Vec::new(),
+            batch: None,
+            threads: 0,
+            iterations: 0,
+            dynamic_outputs: false,
+            not_run: 0,
+            sha256: None,
+            nodes: BTreeMap::new(),
+            on_cpu: BTreeMap::new(),
+            output_hash: None,
+            metrics: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            codes: BTreeMap::new(),
+            shape: None,
+            of_roof: None,
+            bound_by: None,
+            fidelity: None,
+            score_changes: BTreeMap::new(),
+            slices: Vec::new(),
+        }
+    }
+}
+
 fn names_schema(_: &mut SchemaGenerator) -> Schema {
     fields_schema(|axis| {
         let absent = if axis.may_be_absent() { "; `-` where the specification leaves it to perfrun" } else { "" };

@@ -11,6 +11,7 @@ mod format1;
 mod judged;
 mod layout;
 mod make;
+mod outline;
 mod read;
 mod reference;
 mod seen;
@@ -32,6 +33,7 @@ pub use judged::{
 };
 pub(crate) use make::gates;
 pub use make::results;
+pub(crate) use outline::outline;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
 pub use seen::{Disturbed, Shape};

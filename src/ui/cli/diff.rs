@@ -1,4 +1,4 @@
-//! Arguments of `diff`.
+//! Arguments of the verbs that look at several commits: `diff` and `history`.
 
 use std::path::PathBuf;
 
@@ -20,6 +20,8 @@ reports/*/results.json, without a checkout.
   perfrun diff v1.2 v1.3
   perfrun diff origin/main...HEAD     from where the branch left main
   perfrun diff reports/x ../other/reports/x --allow cpu
+
+  git bisect run perfrun diff v1.2 --remeasure --bisect
 
 --gate ends with 4 where something became worse than `gate:` of the specification allows, or could not
 be judged. A commit accepts a row with a line `Perfrun-Accept: CELL METRIC REASON` at its end.")]
@@ -67,6 +69,10 @@ pub struct DiffArgs {
     /// End with 4 where `gate:` of the specification does not hold; without one, where latency is worse by its margin.
     #[arg(long)]
     pub gate: bool,
+    /// For `git bisect run`: end with 0 where nothing that the gate asks for is worse, 1 where something is, 125 where nobody can
+    /// tell, 129 for everything else.
+    #[arg(long, conflicts_with_all = ["gate", "fail_on", "allow_unjudged"])]
+    pub bisect: bool,
     /// By which verdicts the gate falls [default: worse]; implies --gate.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fail_on: Vec<FailOnWord>,
@@ -126,4 +132,33 @@ fn fact(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("there is no fact of that name in the frame; they are {}", names.join(", ")))
+}
+
+/// Arguments of `history`.
+#[derive(Clone, Debug, Args)]
+pub struct HistoryArgs {
+    /// The experiment: the name of its folder below `reports/`.
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiment: String,
+    /// What is shown.
+    #[arg(long, value_name = "METRIC", default_value = "latency", value_parser = metric)]
+    pub metric: MetricReference,
+    /// Only the cells that match: `--only model=mlp,variant=fp32|int8`.
+    #[arg(long, value_name = "SELECTOR")]
+    pub only: Option<String>,
+    /// Up to this revision.
+    #[arg(long, value_name = "REVISION", default_value = "HEAD")]
+    pub revision: String,
+    /// The newest so many points.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
+    /// Committed reports alone, without records that nobody committed.
+    #[arg(long)]
+    pub committed: bool,
+    /// Write history.json and a figure for each cell to this folder.
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }

@@ -6,20 +6,32 @@ use std::fmt::Write as _;
 
 /// What perfrun ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum ExitCode {
     /// Done.
-    Done = 0,
+    Done,
     /// Internal fault.
-    Internal = 1,
+    Internal,
     /// What the user can mend.
-    Mendable = 2,
+    Mendable,
     /// Some runs failed, or what was asked for could not be measured.
-    RunsFailed = 3,
+    RunsFailed,
     /// A gate fell: a goal was missed.
-    GateFell = 4,
+    GateFell,
     /// Interrupted, with everything finished so far kept.
-    Interrupted = 130,
+    Interrupted,
+    /// What `git bisect run` is told.
+    Bisect(Bisected),
+}
+
+/// What `diff --bisect` tells `git bisect run` about a commit that is worse, or of which nobody can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bisected {
+    /// It is worse.
+    Worse,
+    /// Nobody can tell: git tries another.
+    CannotTell,
+    /// Something else happened: git stops.
+    Stop,
 }
 
 impl ExitCode {
@@ -35,7 +47,16 @@ impl ExitCode {
 
     /// The number that the shell sees.
     pub const fn number(self) -> u8 {
-        self as u8
+        match self {
+            ExitCode::Done => 0,
+            ExitCode::Internal | ExitCode::Bisect(Bisected::Worse) => 1,
+            ExitCode::Mendable => 2,
+            ExitCode::RunsFailed => 3,
+            ExitCode::GateFell => 4,
+            ExitCode::Bisect(Bisected::CannotTell) => 125,
+            ExitCode::Bisect(Bisected::Stop) => 129,
+            ExitCode::Interrupted => 130,
+        }
     }
 
     /// What it means, a fragment.
@@ -50,6 +71,7 @@ impl ExitCode {
             ExitCode::RunsFailed => "some runs failed, an accuracy could not be told, or nothing could be measured",
             ExitCode::GateFell => "a gate fell, or a goal was missed",
             ExitCode::Interrupted => "interrupted; everything finished so far is kept",
+            ExitCode::Bisect(_) => "what `git bisect run` is told",
         }
     }
 
@@ -70,6 +92,7 @@ impl ExitCode {
                  beyond a bound of `goals`, or a goal is undecided with `goals_strict: true`"
             }
             ExitCode::Interrupted => "Ctrl-C or SIGTERM while waiting or measuring",
+            ExitCode::Bisect(_) => "`diff --bisect`",
         }
     }
 
@@ -115,6 +138,7 @@ pub fn exit_codes_markdown() -> String {
         "With several specifications it is the gravest of all.\n\n",
         "Skipped cells are no failure, as long as something was measured.\n",
         "A failed run does not end a record: the other runs go on, and the report is written.\n",
+        "`diff --bisect` alone tells `git bisect run`: 0 not worse, 1 worse, 125 nobody can tell, 129 everything else.\n\n",
         "Failed runs are counted by kind in the report; [record.md](record.md#failures) lists the kinds.\n\n",
         "Messages and progress go to standard error.\n",
         "Standard output holds data only: the table, a plan, a schema, a path.\n",

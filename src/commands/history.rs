@@ -1,0 +1,194 @@
+//! `perfrun history`: a metric of an experiment over commits and records.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::diff::Source;
+use super::print;
+use crate::diff::{Side, Spreads, frames_differ, path};
+use crate::experiment::{self, Axis};
+use crate::history::{History, Point, history, page};
+use crate::record::git::{Blob, Repository};
+use crate::record::{Place, StoreError, write_whole};
+use crate::report::results::{self, Cell, Results};
+use crate::statistics::SessionSpread;
+use crate::ui::cli::HistoryArgs;
+use crate::ui::error::{Error, ExitCode};
+use crate::ui::{self, Ui};
+use crate::vocabulary::metric::MetricReference;
+
+pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(Path::new("x"))?;
+    let mut points = committed(&place, arguments, ui)?;
+    if !arguments.committed {
+        add_records(&place, &arguments.experiment, &mut points);
+    }
+    if points.is_empty() {
+        let known = experiments(&place);
+        let help = if known.is_empty() {
+            "no report has been committed, and there is no record".to_owned()
+        } else {
+            format!("there are {}", known.join(", "))
+        };
+        return Err(Error::refused(format!("nothing is known of `{}`", arguments.experiment), help));
+    }
+    let skipped = points.len().saturating_sub(arguments.last.map_or(usize::MAX, |last| last as usize));
+    points.drain(..skipped);
+    let is_wanted = wanted(arguments.only.as_deref())?;
+    let found = history(&arguments.experiment, &points, arguments.metric, &is_wanted)?;
+    if found.series.is_empty() {
+        let help = "name another --metric, or other cells with --only";
+        return Err(Error::refused(format!("no cell has `{}`", arguments.metric), help));
+    }
+    if let Some(folder) = &arguments.output {
+        write(&found, folder)?;
+    }
+    match arguments.json {
+        true => super::print_json(ui, &found),
+        false => print(ui, &ui::history::render(&found, ui)),
+    }
+}
+
+/// More of a history than this is not read for what it says about sessions.
+const MOST_BYTES: u64 = 32 << 20;
+
+/// Nor more reports.
+const MOST_POINTS: usize = 32;
+
+/// How much each cell differs from session to session, where the history up to the older side says it: from five sessions
+/// on, in the stretch that the older side belongs to (method 6.2).
+pub(super) fn spreads(
+    place: &Place,
+    source: &Source,
+    baseline: &Side,
+    candidate: &Side,
+    metrics: &[MetricReference],
+) -> Result<Spreads, Error> {
+    let (Source::Commit { hash, .. }, Some(repository)) = (source, Repository::around(&place.root)) else {
+        return Ok(Spreads::default());
+    };
+    let experiment = &baseline.results.experiment;
+    let path = path_of_report(place, &repository, experiment);
+    let mut commits = repository.commits_of(hash, &path);
+    let size = commits.last().and_then(|(newest, _)| repository.size(newest, &path)).unwrap_or(u64::MAX);
+    let most = usize::try_from(MOST_BYTES / size.max(1)).unwrap_or(MOST_POINTS).min(MOST_POINTS);
+    commits.drain(..commits.len().saturating_sub(most));
+    let points: Vec<Point> = points(&repository, &path, &commits, metrics).into_iter().filter_map(Result::ok).collect();
+    let Some(newest) = points.last() else { return Ok(Spreads::default()) };
+    let mut found = Spreads::default();
+    for metric in metrics {
+        for series in &history(experiment, &points, *metric, &|_| true)?.series {
+            let spread = SessionSpread::of_sessions(&series.stable());
+            let is_here = !frames_differ(&newest.results, &candidate.results, &series.names);
+            found.extend(spread.filter(|_| is_here).map(|spread| ((series.cell.clone(), metric.column()), spread)));
+        }
+    }
+    Ok(found)
+}
+
+/// Where a report lies, as git names it.
+fn path_of_report(place: &Place, repository: &Repository, experiment: &str) -> String {
+    let root = repository.path_of(&place.root).filter(|root| !root.is_empty());
+    let file = format!("reports/{experiment}/{}", results::FILE);
+    root.map_or_else(|| file.clone(), |root| format!("{root}/{file}"))
+}
+
+/// The reports that commits have, oldest first.
+fn committed(place: &Place, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
+    let Some(repository) = Repository::around(&place.root) else { return Ok(Vec::new()) };
+    let path = path_of_report(place, &repository, &arguments.experiment);
+    let head = match repository.commit(&arguments.revision) {
+        Ok(commit) => commit,
+        // A repository without a commit has no history.
+        Err(_) if arguments.revision == "HEAD" => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(Error::refused(error.to_string(), error.hint().unwrap_or("name a branch, a tag or a commit")));
+        }
+    };
+    let found = points(&repository, &path, &repository.commits_of(&head, &path), &[arguments.metric]);
+    // One report that cannot be read hides none of the others.
+    let told = |point: Result<Point, StoreError>| point.map_err(|error| ui.note(&format!("left out: {error}"))).ok();
+    Ok(found.into_iter().filter_map(told).collect())
+}
+
+/// What these commits have at a path; those without it are left out.
+fn points(
+    repository: &Repository,
+    path: &str,
+    commits: &[(String, String)],
+    metrics: &[MetricReference],
+) -> Vec<Result<Point, StoreError>> {
+    let columns: Vec<String> = metrics.iter().map(MetricReference::column).collect();
+    let read = |(commit, name): &(String, String)| {
+        let name = name.clone();
+        let shown = PathBuf::from(format!("{name}:{path}"));
+        match repository.read(commit, path) {
+            Some(Blob::Bytes(bytes)) => {
+                let results = results::outline(&shown, &String::from_utf8_lossy(&bytes), &columns);
+                Some(results.map(|results| Point { name, commit: Some(commit.clone()), results }))
+            }
+            // A commit that removed it, or keeps it elsewhere.
+            _ => None,
+        }
+    };
+    in_two(commits, &read).into_iter().flatten().collect()
+}
+
+/// Reading and parsing is most of the time, and processors have several cores.
+fn in_two<T: Sync, R: Send>(items: &[T], read: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
+    let (first, second) = items.split_at(items.len() / 2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| second.iter().map(read).collect::<Vec<R>>());
+        let mut all: Vec<R> = first.iter().map(read).collect();
+        all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        all
+    })
+}
+
+/// Adds what was measured here and never committed; times of one form sort as texts.
+fn add_records(place: &Place, experiment: &str, points: &mut Vec<Point>) {
+    let known: HashSet<String> = points.iter().map(|point| point.results.record.clone()).collect();
+    let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
+    let is_whole = |results: &Results| {
+        results.measured.complete && !results.measured.quick && results.measured.restrictions.is_empty()
+    };
+    let found = folders.filter_map(|folder| super::diff::results_of_record(&folder.path()).ok());
+    let found = found.filter(|results| is_whole(results) && !known.contains(&results.record));
+    points.extend(found.map(|results| Point { name: "record".to_owned(), commit: None, results }));
+    points.sort_by(|one, other| one.results.measured.sessions.last().cmp(&other.results.measured.sessions.last()));
+}
+
+/// Experiments with a report.
+fn experiments(place: &Place) -> Vec<String> {
+    let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
+    let with_results = folders.filter(|folder| folder.path().join(results::FILE).is_file());
+    let mut names: Vec<String> = with_results.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Whether a cell is among those of `--only`, by its names.
+fn wanted(only: Option<&str>) -> Result<impl Fn(&Cell) -> bool + use<>, Error> {
+    let selector = only.map(experiment::parse_selector).transpose();
+    let selector = selector.map_err(|error| Error::Selector(error.clone(), error.hint().map(str::to_owned)))?;
+    let matcher = selector.map(|selector| selector.matcher());
+    Ok(move |cell: &Cell| {
+        let coordinate = |key: &str| match Axis::of_singular(key) {
+            Some(axis) => Some(cell.names[axis].clone()),
+            None => (key == experiment::BATCH).then(|| cell.batch.map(|batch| batch.to_string())).flatten(),
+        };
+        matcher.as_ref().is_none_or(|matcher| matcher.matches(&coordinate))
+    })
+}
+
+/// A figure for each cell, and the numbers.
+fn write(found: &History, folder: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    for (series, name) in found.series.iter().zip(page::names(found)) {
+        let file = format!("{}-{}.svg", path(&series.names).replace('/', "-"), found.metric);
+        write_whole(&folder.join(file), page::course(found, series, &name).svg().as_bytes())?;
+    }
+    let text = serde_json::to_string_pretty(found).map_err(|error| Error::Internal(error.to_string()))?;
+    write_whole(&folder.join("history.json"), (text + "\n").as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! A history in words: a line for each cell with its course in small, and its changes.
+
+use super::{Change, History, Series};
+use crate::experiment::{Axis, AxisMap};
+use crate::report::format::{self, change};
+use crate::report::plots::{Course, CourseBreak, CourseChange};
+use crate::statistics::interval::Interval;
+
+/// A cell in one line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    /// The cell.
+    pub name: String,
+    /// Its course, one letter for each value; `|` where it cannot be compared with the value before.
+    pub course: String,
+    /// The oldest value.
+    pub first: String,
+    /// The newest value.
+    pub last: String,
+    /// Its changes, the newest first.
+    pub changes: Vec<String>,
+}
+
+/// A line for each cell.
+pub(crate) fn lines(history: &History) -> Vec<Line> {
+    let names = names(history);
+    let line = |(series, name): (&Series, String)| {
+        let (first, last) = (series.values.first()?.value, series.values.last()?.value);
+        let unit = history.metric.unit();
+        let changes = series.changes.iter().rev().map(|change| words(history, series, change));
+        Some(Line {
+            name,
+            course: sparkline(series),
+            first: format::measured(unit, first, Some(last)),
+            last: format::measured(unit, last, Some(first)),
+            changes: changes.collect(),
+        })
+    };
+    history.series.iter().zip(names).filter_map(line).collect()
+}
+
+/// `+10 % in 8c41f02..9c02d7e`.
+fn words(history: &History, series: &Series, of: &Change) -> String {
+    let name = |index: usize| history.points[series.values[index].point].name.as_str();
+    format!("{} in {}..{}", change(of.ratio - 1.0, None), name(of.after), name(of.at))
+}
+
+/// What cells are called: their names on the axes on which they differ, and that of their model.
+pub(crate) fn names(history: &History) -> Vec<String> {
+    let all: Vec<&AxisMap<String>> = history.series.iter().map(|series| &series.names).collect();
+    let differs = |axis: &Axis| {
+        *axis == Axis::Models || all.iter().any(|names| all.first().is_some_and(|first| first[*axis] != names[*axis]))
+    };
+    let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differs).collect();
+    all.iter().map(|names| axes.iter().map(|axis| names[*axis].as_str()).collect::<Vec<_>>().join("/")).collect()
+}
+
+/// Eight heights; noise of a few percent looks flat.
+const LETTERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A course spans at least this, as a ratio.
+const LEAST_SPAN: f64 = 1.1;
+
+/// More values than these are too many for a line; the newest are shown.
+const MOST_VALUES: usize = 40;
+
+fn sparkline(series: &Series) -> String {
+    let values = &series.values[series.values.len().saturating_sub(MOST_VALUES)..];
+    let logs = || values.iter().map(|value| value.value.ln());
+    let (low, high) = (logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max));
+    let span = (high - low).max(LEAST_SPAN.ln());
+    let bottom = f64::midpoint(low, high) - span / 2.0;
+    let mut text = String::new();
+    for (index, value) in values.iter().enumerate() {
+        if value.is_break && index > 0 {
+            text.push('|');
+        }
+        let height = (value.value.ln() - bottom) / span * (LETTERS.len() - 1) as f64;
+        text.push(LETTERS[(height.round().max(0.0) as usize).min(LETTERS.len() - 1)]);
+    }
+    text
+}
+
+/// The figure of one cell.
+pub(crate) fn course(history: &History, series: &Series, name: &str) -> Course {
+    let value = |index: usize| &series.values[index];
+    let changed = |index: usize| history.points[value(index).point].is_changed;
+    Course {
+        title: format!("{name}: {}", history.metric.title()),
+        unit: history.metric.unit(),
+        names: series.values.iter().map(|value| history.points[value.point].name.clone()).collect(),
+        values: series.values.iter().map(|value| value.value).collect(),
+        intervals: series
+            .values
+            .iter()
+            .map(|value| value.low.zip(value.high).map(|(low, high)| Interval { low, high }))
+            .collect(),
+        breaks: (0..series.values.len())
+            .filter_map(|index| match (value(index).is_break, index > 0 && changed(index)) {
+                (true, _) => Some((index, CourseBreak::Frame)),
+                (false, true) => Some((index, CourseBreak::Subject)),
+                (false, false) => None,
+            })
+            .collect(),
+        changes: series
+            .changes
+            .iter()
+            .map(|of| CourseChange { at: of.at, words: change(of.ratio - 1.0, None), is_worse: of.is_worse })
+            .collect(),
+    }
+}

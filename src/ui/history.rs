@@ -1,0 +1,39 @@
+//! A history for the terminal: a line for each cell, and its changes below.
+
+use crate::history::{History, page};
+use crate::report::format::count;
+use crate::report::view::{Overview, OverviewColumn};
+use crate::ui::{Ui, table};
+
+/// The table, and what changed where.
+pub(crate) fn render(history: &History, ui: &Ui) -> String {
+    let lines = page::lines(history);
+    let column = |title: &str, is_numeric: bool, is_essential: bool| OverviewColumn {
+        title: title.to_owned(),
+        is_numeric,
+        is_essential,
+    };
+    let columns = vec![
+        column("cell", false, true),
+        column("oldest to newest", false, true),
+        column("oldest", true, false),
+        column("newest", true, true),
+        column("changed", false, true),
+    ];
+    let rows = lines.iter().map(|line| {
+        let changed = line.changes.first().cloned().unwrap_or_default();
+        vec![line.name.clone(), line.course.clone(), line.first.clone(), line.last.clone(), changed]
+    });
+    let overview = Overview { columns, rows: rows.collect() };
+    let commits = history.points.iter().filter(|point| point.commit.is_some()).count() as u64;
+    let records = history.points.len() as u64 - commits;
+    let records = if records > 0 { format!(", {}", count(records, "record")) } else { String::new() };
+    let mut text =
+        format!("{}: {} over {}{records}\n\n", history.experiment, history.metric.title(), count(commits, "commit"));
+    text += &table::render(&overview, ui.width());
+    text += "\n";
+    for line in lines.iter().filter(|line| line.changes.len() > 1) {
+        text += &format!("\n{}: {}\n", line.name, line.changes.join("; "));
+    }
+    text
+}

@@ -55,7 +55,7 @@ def apart(perfrun, results, base, other, rounds, blocks, rows, grade):
             done = subprocess.run([perfrun, "diff", *files, "--gate", "--json"], capture_output=True, text=True)
             assert done.returncode in (0, 4), done.stderr
             fell += done.returncode == 4
-            found = [row for row in json.loads(done.stdout)[0]["rows"] if row["metric"] == "latency"]
+            found = [row for row in json.loads(done.stdout)["experiments"][0]["rows"] if row["metric"] == "latency"]
             assert len(found) == rows
             slower += sum(row["verdict"] == "worse" for row in found)
     return slower, fell, gates

@@ -131,7 +131,13 @@ fn points(
             _ => None,
         }
     };
-    in_two(commits, &read).into_iter().flatten().collect()
+    // A commit that words a report anew measured nothing.
+    let mut known = HashSet::new();
+    let is_new = |point: &Result<Point, StoreError>| match point {
+        Ok(point) => point.results.record.is_empty() || known.insert(point.results.record.clone()),
+        Err(_) => true,
+    };
+    in_two(commits, &read).into_iter().flatten().filter(is_new).collect()
 }
 
 /// Reading and parsing is most of the time, and processors have several cores.

@@ -29,6 +29,8 @@ pub(crate) enum FailOn {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gating {
     asked: Vec<Asked>,
+    /// Metrics that this version does not know, which nobody can judge.
+    unknown: Vec<String>,
     /// By what a row falls.
     pub fail_on: Vec<FailOn>,
     /// Rows that could not be judged do not make the gate fall.
@@ -45,6 +47,8 @@ struct Asked {
     worse_by: Option<Difference>,
     /// In these cells, by id; `None`: in all.
     cells: Option<HashSet<String>>,
+    /// The older side's, which counts where the newer one asks nothing: what a commit no longer gates is gated once more.
+    is_older: bool,
 }
 
 /// A row that a commit accepts: `Perfrun-Accept: CELL METRIC REASON`.
@@ -106,6 +110,9 @@ pub(crate) struct Gated {
     pub accepted: usize,
     /// Rows that the older side does not have.
     pub new: usize,
+    /// Gated metrics that no row has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_rows: Vec<String>,
     /// Rows that could not be judged were allowed.
     pub allows_unjudged: bool,
 }
@@ -114,14 +121,18 @@ impl Gating {
     /// What the specifications of both sides ask; of a metric that the newer one no longer gates, what the older one asks.
     /// Where neither asks anything, latency by its margin.
     pub(crate) fn of(baseline: &Results, candidate: &Results) -> Self {
-        let asked = |results: &Results| -> Vec<Asked> { results.rules.gates.iter().filter_map(Asked::of).collect() };
-        let mut all = asked(candidate);
-        let known: Vec<MetricReference> = all.iter().map(|asked| asked.metric).collect();
-        all.extend(asked(baseline).into_iter().filter(|asked| !known.contains(&asked.metric)));
-        if all.is_empty() {
-            all.push(Asked { metric: MetricReference::LATENCY, worse_by: None, cells: None });
+        let sides = [(candidate, false), (baseline, true)];
+        let gates = || sides.iter().flat_map(|(side, is_older)| side.rules.gates.iter().map(|gate| (gate, *is_older)));
+        let mut asked: Vec<Asked> = gates().filter_map(|(gate, is_older)| Asked::of(gate, is_older)).collect();
+        let mut unknown: Vec<String> = gates()
+            .filter(|(gate, _)| gate.metric.parse::<MetricReference>().is_err())
+            .map(|(gate, _)| gate.metric.clone())
+            .collect();
+        unknown.dedup();
+        if asked.is_empty() && unknown.is_empty() {
+            asked.push(Asked { metric: MetricReference::LATENCY, worse_by: None, cells: None, is_older: false });
         }
-        Gating { asked: all, fail_on: vec![FailOn::Worse], allows_unjudged: false, accepted: Vec::new() }
+        Gating { asked, unknown, fail_on: vec![FailOn::Worse], allows_unjudged: false, accepted: Vec::new() }
     }
 
     /// What it asks for.
@@ -129,9 +140,27 @@ impl Gating {
         self.asked.iter().map(|asked| asked.metric)
     }
 
-    fn of_row(&self, row: &Row) -> Option<&Asked> {
+    /// What is asked of a row: the strictest that the newer side asks, else that the older one asked.
+    fn of_row(&self, row: &Row) -> Option<Difference> {
         let is_in = |asked: &&Asked| asked.cells.as_ref().is_none_or(|cells| cells.contains(&row.cell));
-        self.asked.iter().filter(|asked| asked.metric == row.metric).find(is_in)
+        let value = row.baseline.or(row.candidate).map_or(1.0, |known| known.value);
+        let of_side = |is_older: bool| {
+            let all = self.asked.iter().filter(|asked| asked.metric == row.metric && asked.is_older == is_older);
+            let allowed = all.filter(is_in).map(|asked| asked.worse_by.unwrap_or(row.margin));
+            allowed.min_by(|one, other| one.absolute_of(value).total_cmp(&other.absolute_of(value)))
+        };
+        of_side(false).or_else(|| of_side(true))
+    }
+
+    /// Metrics that are gated and of which there is no row.
+    fn without_rows(&self, rows: &[Row]) -> Vec<String> {
+        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.metric == *metric && row.gate.is_some());
+        let mut found: Vec<String> =
+            self.metrics().filter(|metric| !is_there(metric)).map(|metric| metric.to_string()).collect();
+        found.extend(self.unknown.iter().cloned());
+        found.sort();
+        found.dedup();
+        found
     }
 
     fn acceptance(&self, row: &Row) -> Option<&Accepted> {
@@ -143,9 +172,9 @@ impl Gating {
 
 impl Asked {
     /// `None` for a metric of a later version.
-    fn of(gate: &GateAsked) -> Option<Self> {
+    fn of(gate: &GateAsked, is_older: bool) -> Option<Self> {
         let cells = gate.cells.as_ref().map(|cells| cells.iter().cloned().collect());
-        Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells })
+        Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells, is_older })
     }
 }
 
@@ -166,15 +195,14 @@ pub(super) fn judge(
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
     let mut weighed = Vec::new();
     for (index, row) in rows.iter_mut().enumerate() {
-        let Some(asked) = gating.of_row(row) else { continue };
-        let worse_by = asked.worse_by.unwrap_or(row.margin);
+        let Some(worse_by) = gating.of_row(row) else { continue };
         let pair = before.get(&row.cell).zip(after.get(&row.cell));
         let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
         let (outcome, verdict, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
         weighed.extend(tested.map(|tested| (index, tested)));
         row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, accepted: None });
     }
-    adjust(rows, &weighed);
+    adjust(rows, &weighed, gating);
     accept(rows, gating);
     count(rows, gating)
 }
@@ -217,13 +245,15 @@ struct Tested {
 }
 
 /// A row that is worse falls only if chance hardly makes one of so many look so (Holm 1979).
-fn adjust(rows: &mut [Row], tested: &[(usize, Tested)]) {
+fn adjust(rows: &mut [Row], tested: &[(usize, Tested)], gating: &Gating) {
+    let is_open_enough = gating.fail_on.contains(&FailOn::Inconclusive);
     let raw: Vec<f64> = tested.iter().map(|(_, tested)| tested.p).collect();
     let Some(adjusted) = holm(&raw) else { return };
     for ((index, tested), p) in tested.iter().zip(adjusted) {
         let Some(gate) = rows[*index].gate.as_mut() else { continue };
         gate.p_holm = Some(p);
-        if gate.outcome == Held::Falls && tested.is_worse && p > LEVEL {
+        // Where what is open falls, so does what may be chance.
+        if gate.outcome == Held::Falls && tested.is_worse && p > LEVEL && !is_open_enough {
             gate.outcome = Held::Holds;
         }
     }
@@ -247,7 +277,8 @@ fn count(rows: &[Row], gating: &Gating) -> Gated {
     let (holds, fell, unjudged) = (of(Held::Holds), of(Held::Falls), of(Held::Unjudged));
     let accepted = of(Held::Accepted);
     let judged = holds + fell + accepted;
-    let is_blind = judged == 0 || unjudged > 0;
+    let without_rows = gating.without_rows(rows);
+    let is_blind = judged == 0 || unjudged > 0 || !without_rows.is_empty();
     Gated {
         is_fallen: fell > 0 || (is_blind && !gating.allows_unjudged),
         asked: judged + unjudged,
@@ -255,6 +286,7 @@ fn count(rows: &[Row], gating: &Gating) -> Gated {
         fell,
         accepted,
         new: of(Held::New),
+        without_rows,
         allows_unjudged: gating.allows_unjudged,
     }
 }

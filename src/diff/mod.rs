@@ -81,8 +81,6 @@ pub(crate) struct SideSeen {
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Diff {
-    /// Version of this form: 1.
-    pub format: u32,
     /// Name of the experiment.
     pub experiment: String,
     /// The older side.
@@ -120,7 +118,6 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<D
     let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
     let gate = terms.gating.as_ref().map(|gating| gate::judge(&mut rows, baseline, candidate, gating, terms, spread));
     Ok(Diff {
-        format: FORMAT,
         experiment: candidate.results.experiment.clone(),
         baseline: baseline.seen(),
         candidate: candidate.seen(),
@@ -158,7 +155,7 @@ impl Side {
 }
 
 impl Diff {
-    /// The rows that carry the answer: latency and what a gate asks for.
+    /// Whether some rows could not be compared because the frame differs.
     pub(crate) fn has_incomparable_rows(&self) -> bool {
         self.rows.iter().any(|row| matches!(row.reason, Reason::OtherFrame { .. }))
     }

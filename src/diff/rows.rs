@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::frame::{Frames, is_unchanged};
-use super::gate::GateRow;
+use super::gate::{GateRow, Gating};
 use super::pairing::Pair;
 use super::unusable::{Forbidden, unmeasured};
 use super::verdict::{Change, Found, Reason, Values};
@@ -98,13 +98,16 @@ impl<'a> Sides<'a> {
     }
 
     /// Why nothing may be said about a cell that both sides measured, whatever the metric.
-    fn why_not(&mut self, from: &Cell, to: &Cell) -> Option<Reason> {
+    fn why_not(&mut self, from: &Cell, to: &Cell, is_unchanged: bool) -> Option<Reason> {
         let facts = self.frames.differences(&to.names);
         if !facts.is_empty() {
             return Some(Reason::OtherFrame { facts });
         }
         let [before, after] = &self.forbidden;
-        before.why(from).or_else(|| after.why(to))
+        let stale = before.stale(from).or_else(|| after.stale(to));
+        // What forbids a verdict on numbers forbids none where they say nothing.
+        let withheld = || before.withheld(from).or_else(|| after.withheld(to)).filter(|_| !is_unchanged);
+        stale.or_else(|| withheld().map(|why| Reason::Withheld { why }))
     }
 
     /// Judges a metric that both sides have, at this margin.
@@ -184,12 +187,14 @@ pub(super) fn rows(
         joined.flatten().collect()
     });
     let unmeasured = terms.together.iter().flat_map(|together| &together.unmeasured);
-    rows.extend(unmeasured.map(|cell| {
-        let latency = MetricReference::LATENCY;
-        let margin = terms.margin(latency, &candidate.results.rules, false);
+    let mut metrics = vec![MetricReference::LATENCY];
+    metrics.extend(terms.gating.iter().flat_map(Gating::metrics).filter(|metric| *metric != MetricReference::LATENCY));
+    let each = unmeasured.flat_map(|cell| metrics.iter().map(move |metric| (cell, *metric)));
+    rows.extend(each.map(|(cell, metric)| {
+        let margin = terms.margin(metric, &candidate.results.rules, false);
         let verdict = (cell.reason == Reason::Unchanged).then_some(Verdict::Equivalent);
         let (id, names, reason) = (cell.id.clone(), cell.names.clone(), cell.reason.clone());
-        Row { cell: id, names, verdict, reason, ..blank(None, None, latency, margin) }
+        Row { cell: id, names, verdict, reason, ..blank(None, None, metric, margin) }
     }));
     rows
 }
@@ -242,9 +247,9 @@ fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compar
         return rows;
     }
     let Some((from, to)) = from.zip(to) else { return rows };
-    let why_not = sides.why_not(from, to);
     let unchanged =
         !sides.terms.judges_unchanged && is_unchanged((&sides.baseline.results, from), (&sides.candidate.results, to));
+    let why_not = sides.why_not(from, to, unchanged);
     // What only the newer side has is no row that could be worse.
     rows.retain(|row| row.baseline.is_some());
     for row in &mut rows {
@@ -257,18 +262,29 @@ fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compar
 }
 
 fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_unchanged: bool, is_quick: bool) {
-    if row.candidate.is_none() || !(is_supported(row.baseline) && is_supported(row.candidate)) {
+    if row.candidate.is_none() {
+        return;
+    }
+    // The same bytes and settings are equivalent by that, whatever their numbers, and where nothing tells them apart.
+    if is_unchanged {
+        (row.verdict, row.reason) = (Some(Verdict::Equivalent), Reason::Unchanged);
+    }
+    if !(is_supported(row.baseline) && is_supported(row.candidate)) {
         return;
     }
     if is_by_inference(row.metric) && from.batch.zip(to.batch).is_some_and(|(one, other)| one != other) {
-        row.reason = Reason::Withheld { why: Withheld::BatchesDiffer };
+        if !is_unchanged {
+            row.reason = Reason::Withheld { why: Withheld::BatchesDiffer };
+        }
         return;
     }
     let Some(found) = sides.judge(from, to, row.metric, row.margin) else { return };
-    row.change = Some(found.change);
+    row.change = found.change;
+    if is_unchanged {
+        return;
+    }
     row.p = found.p;
     (row.verdict, row.reason) = match found {
-        _ if is_unchanged => (Some(Verdict::Equivalent), Reason::Unchanged),
         Found { verdict, .. } if is_quick && !verdict.is_difference() => {
             (Some(Verdict::Inconclusive), Reason::Withheld { why: Withheld::QuickLook })
         }

@@ -31,7 +31,8 @@ pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
     let verdict = match worse {
         _ if is_same => Verdict::Equivalent,
         Some(worse) => Verdict::from_interval(worse, margin),
-        None => Verdict::Inconclusive,
+        // A score of which nobody knows how uncertain it is tells nothing.
+        None => return None,
     };
     let reason = match verdict.claim() {
         Claim::Difference => Reason::BeyondMargin,
@@ -40,13 +41,13 @@ pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
     };
     let is_in_points = values.reference.unit() == Unit::Share;
     let scale = if is_in_points { 1.0 } else { values.from.value.abs() };
-    let scaled = |value: f64| if scale > 0.0 { value / scale } else { 0.0 };
-    let change = Change {
+    let scaled = |value: f64| value / scale;
+    let change = (scale > 0.0).then(|| Change {
         value: scaled(difference),
         low: interval.map(|interval| scaled(interval.low)),
         high: interval.map(|interval| scaled(interval.high)),
         is_in_points,
-    };
+    });
     Some(Found { verdict, reason, change, p: worse.and_then(|worse| p_beyond(worse, margin)) })
 }
 

@@ -50,15 +50,15 @@ impl<'a> Forbidden<'a> {
         Forbidden { side, discredited: discredited(&side.results) }
     }
 
-    /// Why no verdict may rest on a cell.
-    pub(super) fn why(&self, cell: &Cell) -> Option<Reason> {
+    /// Whether the cell is not what was measured.
+    pub(super) fn stale(&self, cell: &Cell) -> Option<Reason> {
         let stale = &self.side.stale;
         let other_file = stale.specification.as_ref().or_else(|| stale.models.get(&cell.names[Axis::Models]));
-        let is_stale = other_file.map(|file| Reason::Stale { file: file.clone() });
-        is_stale.or_else(|| self.withheld(cell).map(|why| Reason::Withheld { why }))
+        other_file.map(|file| Reason::Stale { file: file.clone() })
     }
 
-    fn withheld(&self, cell: &Cell) -> Option<Withheld> {
+    /// What its own record says against its numbers.
+    pub(super) fn withheld(&self, cell: &Cell) -> Option<Withheld> {
         let weighs = |code: Code, severity: Severity| {
             cell.codes.get(code.name()).is_some_and(|seen| seen.weight() == Some(severity))
         };

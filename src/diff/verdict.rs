@@ -106,7 +106,8 @@ impl Change {
 pub(super) struct Found {
     pub(super) verdict: Verdict,
     pub(super) reason: Reason,
-    pub(super) change: Change,
+    /// Nothing where the older value is zero, of which there is no share.
+    pub(super) change: Option<Change>,
     /// p value of a difference beyond the margin; `None` where nothing is uncertain or there are too few runs.
     pub(super) p: Option<f64>,
 }
@@ -148,7 +149,8 @@ impl Values<'_> {
             worse if -worse > beyond => (Verdict::Better, Reason::BeyondMargin),
             _ => (Verdict::Equivalent, Reason::WithinMargin),
         };
-        let change = Change { value: to / from - 1.0, low: None, high: None, is_in_points: false };
+        let change =
+            (from != 0.0).then(|| Change { value: to / from - 1.0, low: None, high: None, is_in_points: false });
         Found { verdict, reason, change, p: None }
     }
 
@@ -177,7 +179,7 @@ impl Values<'_> {
         Some(Found {
             verdict: found.verdict,
             reason,
-            change: change(found.theta, found.interval, direction),
+            change: Some(change(found.theta, found.interval, direction)),
             p: found.minimum_effect.map(|test| test.p_min_effect),
         })
     }
@@ -193,7 +195,7 @@ impl Values<'_> {
         Some(Found {
             verdict: found.verdict,
             reason: reason(&found),
-            change: change(found.theta, found.interval, direction),
+            change: Some(change(found.theta, found.interval, direction)),
             p: found.minimum_effect.map(|test| test.p_min_effect),
         })
     }

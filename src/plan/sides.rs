@@ -30,8 +30,8 @@ pub struct BothSides {
     pub pairs: Vec<(CellId, CellPair)>,
     /// Cells with the same bytes and settings on both sides, by their ids.
     pub unchanged: Vec<CellId>,
-    /// The unchanged cell that is measured all the same: the control.
-    pub control: Option<CellId>,
+    /// Cells that are not fed the same on both sides, by their ids.
+    pub fed_otherwise: Vec<CellId>,
 }
 
 /// Joins two sides. `is_same_file` says whether a model has the same bytes on both.
@@ -42,10 +42,11 @@ pub fn both_sides(
 ) -> BothSides {
     let join = Join::new(baseline, candidate, is_same_file);
     let known: HashMap<CellId, &Cell> = baseline.plan.cells.iter().map(|cell| (cell.id, cell)).collect();
-    let (mut pairs, mut unchanged) = (Vec::new(), Vec::new());
+    let (mut pairs, mut unchanged, mut fed_otherwise) = (Vec::new(), Vec::new(), Vec::new());
     for to in &candidate.plan.cells {
         let Some(from) = known.get(&to.id) else { continue };
         if baseline.plan.input_of(from) != candidate.plan.input_of(to) {
+            fed_otherwise.push(to.id);
             continue;
         }
         match join.pair(from, to) {
@@ -53,14 +54,15 @@ pub fn both_sides(
             None => unchanged.push((to.id, join.alone(to))),
         }
     }
-    let control = unchanged.first().filter(|_| !pairs.is_empty()).cloned();
+    // One unchanged cell is measured all the same: the control.
+    let control = unchanged.first().filter(|_| !pairs.is_empty());
     let mut experiment_pairs: Vec<CellPair> = pairs.iter().map(|(_, pair)| pair.clone()).collect();
-    experiment_pairs.extend(control.iter().map(|(_, cell)| cell.clone()));
+    experiment_pairs.extend(control.map(|(_, cell)| cell.clone()));
     BothSides {
         experiment: (!pairs.is_empty()).then(|| join.experiment(experiment_pairs)),
         pairs,
         unchanged: unchanged.iter().map(|(id, _)| *id).collect(),
-        control: control.map(|(id, _)| id),
+        fed_otherwise,
     }
 }
 

@@ -135,8 +135,10 @@ impl Repository {
     /// The files below a folder at a commit, from the top.
     pub(crate) fn files(&self, commit: &str, folder: &str) -> Vec<String> {
         let listed = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", folder];
-        let listed = self.text(listed).unwrap_or_default();
-        listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect()
+        let listed = bytes(&self.top, listed).unwrap_or_default();
+        // A name that is no text hides none of the others.
+        let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
+        names.filter(|path| !path.is_empty()).map(str::to_owned).collect()
     }
 
     /// A file at a commit; nothing where there is none.

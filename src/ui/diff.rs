@@ -5,12 +5,10 @@ use crate::report::view::{Overview, OverviewColumn, Table};
 use crate::ui::{Ui, table};
 use crate::vocabulary::metric::LATENCY;
 
-/// The pages one after the other, and the experiments that one side alone has.
-pub(crate) fn render(pages: &[Page], gone: &[String], new: &[String], is_all: bool, ui: &Ui) -> String {
+/// The pages one after the other, and what is said of experiments that one side alone has.
+pub(crate) fn render(pages: &[Page], alone: &[String], is_all: bool, ui: &Ui) -> String {
     let mut parts: Vec<String> = pages.iter().map(|page| one(page, is_all, ui)).collect();
-    let alone = [("gone", gone), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
-    let alone: String = alone.map(|(label, names)| ui.labelled_text(label, &names.join(", "))).collect();
-    parts.extend((!alone.is_empty()).then_some(alone));
+    parts.extend((!alone.is_empty()).then(|| alone.join("\n") + "\n"));
     parts.join("\n")
 }
 

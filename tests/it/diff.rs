@@ -61,7 +61,7 @@ impl Repository {
     fn rows(&self, arguments: &[&str]) -> Vec<Value> {
         let done = self.diff(&[arguments, &["--json"]].concat());
         let diffs: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.stderr));
-        diffs[0]["rows"].as_array().unwrap().clone()
+        diffs["experiments"][0]["rows"].as_array().unwrap().clone()
     }
 }
 
@@ -197,7 +197,8 @@ fn a_gate_fails_closed() {
     repository.diff(&["--gate"]).expect_code(0);
     std::fs::remove_dir_all(repository.0.path("reports/x")).unwrap();
     repository.0.write("reports/y/.keep", "");
-    repository.diff(&["--gate"]).expect_code(4);
+    let done = repository.diff(&["--gate"]).expect_code(4);
+    assert!(done.stdout.contains("x: only the older side has it, so that a gate on it falls"), "{}", done.stdout);
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_o
     assert!(repository.0.read("out/diff.md").starts_with("<!-- perfrun diff -->"));
     assert!(repository.0.read("out/diff.html").contains("<!DOCTYPE html>"));
     let json: Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
-    assert_eq!(json[0]["format"], 1);
+    assert_eq!(json["format"], 1);
     let mut command = repository.0.command(&["diff"]);
     command.env("GITHUB_STEP_SUMMARY", repository.0.path("summary.md"));
     Done::from(command.output().unwrap()).expect_code(0);
@@ -393,7 +394,7 @@ fn a_history_finds_the_step_and_names_the_commits_around_it() {
     repository.0.run(&["history", "x", "--only", "variant=int8", "--output", "plots"]).expect_code(0);
     let plots = std::fs::read_dir(repository.0.path("plots")).unwrap().count();
     assert_eq!(plots, 3, "two cells and history.json");
-    assert!(repository.0.read("plots/one-default-int8-cpu-latency.svg").contains("+10 %"));
+    assert!(repository.0.read("plots/one-default-int8-cpu-latency.svg").contains("+10.0 %"));
     let refused = |arguments: &[&str]| repository.0.run(arguments).expect_code(2).stderr;
     assert!(refused(&["history", "y"]).contains("there are x"));
     assert!(refused(&["history", "x", "--metric", "build"]).contains("no cell has `build`"));
@@ -405,7 +406,7 @@ fn what_sessions_do_is_taken_from_the_history_where_there_is_one() {
     let repository = Repository::new(SPEC);
     let spread = |arguments: &[&str]| {
         let done = repository.diff(&[arguments, &["--json"]].concat()).expect_code(0);
-        serde_json::from_str::<Value>(&done.stdout).unwrap()[0]["from_history"].clone()
+        serde_json::from_str::<Value>(&done.stdout).unwrap()["experiments"][0]["from_history"].clone()
     };
     assert_eq!(spread(&["HEAD"]), 0);
     commit_all(&repository, [1.0, 1.002, 0.999, 1.001, 1.0, 1.001]);
@@ -438,4 +439,86 @@ fn git_bisect_is_told_what_a_commit_is() {
     repository.0.write("experiments/x.yaml", "models: [");
     told(129);
     repository.diff(&["nope", "--bisect"]).expect_code(129);
+}
+
+#[test]
+fn a_gate_without_anything_to_compare_with_falls() {
+    let repository = Repository::new(SPEC);
+    repository.git(&["rm", "-rq", "reports"]);
+    repository.commit("no report");
+    repository.git(&["checkout", "-q", "HEAD~1", "--", "reports"]);
+    repository.commit("again");
+    let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
+    assert!(done.stdout.contains("x: only the newer side has it"), "{}", done.stdout);
+    repository.diff(&["HEAD~1", "HEAD", "--gate", "--allow-unjudged"]).expect_code(0);
+    repository.diff(&["HEAD~1", "HEAD", "--bisect"]).expect_code(125);
+}
+
+#[test]
+fn a_gate_on_some_cells_misses_those_that_are_gone_and_keeps_to_the_strictest() {
+    let gates =
+        "gate: [{ metric: latency, worse_by: 900% }, { metric: latency, worse_by: 5%, where: { variant: int8 } }]\n";
+    let repository = Repository::new(&format!("{SPEC}{gates}"));
+    repository.edit(|results| results["cells"].as_array_mut().unwrap().retain(|cell| cell["variant"] != "int8"));
+    let done = repository.diff(&["--gate"]).expect_code(4);
+    assert!(done.stdout.contains("judged 2 of 4 rows; gone"), "{}", done.stdout);
+    repository.git(&["checkout", "-q", "--", "."]);
+    repository.change("scale: 0.5", "scale: 0.65");
+    let done = repository.diff(&["--gate"]).expect_code(4);
+    assert!(done.stdout.contains("slower, gate 5 %"), "{}", done.stdout);
+    repository.diff(&["--fail-on", "inconclusive"]).expect_code(4);
+    // A gate that a commit takes away holds once more.
+    let text = repository.0.read("experiments/x.yaml").replace(gates, "gate: [{ metric: peak_rss, worse_by: 5% }]\n");
+    repository.0.write("experiments/x.yaml", &text);
+    repository.diff(&["--gate"]).expect_code(4);
+}
+
+#[test]
+fn a_gate_on_what_nobody_measures_falls() {
+    let repository = Repository::new(&format!(
+        "{SPEC}gate: [{{ metric: latency, worse_by: 5% }}, {{ metric: device_memory, worse_by: 5% }}]\n"
+    ));
+    let done = repository.diff(&["--gate"]).expect_code(4);
+    assert!(done.stdout.contains("no row has device_memory"), "{}", done.stdout);
+    repository.edit(|results| results["rules"]["gates"][1]["metric"] = json!("of_a_later_version"));
+    assert!(repository.diff(&["--gate"]).expect_code(4).stdout.contains("no row has"));
+}
+
+#[test]
+fn a_report_is_that_of_its_own_folder_and_of_the_specification_that_is_there() {
+    let repository = Repository::new(SPEC);
+    // A report deeper down is none.
+    repository.0.write("reports/old/x/results.json", &repository.0.read("reports/x/results.json"));
+    repository.commit("a copy");
+    repository.change("scale: 0.5", "scale: 0.65");
+    repository.commit("slower");
+    repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
+    repository.git(&["mv", "experiments/x.yaml", "experiments/renamed.yaml"]);
+    repository.commit("renamed");
+    let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
+    assert!(done.stdout.contains("experiments/x.yaml changed since"), "{}", done.stdout);
+}
+
+#[test]
+fn cells_that_are_fed_otherwise_are_not_passed_over_when_measured_again() {
+    let repository = Repository::new(&format!(
+        "{SPEC}inputs: [{{ name: one, shapes: {{ x: [1, 3] }} }}]\ngate: [{{ metric: peak_rss, worse_by: 5% }}]\n"
+    ));
+    repository.diff(&["--remeasure", "--gate"]).expect_code(0);
+    let text = repository.0.read("experiments/x.yaml");
+    repository.0.write("experiments/x.yaml", &text.replace("[1, 3]", "[8, 3]"));
+    let done = repository.diff(&["--remeasure", "--gate"]).expect_code(4);
+    assert!(done.stdout.contains("incomparable: other inputs"), "{}", done.stdout);
+    repository.0.write("experiments/x.yaml", &text.replace("models: [one, two]", "model: [one, two]"));
+    repository.diff(&["--remeasure", "--gate"]).expect_code(4);
+}
+
+#[test]
+fn names_from_a_file_move_no_cursor() {
+    let repository = Repository::new(SPEC);
+    repository.edit(|results| results["cells"][1]["variant"] = json!("int8\u{1b}[2J\nx"));
+    for format in [&["--all"][..], &["--format", "md"][..]] {
+        let done = repository.diff(format).expect_code(0);
+        assert!(!done.stdout.contains('\u{1b}'), "{}", done.stdout);
+    }
 }

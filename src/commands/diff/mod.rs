@@ -54,12 +54,15 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         false => stored(arguments, &sources, &sides, &accepted)?,
     };
     let Some(Compared { diffs, gone, new, code }) = compared else { return Ok(ExitCode::Interrupted) };
-    let is_gone = is_gated(arguments) && !gone.is_empty() && !arguments.allow_unjudged;
+    // What nobody could compare does not hold.
+    let is_blind = is_gated(arguments) && (!gone.is_empty() || diffs.is_empty());
+    let is_gone = is_blind && !arguments.allow_unjudged;
     let is_fallen = is_gone || diffs.iter().filter_map(|diff| diff.gate.as_ref()).any(|gate| gate.is_fallen);
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
-    show(&Shown { pages, diffs, gone, new }, arguments, ui)?;
+    let told = is_gated(arguments).then_some(is_fallen);
+    show(&Shown { pages, diffs, gone, new, is_fallen: told }, arguments, ui)?;
     if arguments.bisect {
         return Ok(answer);
     }
@@ -69,12 +72,16 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
 /// What `git bisect` is told: worse where one row is, not worse where all are known not to be.
 fn bisected(diffs: &[Diff], is_gone: bool) -> ExitCode {
     let gated = || diffs.iter().flat_map(|diff| &diff.rows).filter_map(|row| row.gate.as_ref());
-    let is_open = |gate: &GateRow| {
-        gate.outcome == Held::Unjudged || (gate.outcome == Held::Holds && gate.verdict.is_none_or(Verdict::is_open))
+    // What is worse, but perhaps by chance among so many, is open too.
+    let is_open = |gate: &GateRow| match gate.outcome {
+        Held::Unjudged => true,
+        Held::Holds => gate.verdict.is_none_or(|verdict| verdict.is_open() || verdict == Verdict::Worse),
+        Held::Falls | Held::Accepted | Held::New => false,
     };
+    let is_judged = |gate: &GateRow| matches!(gate.outcome, Held::Holds | Held::Falls | Held::Accepted);
     if gated().any(|gate| gate.outcome == Held::Falls) {
         ExitCode::Bisect(Bisected::Worse)
-    } else if is_gone || gated().next().is_none() || gated().any(is_open) {
+    } else if is_gone || !gated().any(is_judged) || gated().any(is_open) {
         ExitCode::Bisect(Bisected::CannotTell)
     } else {
         ExitCode::Done
@@ -119,7 +126,7 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
     let gating = is_gated(arguments).then(|| {
         let mut gating = Gating::of(&baseline.results, &candidate.results);
         if !arguments.fail_on.is_empty() {
-            gating.fail_on = arguments.fail_on.iter().map(|word| fail_on(*word)).collect();
+            gating.fail_on.extend(arguments.fail_on.iter().map(|word| fail_on(*word)));
         }
         gating.allows_unjudged = arguments.allow_unjudged;
         gating.accepted = accepted.to_vec();

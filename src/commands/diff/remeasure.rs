@@ -1,6 +1,6 @@
 //! `perfrun diff --remeasure`: both sides in one record, in turns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
@@ -41,28 +41,29 @@ pub(super) fn run(
 ) -> Result<Option<Compared>, Error> {
     let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
     let names = [name(&sides[0])?, name(&sides[1])?];
-    let [mut baseline, candidate] = [specifications(sources, &sides[0])?, specifications(sources, &sides[1])?];
+    let [baseline, candidate] = [specifications(sources, &sides[0])?, specifications(sources, &sides[1])?];
     let files = [files(sources, &sides[0])?, files(sources, &sides[1])?];
     let mut compared = Compared { diffs: Vec::new(), gone: Vec::new(), new: Vec::new(), code: ExitCode::Done };
-    for (path, to) in candidate {
-        let Some(from) = baseline.remove(&path) else {
-            compared.new.push(path);
-            continue;
-        };
-        let Some(to) = ask(to, &files[1], &path, arguments, ui)? else { continue };
-        let Some(from) = ask(from, &files[0], &path, arguments, ui)? else { continue };
-        let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
-        let Some((diff, code)) = measurement.of(&from, &to)? else { return Ok(None) };
-        compared.diffs.push(diff);
-        compared.code = compared.code.worst(code);
+    let paths: BTreeSet<&String> = baseline.keys().chain(candidate.keys()).collect();
+    let ask = |side: usize, known: Option<&Option<PathBuf>>, path: &str| match known {
+        Some(file) => ask(file.clone(), files[side].as_ref(), path, arguments, ui),
+        None => Ok(None),
+    };
+    let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
+    for path in paths {
+        // What is no specification on one side is gone or new there.
+        match (ask(0, baseline.get(path), path)?, ask(1, candidate.get(path), path)?) {
+            (Some(from), Some(to)) => {
+                let Some((diff, code)) = measurement.of(&from, &to)? else { return Ok(None) };
+                compared.diffs.push(diff);
+                compared.code = compared.code.worst(code);
+            }
+            (Some(from), None) => compared.gone.push(from.loaded.experiment.name),
+            (None, Some(to)) => compared.new.push(to.loaded.experiment.name),
+            (None, None) => {}
+        }
     }
-    compared.gone = baseline.into_keys().collect();
-    // A specification that is not asked for is neither gone nor new.
-    if !arguments.experiment.is_empty() {
-        compared.gone.clear();
-        compared.new.clear();
-    }
-    if compared.diffs.is_empty() {
+    if compared.diffs.is_empty() && compared.gone.is_empty() {
         let help = "both need a specification of the same path, below `experiments/`";
         return Err(Error::refused("there is nothing that both sides could measure", help));
     }
@@ -93,7 +94,9 @@ fn specifications(sources: &Sources, side: &Source) -> Result<BTreeMap<String, O
         _ => {
             let root = &sources.place().root;
             let folder = root.join(folder);
-            let found = if folder.is_dir() { specs::find(std::slice::from_ref(&folder))? } else { Vec::new() };
+            // A folder without any has none.
+            let found = specs::find(std::slice::from_ref(&folder)).unwrap_or_default();
+            let found = found.into_iter().filter(|file| file.is_file()).collect::<Vec<_>>();
             let named = |file: PathBuf| {
                 let path = sources.path_in_git(&sources.place().relative(&file));
                 (path, Some(file))
@@ -112,7 +115,7 @@ fn files<'a>(sources: &'a Sources, side: &'a Source) -> Result<Option<RevisionFi
 /// Reads a specification with its models; nothing where it is none, or of an experiment that is not wanted.
 fn ask(
     file: Option<PathBuf>,
-    files: &Option<RevisionFiles<'_>>,
+    files: Option<&RevisionFiles<'_>>,
     path: &str,
     arguments: &DiffArgs,
     ui: &Ui,
@@ -247,6 +250,10 @@ impl Measurement<'_> {
         unmeasured.extend(both.unchanged.iter().filter_map(|id| {
             let id = id.to_string();
             Some(UnmeasuredCell { names: known.get(&id)?.clone(), id, reason: Reason::Unchanged })
+        }));
+        unmeasured.extend(both.fed_otherwise.iter().filter_map(|id| {
+            let (id, reason) = (id.to_string(), Reason::OtherFrame { facts: vec!["inputs".to_owned()] });
+            Some(UnmeasuredCell { names: known.get(&id)?.clone(), id, reason })
         }));
         unmeasured.extend(alone(from_plan, to_plan, Reason::Gone));
         unmeasured.extend(alone(to_plan, from_plan, Reason::New));

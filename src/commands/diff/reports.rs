@@ -48,7 +48,10 @@ pub(super) fn pair(mut baseline: Reports, mut candidate: Reports, wanted: &[Stri
         pairs.both.extend(baseline.into_values().zip(candidate.into_values()));
         return Ok(pairs);
     }
-    for (folder, side) in baseline {
+    // Folders of one name first, then what is left of one experiment.
+    let (same, others): (Reports, Reports) =
+        baseline.into_iter().partition(|(folder, _)| candidate.contains_key(folder));
+    for (folder, side) in same.into_iter().chain(others) {
         let name = candidate.contains_key(&folder).then(|| folder.clone());
         // A single report finds its experiment wherever it lies; that of the same machine first.
         let alike = || {

@@ -55,6 +55,10 @@ impl<'a> RevisionFiles<'a> {
     }
 
     fn write(&self, file: &str) -> Result<(), Error> {
+        // A tree can name anything, `..` too.
+        if Path::new(file).components().any(|part| !matches!(part, Component::Normal(_))) {
+            return Err(Error::refused(format!("{} holds a file named {file}", self.name), "`git fsck` says more"));
+        }
         let target = self.folder.path().join(file);
         if target.exists() {
             return Ok(());

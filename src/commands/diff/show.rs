@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::is_gated;
 use super::sides::Source;
-use crate::diff::Diff;
 use crate::diff::page::Page;
+use crate::diff::{Diff, FORMAT};
 use crate::record::write_whole;
 use crate::ui::cli::{DiffArgs, PageFormat};
 use crate::ui::error::Error;
@@ -19,6 +21,42 @@ pub(super) struct Shown {
     pub(super) gone: Vec<String>,
     /// Experiments of the newer side alone.
     pub(super) new: Vec<String>,
+    /// The gate fell; nothing where none was asked.
+    pub(super) is_fallen: Option<bool>,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<'a> {
+    format: u32,
+    is_fallen: Option<bool>,
+    experiments: &'a [Diff],
+    gone: &'a [String],
+    new: &'a [String],
+}
+
+impl Shown {
+    /// What is said of experiments that one side alone has.
+    fn alone(&self) -> Vec<String> {
+        let judged = if self.is_fallen == Some(true) { ", so that a gate on it falls" } else { "" };
+        let gone = self.gone.iter().map(|name| format!("{name}: only the older side has it{judged}."));
+        let new = self.new.iter().map(|name| format!("{name}: only the newer side has it."));
+        gone.chain(new).collect()
+    }
+
+    fn text(&self, format: PageFormat, arguments: &DiffArgs) -> Result<String, Error> {
+        Ok(match format {
+            PageFormat::Md => Page::markdown(&self.pages, &self.alone(), &marker(arguments))?,
+            PageFormat::Html => Page::html(&self.pages, &self.alone())?,
+            PageFormat::Json => {
+                let Shown { diffs, gone, new, is_fallen, .. } = self;
+                let printed = Printed { format: FORMAT, is_fallen: *is_fallen, experiments: diffs, gone, new };
+                let text =
+                    serde_json::to_string_pretty(&printed).map_err(|error| Error::Internal(error.to_string()))?;
+                text + "\n"
+            }
+        })
+    }
 }
 
 /// What is typed to get the same again: revisions by their hashes, since names move on.
@@ -51,23 +89,12 @@ fn marker(arguments: &DiffArgs) -> String {
 /// Files that cannot be written, and several formats without a folder for them.
 pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), Error> {
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
-        append(Path::new(&path), &Page::markdown(&shown.pages, &marker(arguments))?)?;
+        append(Path::new(&path), &shown.text(PageFormat::Md, arguments)?)?;
     }
     let formats = match (arguments.json, arguments.format.is_empty(), &arguments.output) {
         (true, ..) => vec![PageFormat::Json],
         (false, true, Some(_)) => vec![PageFormat::Md, PageFormat::Html, PageFormat::Json],
         _ => arguments.format.clone(),
-    };
-    let text = |format: PageFormat| -> Result<String, Error> {
-        Ok(match format {
-            PageFormat::Md => Page::markdown(&shown.pages, &marker(arguments))?,
-            PageFormat::Html => Page::html(&shown.pages)?,
-            PageFormat::Json => {
-                let text =
-                    serde_json::to_string_pretty(&shown.diffs).map_err(|error| Error::Internal(error.to_string()))?;
-                text + "\n"
-            }
-        })
     };
     if let Some(folder) = &arguments.output {
         std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
@@ -77,10 +104,10 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
                 PageFormat::Html => "diff.html",
                 PageFormat::Json => "diff.json",
             };
-            write_whole(&folder.join(name), text(format)?.as_bytes())?;
+            write_whole(&folder.join(name), shown.text(format, arguments)?.as_bytes())?;
         }
     } else if let [format] = formats[..] {
-        super::super::print(ui, &text(format)?)?;
+        super::super::print(ui, &shown.text(format, arguments)?)?;
         return Ok(());
     } else if !formats.is_empty() {
         return Err(Error::refused(
@@ -88,7 +115,7 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
             "name a folder with --output, or one format",
         ));
     }
-    super::super::print(ui, &ui::diff::render(&shown.pages, &shown.gone, &shown.new, arguments.all, ui))?;
+    super::super::print(ui, &ui::diff::render(&shown.pages, &shown.alone(), arguments.all, ui))?;
     Ok(())
 }
 

@@ -55,10 +55,14 @@ impl Sources {
     pub(super) fn named(&self, baseline: Option<&str>, candidate: Option<&str>) -> Result<[Source; 2], Error> {
         match (baseline, candidate) {
             (None, _) => Ok([self.revision("HEAD")?, Source::WorkingTree]),
-            (Some(range), None) => match range.split_once("...").or_else(|| range.split_once("..")) {
-                Some((from, to)) if !Path::new(range).exists() => self.range(range, from, to),
-                _ => Ok([self.find(range)?, Source::WorkingTree]),
-            },
+            (Some(text), None) => {
+                let range = text.strip_prefix("git:").unwrap_or(text);
+                let is_path = Path::new(text).exists() || text.starts_with("path:") || text.starts_with("record:");
+                match range.split_once("...").or_else(|| range.split_once("..")).filter(|_| !is_path) {
+                    Some((from, to)) => self.range(range, from, to),
+                    None => Ok([self.find(text)?, Source::WorkingTree]),
+                }
+            }
             (Some(from), Some(to)) => Ok([self.find(from)?, self.find(to)?]),
         }
     }
@@ -219,7 +223,10 @@ impl Sources {
         let from_root = |path: &str| self.path_in_git(path);
         let mut reports = Reports::new();
         for path in repository.files(commit, &from_root("reports/")) {
-            let Some(folder) = path.strip_suffix(&format!("/{}", results::FILE)) else { continue };
+            let inside = path.strip_prefix(&from_root("reports/")).and_then(|path| path.strip_suffix(results::FILE));
+            // `reports/<name>/results.json`, and nothing deeper.
+            let folder = inside.and_then(|path| path.strip_suffix('/')).filter(|name| !name.contains('/'));
+            let Some(folder) = folder.map(str::to_owned) else { continue };
             let shown = PathBuf::from(format!("{name}:{path}"));
             let text = match repository.read(commit, &path) {
                 Some(Blob::Bytes(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -230,7 +237,9 @@ impl Sources {
                         "results have to be in git itself to be compared across commits",
                     ));
                 }
-                None => continue,
+                None => {
+                    return Err(Error::refused(format!("git cannot read {}", shown.display()), "`git fsck` says why"));
+                }
             };
             let results = results::parse(&shown, &text)?;
             let read = |path: &str| repository.read(commit, &from_root(path));
@@ -239,7 +248,6 @@ impl Sources {
                 Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
                 Blob::Elsewhere(_) => None,
             };
-            let folder = folder.rsplit('/').next().unwrap_or(folder).to_owned();
             reports.insert(folder, self.side(name, results, &text, &sha256));
         }
         Ok(reports)
@@ -270,9 +278,10 @@ fn stale(results: &Results, text: &dyn Fn(&str) -> Option<String>, sha256: &dyn 
     let word = |value: &serde_json::Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
     let specification = subject.get("specification").and_then(|known| {
         let (path, measured) = (word(known, "path")?, word(known, "text")?);
-        let now = text(&path)?;
-        let is_other = now != measured && spec::measured(&now) != spec::measured(&measured);
-        is_other.then_some(path)
+        // A specification that is not there any more is not what was measured.
+        let is_same =
+            text(&path).is_some_and(|now| now == measured || spec::measured(&now) == spec::measured(&measured));
+        (!is_same).then_some(path)
     });
     let model = |row: &serde_json::Value| {
         let path = word(row, "path")?;
@@ -283,7 +292,12 @@ fn stale(results: &Results, text: &dyn Fn(&str) -> Option<String>, sha256: &dyn 
             }
             None => vec![(path, word(row, "sha256")?)],
         };
-        let (path, _) = parts.into_iter().find(|(path, hash)| sha256(path).is_some_and(|now| now != *hash))?;
+        // What lies below a folder of the root is the user's; what has no folder was made or fetched, and is in the cache.
+        let is_other = |path: &str, hash: &str| match sha256(path) {
+            Some(now) => now != hash,
+            None => path.contains('/'),
+        };
+        let (path, _) = parts.into_iter().find(|(path, hash)| is_other(path, hash))?;
         Some((word(row, "name")?, path))
     };
     let models = subject.get("models").and_then(serde_json::Value::as_array).into_iter().flatten();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::diff::{Changed, Changes};
-use crate::report::format::{bytes, magnitude};
+use crate::report::format::{bytes, count, magnitude};
 use crate::spec;
 
 /// What is compared.
@@ -48,7 +48,7 @@ fn specification(before: &Value, after: &Value) -> Option<String> {
     let left = found.len().saturating_sub(MOST_KEYS);
     found.truncate(MOST_KEYS);
     if left > 0 {
-        found.push(format!("{left} more keys"));
+        found.push(count(left as u64, "more key"));
     }
     (!found.is_empty()).then(|| format!("specification: {}", found.join(", ")))
 }
@@ -127,8 +127,8 @@ fn operators(before: &Value, after: &Value) -> String {
     let (Some(from), Some(to)) = (before.as_object(), after.as_object()) else { return String::new() };
     let count = |value: Option<&Value>| value.and_then(Value::as_i64).unwrap_or(0);
     let mut changes: Vec<(String, i64)> =
-        from.keys().map(|name| (name.clone(), count(to.get(name)) - count(from.get(name)))).collect();
-    changes.sort_by_key(|(name, change)| (-change.abs(), name.clone()));
+        from.keys().map(|name| (name.clone(), count(to.get(name)).saturating_sub(count(from.get(name))))).collect();
+    changes.sort_by_key(|(name, change)| (std::cmp::Reverse(change.unsigned_abs()), name.clone()));
     let mut told: Vec<String> =
         changes.iter().take(MOST_OPERATORS).map(|(name, change)| format!("{change:+} {name}")).collect();
     if changes.len() > MOST_OPERATORS {

@@ -1,7 +1,7 @@
 //! Pages as Markdown, short enough for a comment.
 
 use super::{Page, Pages};
-use crate::report::ReportError;
+use crate::report::{ReportError, fill_template};
 
 /// What a comment may have: GitHub refuses 65,536 characters, and a few are left for what is written around it.
 const MOST_BYTES: usize = 60_000;
@@ -13,11 +13,10 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub(crate) fn markdown(pages: &[Page], marker: &str) -> Result<String, ReportError> {
+    pub(crate) fn markdown(pages: &[Page], alone: &[String], marker: &str) -> Result<String, ReportError> {
         let mut pages = pages.to_vec();
         loop {
-            let shown = Pages { marker, pages: &pages, perfrun: env!("CARGO_PKG_VERSION") };
-            let text = crate::report::fill_template("diff.md.j2", &shown)?;
+            let text = fill_template("diff.md.j2", &Pages::new(&pages, alone, marker))?;
             if text.len() <= MOST_BYTES {
                 return Ok(text);
             }
@@ -38,16 +37,19 @@ impl Page {
             folded.table.rows.truncate(kept);
             return true;
         }
-        let before =
-            self.changed.len() + self.notices.len() + self.claims.as_ref().map_or(0, |claims| claims.rows.len());
+        let before = self.length();
         self.changed.truncate(self.changed.len() / 2);
         self.notices.iter_mut().for_each(|notice| *notice = shorten_to(std::mem::take(notice), 2_000));
         if let Some(claims) = &mut self.claims {
             claims.rows.truncate(claims.rows.len() / 2);
         }
-        let after =
-            self.changed.len() + self.notices.len() + self.claims.as_ref().map_or(0, |claims| claims.rows.len());
-        before != after
+        before != self.length()
+    }
+
+    /// What can be shortened beside folded rows, in bytes and rows.
+    fn length(&self) -> usize {
+        let lines = self.changed.iter().chain(&self.notices).map(String::len).sum::<usize>();
+        lines + self.claims.as_ref().map_or(0, |claims| claims.rows.len())
     }
 }
 

@@ -13,8 +13,11 @@ mod tables;
 use serde::Serialize;
 
 use super::{Diff, Gated, Row};
-use crate::report::ReportError;
+use crate::report::format::count;
 use crate::report::view::Table;
+use crate::report::{ReportError, fill_template};
+use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::printable::printable;
 
 /// What a comment shows before it folds.
 const MOST_ROWS: usize = 10;
@@ -84,14 +87,14 @@ pub(crate) struct Folded {
 }
 
 impl Page {
-    /// The page of a diff that this command made; `is_whole`: everything is shown that there is.
+    /// The page of a diff that this command made.
     pub(crate) fn new(diff: &Diff, command: &str) -> Self {
         let shown = order::Shown::of(diff, MOST_ROWS);
         let folded = |rows: &[&Row]| {
             let table = || tables::rows(diff, rows);
             (!rows.is_empty()).then(|| Folded { title: summary::counted(rows), table: table(), left_out: 0 })
         };
-        Page {
+        let mut page = Page {
             experiment: diff.experiment.clone(),
             sides: [diff.baseline.name.clone(), diff.candidate.name.clone()],
             gate: diff.gate.as_ref().map(|gate| gate.is_fallen),
@@ -106,7 +109,27 @@ impl Page {
             claims: diff.has_incomparable_rows().then(|| tables::claims(diff)).flatten(),
             method: summary::method(diff),
             command: command.to_owned(),
-        }
+        };
+        page.texts().for_each(|text| *text = in_one_line(text));
+        page
+    }
+
+    /// Every text that may come from elsewhere.
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let sentences = self.sentences.iter_mut().flat_map(|sentence| [&mut sentence.lead, &mut sentence.text]);
+        let folded = [&mut self.rest, &mut self.unchanged].into_iter().flatten();
+        let (titles, tables): (Vec<&mut String>, Vec<&mut Table>) =
+            folded.map(|folded| (&mut folded.title, &mut folded.table)).unzip();
+        let tables = tables.into_iter().chain([&mut self.first]).chain(&mut self.claims);
+        let cells = tables.flat_map(|table| {
+            let titles = table.columns.iter_mut().map(|column| &mut column.title);
+            let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells).map(|cell| &mut cell.text);
+            titles.chain(cells).collect::<Vec<_>>()
+        });
+        let lines = [&mut self.changed, &mut self.notices, &mut self.method].into_iter().flatten();
+        let single = [&mut self.experiment, &mut self.headline, &mut self.command];
+        let single = single.into_iter().chain(&mut self.sides);
+        single.chain(sentences).chain(titles).chain(cells).chain(lines)
     }
 
     /// The page as HTML with its plots.
@@ -114,25 +137,39 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub(crate) fn html(pages: &[Page]) -> Result<String, ReportError> {
-        crate::report::fill_template("diff.html.j2", &Pages { marker: "", pages, perfrun: env!("CARGO_PKG_VERSION") })
+    pub(crate) fn html(pages: &[Page], alone: &[String]) -> Result<String, ReportError> {
+        fill_template("diff.html.j2", &Pages::new(pages, alone, ""))
     }
+}
+
+/// A text in one line, without what moves a cursor.
+fn in_one_line(text: &str) -> String {
+    printable(text).replace(['\n', '\t'], " ")
 }
 
 /// What the templates get.
 #[derive(Debug, Serialize)]
 struct Pages<'a> {
+    /// The first line of Markdown.
     marker: &'a str,
     pages: &'a [Page],
+    /// What is said of experiments that one side alone has.
+    alone: &'a [String],
     perfrun: &'static str,
+}
+
+impl<'a> Pages<'a> {
+    fn new(pages: &'a [Page], alone: &'a [String], marker: &'a str) -> Self {
+        Pages { marker, pages, alone, perfrun: env!("CARGO_PKG_VERSION") }
+    }
 }
 
 /// What a gate says, in words: `judged 3 of 12 rows`.
 fn judged(gate: &Gated) -> String {
-    format!("judged {} of {}", gate.judged, crate::report::format::count(gate.asked as u64, "row"))
+    format!("judged {} of {}", gate.judged, count(gate.asked as u64, "row"))
 }
 
 /// A row stands for its cell where several metrics of one are told.
 fn is_headline(row: &Row) -> bool {
-    row.gate.is_some() || row.metric == crate::vocabulary::metric::MetricReference::LATENCY
+    row.gate.is_some() || row.metric == MetricReference::LATENCY
 }

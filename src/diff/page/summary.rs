@@ -5,7 +5,7 @@ use super::{Sentence, facts, is_headline, judged, order, tables};
 use crate::diff::{Diff, Held, Reason, Row, SideSeen};
 use crate::report::format::{count, difference, list, percent, verdict_word};
 use crate::statistics::Verdict;
-use crate::vocabulary::metric::LATENCY;
+use crate::vocabulary::metric::{LATENCY, MetricReference};
 
 /// More rows than these are not told in sentences.
 const MOST_SENTENCES: usize = 3;
@@ -37,8 +37,7 @@ pub(super) fn counted(rows: &[&Row]) -> String {
 
 /// What a row is counted as; `None` where another row of its cell stands for it.
 fn kind(row: &Row) -> Option<String> {
-    let stands_for_cell =
-        row.metric.metric.name == LATENCY.name && row.metric == crate::vocabulary::metric::MetricReference::LATENCY;
+    let stands_for_cell = row.metric.metric.name == LATENCY.name && row.metric == MetricReference::LATENCY;
     let word = match (&row.reason, row.verdict) {
         (Reason::Unchanged, _) => return stands_for_cell.then(|| "unchanged".to_owned()),
         (Reason::New | Reason::Gained { .. }, _) => return stands_for_cell.then(|| "new".to_owned()),
@@ -144,7 +143,10 @@ fn gate(diff: &Diff) -> Option<String> {
     if gate.new > 0 {
         parts.push(format!("{} new", gate.new));
     }
-    (unjudged > 0 || gate.judged == 0 || gate.accepted > 0).then(|| parts.join("; "))
+    if !gate.without_rows.is_empty() {
+        parts.push(format!("no row has {}", list(&gate.without_rows)));
+    }
+    (unjudged > 0 || gate.judged == 0 || gate.accepted > 0 || !gate.without_rows.is_empty()).then(|| parts.join("; "))
 }
 
 /// How it was judged.

@@ -4,7 +4,7 @@ use crate::experiment::{Gate, Space};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::GateForm;
-use crate::vocabulary::metric::{Difference, MetricReference};
+use crate::vocabulary::metric::{Difference, MetricReference, Statistic};
 use crate::vocabulary::quantity::QuantityError;
 
 use super::{metric, selection};
@@ -18,6 +18,10 @@ pub(super) fn expand(forms: &[GateForm], axes: &Space, check: &mut Check<'_>) ->
         let of = form.of.as_ref().map(|form| selection::expand(form, &place.key("where"), &vocabulary, check));
         let Some(reference) = metric::reference(&form.metric, &place.key("metric"), check) else { continue };
         metric::check_direction(reference, &place.key("metric"), check);
+        if reference.statistic == Statistic::CoefficientOfVariation {
+            let hint = format!("gate `{}.stddev`", reference.metric.stem());
+            check.error(&place.key("metric"), "a coefficient of variation is made of two numbers of a run", hint);
+        }
         if reference.is_speedup() {
             let hint = "gate the metric itself: `latency`".to_owned();
             check.error(&place.key("metric"), "a speed-up is no metric of a cell, and gates are on cells", hint);

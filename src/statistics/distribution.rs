@@ -56,8 +56,8 @@ pub(crate) fn student_t_sf(t: f64, freedom: f64) -> f64 {
 /// Below so many degrees of freedom the series is no good first guess.
 const GUESS_FROM_FREEDOM: f64 = 4.0;
 
-/// The t quantile by Newton's method, from the series or, of few degrees of freedom, from statrs: its search takes fifty
-/// times as long, and from 100 degrees of freedom on it stops early at some probabilities around 0.8 and is off by up to
+/// The t quantile by Newton's method, from the series or, of few degrees of freedom, from statrs: its search takes many
+/// more steps, and from 100 degrees of freedom on it stops early at some probabilities around 0.8 and is off by up to
 /// 5e-9 (statrs 0.19.1).
 fn polished_quantile(probability: f64, freedom: f64) -> f64 {
     const MOST_STEPS: usize = 8;

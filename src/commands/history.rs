@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::diff::Source;
 use super::print;
-use crate::diff::{Side, Spreads, frames_differ, path};
+use crate::diff::{Side, Spreads, frames_differ};
 use crate::experiment::{self, Axis};
 use crate::history::{History, Point, history, page};
 use crate::record::git::{Blob, Repository};
@@ -191,7 +191,7 @@ fn wanted(only: Option<&str>) -> Result<impl Fn(&Cell) -> bool + use<>, Error> {
 fn write(found: &History, folder: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     for (series, name) in found.series.iter().zip(page::names(found)) {
-        let file = format!("{}-{}.svg", path(&series.names).replace('/', "-"), found.metric);
+        let file = format!("{}-{}.svg", series.names.path().replace('/', "-"), found.metric);
         write_whole(&folder.join(file), page::course(found, series, &name).svg().as_bytes())?;
     }
     let text = serde_json::to_string_pretty(found).map_err(|error| Error::Internal(error.to_string()))?;

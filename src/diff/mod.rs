@@ -29,7 +29,7 @@ pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};
 pub(crate) use frame::frames_differ;
 pub(crate) use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
-pub(crate) use rows::{Row, path};
+pub(crate) use rows::Row;
 pub(crate) use terms::MarginOverride;
 pub(crate) use terms::{Spreads, Terms};
 pub(crate) use together::{PairedCell, Together, UnmeasuredCell, sides};

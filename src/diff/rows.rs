@@ -58,19 +58,13 @@ fn verdict_word<S: serde::Serializer>(verdict: &Option<Verdict>, serializer: S) 
 impl Row {
     /// The names on the axes that the cell has, joined by `/`.
     pub(crate) fn path(&self) -> String {
-        path(&self.names)
+        self.names.path()
     }
 
     /// It claims a difference.
     pub(crate) fn is_difference(&self) -> bool {
         self.verdict.is_some_and(Verdict::is_difference)
     }
-}
-
-/// The names on the axes that a cell has, joined by `/`.
-pub(crate) fn path(names: &AxisMap<String>) -> String {
-    let is_present = |(axis, name): &(Axis, &String)| !axis.may_be_absent() || *name != Axis::ABSENT;
-    names.iter().filter(is_present).map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("/")
 }
 
 /// Both sides, with what was looked up once for all their cells.

@@ -11,9 +11,9 @@ use crate::judge::compare::Withheld;
 use crate::judge::compare::apart::{sign, verdict_apart};
 use crate::report::results::{Cell, Estimated};
 use crate::statistics::interval::Interval;
-use crate::statistics::paired::{Hint, compare_paired};
+use crate::statistics::paired::compare_paired;
 use crate::statistics::planning::MINIMUM_RUNS;
-use crate::statistics::unpaired::{SessionSpread, UnpairedComparison};
+use crate::statistics::unpaired::SessionSpread;
 use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::{Difference, Direction, MetricReference};
 
@@ -169,16 +169,9 @@ impl Values<'_> {
         let ratio = |block: &u64| sign(direction) * (to[block].ln() - from[block].ln());
         let logs: Vec<f64> = blocks.iter().map(ratio).filter(|log| log.is_finite()).collect();
         let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
-        let reason = match (found.verdict.claim(), found.hint) {
-            (Claim::Difference, _) => Reason::BeyondMargin,
-            (Claim::Sameness, _) => Reason::WithinMargin,
-            (Claim::Nothing, Some(Hint::TooFewBlocks { needed })) => Reason::TooFewRuns { needed },
-            (Claim::Nothing, Some(Hint::SizeNotEstablished { .. })) => Reason::SizeNotEstablished,
-            (Claim::Nothing, _) => Reason::NotEnoughData { detectable: found.detectable_effect },
-        };
         Some(Found {
             verdict: found.verdict,
-            reason,
+            reason: reason(found.verdict, found.interval, found.detectable_effect),
             change: Some(change(found.theta, found.interval, direction)),
             p: found.minimum_effect.map(|test| test.p_min_effect),
         })
@@ -194,20 +187,21 @@ impl Values<'_> {
         let found = verdict_apart(&from, &to, direction, margin, Terms::CONFIDENCE, spread)?;
         Some(Found {
             verdict: found.verdict,
-            reason: reason(&found),
+            reason: reason(found.verdict, found.interval, found.detectable_effect),
             change: Some(change(found.theta, found.interval, direction)),
             p: found.minimum_effect.map(|test| test.p_min_effect),
         })
     }
 }
 
-fn reason(found: &UnpairedComparison) -> Reason {
-    match (found.verdict.claim(), found.interval) {
+/// Why a verdict on runs says no more, with pairs and without.
+fn reason(verdict: Verdict, interval: Option<Interval>, detectable: Option<f64>) -> Reason {
+    match (verdict.claim(), interval) {
         (Claim::Difference, _) => Reason::BeyondMargin,
         (Claim::Sameness, _) => Reason::WithinMargin,
         (Claim::Nothing, None) => Reason::TooFewRuns { needed: MINIMUM_RUNS },
         (Claim::Nothing, Some(interval)) if !interval.contains(0.0) => Reason::SizeNotEstablished,
-        (Claim::Nothing, Some(_)) => Reason::NotEnoughData { detectable: found.detectable_effect },
+        (Claim::Nothing, Some(_)) => Reason::NotEnoughData { detectable },
     }
 }
 

@@ -35,6 +35,28 @@ impl<T> AxisMap<T> {
     }
 }
 
+impl<T: AsRef<str>> AxisMap<T> {
+    /// The names on the axes that there are, joined by `/`: `mlp/b1/fp32/cpu`.
+    pub(crate) fn path(&self) -> String {
+        let is_present = |axis: &Axis| !axis.may_be_absent() || self[*axis].as_ref() != Axis::ABSENT;
+        self.on(&Axis::ALL.into_iter().filter(is_present).collect::<Vec<_>>())
+    }
+
+    /// The names on these axes, joined by `/`.
+    pub(crate) fn on(&self, axes: &[Axis]) -> String {
+        axes.iter().map(|axis| self[*axis].as_ref()).collect::<Vec<_>>().join("/")
+    }
+}
+
+/// The axes by which these names are told apart, and that of models, which is always told.
+pub(crate) fn telling_axes<'a>(all: impl Iterator<Item = &'a AxisMap<String>> + Clone) -> Vec<Axis> {
+    let first = all.clone().next();
+    let differs = |axis: &Axis| {
+        *axis == Axis::Models || all.clone().any(|names| first.is_some_and(|first| first[*axis] != names[*axis]))
+    };
+    Axis::ALL.into_iter().filter(differs).collect()
+}
+
 impl<T> std::ops::Index<Axis> for AxisMap<T> {
     type Output = T;
 

@@ -29,7 +29,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use axis::Axis;
-pub(crate) use axis_map::{AxisMap, Point, fields_schema};
+pub(crate) use axis_map::{AxisMap, Point, fields_schema, telling_axes};
 pub use backend::Backend;
 pub(crate) use batch_search::{BATCH, BatchSearch};
 pub(crate) use compiled::CompiledSelector;

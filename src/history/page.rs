@@ -1,7 +1,7 @@
 //! A history in words: a line for each cell with its course in small, and its changes.
 
 use super::{Change, History, Series};
-use crate::experiment::{Axis, AxisMap};
+use crate::experiment::telling_axes;
 use crate::report::format::{self, change};
 use crate::report::plots::{Course, CourseBreak, CourseChange};
 use crate::statistics::interval::Interval;
@@ -47,12 +47,8 @@ fn words(history: &History, series: &Series, of: &Change) -> String {
 
 /// What cells are called: their names on the axes on which they differ, and that of their model.
 pub(crate) fn names(history: &History) -> Vec<String> {
-    let all: Vec<&AxisMap<String>> = history.series.iter().map(|series| &series.names).collect();
-    let differs = |axis: &Axis| {
-        *axis == Axis::Models || all.iter().any(|names| all.first().is_some_and(|first| first[*axis] != names[*axis]))
-    };
-    let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differs).collect();
-    all.iter().map(|names| axes.iter().map(|axis| names[*axis].as_str()).collect::<Vec<_>>().join("/")).collect()
+    let axes = telling_axes(history.series.iter().map(|series| &series.names));
+    history.series.iter().map(|series| series.names.on(&axes)).collect()
 }
 
 /// Eight heights; noise of a few percent looks flat.

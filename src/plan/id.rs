@@ -55,7 +55,7 @@ impl<'a> Coordinates<'a> {
 
     /// The names on the axes that the specification has, joined by `/`.
     pub fn path(&self) -> String {
-        self.present().map(|(_, name)| name).collect::<Vec<_>>().join("/")
+        self.0.path()
     }
 }
 

@@ -16,18 +16,14 @@ pub(super) fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         let group = groups.len() as u32;
         let first = cells.len() as u32;
         for names in std::iter::once(&pair.baseline).chain(&pair.candidate) {
-            let at = point(&space, names).ok_or_else(|| PlanError::NoSuchCell { cell: path(names) })?;
+            let at = point(&space, names).ok_or_else(|| PlanError::NoSuchCell { cell: names.path() })?;
             cells.push(Cell { id: CellId::of(&Coordinates::of(&space.entries, &at)), at, group, skip: None });
         }
         groups.push(Group { cells: (first..cells.len() as u32).collect(), baseline: Some(first) });
     }
     let total = cells.len() as u64;
     let axes = compared(&experiment.pairs);
-    let name = experiment
-        .pairs
-        .iter()
-        .find(|pair| pair.candidate.is_some())
-        .map(|pair| axes.iter().map(|axis| pair.baseline[*axis].as_str()).collect::<Vec<_>>().join("/"));
+    let name = experiment.pairs.iter().find(|pair| pair.candidate.is_some()).map(|pair| pair.baseline.on(&axes));
     Ok(Plan {
         axes: space.entries,
         cells,
@@ -74,8 +70,4 @@ fn point(space: &Space, names: &AxisMap<String>) -> Option<Point> {
         point[axis] = if is_absent { 0 } else { index(axis)? };
     }
     Some(point)
-}
-
-fn path(names: &AxisMap<String>) -> String {
-    names.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("/")
 }

@@ -29,8 +29,6 @@ pub(crate) struct Page {
     pub experiment: String,
     /// Both sides: `8c41f02`, `9c02d7e`.
     pub sides: [String; 2],
-    /// Whether the gate fell; nothing where none was asked.
-    pub gate: Option<bool>,
     /// The heading: `gate fell. 1 slower, 1 faster, 3 equivalent`.
     pub headline: String,
     /// What decides, worst first: a lead and what follows it.
@@ -97,7 +95,6 @@ impl Page {
         let mut page = Page {
             experiment: diff.experiment.clone(),
             sides: [diff.baseline.name.clone(), diff.candidate.name.clone()],
-            gate: diff.gate.as_ref().map(|gate| gate.is_fallen),
             headline: summary::headline(diff, &shown.all()),
             sentences: summary::sentences(diff),
             changed: facts::subject(&diff.changes),

@@ -108,7 +108,7 @@ fn moved(diff: &Diff) -> Option<String> {
     let unchanged = diff.rows.iter().filter(|row| row.reason == Reason::Unchanged && is_headline(row));
     let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
     let typical = crate::statistics::median(&changes)?;
-    let beyond = 1.96 * std::f64::consts::SQRT_2 * diff.session_spread?;
+    let beyond = least_told(diff.session_spread?);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
             "cells with the same bytes and settings differ by {} on both sides, which is the machine: {}",
@@ -149,6 +149,11 @@ fn gate(diff: &Diff) -> Option<String> {
     (unjudged > 0 || gate.judged == 0 || gate.accepted > 0 || !gate.without_rows.is_empty()).then(|| parts.join("; "))
 }
 
+/// The relative change below which sessions alone may be behind it: their 95 % interval around no change.
+fn least_told(spread: f64) -> f64 {
+    1.96 * std::f64::consts::SQRT_2 * spread
+}
+
 /// How it was judged.
 pub(super) fn method(diff: &Diff) -> Vec<String> {
     let together = diff.blocks.map(|blocks| {
@@ -158,13 +163,12 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
         format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
     });
     let apart = diff.session_spread.map(|spread| {
-        let sees = 1.96 * std::f64::consts::SQRT_2 * spread;
         format!(
             "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told{}; `--remeasure` measures both sides together.",
             side(&diff.baseline),
             side(&diff.candidate),
             percent(spread),
-            percent(sees),
+            percent(least_told(spread)),
             match diff.from_history {
                 0 => String::new(),
                 cells => format!("; of {} as much as their history shows", count(cells as u64, "cell")),

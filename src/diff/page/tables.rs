@@ -2,7 +2,7 @@
 
 use crate::diff::rows::Row;
 use crate::diff::{Change, Claim, Diff};
-use crate::experiment::{Axis, AxisMap};
+use crate::experiment::{Axis, AxisMap, telling_axes};
 use crate::report::format;
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
 use crate::statistics::interval::Interval;
@@ -15,12 +15,7 @@ pub(super) struct Names(Vec<Axis>);
 
 impl Names {
     pub(super) fn of(diff: &Diff) -> Self {
-        let first = diff.rows.first().map(|row| &row.names);
-        let differs = |axis: &Axis| {
-            let is_other = |row: &Row| first.is_some_and(|first| first[*axis] != row.names[*axis]);
-            *axis == Axis::Models || diff.rows.iter().any(is_other)
-        };
-        Names(Axis::ALL.into_iter().filter(differs).collect())
+        Names(telling_axes(diff.rows.iter().map(|row| &row.names)))
     }
 
     pub(super) fn of_row(&self, row: &Row) -> String {
@@ -28,7 +23,7 @@ impl Names {
     }
 
     fn name(&self, names: &AxisMap<String>) -> String {
-        self.0.iter().map(|axis| names[*axis].as_str()).collect::<Vec<_>>().join("/")
+        names.on(&self.0)
     }
 }
 

@@ -74,8 +74,8 @@ impl Course {
         let mut canvas = Canvas::new(&heading, &described, WIDTH, HEIGHT);
         canvas.heading(&shortened(&heading, 80), (14.0, 20.0));
         let up = Up(self.up(scale.factor));
-        for (height, label) in up.0.ticks(plain_label) {
-            let y = BOTTOM - height;
+        for (value, label) in up.0.ticks(plain_label) {
+            let y = up.place(value);
             canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
             canvas.text(&label, (LEFT - 8.0, y), Anchor::End, GREY);
         }
@@ -148,5 +148,24 @@ impl Course {
             canvas.text(&shortened(name, 9), (x.clamp(LEFT, RIGHT - 20.0), BOTTOM + 16.0), Anchor::Middle, GREY);
         }
         canvas.text("oldest to newest", (f64::midpoint(LEFT, RIGHT), BOTTOM + 34.0), Anchor::Middle, GREY);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_label_of_the_axis_stands_at_its_value() {
+        let values = vec![3.0e6, 3.1e6, 2.3e6];
+        let names = ["a", "b", "c"].map(str::to_owned).into();
+        let (intervals, breaks, changes) = (vec![None; 3], Vec::new(), Vec::new());
+        let course =
+            Course { title: "x".to_owned(), unit: Unit::Nanoseconds, names, values, intervals, breaks, changes };
+        let up = Up(course.up(1e6));
+        let places: Vec<f64> = up.0.ticks(plain_label).iter().map(|(value, _)| up.place(*value)).collect();
+        assert!(places.len() >= 2, "{places:?}");
+        assert!(places.windows(2).all(|pair| pair[1] < pair[0] - 10.0), "larger values stand higher: {places:?}");
+        assert!(places.iter().all(|place| (TOP..=BOTTOM).contains(place)), "{places:?}");
     }
 }

@@ -52,8 +52,6 @@ impl From<Results> for super::Results {
                 gates: Vec::new(),
             },
             cells: (0..manifest.plan.cells.len()).filter_map(|index| cell(&old, index)).collect(),
-            codes: BTreeMap::new(),
-            disturbances: Vec::new(),
             comparisons: rows.filter_map(|row| compared(&manifest.plan, row)).collect(),
             controls: old.controls.iter().filter_map(|control| self::control(&manifest.plan, control)).collect(),
             detectable_effect: DetectableEffect {
@@ -64,13 +62,7 @@ impl From<Results> for super::Results {
                 here: old.sight.here,
                 noisy_runs: old.sight.noisy_runs,
             },
-            efforts: Vec::new(),
-            families: Vec::new(),
-            goals: Vec::new(),
-            choice: None,
-            ties: Vec::new(),
-            tradeoffs: Vec::new(),
-            items_right: Vec::new(),
+            ..super::Results::empty()
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Change, History, Series};
 use crate::experiment::telling_axes;
 use crate::report::format::{self, change};
 use crate::report::plots::{Course, CourseBreak, CourseChange};
-use crate::statistics::interval::Interval;
+use crate::report::results::interval;
 
 /// A cell in one line.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,11 +86,7 @@ pub(crate) fn course(history: &History, series: &Series, name: &str) -> Course {
         unit: history.metric.unit(),
         names: series.values.iter().map(|value| history.points[value.point].name.clone()).collect(),
         values: series.values.iter().map(|value| value.value).collect(),
-        intervals: series
-            .values
-            .iter()
-            .map(|value| value.low.zip(value.high).map(|(low, high)| Interval { low, high }))
-            .collect(),
+        intervals: series.values.iter().map(|value| interval(value.low, value.high)).collect(),
         breaks: (0..series.values.len())
             .filter_map(|index| match (value(index).is_break, index > 0 && changed(index)) {
                 (true, _) => Some((index, CourseBreak::Frame)),

@@ -146,7 +146,8 @@ impl Column {
         }
     }
 
-    fn parts(&self, estimate: &Estimate) -> (String, Option<String>) {
+    /// `39.9` and `0.2`.
+    pub(crate) fn parts(&self, estimate: &Estimate) -> (String, Option<String>) {
         let scaled = estimate.value / self.scale.factor;
         match Decimals::of(estimate, self.scale) {
             None => (self.plain(estimate.value), None),

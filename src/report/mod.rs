@@ -24,6 +24,7 @@ mod write;
 pub use compose::compose;
 pub(crate) use compose::of_results;
 pub use formats::Format;
+pub(crate) use formats::junit;
 pub use template::reference_markdown as template_reference;
 pub(crate) use template::{TemplateError, UserTemplate, render as fill_template};
 pub(crate) use trust::Trust;

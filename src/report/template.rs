@@ -7,6 +7,7 @@ mod escape;
 mod reference;
 mod user;
 
+pub(super) use escape::{html, latex};
 pub use reference::reference_markdown;
 pub(crate) use user::{TemplateError, UserTemplate};
 

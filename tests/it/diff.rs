@@ -296,6 +296,23 @@ fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_o
 }
 
 #[test]
+fn test_cases_fail_where_the_gate_does() {
+    let repository = Repository::new(SPEC);
+    repository.change("scale: 0.5", "scale: 0.65");
+    let text = repository.diff(&["--gate", "--format", "junit"]).expect_code(4).stdout;
+    assert!(
+        text.contains(r#"<testsuite name="perfrun diff" tests="4" failures="2" errors="0" skipped="0">"#),
+        "{text}"
+    );
+    let failed = r#"<testcase classname="x.latency" name="one/default/int8/cpu"><failure message=""#;
+    assert!(text.contains(failed) && text.contains("slower, gate 2 %"), "{text}");
+    assert!(text.contains(r#"<testcase classname="x.latency" name="one/default/fp32/cpu"/>"#), "{text}");
+    // Without a gate nothing fails.
+    let text = repository.diff(&["--format", "junit"]).expect_code(0).stdout;
+    assert!(text.contains(r#"failures="0""#), "{text}");
+}
+
+#[test]
 fn a_gate_that_was_written_later_holds_all_the_same() {
     let repository = Repository::new(SPEC);
     repository.change("scale: 0.5", "scale: 0.65");

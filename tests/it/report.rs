@@ -64,6 +64,21 @@ fn html_reads_as_intended() {
 }
 
 #[test]
+fn files_for_other_tools_read_as_intended() {
+    for (format, fixture) in [
+        ("latex", Fixture::choose()),
+        ("junit", Fixture::choose()),
+        ("bmf", Fixture::choose()),
+        ("github-action-benchmark", Fixture::choose()),
+    ] {
+        check(&format!("choose.{format}"), &fixture.file(format));
+    }
+    // Names that mean something to TeX and XML.
+    check("hostile.latex", &Fixture::hostile().file("latex"));
+    check("hostile.junit", &Fixture::hostile().file("junit"));
+}
+
+#[test]
 fn the_same_record_gives_the_same_bytes() {
     let first = Fixture::choose().render();
     let second = std::thread::spawn(|| Fixture::choose().render()).join().unwrap();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::is_gated;
 use super::sides::Source;
-use crate::diff::page::Page;
+use crate::diff::page::{self, Page};
 use crate::diff::{Diff, FORMAT};
 use crate::record::write_whole;
 use crate::ui::cli::{DiffArgs, PageFormat};
@@ -48,6 +48,7 @@ impl Shown {
         Ok(match format {
             PageFormat::Md => Page::markdown(&self.pages, &self.alone(), &marker(arguments))?,
             PageFormat::Html => Page::html(&self.pages, &self.alone())?,
+            PageFormat::Junit => page::junit(&self.diffs, &self.gone, self.is_fallen == Some(true)),
             PageFormat::Json => {
                 let Shown { diffs, gone, new, is_fallen, .. } = self;
                 let printed = Printed { format: FORMAT, is_fallen: *is_fallen, experiments: diffs, gone, new };
@@ -103,6 +104,7 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
                 PageFormat::Md => "diff.md",
                 PageFormat::Html => "diff.html",
                 PageFormat::Json => "diff.json",
+                PageFormat::Junit => "diff.junit.xml",
             };
             write_whole(&folder.join(name), shown.text(format, arguments)?.as_bytes())?;
         }

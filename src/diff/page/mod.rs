@@ -3,6 +3,7 @@
 //! Input: a [`Diff`]. Output: a [`Page`]. Deliberately absent: markup, and anything that the diff does not say.
 
 mod facts;
+mod junit;
 mod limit;
 mod order;
 mod plot;
@@ -11,6 +12,8 @@ mod summary;
 mod tables;
 
 use serde::Serialize;
+
+pub(crate) use junit::junit;
 
 use super::{Diff, Gated, Row};
 use crate::report::format::count;

@@ -4,8 +4,8 @@ use crate::diff::rows::Row;
 use crate::diff::{Change, Claim, Diff};
 use crate::experiment::{Axis, AxisMap, telling_axes};
 use crate::report::format;
+use crate::report::results::interval;
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
-use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::Unit;
 
 use super::reason;
@@ -64,7 +64,7 @@ pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
 }
 
 /// Both values in one unit.
-fn values(row: &Row) -> [Option<String>; 2] {
+pub(super) fn values(row: &Row) -> [Option<String>; 2] {
     let (from, to) = (row.baseline.map(|of| of.value), row.candidate.map(|of| of.value));
     let text = |value: Option<f64>, beside: Option<f64>| {
         let value = value?;
@@ -98,7 +98,7 @@ pub(super) fn claims(diff: &Diff) -> Option<Table> {
         column("there", false),
     ];
     let ratio = |of: &crate::diff::claims::Ratio| {
-        let interval = of.low.zip(of.high).map(|(low, high)| Interval { low, high });
+        let interval = interval(of.low, of.high);
         TableCell::number(format::ratio(of.value, interval), of.value)
     };
     let line = |claim: &Claim| {

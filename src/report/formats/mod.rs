@@ -3,9 +3,13 @@
 //! A format says what it is called and what it is made from; nothing is made that nobody asked for. The command line, its
 //! help and the defaults take their words from the list.
 
+mod bencher;
 mod csv;
+mod github_benchmark;
 mod html;
 mod json;
+pub(crate) mod junit;
+mod latex;
 mod markdown;
 mod parquet;
 
@@ -15,7 +19,17 @@ use super::ReportError;
 use crate::report::results::Results;
 
 /// Every format, the ones to read first first.
-static FORMATS: &[&dyn ReportFormat] = &[&markdown::Markdown, &html::Html, &json::Json, &csv::Csv, &parquet::Parquet];
+static FORMATS: &[&dyn ReportFormat] = &[
+    &markdown::Markdown,
+    &html::Html,
+    &json::Json,
+    &csv::Csv,
+    &parquet::Parquet,
+    &latex::Latex,
+    &junit::Junit,
+    &bencher::Bencher,
+    &github_benchmark::GithubBenchmark,
+];
 
 /// A kind of file that a report can consist of.
 trait ReportFormat: Sync {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::seen::Shape;
 use crate::experiment::{AxisMap, fields_schema};
+use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::code::Severity;
 
 /// One cell of the matrix.
@@ -92,6 +93,16 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Whether what was timed is not the model's work, or was not timed, so that its numbers mean nothing.
+    pub fn is_invalid(&self) -> bool {
+        self.codes.values().any(|seen| seen.weight() == Some(Severity::Invalid))
+    }
+
+    /// A metric's estimate that may be shown: none where it means nothing, nor of a percentile that is not supported.
+    pub fn usable(&self, column: &str) -> Option<&Estimated> {
+        self.metrics.get(column).filter(|found| !self.is_invalid() && found.supported != Some(false))
+    }
+
     /// A cell of which no more is said.
     pub(super) fn blank(id: String, names: AxisMap<String>, status: Status) -> Self {
         Cell {
@@ -200,6 +211,18 @@ pub struct CodeSeen {
     /// Runs that carry it; absent for a code of the cell as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
+}
+
+impl Estimated {
+    /// With its interval, as statistics have it.
+    pub fn estimate(&self, confidence: f64) -> Estimate {
+        Estimate { value: self.value, interval: interval(self.low, self.high), n: self.n as usize, confidence }
+    }
+}
+
+/// Two stored ends as an interval.
+pub(crate) fn interval(low: Option<f64>, high: Option<f64>) -> Option<Interval> {
+    low.zip(high).map(|(low, high)| Interval { low, high })
 }
 
 impl CodeSeen {

@@ -1,7 +1,6 @@
 //! Manifest, summary and verdicts -> results.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -185,13 +184,8 @@ fn compared(summary: &CellSummary) -> impl Iterator<Item = (&String, &MetricSumm
 
 /// The statistic of latency that a column holds.
 fn statistic(name: &str) -> Option<Statistic> {
-    static COLUMNS: LazyLock<BTreeMap<String, Statistic>> = LazyLock::new(|| {
-        let column = |(_, statistic): &(&str, Statistic)| {
-            (MetricReference { metric: &LATENCY, statistic: *statistic }.column(), *statistic)
-        };
-        Statistic::NAMES.iter().map(column).collect()
-    });
-    COLUMNS.get(name).copied()
+    let reference = MetricReference::of_column(name).filter(|reference| reference.metric.name == LATENCY.name);
+    reference.map(|reference| reference.statistic)
 }
 
 fn metrics(summary: &CellSummary) -> BTreeMap<String, Estimated> {

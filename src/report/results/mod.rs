@@ -27,6 +27,7 @@ use crate::quality::accuracy::item_bits;
 use crate::record::provenance::Provenance;
 use crate::vocabulary::metric::Difference;
 
+pub(crate) use cell::interval;
 pub use cell::{BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
 pub use judged::{
     BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Effort, Family, GoalFound, Tie, Tradeoff,

@@ -67,7 +67,7 @@ pub(super) fn fenced(text: &str, language: &str) -> String {
 }
 
 /// A text in HTML, inside elements and attributes.
-pub(super) fn html(text: &str) -> String {
+pub(crate) fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
         match letter {
@@ -83,7 +83,7 @@ pub(super) fn html(text: &str) -> String {
 }
 
 /// A text in LaTeX: special letters by their commands, and the few signs of reports that are not in every font.
-pub(super) fn latex(text: &str) -> String {
+pub(crate) fn latex(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
         match letter {

@@ -99,6 +99,8 @@ pub enum PageFormat {
     Html,
     /// Every row.
     Json,
+    /// JUnit: a test case for each row that the gate asks for, and for each difference.
+    Junit,
 }
 
 /// Verdicts by which a gate falls.

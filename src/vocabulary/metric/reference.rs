@@ -1,7 +1,9 @@
 //! How users name a number: `stem[.statistic]`. One parser for bounds, tables, margins and exports.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -121,6 +123,18 @@ impl MetricReference {
             CoefficientOfVariation => format!("{stem}_cv_ratio"),
             other => format!("{stem}_{}{}", other.name().replace('.', "_"), &name[stem.len()..]),
         }
+    }
+
+    /// The reference whose values are stored under this name.
+    pub fn of_column(name: &str) -> Option<Self> {
+        static OF_LATENCY: LazyLock<BTreeMap<String, MetricReference>> = LazyLock::new(|| {
+            let all = Statistic::NAMES
+                .iter()
+                .map(|(_, statistic)| MetricReference { metric: &LATENCY, statistic: *statistic });
+            all.map(|reference| (reference.column(), reference)).collect()
+        });
+        let of_latency = OF_LATENCY.get(name).copied();
+        of_latency.or_else(|| METRICS.iter().find(|metric| metric.name == name).map(MetricReference::of))
     }
 
     /// The heading of a column: `latency p95`.

@@ -268,6 +268,14 @@ impl Fixture {
         }
     }
 
+    /// The file of a format.
+    pub(super) fn file(&self, format: &str) -> String {
+        let format = Format::named(format).expect("a format");
+        let rendered = compose(&self.input()).and_then(|composed| composed.render(&[format])).expect("a report");
+        let found = rendered.files.into_iter().find(|(of, _)| *of == format);
+        String::from_utf8(found.expect("its file").1).expect("a text")
+    }
+
     pub(super) fn results(&self) -> Results {
         perfrun::internals::report::results::results(&self.manifest, &self.summary, &self.judged)
     }

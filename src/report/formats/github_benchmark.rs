@@ -1,0 +1,41 @@
+//! `results.gab.json`: what github-action-benchmark takes as `customSmallerIsBetter`: the latency of each cell.
+
+use serde_json::{Value, json};
+
+use super::{ReportFormat, Source};
+use crate::report::results::{Cell, Results};
+use crate::vocabulary::metric::LATENCY;
+
+pub(super) struct GithubBenchmark;
+
+impl ReportFormat for GithubBenchmark {
+    fn name(&self) -> &'static str {
+        "github-action-benchmark"
+    }
+
+    fn file(&self) -> &'static str {
+        "results.gab.json"
+    }
+
+    fn meaning(&self) -> &'static str {
+        "results.gab.json, latencies for github-action-benchmark (customSmallerIsBetter)"
+    }
+
+    fn source(&self) -> Source {
+        Source::Results(|results| Ok((text(results) + "\n").into_bytes()))
+    }
+}
+
+fn text(results: &Results) -> String {
+    let one = |cell: &Cell| {
+        let found = cell.usable(LATENCY.name)?;
+        let extra = format!("{} runs", found.n);
+        let mut entry = json!({ "name": cell.names.path(), "unit": "ns", "value": found.value, "extra": extra });
+        if let Some((low, high)) = found.low.zip(found.high) {
+            // It is shown as it is, behind the value.
+            entry["range"] = json!(format!("± {}", ((high - low) / 2.0).round()));
+        }
+        Some(entry)
+    };
+    Value::Array(results.cells.iter().filter_map(one).collect()).to_string()
+}

@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     check_fit(&loaded, arguments, ui)?;
     let place = Place::of(&arguments.spec)?;
     let (derived, mut prepared) = derive(&loaded, arguments)?;
-    specs::select(&mut prepared.plan, &derived, arguments.only.as_deref())?;
+    specs::select(&mut prepared.plan, &derived, &overrides)?;
     let groups = prepared
         .plan
         .groups

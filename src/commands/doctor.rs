@@ -148,7 +148,7 @@ fn devices(
 
 /// The devices that a provider may have, the first of those that are numbered.
 fn devices_of(provider: &Provider) -> Vec<Device> {
-    let device = |index, hardware| Device { provider: provider.name.to_owned(), index, hardware };
+    let device = |index, hardware| Device { index, hardware, ..Device::of(provider.name) };
     match provider.devices {
         Devices::One => vec![device(None, None)],
         Devices::Numbered => vec![device(Some(0), None)],

@@ -1,6 +1,7 @@
 //! One file per verb: from arguments to an exit code.
 
 mod admission;
+mod archive;
 mod calibrate;
 mod convert;
 mod diff;
@@ -13,9 +14,13 @@ mod history;
 mod init;
 mod inspect;
 mod libraries;
+mod measure;
+mod merge;
 mod plan;
 mod quiet;
+mod records;
 mod report;
+mod reproduce;
 mod run;
 mod runtime;
 mod shapes;
@@ -44,6 +49,10 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Report(arguments) => report::run(&arguments, ui),
         Command::Diff(arguments) => diff::run(&arguments, ui),
         Command::History(arguments) => history::run(&arguments, ui),
+        Command::Reproduce(arguments) => reproduce::run(&arguments, ui),
+        Command::Merge(arguments) => merge::run(&arguments, ui),
+        Command::Export(arguments) => archive::export(&arguments, ui),
+        Command::Import(arguments) => archive::import(&arguments, ui),
         Command::Stat(arguments) => stat::run(&arguments, ui),
         Command::Inspect(arguments) => inspect::run(&arguments, ui),
         Command::Convert(arguments) => convert::run(&arguments, ui),

@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     specs::obtain(&mut loaded.experiment, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
-    specs::select(&mut prepared.plan, &loaded, arguments.overrides.only.as_deref())?;
+    specs::select(&mut prepared.plan, &loaded, &arguments.overrides)?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&prepared.plan).map_err(|error| Error::Internal(error.to_string()))?;
         return print(ui, &(text + "\n"));

@@ -89,7 +89,7 @@ pub(super) struct Target {
 /// A folder that cannot be written, which is better known before measuring than after.
 pub(super) fn target(place: &Place, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
     let whole = super::specs::restrictions(&arguments.overrides).is_empty();
-    let target = choose(place, &loaded.experiment.name, whole, arguments);
+    let target = choose(place, &loaded.experiment.name, whole, &Wanted::of(arguments));
     if let Some(folder) = &target.folder {
         check_writable(folder)?;
     }
@@ -105,22 +105,43 @@ pub(super) fn target_of_record(place: &Place, record: &Record, arguments: &RunAr
             format!("{} is not what this record began with; the report goes into the record", manifest.spec.path);
         return Target { folder: None, note: Some(note) };
     }
-    choose(place, &manifest.experiment.name, manifest.restrictions.is_empty(), arguments)
+    choose(place, &manifest.experiment.name, manifest.restrictions.is_empty(), &Wanted::of(arguments))
 }
 
-fn choose(place: &Place, experiment: &str, whole: bool, arguments: &RunArgs) -> Target {
-    if let Some(output) = &arguments.output {
-        return Target { folder: Some(output.clone()), note: None };
+/// Where the user wants a report.
+pub(super) struct Wanted<'a> {
+    pub(super) output: Option<&'a Path>,
+    /// Even over one of another machine.
+    pub(super) replace: bool,
+    /// The name of this machine.
+    pub(super) machine: Option<&'a str>,
+    /// What this machine is told by.
+    pub(super) here: Facts,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(arguments: &'a RunArgs) -> Self {
+        Wanted {
+            output: arguments.output.as_deref(),
+            replace: arguments.replace,
+            machine: arguments.machine.as_deref(),
+            here: provenance::machine(&host::describe()),
+        }
+    }
+}
+
+pub(super) fn choose(place: &Place, experiment: &str, whole: bool, wanted: &Wanted<'_>) -> Target {
+    if let Some(output) = wanted.output {
+        return Target { folder: Some(output.to_owned()), note: None };
     }
     if !whole {
         return Target { folder: None, note: None };
     }
     let folder = place.report(experiment);
-    let here = provenance::machine(&host::describe());
-    let Some(why) = why_it_stays(&folder, &here).filter(|_| !arguments.replace) else {
+    let Some(why) = why_it_stays(&folder, &wanted.here).filter(|_| !wanted.replace) else {
         return Target { folder: Some(folder), note: None };
     };
-    let name = arguments.machine.clone().unwrap_or_else(|| provenance::name_of_machine(&here));
+    let name = wanted.machine.map_or_else(|| provenance::name_of_machine(&wanted.here), str::to_owned);
     let own = place.report(&format!("{experiment}@{name}"));
     let note = format!(
         "{} {why} and stays; this report goes to {} (--replace replaces it)",

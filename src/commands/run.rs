@@ -63,7 +63,7 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         return resume(&folder, arguments, interrupts, ui);
     }
     let mut prepared = run::prepare(&loaded.experiment)?;
-    specs::select(&mut prepared.plan, loaded, arguments.overrides.only.as_deref())?;
+    specs::select(&mut prepared.plan, loaded, &arguments.overrides)?;
     if arguments.require_devices {
         require_devices(&prepared)?;
     }

@@ -6,14 +6,15 @@ use walkdir::WalkDir;
 
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
-use crate::plan::{self, Plan, Skip, SkipKind, is_idle};
+use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
+use crate::report::format::count;
 use crate::run::duet::check_selection;
 use crate::run::prepare::PrepareError;
 use crate::spec::{self, Loaded, Note};
 use crate::ui::Ui;
-use crate::ui::cli::Overrides;
+use crate::ui::cli::{Overrides, Shard};
 use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
 
@@ -83,13 +84,30 @@ pub(super) fn obtain(experiment: &mut Experiment, ui: &Ui) -> Result<(), Error> 
     Ok(models::obtain(experiment, &runtime::cache_folder(), &mut tell)?)
 }
 
-/// Marks what `--only` leaves out as skipped, so that the order of the rest stays as it is.
+/// Marks what `--only` and `--shard` leave out as skipped, so that the order of the rest stays as it is.
 ///
 /// # Errors
 ///
-/// A selector that names what the experiment does not know, or that matches nothing.
-pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Result<(), Error> {
-    let Some(text) = only else { return Ok(()) };
+/// A selector that names what the experiment does not know, and what leaves nothing.
+pub(super) fn select(plan: &mut Plan, loaded: &Loaded, overrides: &Overrides) -> Result<(), Error> {
+    if overrides.only.is_none() && overrides.shard.is_none() {
+        return Ok(());
+    }
+    if let Some(text) = overrides.only.as_deref() {
+        select_only(plan, loaded, text)?;
+    }
+    if let Some(shard) = overrides.shard {
+        select_shard(plan, shard)?;
+    }
+    if loaded.experiment.measure.design == Design::Duet {
+        check_selection(plan).map_err(PrepareError::from)?;
+    }
+    // A control must be among the cells that are left.
+    plan::place_controls(plan, loaded.experiment.compare.aa);
+    Ok(())
+}
+
+fn select_only(plan: &mut Plan, loaded: &Loaded, text: &str) -> Result<(), Error> {
     let refuse = |error: experiment::SelectorError| {
         let hint = error.hint().map(str::to_owned);
         Error::Selector(error, hint)
@@ -104,22 +122,36 @@ pub(super) fn select(plan: &mut Plan, loaded: &Loaded, only: Option<&str>) -> Re
     if left_out.len() == plan.cells.len() {
         return Err(Error::refused(format!("--only {text} matches no cell"), "`perfrun plan` lists the cells"));
     }
-    let skip = Skip { kind: SkipKind::Selection, reason: format!("not selected by --only {text}"), remedy: None };
-    for index in left_out {
+    leave_out(plan, left_out, format!("not selected by --only {text}"));
+    Ok(())
+}
+
+/// Groups stay whole, since cells of one are compared with each other. By their place in the plan, which is the same on every
+/// machine, whatever can be run there.
+fn select_shard(plan: &mut Plan, shard: Shard) -> Result<(), Error> {
+    let groups = plan.groups.len() as u32;
+    if shard.index >= groups {
+        let help = format!("there are {}, so at most that many shards", count(u64::from(groups), "group"));
+        return Err(Error::refused(format!("--shard {shard} has no group of cells"), help));
+    }
+    let is_other = |cell: &Cell| cell.group % shard.of != shard.index;
+    let left_out = plan.cells.iter().enumerate().filter(|(_, cell)| is_other(cell)).map(|(index, _)| index).collect();
+    leave_out(plan, left_out, format!("not in shard {shard}"));
+    Ok(())
+}
+
+fn leave_out(plan: &mut Plan, cells: Vec<usize>, reason: String) {
+    let skip = Skip { kind: SkipKind::Selection, reason, remedy: None };
+    for index in cells {
         plan.mark_skipped(index, skip.clone());
     }
-    if loaded.experiment.measure.design == Design::Duet {
-        check_selection(plan).map_err(PrepareError::from)?;
-    }
-    // A control must be among the cells that are left.
-    plan::place_controls(plan, loaded.experiment.compare.aa);
-    Ok(())
 }
 
 /// The flags that make a record less than its specification, as they were typed.
 pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     let mut flags: Vec<String> = overrides.set.iter().map(|set| format!("--set {set}")).collect();
     flags.extend(overrides.only.iter().map(|only| format!("--only {only}")));
+    flags.extend(overrides.shard.map(|shard| format!("--shard {shard}")));
     flags.extend(overrides.budget.map(|budget| format!("--budget {budget}")));
     flags.extend(overrides.quick.then(|| "--quick".to_owned()));
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));

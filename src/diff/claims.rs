@@ -21,6 +21,8 @@ pub(crate) enum Standing {
     Fails,
     /// The other side cannot tell.
     Open,
+    /// The other side has nothing to tell it by.
+    Absent,
 }
 
 impl Standing {
@@ -30,6 +32,7 @@ impl Standing {
             Standing::Holds => "holds",
             Standing::Fails => "does not hold",
             Standing::Open => "cannot tell",
+            Standing::Absent => "not measured",
         }
     }
 }
@@ -96,7 +99,7 @@ pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
 }
 
 /// `None` where the first side claims nothing.
-fn standing(from: Verdict, to: Verdict) -> Option<Standing> {
+pub(super) fn standing(from: Verdict, to: Verdict) -> Option<Standing> {
     match (from.claim(), to.claim()) {
         (Claims::Nothing, _) => None,
         (_, Claims::Nothing) => Some(Standing::Open),
@@ -105,7 +108,7 @@ fn standing(from: Verdict, to: Verdict) -> Option<Standing> {
     }
 }
 
-fn verdict(row: &Compared) -> Option<Verdict> {
+pub(super) fn verdict(row: &Compared) -> Option<Verdict> {
     Verdict::ALL.into_iter().find(|verdict| verdict.name() == row.verdict)
 }
 

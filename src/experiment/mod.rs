@@ -336,6 +336,10 @@ pub struct Device {
     /// Which kind of hardware, where the provider has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Hardware>,
+    /// Which machine it is in, where a record was merged from those of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub machine: Option<String>,
 }
 
 impl Device {
@@ -344,16 +348,30 @@ impl Device {
 
     /// The processors.
     pub fn cpu() -> Self {
-        Device { provider: Device::CPU.to_owned(), index: None, hardware: None }
+        Device::of(Device::CPU)
     }
 
-    /// The label used in cell ids and everywhere else: `cpu`, `cuda:0`, `openvino:GPU`.
+    /// The device of a provider that has one.
+    pub fn of(provider: &str) -> Self {
+        Device { provider: provider.to_owned(), index: None, hardware: None, machine: None }
+    }
+
+    /// The label used in cell ids and everywhere else: `cpu`, `cuda:0`, `openvino:GPU`, `cpu@laptop`.
     pub fn label(&self) -> String {
-        match (self.index, self.hardware) {
+        let here = match (self.index, self.hardware) {
             (Some(index), _) => format!("{}:{index}", self.provider),
             (None, Some(hardware)) => format!("{}:{}", self.provider, hardware.word()),
             (None, None) => self.provider.clone(),
+        };
+        match &self.machine {
+            Some(machine) => format!("{here}@{machine}"),
+            None => here,
         }
+    }
+
+    /// The machine in a label: `laptop` of `cpu@laptop`.
+    pub(crate) fn machine_in(label: &str) -> Option<&str> {
+        label.split_once('@').map(|(_, machine)| machine)
     }
 
     /// Whether it is the provider for processors, which every runtime has.

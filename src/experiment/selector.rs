@@ -234,10 +234,12 @@ impl OnePattern {
     }
 
     fn matches(&self, key: &str, value: &str) -> bool {
-        let provider =
-            || value.split_once(':').map(|(provider, _)| provider).filter(|_| key == Axis::Devices.singular());
+        // `cuda` is `cuda:0` and `cuda:1`, on whichever machine; `cuda:0` is that of every machine.
+        let is_device = key == Axis::Devices.singular();
+        let device = || value.split_once('@').map_or(value, |(device, _)| device);
+        let provider = || device().split_once(':').map_or(device(), |(provider, _)| provider);
         match self {
-            OnePattern::Name(name) => name == value || provider() == Some(name),
+            OnePattern::Name(name) => name == value || (is_device && (name == device() || name == provider())),
             OnePattern::Glob(glob) => glob.is_match(value),
         }
     }

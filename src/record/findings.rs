@@ -60,6 +60,13 @@ macro_rules! findings {
         })*
 
         impl Findings {
+            fn write_passes(&self, folder: &Path) -> Result<(), StoreError> {
+                $(if let Some(found) = &self.$pass {
+                    write(&folder.join(concat!(stringify!($pass), ".json")), found)?;
+                })*
+                Ok(())
+            }
+
             fn read_passes(&mut self, folder: &Path) -> Result<(), StoreError> {
                 $(self.$pass = read_if_there(&folder.join(concat!(stringify!($pass), ".json")))?;)*
                 Ok(())
@@ -96,6 +103,17 @@ impl Findings {
         let mut findings = Findings { sessions, budget, complete: complete.is_some(), ..Findings::default() };
         findings.read_passes(&record.join(PASSES))?;
         Ok(findings)
+    }
+
+    /// Writes everything but the mark that a record is complete.
+    pub(super) fn write(&self, record: &Path) -> Result<(), StoreError> {
+        let folder = record.join(PASSES);
+        fs::create_dir_all(&folder).map_err(|source| StoreError::Write { path: folder.clone(), source })?;
+        self.write_passes(&folder)?;
+        if let Some(budget) = &self.budget {
+            write(&record.join(BUDGET), budget)?;
+        }
+        write(&record.join(SESSIONS), &Sessions { sessions: self.sessions.clone() })
     }
 
     /// Keeps what a pass found.

@@ -65,12 +65,33 @@ pub struct Manifest {
     /// What the kernel said of the machine's load then; absent with the mock backend.
     #[serde(default)]
     pub load: Option<Load>,
+    /// The machines of a record that was merged from several records, and of what they say the first one's stands above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineUsed>,
     /// A quick look: short runs, a wide margin, never a side of anything.
     #[serde(default)]
     pub quick: bool,
     /// What was found since; it stands in files of its own.
     #[serde(skip)]
     pub findings: Findings,
+}
+
+/// A machine on which records of a merged one were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineUsed {
+    /// Its name, which the devices carry where there are several.
+    pub name: String,
+    /// Names of its records.
+    pub records: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// Threads of cells whose variant does not set them.
+    pub default_threads: u32,
+    /// Processors' worth of time that other processes used just before.
+    pub others_cpus: f64,
+    /// What the kernel said of its load then.
+    #[serde(default)]
+    pub load: Option<Load>,
 }
 
 /// The specification's file.
@@ -237,7 +258,28 @@ impl Manifest {
     /// Threads inside an operator of a cell.
     pub fn threads_of(&self, cell: &Cell) -> u32 {
         let variant = self.experiment.variants.get(cell.variant().place());
-        variant.and_then(|variant| variant.threads.intra).unwrap_or(self.default_threads)
+        let own = variant.and_then(|variant| variant.threads.intra);
+        own.unwrap_or_else(|| self.machine_of(cell).map_or(self.default_threads, |machine| machine.default_threads))
+    }
+
+    /// The machine of a cell, where a record has several.
+    pub fn machine_of(&self, cell: &Cell) -> Option<&MachineUsed> {
+        let device = self.experiment.devices.get(cell.device().place())?;
+        self.machines.iter().find(|machine| Some(&machine.name) == device.machine.as_ref())
+    }
+
+    /// The names of the machines of a merged record: `laptop and server`.
+    pub fn names_of_machines(&self) -> String {
+        let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
+        names.join(" and ")
+    }
+
+    /// What is known of a host, of each machine.
+    pub fn hosts(&self) -> Vec<&Host> {
+        match self.machines.as_slice() {
+            [] => vec![&self.host],
+            machines => machines.iter().map(|machine| &machine.host).collect(),
+        }
     }
 
     /// The session entries of a variant: its own, and what the design asks for beside them.

@@ -4,6 +4,7 @@
 //! one file a run; when all runs are done, four Parquet files take the journal's place. [`Record::open`] reads either.
 //! Every file appears whole, by renaming.
 
+pub(crate) mod archive;
 pub(crate) mod columns;
 pub(crate) mod findings;
 mod format1;
@@ -12,6 +13,7 @@ pub(crate) mod git;
 pub(crate) mod journal;
 pub(crate) mod local;
 pub(crate) mod manifest;
+pub(crate) mod merge;
 pub(crate) mod place;
 pub(crate) mod provenance;
 pub(crate) mod revision;
@@ -32,9 +34,11 @@ pub(crate) use found::{
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
+pub(crate) use manifest::MachineUsed;
 pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 
 pub(crate) use manifest::{DatasetFile, InferenceCost};
+pub(crate) use place::LATEST;
 pub use place::Place;
 pub(crate) use roofs::{Bandwidth, FileArithmetic, Launching, Peak, Peaks, Stream, Traffic};
 
@@ -126,6 +130,19 @@ impl Record {
         local.write(&folder)?;
         manifest.write(&folder)?;
         Ok(Record { folder, manifest, runs: Vec::new() })
+    }
+
+    /// Writes a record that is complete from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn write(folder: PathBuf, manifest: Manifest, runs: Vec<StoredRun>) -> Result<Self, StoreError> {
+        manifest.findings.write(&folder)?;
+        manifest.write(&folder)?;
+        let mut record = Record { folder, manifest, runs };
+        record.complete()?;
+        Ok(record)
     }
 
     /// Adds an invocation to the record.

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Manifest, StoreError};
 
+/// What stands for the newest record.
+pub(crate) const LATEST: &str = "latest";
+
 /// The folders that belong to one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -96,6 +99,30 @@ impl Place {
             }
         }
         Err(StoreError::Write { path: records, source: io::Error::other("every name of a new record is taken") })
+    }
+
+    /// The record that a text names: its folder, its name, or `latest` for the newest of all.
+    pub fn record(&self, text: &str) -> Option<PathBuf> {
+        let folder = PathBuf::from(text);
+        if folder.join(Manifest::FILE).is_file() {
+            return Some(folder);
+        }
+        let records = self.all_records();
+        match text {
+            LATEST => records.into_iter().next_back(),
+            name => records.into_iter().find(|folder| folder.file_name().is_some_and(|own| own == name)),
+        }
+    }
+
+    /// The records of all experiments, the oldest first: their names begin with the time.
+    pub fn all_records(&self) -> Vec<PathBuf> {
+        let folders = |folder: &Path| -> Vec<PathBuf> {
+            fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+        };
+        let mut records: Vec<PathBuf> = folders(&self.records("")).iter().flat_map(|folder| folders(folder)).collect();
+        records.retain(|folder| folder.join(Manifest::FILE).is_file());
+        records.sort_by(|one, other| one.file_name().cmp(&other.file_name()));
+        records
     }
 
     /// The newest record of an experiment that is not complete, or that cannot be read: whoever opens it is told why.

@@ -24,13 +24,14 @@ const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
 /// What templates include besides each other, embedded in the program.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("report.css", include_str!("templates/report.css")),
     ("sort.js", include_str!("templates/sort.js")),
     ("parts.md.j2", include_str!("templates/parts.md.j2")),
     ("parts.html.j2", include_str!("templates/parts.html.j2")),
     ("diff.md.j2", include_str!("templates/diff.md.j2")),
     ("diff.html.j2", include_str!("templates/diff.html.j2")),
+    ("reproduction.md.j2", include_str!("templates/reproduction.md.j2")),
 ];
 
 /// A template of perfrun's own, filled with what it shows: a report, or what changed between two of them.

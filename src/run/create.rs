@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Job;
 use super::dataset;
-use super::model::{self, PreparedModel};
+use super::files::changed_model;
+use super::model::PreparedModel;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, session};
 use crate::data::digest;
@@ -118,6 +119,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         runtimes,
         plugins,
         others_cpus,
+        machines: Vec::new(),
         load: libraries.runtimes.iter().flatten().next().and_then(|_| Kernel::here().load()),
         quick,
         findings: Findings::default(),
@@ -221,14 +223,7 @@ fn what_changed(
             return Ok(Some(format!("{what} {}", library.path.display())));
         }
     }
-    for (model, file) in experiment.models.iter().zip(&manifest.models) {
-        if let (Some(path), Some(file)) = (&model.path, file)
-            && hash_files(&model::files(path, crate::onnx::read_header(path).ok().as_ref()))? != file.sha256
-        {
-            return Ok(Some(format!("the model {}", file.path)));
-        }
-    }
-    Ok(None)
+    Ok(changed_model(manifest, experiment)?.map(|path| format!("the model {path}")))
 }
 
 /// The experiment with paths that say nothing about the user's home.

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     fn device(provider: &str) -> Device {
-        Device { provider: provider.to_owned(), index: None, hardware: None }
+        Device::of(provider)
     }
 
     #[test]

@@ -3,10 +3,12 @@
 mod diff;
 mod judge;
 mod models;
+mod records;
 
 pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
+pub use records::{ExportArgs, ImportArgs, MergeArgs, ReproduceArgs, Shard};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -62,6 +64,14 @@ pub enum Command {
     Diff(DiffArgs),
     /// Show a metric over commits and records, and where it changed.
     History(HistoryArgs),
+    /// Measure what results were made from again, and say claim by claim whether it holds here.
+    Reproduce(ReproduceArgs),
+    /// Put records of one specification together: shards, or several machines.
+    Merge(MergeArgs),
+    /// Pack a record into one file, for depositing and for colleagues.
+    Export(ExportArgs),
+    /// Take a record from an archive into the local store.
+    Import(ImportArgs),
     /// Describe numbers from anywhere, or compare two files of them, by the rules of a report.
     Stat(StatArgs),
     /// Show what a model file wants and gives: inputs, outputs, producer, opset, size.
@@ -104,6 +114,10 @@ pub struct Overrides {
     /// Time that the whole record may take, in place of the specification's: `--budget 10m`.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
+    /// Only this part of the groups that are compared: `--shard 2/5` on the second of five machines or jobs; `perfrun merge`
+    /// puts the records together.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and never goes to `reports/`.
     #[arg(long, conflicts_with = "runs")]
     pub quick: bool,
@@ -119,7 +133,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub overrides: Overrides,
     /// Go on with an unfinished record: this folder, or the newest of the specification.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "runs", "quick", "budget"])]
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "budget"])]
     pub resume: Option<Option<PathBuf>>,
     /// Show the plan and measure nothing.
     #[arg(long)]
@@ -162,13 +176,13 @@ fn machine_name(text: &str) -> Result<String, String> {
 }
 
 /// The words for `--format`, with what each file is.
-fn formats() -> impl TypedValueParser<Value = Format> {
+pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     let value = |format: Format| PossibleValue::new(format.name()).help(format.meaning());
     let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("no format is called `{name}`"));
     PossibleValuesParser::new(Format::all().map(value)).try_map(unknown)
 }
 
-fn default_formats() -> impl Iterator<Item = &'static str> {
+pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
     Format::defaults().map(Format::name)
 }
 

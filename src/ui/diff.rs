@@ -1,6 +1,6 @@
 //! What changed, for the terminal: the heading, what differs, the rows, the notices.
 
-use crate::diff::page::Page;
+use crate::diff::page::{Page, ReproductionPage};
 use crate::report::view::{Overview, OverviewColumn, Table};
 use crate::ui::{Ui, table};
 use crate::vocabulary::metric::LATENCY;
@@ -34,6 +34,19 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
     let hidden: Vec<&str> = hidden.map(|folded| folded.title.as_str()).collect();
     if !hidden.is_empty() {
         text += &format!("\n{} (--all shows them)\n", hidden.join(", "));
+    }
+    text
+}
+
+/// Which claims hold here.
+pub(crate) fn reproduction(page: &ReproductionPage, ui: &Ui) -> String {
+    let mut text = format!("{}: {}\n", page.experiment, page.headline);
+    for (label, side) in ["there", "here"].into_iter().zip(&page.sides) {
+        text += &ui.labelled_text(label, side);
+    }
+    text += &ui.labelled_lines("differs", &page.differs);
+    if !page.claims.rows.is_empty() {
+        text += &format!("\n{}\n", table::render(&overview(&page.claims), ui.width()));
     }
     text
 }

@@ -28,6 +28,7 @@ mod report;
 mod results;
 mod runtimes;
 mod search;
+mod sharing;
 mod spec;
 mod stat;
 mod support;

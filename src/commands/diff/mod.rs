@@ -6,7 +6,7 @@ mod revision_files;
 mod show;
 mod sides;
 
-pub(super) use self::sides::of_record as results_of_record;
+pub(super) use self::sides::{of_record as results_of_record, read_results, results_of};
 
 use self::show::{Shown, command, show};
 pub(super) use self::sides::Source;

@@ -4,24 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
-use super::sides::{Source, Sources};
+use super::sides::{Source, Sources, results_of};
 use super::{Compared, terms};
-use crate::commands::admission::{Admission, Wishes};
-use crate::commands::specs;
+use crate::commands::admission::Wishes;
+use crate::commands::{measure, specs};
 use crate::diff::{Accepted, Diff, PairedCell, Reason, Side, Stale, Together, UnmeasuredCell, diff, sides as sides_of};
 use crate::experiment::AxisMap;
-use crate::judge::compare::judge;
-use crate::judge::summary::summarize;
 use crate::plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
-use crate::record::{Outcome, Record};
 use crate::report::results::{self, Results};
-use crate::run::event::Event;
-use crate::run::{self, Ended, Prepared};
+use crate::run::{self, Prepared};
 use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
-use crate::ui::live::Live;
 use crate::worker::Interrupts;
 
 /// What a side asks to be measured.
@@ -178,35 +173,16 @@ impl Measurement<'_> {
 
     /// Measures both sides in one record; nothing where the user stopped it.
     fn measure(&self, loaded: &Loaded, file: &Path) -> Result<Option<(Results, ExitCode)>, Error> {
-        let place = self.sources.place();
-        let mut prepared = run::prepare(&loaded.experiment)?;
-        let wishes = Wishes { runtime: self.arguments.runtime.as_deref(), wait: self.arguments.wait, no_wait: false };
-        let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, place, self.interrupts, self.ui)?;
-        let Some(admission) = admission else { return Ok(None) };
-        if !admission.try_devices(&mut prepared, &loaded.experiment, self.interrupts) {
-            return Ok(None);
-        }
-        let restrictions = vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])];
-        let provenance = admission.provenance((loaded, file), &[], restrictions, false);
-        let mut job = run::create(prepared, place, provenance)?;
-        let mut live = Live::new(self.ui, admission.warning());
-        let ended = run::execute(&mut job, self.interrupts, &mut |event: &Event<'_>| live.hear(event));
-        live.finish();
-        match ended? {
-            Ended::Complete => {}
-            Ended::Interrupted => return Ok(None),
-            Ended::Refused(_) => {
-                return Err(Error::refused(
-                    "the machine is not as `require` of the specification asks",
-                    "`perfrun doctor` says why",
-                ));
-            }
-        }
-        let Record { manifest, runs, .. } = &job.record;
-        let summary = summarize(manifest, runs);
-        let failed = runs.iter().any(|run| run.outcome == Outcome::Failed);
-        let results = results::results(manifest, &summary, &judge(manifest, &summary));
-        Ok(Some((results, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
+        let what = measure::Measurement {
+            loaded,
+            file,
+            place: self.sources.place(),
+            wishes: Wishes { runtime: self.arguments.runtime.as_deref(), wait: self.arguments.wait, no_wait: false },
+            overrides: &[],
+            restrictions: vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])],
+        };
+        let measured = measure::measure(what, self.interrupts, self.ui)?;
+        Ok(measured.map(|(record, code)| (results_of(&record), code)))
     }
 
     /// What there is to say where nothing changed.

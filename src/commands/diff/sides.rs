@@ -110,10 +110,8 @@ impl Sources {
 
     /// A record of any experiment by its folder's name.
     fn record(&self, name: &str) -> Option<Source> {
-        let is_name = !name.is_empty() && Path::new(name).components().count() == 1 && !name.starts_with('.');
-        let experiments = std::fs::read_dir(self.place.records("")).ok().filter(|_| is_name)?;
-        let folders = experiments.flatten().map(|experiment| experiment.path().join(name));
-        folders.into_iter().find(|folder| folder.join(Manifest::FILE).is_file()).map(Source::Path)
+        let is_it = |folder: &PathBuf| folder.file_name().is_some_and(|own| own == name);
+        self.place.all_records().into_iter().find(is_it).map(Source::Path)
     }
 
     /// The repository, which `text` needs.
@@ -152,22 +150,14 @@ impl Sources {
     }
 
     fn of_path(&self, path: &Path) -> Result<Reports, Error> {
-        let one = |name: &str, results: Results| {
-            let side = Side { name: name.to_owned(), results, stale: Stale::default() };
-            Reports::from([(side.results.experiment.clone(), side)])
-        };
-        if path.is_file() {
-            return Ok(one(&path.display().to_string(), results::read(path)?));
+        if !path.is_file() && !path.join(Manifest::FILE).is_file() && !path.join(results::FILE).is_file() {
+            return self.of_folder(path, &path.display().to_string());
         }
-        if path.join(Manifest::FILE).is_file() {
-            let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-            return Ok(one(&name.unwrap_or_else(|| path.display().to_string()), of_record(path)?));
-        }
-        let file = path.join(results::FILE);
-        if file.is_file() {
-            return Ok(one(&path.display().to_string(), results::read(&file)?));
-        }
-        self.of_folder(path, &path.display().to_string())
+        let of_record = path.join(Manifest::FILE).is_file().then(|| path.canonicalize().ok()).flatten();
+        let name = of_record.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let name = name.unwrap_or_else(|| path.display().to_string());
+        let side = Side { name, results: read_results(path)?, stale: Stale::default() };
+        Ok(Reports::from([(side.results.experiment.clone(), side)]))
     }
 
     fn of_folder(&self, folder: &Path, name: &str) -> Result<Reports, Error> {
@@ -264,11 +254,24 @@ fn sha256_of_file(path: &Path) -> Option<String> {
     digest::of_file(path).ok()
 }
 
+/// What a file of results, a record or the folder of a report says.
+pub(in crate::commands) fn read_results(path: &Path) -> Result<Results, Error> {
+    if path.join(Manifest::FILE).is_file() {
+        return of_record(path);
+    }
+    let file = if path.is_dir() { path.join(results::FILE) } else { path.to_owned() };
+    Ok(results::read(&file)?)
+}
+
 /// What a record says.
 pub(in crate::commands) fn of_record(folder: &Path) -> Result<Results, Error> {
-    let record = Record::open(folder)?;
+    Ok(results_of(&Record::open(folder)?))
+}
+
+/// What a record says that was read.
+pub(in crate::commands) fn results_of(record: &Record) -> Results {
     let summary = summarize(&record.manifest, &record.runs);
-    Ok(results::results(&record.manifest, &summary, &judge(&record.manifest, &summary)))
+    results::results(&record.manifest, &summary, &judge(&record.manifest, &summary))
 }
 
 /// Which of the files that a report was made from are others now. What is not in the repository, such as a network that

@@ -27,7 +27,7 @@ fn words(change: &Changed) -> Option<String> {
         ("files", ..) => return converter(&change.before, &change.after),
         (_, Value::Null, _) => format!("{name} is new"),
         (_, _, Value::Null) => format!("{name} is gone"),
-        (_, Value::Object(_), Value::Object(_)) => format!("{name}: {}", fields(&change.before, &change.after)),
+        (_, Value::Object(_), Value::Object(_)) => format!("{name}: {}", fields(&change.before, &change.after)?),
         (_, before, after) => format!("{name}: {} -> {}", plain(before), plain(after)),
     })
 }
@@ -90,17 +90,22 @@ fn converter(before: &Value, after: &Value) -> Option<String> {
         .then(|| format!("converter: {} -> {}", from.join(", "), to.join(", ")))
 }
 
-/// The fields that differ; a hash alone says that the bytes are others.
-fn fields(before: &Value, after: &Value) -> String {
-    let (Some(from), Some(to)) = (before.as_object(), after.as_object()) else { return String::new() };
+/// The fields that differ; a hash alone says that the bytes are others. `None` where one side alone knows them, as of results
+/// that an earlier version wrote.
+fn fields(before: &Value, after: &Value) -> Option<String> {
+    let (from, to) = (before.as_object()?, after.as_object()?);
     let telling = from.keys().filter(|name| !matches!(name.as_str(), "sha256" | "costs" | "name" | "producer"));
     let mut told: Vec<String> =
         telling.map(|name| field(name, &from[name], to.get(name).unwrap_or(&Value::Null))).collect();
     told.retain(|text| !text.is_empty());
-    if told.is_empty() { "other bytes".to_owned() } else { told.join(", ") }
+    let is_other = from.contains_key("sha256");
+    if told.is_empty() { is_other.then(|| "other bytes".to_owned()) } else { Some(told.join(", ")) }
 }
 
 fn field(name: &str, before: &Value, after: &Value) -> String {
+    if before.is_null() || after.is_null() {
+        return String::new();
+    }
     match (name, before.as_u64(), after.as_u64()) {
         ("operators", ..) => operators(before, after),
         ("opset", ..) => opset(before, after),

@@ -8,12 +8,14 @@ mod limit;
 mod order;
 mod plot;
 mod reason;
+mod reproduction;
 mod summary;
 mod tables;
 
 use serde::Serialize;
 
 pub(crate) use junit::junit;
+pub(crate) use reproduction::ReproductionPage;
 
 use super::{Diff, Gated, Row};
 use crate::report::format::count;

@@ -27,7 +27,7 @@ impl Names {
     }
 }
 
-fn column(title: &str, is_numeric: bool) -> TableColumn {
+pub(super) fn column(title: &str, is_numeric: bool) -> TableColumn {
     TableColumn { title: title.to_owned(), meaning: None, is_numeric }
 }
 

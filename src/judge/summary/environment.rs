@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::Summary;
-use crate::machine::probe::check::{Others, State, checks};
+use crate::machine::host::Host;
+use crate::machine::kernel::Load;
+use crate::machine::probe::check::{Check, Others, State, checks};
 use crate::plan::Cell;
 use crate::record::Manifest;
 use crate::vocabulary::code::Code;
@@ -27,11 +29,27 @@ pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<Record
     if !backend::of(&manifest.experiment.backend).takes_machine_time() {
         return of_devices;
     }
-    let others = Others { cpus: manifest.others_cpus, names: Vec::new(), load: manifest.load };
-    let off = checks(&manifest.host, &others).into_iter().filter(|check| check.state == State::Off);
+    let off = match manifest.machines.as_slice() {
+        [] | [_] => off(&manifest.host, manifest.others_cpus, manifest.load),
+        // Of several machines the first that has it tells a code.
+        machines => {
+            machines.iter().flat_map(|of| off(&of.host, of.others_cpus, of.load)).fold(Vec::new(), |mut all, check| {
+                if !all.iter().any(|known: &Check| known.code == check.code) {
+                    all.push(check);
+                }
+                all
+            })
+        }
+    };
     let runs_tell = summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
-    let found = off.filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
+    let found = off.into_iter().filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
     found.filter(|found| !(runs_tell && found.code == Code::Load)).chain(of_devices).collect()
+}
+
+/// What is set up otherwise than it should be on a machine.
+fn off(host: &Host, others_cpus: f64, load: Option<Load>) -> Vec<Check> {
+    let others = Others { cpus: others_cpus, names: Vec::new(), load };
+    checks(host, &others).into_iter().filter(|check| check.state == State::Off).collect()
 }
 
 /// How GPUs are set up; a script's counts too, since its GPU is what it is made for.
@@ -48,5 +66,6 @@ fn of_devices(manifest: &Manifest) -> Vec<RecordCode> {
 pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
     let threads = manifest.threads_of(cell);
     let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();
-    is_real && manifest.host.cpu_quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
+    let host = manifest.machine_of(cell).map_or(&manifest.host, |machine| &machine.host);
+    is_real && host.cpu_quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
 }

@@ -4,6 +4,7 @@ use super::boundary::boundary;
 use crate::experiment::{Axis, Cache, Design, Grade, Stop, StopStatistic, Values, Warmup};
 use crate::judge::compare::Terms;
 use crate::judge::summary::{CONFIDENCE, CellSummary, LEAST_RUNS};
+use crate::machine::host::Host;
 use crate::record::{Manifest, RuntimeUsed};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
@@ -260,15 +261,18 @@ fn versions(manifest: &Manifest) -> String {
     let runtime = (!libraries.is_empty()).then(|| format!(", ONNX Runtime {}", format::list(&libraries)));
     let commit = manifest.revision.as_ref().map(|revision| format!(", commit {}", revision.commit));
     format!(
-        "Measured with perfrun {}{}{}; specification {} (SHA-256 {}), seed {}; on {}, {}, kernel {}.",
+        "Measured with perfrun {}{}{}; specification {} (SHA-256 {}), seed {}; on {}.",
         manifest.perfrun,
         runtime.unwrap_or_default(),
         commit.unwrap_or_default(),
         manifest.spec.path,
         manifest.spec.sha256.get(..16).unwrap_or(&manifest.spec.sha256),
         manifest.plan.seed,
-        manifest.host.cpu.as_deref().unwrap_or("an unknown processor"),
-        manifest.host.system,
-        manifest.host.kernel.as_deref().unwrap_or("unknown"),
+        format::list(&manifest.hosts().into_iter().map(host).collect::<Vec<_>>()),
     )
+}
+
+fn host(host: &Host) -> String {
+    let cpu = host.cpu.as_deref().unwrap_or("an unknown processor");
+    format!("{cpu}, {}, kernel {}", host.system, host.kernel.as_deref().unwrap_or("unknown"))
 }

@@ -3,7 +3,9 @@
 use super::{Fact, FactGroup, Table, TableCell, TableColumn, TableRow};
 use crate::experiment::{Axis, Cache, Design, VariantIndex};
 use crate::judge::compare::Terms;
-use crate::record::{Bandwidth, Launching, Manifest, ModelFile, Peak, Stream};
+use crate::machine::host::Host;
+use crate::machine::kernel::Load;
+use crate::record::{Bandwidth, Launching, MachineUsed, Manifest, ModelFile, Peak, Stream};
 use crate::report::format::{self, count};
 use crate::report::{Input, Trust};
 use crate::vocabulary::metric::{MetricReference, Unit};
@@ -30,14 +32,20 @@ pub(super) fn facts(input: &Input<'_>, trust: &Trust) -> Vec<Fact> {
     };
     let cells = format!("{} x {processes}", count(plan.runnable().count() as u64, "cell"));
     let measured = [day.to_owned(), commit(manifest), cells].join(", ");
-    let host = &manifest.host;
-    let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
-    let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));
-    let on = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
+    let on = |host: &Host| {
+        let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
+        let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));
+        let parts = [host.cpu.clone(), cores, Some(system.trim().to_owned())];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    };
+    let on: Vec<String> = match manifest.machines.as_slice() {
+        [] | [_] => vec![on(&manifest.host)],
+        machines => machines.iter().map(|machine| format!("{}: {}", machine.name, on(&machine.host))).collect(),
+    };
     let judged = judged(input, trust);
     vec![
         Fact::new("measured", measured),
-        Fact::new("on", on.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        Fact::new("on", on.join("; ")),
         Fact::new("with", with(manifest)),
         Fact::new("judged", judged),
     ]
@@ -107,22 +115,35 @@ fn threads_by_variant(manifest: &Manifest) -> String {
 /// Machine, runtime, origin.
 pub(super) fn groups(input: &Input<'_>) -> Vec<FactGroup> {
     let manifest = input.manifest;
-    let mut groups = vec![FactGroup { title: "Machine".to_owned(), facts: machine(manifest) }];
+    let mut groups: Vec<FactGroup> = match manifest.machines.as_slice() {
+        [] | [_] => vec![FactGroup {
+            title: "Machine".to_owned(),
+            facts: machine(&manifest.host, manifest.others_cpus, manifest.load),
+        }],
+        machines => machines.iter().map(of_machine).collect(),
+    };
+    if let Some(first) = groups.first_mut() {
+        first.facts.extend(devices(manifest));
+    }
     groups.extend(super::environment::environment(input));
     groups.push(FactGroup { title: "Runtime".to_owned(), facts: runtime(input) });
     groups.push(FactGroup { title: "Origin".to_owned(), facts: origin(manifest) });
     groups
 }
 
-fn machine(manifest: &Manifest) -> Vec<Fact> {
-    let host = &manifest.host;
+fn of_machine(machine: &MachineUsed) -> FactGroup {
+    let facts = self::machine(&machine.host, machine.others_cpus, machine.load);
+    FactGroup { title: format!("Machine {}", machine.name), facts }
+}
+
+fn machine(host: &Host, others_cpus: f64, load: Option<Load>) -> Vec<Fact> {
     let unknown = || "unknown".to_owned();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
     let yes_no = |value: Option<bool>, yes: &str, no: &str| {
         value.map_or_else(unknown, |value| if value { yes } else { no }.to_owned())
     };
     let number = |value: Option<u32>| value.map_or_else(unknown, |value| value.to_string());
-    let mut facts = vec![
+    vec![
         Fact::new("processor", text(&host.cpu)),
         Fact::new("microcode", text(&host.microcode)),
         Fact::new("logical processors", number(host.logical_cpus)),
@@ -145,14 +166,15 @@ fn machine(manifest: &Manifest) -> Vec<Fact> {
             "address randomisation",
             host.aslr.map_or_else(unknown, |level| if level == 0 { "off".to_owned() } else { format!("on ({level})") }),
         ),
-        Fact::new("used by others before", format!("{:.1} processors", manifest.others_cpus)),
-        Fact::new(
-            "load before, one minute",
-            manifest.load.map_or_else(unknown, |load| format!("{:.2}", load.one_minute)),
-        ),
+        Fact::new("used by others before", format!("{others_cpus:.1} processors")),
+        Fact::new("load before, one minute", load.map_or_else(unknown, |load| format!("{:.2}", load.one_minute))),
         Fact::new("machine id (hash)", host.machine.clone()),
-    ];
-    facts.extend(super::devices::devices(manifest));
+    ]
+}
+
+/// What devices are, and what they were seen to do at most.
+fn devices(manifest: &Manifest) -> Vec<Fact> {
+    let mut facts = super::devices::devices(manifest);
     facts.extend(manifest.peaks().iter().map(peak));
     facts.extend(manifest.bandwidths().iter().map(bandwidth));
     facts.extend(manifest.launches().iter().map(launching));

@@ -88,7 +88,7 @@ fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>
             return Err((format!("unknown device `{text}`"), unknown_hint(name)));
         }
         return match unit {
-            None => Ok((Device { provider: name.to_owned(), index: None, hardware: None }, None)),
+            None => Ok((Device::of(name), None)),
             Some(_) => Err(no_numbers(name)),
         };
     };
@@ -98,7 +98,7 @@ fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>
         (Devices::Numbered, unit) => (Some(number(provider, unit.unwrap_or("0"))?), None),
         (Devices::Hardware, unit) => (None, Some(hardware(provider, unit.unwrap_or(Hardware::Cpu.word()))?)),
     };
-    let device = Device { provider: provider.name.to_owned(), index, hardware };
+    let device = Device { index, hardware, ..Device::of(provider.name) };
     let advice = (name != provider.name).then(|| format!("here it is `{}`", device.label()));
     Ok((device, advice))
 }

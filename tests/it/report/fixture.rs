@@ -349,8 +349,8 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         search: None,
     };
     let device = |label: &&str| match label.split_once(':') {
-        Some((provider, index)) => Device { provider: provider.to_owned(), index: index.parse().ok(), hardware: None },
-        None => Device { provider: (*label).to_owned(), index: None, hardware: None },
+        Some((provider, index)) => Device { index: index.parse().ok(), ..Device::of(provider) },
+        None => Device::of(label),
     };
     let model = |name: &&str| Model {
         name: (*name).to_owned(),
@@ -417,6 +417,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         experiment.name
     );
     Manifest {
+        machines: Vec::new(),
         format: FORMAT,
         perfrun: "0.1.0".to_owned(),
         record: "20261120T101112Z-0a1b2c3d".to_owned(),

@@ -46,7 +46,7 @@ mod tests {
     use crate::experiment::Device;
 
     fn settings(provider: &str, cache: Option<&Path>) -> OnnxruntimeRequest {
-        let device = Device { provider: provider.to_owned(), index: Some(0), hardware: None };
+        let device = Device { index: Some(0), ..Device::of(provider) };
         let plain = OnnxruntimeRequest::on_device(Path::new("library"), None, &device, Path::new("model"));
         OnnxruntimeRequest { engine_cache: cache.map(Path::to_owned), ..plain }
     }

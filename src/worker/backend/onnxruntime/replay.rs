@@ -91,7 +91,7 @@ mod tests {
     use std::path::Path;
 
     fn settings(provider: &str, option: &str, value: &str) -> OnnxruntimeRequest {
-        let device = Device { provider: provider.to_owned(), index: None, hardware: None };
+        let device = Device::of(provider);
         let provider_options = [(option.to_owned(), value.to_owned())].into();
         let on_cpu = OnnxruntimeRequest::on_cpu(Path::new("library"), Path::new("model"), 1);
         OnnxruntimeRequest { device, provider_options, ..on_cpu }

@@ -4,6 +4,8 @@
 //! line in [`FIELDS`]. What belongs to one cell (its model's hash, its definition, its runtime) stands in the row of the
 //! cell and is of the subject.
 
+mod values;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -12,14 +14,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::data::digest;
-use crate::device::look::Look;
 use crate::experiment::Axis;
 use crate::machine::host::Host;
-use crate::record::{
-    DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin,
-};
+use crate::record::Manifest;
 use crate::vocabulary::privacy::without_home;
 use crate::worker::measure;
+
+use values::{
+    boundary, datasets, default_threads, files, gpu_setup, gpus, idle_watts, inputs, memory_gib, models, plugins,
+    quota, runtimes, specification,
+};
 
 /// What a difference in a fact means for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,10 +173,15 @@ pub struct Provenance {
 impl Provenance {
     /// That of a record.
     pub fn of(manifest: &Manifest) -> Self {
+        let hosts = manifest.hosts();
         let mut found = Self::of_host(&manifest.host);
+        if let [_, _, ..] = manifest.machines[..] {
+            found = Provenance { machine: manifest.names_of_machines(), ..Provenance::default() };
+        }
         for field in FIELDS {
-            if let Source::Manifest(of) = field.source {
-                found.take(field, of(manifest));
+            match field.source {
+                Source::Manifest(of) => found.take(field, of(manifest)),
+                Source::Host(of) => found.take(field, alike(hosts.iter().map(|host| of(host)).collect())),
             }
         }
         found
@@ -237,6 +246,15 @@ fn as_written(value: Value) -> Value {
     }
 }
 
+/// What machines say, once where all say the same.
+fn alike(mut values: Vec<Value>) -> Value {
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        values.pop().unwrap_or(Value::Null)
+    } else {
+        Value::Array(values)
+    }
+}
+
 /// Nothing says nothing; a list of nothing says that there is nothing.
 fn is_known(value: &Value) -> bool {
     !value.is_null()
@@ -277,130 +295,6 @@ pub(crate) fn name_of_machine(machine: &Facts) -> String {
     let name = words.filter(is_telling).take(4).map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
     let cores = machine.get("allowed_cores").and_then(Value::as_u64).unwrap_or(0);
     format!("{name}-{cores}c-{}", &digest::of_text(&json!(machine).to_string())[..4])
-}
-
-fn memory_gib(host: &Host) -> Option<u64> {
-    host.memory_bytes.map(|bytes| bytes.div_ceil(1 << 30))
-}
-
-fn quota(host: &Host) -> Value {
-    host.cpu_quota.map_or(json!("none"), |quota| json!(quota))
-}
-
-fn default_threads(manifest: &Manifest) -> Value {
-    let is_used = manifest.experiment.variants.iter().any(|variant| variant.threads.intra.is_none());
-    json!(is_used.then_some(manifest.default_threads))
-}
-
-fn inputs(manifest: &Manifest) -> Value {
-    json!(manifest.plan.inputs())
-}
-
-fn specification(manifest: &Manifest) -> Value {
-    let spec = &manifest.spec;
-    json!({ "path": spec.path, "sha256": spec.sha256, "overrides": spec.overrides, "text": spec.text })
-}
-
-fn models(manifest: &Manifest) -> Value {
-    let plan = &manifest.plan;
-    let model = |(name, file): (&String, &Option<ModelFile>)| {
-        let file = file.as_ref()?;
-        // What multiplying nodes move follows from the graph, as the rest does; earlier reports do not have it.
-        let cost = |cost: &InferenceCost| json!({ "macs": cost.macs, "bytes_moved": cost.bytes_moved });
-        let costs = plan.inputs().iter().zip(&file.costs);
-        let costs = costs.filter_map(|(input, known)| Some((&input.name, cost(known.as_ref()?))));
-        Some(json!({
-            "name": name, "path": file.path, "sha256": file.sha256, "parts": known(&file.parts), "bytes": file.bytes, "producer": file.producer,
-            "parameters": file.parameters, "opset": known(&file.opset), "operators": known(&file.operators),
-            "costs": costs.collect::<BTreeMap<_, _>>(),
-        }))
-    };
-    plan.names(Axis::Models).iter().zip(&manifest.models).filter_map(model).collect()
-}
-
-/// What is counted by name; nothing where nothing is known.
-fn known<T: Serialize>(counts: &BTreeMap<String, T>) -> Value {
-    if counts.is_empty() { Value::Null } else { json!(counts) }
-}
-
-fn files(manifest: &Manifest) -> Value {
-    let plan = &manifest.plan;
-    let file = |file: &VariantFile| {
-        let origin = match &file.origin {
-            VariantOrigin::Converted { recipe, converter, .. } => json!({ "converter": converter, "recipe": recipe }),
-            VariantOrigin::Own { path } => json!({ "path": path }),
-        };
-        json!({
-            "model": plan.name(file.model), "variant": plan.name(file.variant),
-            "provider": file.provider, "origin": origin, "sha256": file.sha256, "bytes": file.bytes,
-            "problem": file.problem,
-        })
-    };
-    manifest.variant_files().iter().map(file).collect()
-}
-
-fn datasets(manifest: &Manifest) -> Value {
-    let named = manifest.plan.names(Axis::Models).iter().zip(&manifest.datasets);
-    let dataset = |(model, data): (&String, &Option<DatasetFile>)| {
-        let data = data.as_ref()?;
-        Some(json!({ "model": model, "path": data.path, "sha256": data.sha256, "items": data.items }))
-    };
-    named.filter_map(dataset).collect()
-}
-
-fn runtimes(manifest: &Manifest) -> Value {
-    let library = |(name, used): (Option<&str>, RuntimeUsed)| {
-        json!({
-            "name": name, "version": used.version, "build": used.build, "package": used.package, "sha256": used.sha256,
-        })
-    };
-    manifest.libraries().map(library).collect()
-}
-
-fn plugins(manifest: &Manifest) -> Value {
-    let plugin = |(device, used): (&String, &RuntimeUsed)| json!({ "device": device, "package": used.package, "version": used.version, "sha256": used.sha256 });
-    if manifest.plugins.is_empty() { Value::Null } else { manifest.plugins.iter().map(plugin).collect() }
-}
-
-/// One value for each GPU that was looked at, in the order of the devices.
-fn of_gpus(manifest: &Manifest, value: impl Fn(&str, &Look) -> Value) -> Value {
-    let seen = manifest.findings.devices.iter().flat_map(|found| &found.devices);
-    let one = |seen: &DeviceSeen| {
-        let label = manifest.experiment.devices.get(seen.device.place())?.label();
-        Some(value(&label, seen.look.as_ref()?))
-    };
-    let values: Vec<Value> = seen.filter_map(one).collect();
-    if values.is_empty() { Value::Null } else { Value::Array(values) }
-}
-
-fn gpus(manifest: &Manifest) -> Value {
-    of_gpus(manifest, |device, Look { facts, .. }| {
-        let memory = facts.memory_bytes.map(|bytes| bytes.div_ceil(1 << 30));
-        json!({
-            "device": device, "name": facts.name, "memory_gib": memory, "power_limit_watts": facts.power_limit_watts,
-            "mig": facts.mig, "ecc": facts.ecc,
-        })
-    })
-}
-
-fn gpu_setup(manifest: &Manifest) -> Value {
-    of_gpus(manifest, |device, Look { facts, clocks_locked, .. }| {
-        json!({
-            "device": device, "driver": facts.driver, "cuda": facts.cuda, "persistence": facts.persistence,
-            "clocks_locked": clocks_locked,
-        })
-    })
-}
-
-fn idle_watts(manifest: &Manifest) -> Value {
-    let gpus = of_gpus(manifest, |device, look| json!({ "device": device, "watts": look.idle_watts }));
-    let packages = manifest.findings.devices.as_ref().and_then(|found| found.packages_idle_watts);
-    if gpus.is_null() && packages.is_none() { Value::Null } else { json!({ "gpus": gpus, "packages": packages }) }
-}
-
-fn boundary(manifest: &Manifest) -> Value {
-    let experiment = &manifest.experiment;
-    json!(experiment.devices.iter().any(|device| !device.is_cpu()).then_some(experiment.measure.boundary))
 }
 
 #[cfg(test)]

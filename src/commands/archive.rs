@@ -1,0 +1,150 @@
+//! `perfrun export` and `import`: a record as one file.
+
+use std::path::{Path, PathBuf};
+
+use crate::data::digest;
+use crate::judge::compare::judge;
+use crate::judge::summary::summarize;
+use crate::record::archive::{self, Content};
+use crate::record::{LocalPaths, Place, Record};
+use crate::report::{self, Format, Input};
+use crate::run;
+use crate::spec;
+use crate::ui::Ui;
+use crate::ui::cli::{ExportArgs, ImportArgs};
+use crate::ui::error::{Error, ExitCode};
+
+/// The folder of a record in an archive, and that of the files that it was made from.
+const RECORD: &str = "record";
+const FILES: &str = "files";
+
+/// Packs a record with its report, and with what it was made from where that is asked for.
+pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(Path::new("x"))?;
+    let record = super::records::open(&place, &arguments.record)?;
+    let manifest = &record.manifest;
+    let top = &manifest.record;
+    let mut content: Vec<(String, Content)> = archive::files_of_record(&record.folder)
+        .into_iter()
+        .map(|name| (format!("{top}/{RECORD}/{name}"), Content::File(record.folder.join(&name))))
+        .collect();
+    content
+        .extend(report_of(&record)?.into_iter().map(|(name, bytes)| (format!("{top}/{name}"), Content::Bytes(bytes))));
+    let spec = format!("{top}/{FILES}/{}", manifest.spec.path);
+    content.push((spec, Content::Bytes(manifest.spec.text.clone().into_bytes())));
+    if arguments.models {
+        let files = models(&record, &place, ui)?;
+        content.extend(files.into_iter().map(|(name, path)| (format!("{top}/{FILES}/{name}"), Content::File(path))));
+    }
+    let name = || PathBuf::from(format!("{}-{top}.tar.zst", manifest.experiment.name));
+    let target = arguments.output.clone().unwrap_or_else(name);
+    archive::write(&target, &content)?;
+    super::print(ui, &ui.labelled_text("wrote", &target.display().to_string()))
+}
+
+/// What people read, so that nobody needs perfrun to look at a deposit.
+fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+    let manifest = &record.manifest;
+    let summary = summarize(manifest, &record.runs);
+    let judged = judge(manifest, &summary);
+    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
+    let formats: Vec<Format> = ["html", "json"].into_iter().filter_map(Format::named).collect();
+    let rendered = report::compose(&input)?.render(&formats)?;
+    Ok(rendered.files.into_iter().map(|(format, bytes)| (format.file(), bytes)).collect())
+}
+
+/// The files below the root that a record was made from, by their paths, all of them as they were then.
+fn models(record: &Record, place: &Place, ui: &Ui) -> Result<Vec<(String, PathBuf)>, Error> {
+    let mut experiment = record.manifest.experiment.clone();
+    LocalPaths::read(&record.folder)?.restore(&mut experiment);
+    if let Some(changed) = run::changed_file(&record.manifest, &experiment)? {
+        let help = "check out the commit that was measured, or leave out --models";
+        return Err(Error::refused(format!("{changed} is not as it was measured"), help));
+    }
+    let mut found = Vec::new();
+    for path in run::files_of(&experiment) {
+        match path.strip_prefix(&place.root) {
+            Ok(below) => found.push((below.to_string_lossy().into_owned(), path)),
+            Err(_) => ui.note(&format!("{} lies outside of {} and is left out", path.display(), place.root.display())),
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Takes a record from an archive into the local store, and where that is asked for its files to where they were.
+pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(Path::new("x"))?;
+    place.create_store()?;
+    let store = place.records("");
+    std::fs::create_dir_all(&store).map_err(|source| Error::io(&store, source))?;
+    let unpacked = tempfile::Builder::new().prefix(".import").tempdir_in(&store);
+    let unpacked = unpacked.map_err(|source| Error::io(&store, source))?;
+    archive::unpack(&arguments.archive, unpacked.path())?;
+    let no_record = |why: &str| {
+        Error::refused(
+            format!("{} holds no record: {why}", arguments.archive.display()),
+            "`perfrun export` makes archives",
+        )
+    };
+    let tops: Vec<PathBuf> =
+        std::fs::read_dir(unpacked.path()).into_iter().flatten().flatten().map(|it| it.path()).collect();
+    let [top] = &tops[..] else { return Err(no_record("it has not one folder")) };
+    let folder = top.join(RECORD);
+    let record = Record::open(&folder)?;
+    let (experiment, name) = (&record.manifest.experiment.name, &record.manifest.record);
+    if !spec::is_name(experiment) || !spec::is_name(name) {
+        return Err(no_record("its names are none"));
+    }
+    let target = place.records(experiment).join(name);
+    if target.exists() {
+        return Err(Error::refused(format!("{} is there already", place.relative(&target)), "remove it first"));
+    }
+    let files = if arguments.files { new_files(&top.join(FILES), &place)? } else { Vec::new() };
+    remove_others(&folder)?;
+    let parent = place.records(experiment);
+    let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
+    moved.map_err(|source| Error::io(&target, source))?;
+    for (from, to) in &files {
+        let parent = to.parent().unwrap_or(&place.root);
+        let copied = std::fs::create_dir_all(parent).and_then(|()| std::fs::copy(from, to));
+        copied.map_err(|source| Error::io(to, source))?;
+    }
+    let written = [&target].into_iter().chain(files.iter().map(|(_, to)| to));
+    super::print(ui, &ui.labelled_lines("wrote", written.map(|path| place.relative(path))))
+}
+
+/// The files of an archive that are not here yet, and where they go.
+///
+/// # Errors
+///
+/// One that is here and another: nothing is replaced.
+fn new_files(folder: &Path, place: &Place) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+    let mut files = Vec::new();
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok) {
+        let Some(below) = entry.path().strip_prefix(folder).ok().filter(|_| entry.file_type().is_file()) else {
+            continue;
+        };
+        let target = place.root.join(below);
+        if !target.exists() {
+            files.push((entry.path().to_owned(), target));
+        } else if digest::of_file(&target).ok() != digest::of_file(entry.path()).ok() {
+            let message = format!("{} is here and another file", below.display());
+            return Err(Error::refused(message, "move it away, import in another folder, or leave out --files"));
+        }
+    }
+    Ok(files)
+}
+
+/// Removes what an archive has beside the record's own files.
+fn remove_others(folder: &Path) -> Result<(), Error> {
+    for entry in walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).filter(|it| it.file_type().is_file())
+    {
+        let below = entry.path().strip_prefix(folder).ok().and_then(Path::to_str);
+        if !below.is_some_and(archive::is_of_record) {
+            std::fs::remove_file(entry.path()).map_err(|source| Error::io(entry.path(), source))?;
+        }
+    }
+    Ok(())
+}

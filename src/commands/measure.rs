@@ -1,0 +1,59 @@
+//! A record that is made to be compared, and not reported by itself: as `run` makes one.
+
+use std::path::Path;
+
+use super::admission::{Admission, Wishes};
+use crate::record::{Outcome, Place, Record};
+use crate::run::event::Event;
+use crate::run::{self, Ended};
+use crate::spec::Loaded;
+use crate::ui::Ui;
+use crate::ui::error::{Error, ExitCode};
+use crate::ui::live::Live;
+use crate::worker::Interrupts;
+
+/// What is measured, and how.
+pub(super) struct Measurement<'a> {
+    pub(super) loaded: &'a Loaded,
+    pub(super) file: &'a Path,
+    pub(super) place: &'a Place,
+    pub(super) wishes: Wishes<'a>,
+    /// Values of `--set`.
+    pub(super) overrides: &'a [String],
+    /// What makes it less or other than the specification.
+    pub(super) restrictions: Vec<String>,
+}
+
+/// Measures; nothing where the user stopped it.
+///
+/// # Errors
+///
+/// What cannot be measured here.
+pub(super) fn measure(
+    what: Measurement<'_>,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<Option<(Record, ExitCode)>, Error> {
+    let Measurement { loaded, file, place, wishes, overrides, restrictions } = what;
+    let mut prepared = run::prepare(&loaded.experiment)?;
+    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, place, interrupts, ui)?;
+    let Some(admission) = admission else { return Ok(None) };
+    if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
+        return Ok(None);
+    }
+    let provenance = admission.provenance((loaded, file), overrides, restrictions, false);
+    let mut job = run::create(prepared, place, provenance)?;
+    let mut live = Live::new(ui, admission.warning());
+    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    live.finish();
+    match ended? {
+        Ended::Complete => {}
+        Ended::Interrupted => return Ok(None),
+        Ended::Refused(_) => {
+            let message = "the machine is not as `require` of the specification asks";
+            return Err(Error::refused(message, "`perfrun doctor` says why"));
+        }
+    }
+    let failed = job.record.runs.iter().any(|run| run.outcome == Outcome::Failed);
+    Ok(Some((job.record, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
+}

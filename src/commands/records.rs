@@ -1,0 +1,22 @@
+//! Records as users name them.
+
+use crate::record::{LATEST, Place, Record};
+use crate::ui::error::Error;
+
+/// Opens the record of that folder or name, or the newest.
+///
+/// # Errors
+///
+/// None of that name, and a record that cannot be read.
+pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
+    let folder = place.record(text).ok_or_else(|| {
+        let here = place.all_records();
+        let newest: Vec<String> = here.iter().rev().take(3).map(|folder| place.relative(folder)).collect();
+        let help = match newest.is_empty() {
+            true => "there are none here; `perfrun experiments/x.yaml` makes one".to_owned(),
+            false => format!("a record is its folder, its name, or `{LATEST}`; the newest here: {}", newest.join(", ")),
+        };
+        Error::refused(format!("there is no record `{text}`"), help)
+    })?;
+    Ok(Record::open(&folder)?)
+}

@@ -1,0 +1,129 @@
+//! `perfrun reproduce`: results measured again, and whether what they claim holds here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::admission::Wishes;
+use super::diff::{read_results, results_of};
+use super::measure::{Measurement, measure};
+use super::specs;
+use crate::diff::page::ReproductionPage;
+use crate::diff::{Side, Stale, reproduction};
+use crate::experiment::{Experiment, Package, Runtime};
+use crate::prepare::runtime::{self, Progress};
+use crate::record::Place;
+use crate::report::results::Results;
+use crate::run;
+use crate::spec::{self, Loaded};
+use crate::ui::Ui;
+use crate::ui::cli::ReproduceArgs;
+use crate::ui::error::{Error, ExitCode};
+use crate::worker::{Interrupts, backend};
+
+pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let there = read_results(&arguments.results)?;
+    let place = Place::of(&arguments.results)?;
+    let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
+    specs::obtain(&mut loaded.experiment, ui)?;
+    check_files(&there, &loaded.experiment)?;
+    let library = match &arguments.runtime {
+        Some(path) => Some(path.clone()),
+        None => library(&there, &loaded.experiment, ui)?,
+    };
+    let overrides = overrides(&there);
+    let what = Measurement {
+        loaded: &loaded,
+        file: &file,
+        place: &place,
+        wishes: Wishes { runtime: library.as_deref(), wait: arguments.wait, no_wait: false },
+        overrides: &overrides,
+        restrictions: vec![format!("reproduce {}", there.record)],
+    };
+    let Some((record, code)) = measure(what, &interrupts, ui)? else { return Ok(ExitCode::Interrupted) };
+    ui.labelled("record", &place.relative(&record.folder));
+    let here = results_of(&record);
+    let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };
+    let found = reproduction(&side("there", there), &side("here", here))?;
+    if arguments.json {
+        super::print_json(ui, &found)?;
+    } else {
+        let page = ReproductionPage::new(&found);
+        let text = if arguments.markdown { page.markdown()? } else { crate::ui::diff::reproduction(&page, ui) };
+        super::print(ui, &text)?;
+    }
+    Ok(code.worst(if found.fails() { ExitCode::GateFell } else { ExitCode::Done }))
+}
+
+/// What the results say of the specification, by its field.
+fn of_specification<'a>(there: &'a Results, field: &str) -> Option<&'a Value> {
+    there.provenance.subject.get("specification")?.get(field)
+}
+
+fn overrides(there: &Results) -> Vec<String> {
+    let all = of_specification(there, "overrides").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// The specification that was measured, as if it lay where it did.
+fn specification(there: &Results, place: &Place, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
+    let text = |field: &str| of_specification(there, field).and_then(Value::as_str);
+    let (Some(path), Some(text)) = (text("path"), text("text")) else {
+        let message = format!("{} does not hold its specification", shown.display());
+        return Err(Error::refused(message, "results of this version of perfrun do; measure the specification again"));
+    };
+    let narrowed: Vec<&String> =
+        there.measured.restrictions.iter().filter(|flag| !flag.starts_with("--set ")).collect();
+    if there.measured.quick || !narrowed.is_empty() {
+        let message = format!("{} is of less than its specification", shown.display());
+        return Err(Error::refused(message, "reproduce the results of a whole run"));
+    }
+    let file = place.root.join(path);
+    let folder = file.parent().unwrap_or(&place.root);
+    let loaded = spec::parse(path, text, folder, &overrides(there))?;
+    Ok((loaded, file))
+}
+
+/// Models and data must have the bytes that were measured.
+fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
+    let known = |fact: &str, key: &str| -> BTreeMap<String, (String, String)> {
+        let rows = there.provenance.subject.get(fact).and_then(Value::as_array).into_iter().flatten();
+        let word = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(str::to_owned);
+        rows.filter_map(|row| Some((word(row, key)?, (word(row, "path")?, word(row, "sha256")?)))).collect()
+    };
+    let (models, data) = (known("models", "name"), known("datasets", "model"));
+    for (index, model) in experiment.models.iter().enumerate() {
+        let found = run::hashes_of(experiment, index as u32)?;
+        let wanted = [models.get(&model.name), data.get(&model.name)];
+        for ((path, wanted), found) in
+            wanted.into_iter().zip([found.model, found.data]).filter_map(|(of, found)| Some((of?, found)))
+        {
+            if found.as_ref() != Some(wanted) {
+                let what =
+                    found.map_or_else(|| "is not there".to_owned(), |_| "is not the file that was measured".to_owned());
+                let commit = there.provenance.context.get("commit").and_then(Value::as_str);
+                let from = commit.map_or_else(String::new, |commit| format!("; it was measured at commit {commit}"));
+                return Err(Error::refused(format!("{path} {what}"), format!("its SHA-256 was {wanted}{from}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// ONNX Runtime of the version that was measured, where the specification does not name versions itself.
+fn library(there: &Results, experiment: &Experiment, ui: &Ui) -> Result<Option<PathBuf>, Error> {
+    if !experiment.runtimes.is_empty() || backend::of(&experiment.backend).library().is_none() {
+        return Ok(None);
+    }
+    let used = there.provenance.subject.get("runtimes").and_then(|rows| rows.get(0));
+    let text = |field: &str| used.and_then(|used| used.get(field)).and_then(Value::as_str);
+    let Some(version) = text("version") else { return Ok(None) };
+    let package = text("package").and_then(Package::of_name).unwrap_or_default();
+    let version = Some(version.to_owned());
+    let wanted = Runtime { name: version.clone().unwrap_or_default(), version, package: Some(package), path: None };
+    let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
+    let library = runtime::of_specification(&wanted, package, &runtime::cache_folder(), &mut tell)?;
+    Ok(library.map(|library| library.path))
+}

@@ -1,0 +1,231 @@
+//! Whether what results claim holds in others of the same specification: every verdict against a baseline, every score, every
+//! goal and every choice.
+
+use std::collections::{BTreeSet, HashMap};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::claims::{self, Standing};
+use super::facts::{Changes, changes};
+use super::verdict::Reason;
+use super::{Row, Side, SideSeen, Terms, diff};
+use crate::data::table::TableError;
+use crate::experiment::{Axis, AxisMap, telling_axes};
+use crate::record::provenance::frame_names;
+use crate::report::format::{judged_ratio, list, score, verdict_word};
+use crate::report::results::{Compared, Contest, Results, Status, interval};
+use crate::statistics::{Claim, Verdict};
+use crate::vocabulary::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, R2, RMSE};
+
+/// What was claimed there, and what was found here.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Reproduction {
+    /// Version of this form.
+    pub format: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The results that claim.
+    pub there: SideSeen,
+    /// The results that were made to check them.
+    pub here: SideSeen,
+    /// In what the two differ.
+    pub changes: Changes,
+    /// Every claim, in the order of the report.
+    pub claims: Vec<Checked>,
+}
+
+/// A claim, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Checked {
+    /// What it is about: the path of a cell, the name of a goal, what is chosen among.
+    pub of: String,
+    /// What is claimed about it: a metric, `goal`, `choice`.
+    pub what: String,
+    /// What was found there, in words.
+    pub there: String,
+    /// What was found here.
+    pub here: String,
+    /// Whether it holds.
+    pub standing: Standing,
+}
+
+/// Checks the claims of `there` by `here`.
+///
+/// # Errors
+///
+/// What polars reports.
+pub(crate) fn reproduction(there: &Side, here: &Side) -> Result<Reproduction, TableError> {
+    let names = Names::of(&there.results);
+    let mut checked = comparisons(&there.results, &here.results, &names);
+    checked.extend(scores(there, here, &names)?);
+    checked.extend(goals(&there.results, &here.results));
+    checked.extend(choices(&there.results, &here.results, &names));
+    Ok(Reproduction {
+        format: super::FORMAT,
+        experiment: there.results.experiment.clone(),
+        there: there.seen(),
+        here: here.seen(),
+        changes: changes(&there.results.provenance, &here.results.provenance),
+        claims: checked,
+    })
+}
+
+impl Reproduction {
+    /// How many claims stand so.
+    pub(crate) fn count(&self, standing: Standing) -> usize {
+        self.claims.iter().filter(|claim| claim.standing == standing).count()
+    }
+
+    /// Some claim does not hold, or nothing could be told.
+    pub(crate) fn fails(&self) -> bool {
+        self.count(Standing::Fails) > 0 || (!self.claims.is_empty() && self.count(Standing::Holds) == 0)
+    }
+}
+
+/// What cells are called: by the axes on which they differ.
+struct Names<'a> {
+    cells: HashMap<&'a str, &'a AxisMap<String>>,
+    axes: Vec<Axis>,
+}
+
+impl<'a> Names<'a> {
+    fn of(results: &'a Results) -> Self {
+        let cells = results.cells.iter().filter(|cell| cell.status != Status::Skipped);
+        Names {
+            axes: telling_axes(cells.map(|cell| &cell.names)),
+            cells: results.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect(),
+        }
+    }
+
+    fn cell(&self, id: &str) -> String {
+        self.cells.get(id).map_or_else(|| id.to_owned(), |names| names.on(&self.axes))
+    }
+
+    /// `mlp/b1/int8 against fp32`.
+    fn pair(&self, cell: &str, baseline: &str) -> String {
+        let other = match (self.cells.get(cell), self.cells.get(baseline)) {
+            (Some(one), Some(other)) => {
+                let differ: Vec<Axis> = Axis::ALL.into_iter().filter(|axis| one[*axis] != other[*axis]).collect();
+                other.on(&differ)
+            }
+            _ => baseline.to_owned(),
+        };
+        format!("{} against {other}", self.cell(cell))
+    }
+}
+
+/// What is said of each cell against its baseline.
+fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
+    let key = |row: &'_ Compared| (row.cell.clone(), row.baseline.clone(), row.metric.clone());
+    let known: HashMap<_, &Compared> = here.comparisons.iter().map(|row| (key(row), row)).collect();
+    let one = |row: &Compared| {
+        let claimed = claims::verdict(row)?;
+        let other = known.get(&key(row)).and_then(|other| Some((*other, claims::verdict(other)?)));
+        let standing = match other {
+            Some((_, found)) => claims::standing(claimed, found)?,
+            None if claimed.claim() == Claim::Nothing => return None,
+            None => Standing::Absent,
+        };
+        Some(Checked {
+            of: names.pair(&row.cell, &row.baseline),
+            what: row.metric.clone(),
+            there: ratio(row, claimed),
+            here: other.map_or_else(|| "-".to_owned(), |(row, found)| ratio(row, found)),
+            standing,
+        })
+    };
+    there.comparisons.iter().filter_map(one).collect()
+}
+
+fn ratio(row: &Compared, verdict: Verdict) -> String {
+    let ratio = judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
+    let word = row.metric.parse::<MetricReference>().map_or(verdict.name(), |metric| verdict_word(&metric, verdict));
+    format!("{ratio} {word}")
+}
+
+/// Scores on data, once for cells that differ in their input alone.
+fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, TableError> {
+    let metrics = [&ACCURACY_TOP1, &ACCURACY_TOP5, &MAE, &RMSE, &R2].map(MetricReference::of);
+    // Scores depend on files and data, and on nothing of the frame.
+    let allowed = frame_names().into_iter().map(str::to_owned).collect();
+    let terms = Terms { metrics: metrics.to_vec(), allowed, judges_unchanged: true, ..Terms::default() };
+    let without_inputs: Vec<Axis> = names.axes.iter().copied().filter(|axis| *axis != Axis::Inputs).collect();
+    let mut told = BTreeSet::new();
+    let one = |row: Row| {
+        let before = row.baseline?;
+        let variant = row.names.clone().with(Axis::Inputs, Axis::ABSENT.to_owned());
+        if !told.insert((variant.clone(), row.metric.to_string())) {
+            return None;
+        }
+        let standing = match (row.verdict, &row.reason) {
+            (Some(Verdict::Equivalent), _) | (_, Reason::Unchanged) => Standing::Holds,
+            (Some(Verdict::Better | Verdict::Worse), _) => Standing::Fails,
+            (Some(Verdict::Inconclusive), _) => Standing::Open,
+            (None, _) => Standing::Absent,
+        };
+        let value = |of: crate::report::results::Estimated| score(row.metric.metric, of.value, of.n as usize);
+        Some(Checked {
+            of: variant.on(&without_inputs),
+            what: row.metric.to_string(),
+            there: value(before),
+            here: row.candidate.map_or_else(|| "-".to_owned(), value),
+            standing,
+        })
+    };
+    Ok(diff(there, here, &terms)?.rows.into_iter().filter_map(one).collect())
+}
+
+fn goals(there: &Results, here: &Results) -> Vec<Checked> {
+    let one = |(index, goal): (usize, &crate::report::results::GoalFound)| {
+        // The specification is the same, and so is their order.
+        let found =
+            here.goals.get(index).filter(|other| other.metric == goal.metric).map(|other| other.outcome.clone());
+        let standing = match (goal.outcome.as_str(), found.as_deref()) {
+            ("undecided", _) => return None,
+            (_, None) => Standing::Absent,
+            (_, Some("undecided")) => Standing::Open,
+            (claimed, Some(found)) if claimed == found => Standing::Holds,
+            _ => Standing::Fails,
+        };
+        Some(Checked {
+            of: goal.name.clone().unwrap_or_else(|| goal.metric.clone()),
+            what: "goal".to_owned(),
+            there: goal.outcome.clone(),
+            here: found.unwrap_or_else(|| "-".to_owned()),
+            standing,
+        })
+    };
+    there.goals.iter().enumerate().filter_map(one).collect()
+}
+
+/// What is best among cells that could stand in for each other, where that was one cell.
+fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
+    let contests = |results: &'_ Results| -> Vec<Contest> {
+        results.choice.iter().flat_map(|choice| choice.contests.clone()).collect()
+    };
+    let here = contests(here);
+    let one = |contest: Contest| {
+        let [best] = &contest.best[..] else { return None };
+        let entrants = |of: &Contest| of.entrants.iter().map(|entrant| entrant.cell.clone()).collect::<Vec<_>>();
+        let found = here.iter().find(|other| entrants(other) == entrants(&contest));
+        let standing = match found.map(|found| found.best.as_slice()) {
+            None | Some([]) => Standing::Absent,
+            Some([found]) if found == best => Standing::Holds,
+            Some([_]) => Standing::Fails,
+            Some(several) if several.contains(best) => Standing::Open,
+            Some(_) => Standing::Fails,
+        };
+        let paths = |ids: &[String]| list(&ids.iter().map(|id| names.cell(id)).collect::<Vec<_>>());
+        Some(Checked {
+            of: format!("the best of {} cells", contest.entrants.len()),
+            what: "choice".to_owned(),
+            there: names.cell(best),
+            here: found
+                .filter(|found| !found.best.is_empty())
+                .map_or_else(|| "-".to_owned(), |found| paths(&found.best)),
+            standing,
+        })
+    };
+    contests(there).into_iter().filter_map(one).collect()
+}

@@ -1,0 +1,179 @@
+//! One file for a record, for depositing and for colleagues: a tar archive in Zstandard. The same content gives the same
+//! bytes. Deliberately absent: what goes in, beside which files are a record's own.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use super::{StoreError, write_with};
+
+/// What stands for a file in an archive.
+pub(crate) enum Content {
+    /// That file.
+    File(PathBuf),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// An archive may come from anywhere, and a small one can unpack to any size.
+const MOST_BYTES: u64 = 16 << 30;
+const MOST_FILES: usize = 1_000_000;
+
+/// Whether a file of this path below a record's folder is part of the record. What names folders of this machine, logs,
+/// and reports that were written into the folder are not.
+pub(crate) fn is_of_record(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    match folder {
+        "" => {
+            extension == "parquet"
+                || ["manifest", "sessions", "budget", "complete"].iter().any(|known| name == format!("{known}.json"))
+        }
+        "passes" | "journal" => extension == "json",
+        _ => false,
+    }
+}
+
+/// The paths of a record's own files below its folder, sorted.
+pub(crate) fn files_of_record(folder: &Path) -> Vec<String> {
+    let entries = WalkDir::new(folder).max_depth(2).sort_by_file_name().into_iter().filter_map(Result::ok);
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    let below = files.filter_map(|entry| Some(entry.path().strip_prefix(folder).ok()?.to_str()?.to_owned()));
+    below.filter(|path| is_of_record(path)).collect()
+}
+
+/// Writes an archive of these files, by their paths in it.
+///
+/// # Errors
+///
+/// A file that cannot be read, and an archive that cannot be written.
+pub(crate) fn write(path: &Path, content: &[(String, Content)]) -> Result<(), StoreError> {
+    write_with(path, |file| {
+        let mut compressed = zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+        compressed.include_checksum(true)?;
+        let mut archive = tar::Builder::new(compressed);
+        for (name, content) in content {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(0o644);
+            header.set_entry_type(tar::EntryType::Regular);
+            match content {
+                Content::File(path) => {
+                    let named = |error: io::Error| io::Error::other(format!("{}: {error}", path.display()));
+                    let file = File::open(path).map_err(named)?;
+                    header.set_size(file.metadata().map_err(named)?.len());
+                    archive.append_data(&mut header, name, file).map_err(named)?;
+                }
+                Content::Bytes(bytes) => {
+                    header.set_size(bytes.len() as u64);
+                    archive.append_data(&mut header, name, bytes.as_slice())?;
+                }
+            }
+        }
+        archive.into_inner()?.finish()?;
+        Ok(())
+    })
+}
+
+/// Unpacks an archive into an empty folder: plain files below it, and nothing else.
+///
+/// # Errors
+///
+/// What is no archive, or holds anything else.
+pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
+    let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    let unreadable = |error: io::Error| damaged(format!("it is no archive of `perfrun export` ({error})"));
+    let plain = zstd::Decoder::new(file).map_err(unreadable)?;
+    // One byte more than there may be, so that what is cut is seen.
+    let mut archive = tar::Archive::new(plain.take(MOST_BYTES + 1));
+    let mut files = 0;
+    for entry in archive.entries().map_err(unreadable)? {
+        let mut entry = entry.map_err(unreadable)?;
+        let name = entry.path().map_err(unreadable)?.into_owned();
+        let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_plain || !entry.header().entry_type().is_file() {
+            return Err(damaged(format!("`{}` is not a plain file below it", name.display())));
+        }
+        files += 1;
+        let target = folder.join(&name);
+        let failed = |source| StoreError::Write { path: target.clone(), source };
+        if let Some(parent) = target.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        let mut created = File::create_new(&target).map_err(failed)?;
+        let written = io::copy(&mut entry, &mut created).map_err(unreadable)?;
+        if files > MOST_FILES || written != entry.header().size().unwrap_or(0) {
+            return Err(damaged(format!("it holds more than {MOST_FILES} files or {} GiB", MOST_BYTES >> 30)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn content(files: &[(&str, &str)]) -> Vec<(String, Content)> {
+        files.iter().map(|(name, text)| ((*name).to_owned(), Content::Bytes(text.as_bytes().to_vec()))).collect()
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_and_packs_to_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["a", "b"].map(|name| folder.path().join(name));
+        let long = "x/".repeat(80) + "z.json";
+        let files = [("r/record/manifest.json", "{}"), (long.as_str(), "deep")];
+        write(&first, &content(&files)).unwrap();
+        let out = folder.path().join("out");
+        unpack(&first, &out).unwrap();
+        assert_eq!(std::fs::read_to_string(out.join(&long)).unwrap(), "deep");
+        let again = files.map(|(name, _)| (name.to_owned(), Content::File(out.join(name))));
+        write(&second, &again).unwrap();
+        assert_eq!(std::fs::read(first).unwrap(), std::fs::read(second).unwrap());
+    }
+
+    /// Archives as somebody would make them who means harm.
+    #[test]
+    fn only_plain_files_below_the_folder_are_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bad");
+        for (name, kind) in [
+            ("../out", tar::EntryType::Regular),
+            ("/etc/x", tar::EntryType::Regular),
+            ("link", tar::EntryType::Symlink),
+            ("link", tar::EntryType::Link),
+            ("pipe", tar::EntryType::Fifo),
+            ("folder", tar::EntryType::Directory),
+        ] {
+            let mut archive = tar::Builder::new(zstd::Encoder::new(File::create(&path).unwrap(), 1).unwrap());
+            let mut header = tar::Header::new_gnu();
+            // The library's own setter would refuse such names.
+            header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.as_gnu_mut().unwrap().linkname[..4].copy_from_slice(b"/etc");
+            header.set_entry_type(kind);
+            header.set_size(0);
+            header.set_cksum();
+            archive.append(&header, io::empty()).unwrap();
+            archive.into_inner().unwrap().finish().unwrap();
+            let out = tempfile::tempdir().unwrap();
+            let error = unpack(&path, out.path()).unwrap_err().to_string();
+            assert!(error.contains("is not a plain file below it"), "{name}: {error}");
+        }
+        std::fs::write(&path, "no archive").unwrap();
+        let error = unpack(&path, folder.path()).unwrap_err().to_string();
+        assert!(error.contains("no archive of `perfrun export`"), "{error}");
+    }
+
+    #[test]
+    fn a_record_is_its_own_files_alone() {
+        for own in ["manifest.json", "runs.parquet", "passes/convert.json", "journal/a-main-0.json", "complete.json"] {
+            assert!(is_of_record(own), "{own}");
+        }
+        for other in ["local.json", "logs/a.txt", "report.md", "results.json", "journal/x/y.json", "../manifest.json"] {
+            assert!(!is_of_record(other), "{other}");
+        }
+    }
+}

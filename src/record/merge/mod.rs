@@ -1,0 +1,210 @@
+//! Several records of one specification as one: parts of its matrix that were measured one by one, or the same cells on
+//! several machines, which then stand on the devices axis as `cpu@laptop` and `cpu@server`.
+//!
+//! Input: complete records. Output: a manifest and runs, as if one perfrun had made them. Pure. Deliberately absent:
+//! judging; cells of one group always come from one record, so that they were measured in turns.
+
+mod findings;
+mod matrix;
+
+use std::collections::{BTreeMap, HashMap};
+
+use self::matrix::Joined;
+use super::manifest::MachineUsed;
+use super::{FORMAT, Manifest, Record, StoredRun, journal};
+use crate::experiment::Axis;
+use crate::plan::{CellId, SkipKind};
+
+/// A record, and the machine that it was measured on, by its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// The machine.
+    pub machine: String,
+    /// The record.
+    pub record: Record,
+}
+
+/// Why records do not go together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MergeError {
+    /// Runs are missing.
+    #[error("{record} is not complete")]
+    Unfinished {
+        /// The record.
+        record: String,
+    },
+    /// Something is not the same in both.
+    #[error("{record} and {other} differ in {what}")]
+    Differ {
+        /// The one.
+        record: String,
+        /// The other.
+        other: String,
+        /// In what.
+        what: String,
+    },
+    /// Both measured a cell on the same machine.
+    #[error("{record} and {other} both measured {cell} on {machine}")]
+    Twice {
+        /// The one.
+        record: String,
+        /// The other.
+        other: String,
+        /// The cell.
+        cell: String,
+        /// The machine.
+        machine: String,
+    },
+    /// Cells of several devices are compared, and so of several machines.
+    #[error("the specification compares devices, which several machines would have one group of")]
+    Devices,
+}
+
+impl MergeError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            MergeError::Unfinished { .. } => "go on with it: perfrun run --resume RECORD",
+            MergeError::Differ { .. } => "`perfrun diff` compares records that are not of one specification",
+            MergeError::Twice { .. } => {
+                "leave one out; of two machines that look alike, say which is which: NAME=RECORD"
+            }
+            MergeError::Devices => "compare variants alone, or read the reports of the machines side by side",
+        }
+    }
+}
+
+/// Puts records together, under the name of the new one.
+///
+/// # Errors
+///
+/// Records that are not complete, not of one specification, or that measured the same.
+pub(crate) fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<StoredRun>), MergeError> {
+    let first = &parts[0].record;
+    for part in parts {
+        check(&first.manifest, &part.record.manifest)?;
+    }
+    let machines = machines(parts);
+    let is_several = machines.len() > 1;
+    let compares_devices = first.manifest.plan.compares(Axis::Devices);
+    if is_several && compares_devices {
+        return Err(MergeError::Devices);
+    }
+    let joined = Joined::of(parts, &machines)?;
+    let mut manifest = Manifest {
+        record: name,
+        definitions: joined.cells.iter().map(|cell| first.manifest.definitions[cell.old].clone()).collect(),
+        restrictions: Vec::new(),
+        findings: findings::joined(parts, &joined),
+        machines,
+        ..first.manifest.clone()
+    };
+    if is_several {
+        manifest.experiment.devices = joined.devices(&manifest);
+    }
+    manifest.plan = joined.plan(&first.manifest.plan, manifest.experiment.names(Axis::Devices), parts);
+    manifest.restrictions = restrictions(parts, &manifest);
+    if parts.iter().any(|part| part.record.manifest.revision != first.manifest.revision) {
+        manifest.revision = None;
+    }
+    let runs = runs(parts, &joined, &manifest);
+    Ok((manifest, runs))
+}
+
+/// What must be the same for cells to stand in one matrix.
+fn check(first: &Manifest, other: &Manifest) -> Result<(), MergeError> {
+    if !other.findings.complete {
+        return Err(MergeError::Unfinished { record: other.record.clone() });
+    }
+    let versions = |manifest: &Manifest| -> Vec<(Option<String>, Option<String>)> {
+        manifest.libraries().map(|(name, used)| (name.map(str::to_owned), used.version)).collect()
+    };
+    let plugins = |manifest: &Manifest| -> BTreeMap<String, Option<String>> {
+        manifest.plugins.iter().map(|(name, used)| (name.clone(), used.version.clone())).collect()
+    };
+    let files = |manifest: &Manifest| -> Vec<String> {
+        let models = manifest.models.iter().flatten().map(|file| file.sha256.clone());
+        models.chain(manifest.datasets.iter().flatten().map(|data| data.sha256.clone())).collect()
+    };
+    let ids = |manifest: &Manifest| -> Vec<_> { manifest.plan.cells.iter().map(|cell| cell.id).collect() };
+    // What was merged before has its machines on its axis already.
+    let was_merged = |manifest: &Manifest| manifest.machines.len() > 1;
+    let checks: [(&str, bool); 10] = [
+        ("the version of their records", first.format != other.format || other.format != FORMAT),
+        ("what they are: one of them was merged from several machines", was_merged(first) || was_merged(other)),
+        ("the experiment", first.experiment.name != other.experiment.name),
+        ("the specification", first.spec.sha256 != other.spec.sha256),
+        ("what --quick changes", first.quick != other.quick),
+        ("the version of perfrun", first.perfrun != other.perfrun),
+        ("their models or data", files(first) != files(other)),
+        ("the version of ONNX Runtime", versions(first) != versions(other)),
+        ("the version of a plug-in", plugins(first) != plugins(other)),
+        ("their cells", ids(first) != ids(other)),
+    ];
+    match checks.into_iter().find(|(_, differ)| *differ) {
+        Some((what, _)) => {
+            let (record, other) = (first.record.clone(), other.record.clone());
+            Err(MergeError::Differ { record, other, what: what.to_owned() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The machines in the order in which they are named, each with what the first of its records says of it.
+fn machines(parts: &[Part]) -> Vec<MachineUsed> {
+    let mut machines: Vec<MachineUsed> = Vec::new();
+    for Part { machine, record } in parts {
+        let manifest = &record.manifest;
+        if let Some(known) = machines.iter_mut().find(|known| known.name == *machine) {
+            known.records.push(manifest.record.clone());
+            continue;
+        }
+        machines.push(MachineUsed {
+            name: machine.clone(),
+            records: vec![manifest.record.clone()],
+            host: manifest.host.clone(),
+            default_threads: manifest.default_threads,
+            others_cpus: manifest.others_cpus,
+            load: manifest.load,
+        });
+    }
+    machines
+}
+
+/// What still narrows the whole: all but what made a record a part of it, once no part is missing.
+fn restrictions(parts: &[Part], manifest: &Manifest) -> Vec<String> {
+    let is_part = |skip: &crate::plan::Skip| skip.kind == SkipKind::Selection;
+    let misses = manifest.plan.cells.iter().any(|cell| manifest.plan.skip(cell).is_some_and(is_part));
+    let of_parts = |flag: &&String| flag.starts_with("--shard ") || flag.starts_with("--only ");
+    let mut all: Vec<String> = Vec::new();
+    for flag in parts.iter().flat_map(|part| &part.record.manifest.restrictions) {
+        if !all.contains(flag) && (misses || !of_parts(&flag)) {
+            all.push(flag.clone());
+        }
+    }
+    all
+}
+
+/// The runs of all parts under the ids of their cells here, each from the part that speaks for its cell. Blocks are numbered
+/// on from part to part: runs of two parts did not take turns, and are never a pair.
+fn runs(parts: &[Part], joined: &Joined, manifest: &Manifest) -> Vec<StoredRun> {
+    let mut all: Vec<StoredRun> = Vec::new();
+    let (mut sessions, mut blocks) = (0, 0);
+    for (index, part) in parts.iter().enumerate() {
+        let cells = part.record.manifest.plan.cells.iter().enumerate();
+        let own = cells.filter_map(|(old, cell)| {
+            let place = joined.place(index, old).filter(|place| joined.speaks(index, *place))?;
+            Some((cell.id, manifest.plan.cells[place].id))
+        });
+        let ids: HashMap<CellId, CellId> = own.collect();
+        let runs = part.record.runs.iter();
+        all.extend(runs.filter_map(|run| {
+            let (session, block) = (run.session.saturating_add(sessions), run.block.saturating_add(blocks));
+            Some(StoredRun { cell: *ids.get(&run.cell)?, session, block, ..run.clone() })
+        }));
+        blocks = all.iter().map(|run| run.block.saturating_add(1)).max().unwrap_or(0);
+        sessions += part.record.manifest.findings.sessions.len() as u32;
+    }
+    journal::sort(&mut all);
+    all
+}

@@ -1,0 +1,114 @@
+//! The files that an experiment reads, and whether they are those that a record was made from.
+
+use std::path::{Path, PathBuf};
+
+use super::dataset;
+use super::model;
+use super::prepare::PrepareError;
+use super::provenance::hash_files;
+use crate::experiment::{Experiment, Model};
+use crate::onnx::read_header;
+use crate::record::{Manifest, VariantFile, VariantOrigin};
+
+/// A model file with its external data.
+fn with_external(path: &Path) -> Vec<PathBuf> {
+    model::files(path, read_header(path).ok().as_ref())
+}
+
+/// The files that users keep: models with their external data, their own files for variants, data. Models that perfrun
+/// makes or fetches are not among them.
+pub(crate) fn files_of(experiment: &Experiment) -> Vec<PathBuf> {
+    let of_models = experiment.models.iter().flat_map(|model| {
+        let kept = model.path.as_deref().filter(|_| model.source.is_none());
+        kept.into_iter().chain(model.files.values().map(PathBuf::as_path)).flat_map(with_external).collect::<Vec<_>>()
+    });
+    let indices = 0..experiment.models.len() as u32;
+    let data = indices.filter_map(|index| experiment.dataset_of(index)).flat_map(dataset::files);
+    of_models.chain(data).collect()
+}
+
+/// The first model of a record that is another file now, or none: its path as the record has it.
+///
+/// # Errors
+///
+/// A file that is there and cannot be read.
+pub(super) fn changed_model(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
+    for (model, file) in experiment.models.iter().zip(&manifest.models) {
+        if let (Some(path), Some(file)) = (&model.path, file)
+            && is_other(&with_external(path), &file.sha256)?
+        {
+            return Ok(Some(file.path.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The first file of a record that is another one now, or none: model, own file of a variant, data.
+///
+/// # Errors
+///
+/// A file that is there and cannot be read.
+pub(crate) fn changed_file(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
+    if let Some(path) = changed_model(manifest, experiment)? {
+        return Ok(Some(path));
+    }
+    for file in manifest.variant_files() {
+        if let Some((shown, path)) = own_file(file, experiment, manifest)
+            && let Some(known) = &file.sha256
+            && is_other(&with_external(path), known)?
+        {
+            return Ok(Some(shown.clone()));
+        }
+    }
+    for (index, known) in manifest.datasets.iter().enumerate() {
+        if let (Some(data), Some(known)) = (experiment.dataset_of(index as u32), known)
+            && is_other(&dataset::files(data), &known.sha256)?
+        {
+            return Ok(Some(known.path.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// SHA-256 of what a model is run with; `None` of what is not there.
+pub(crate) struct Hashes {
+    /// Of its file and its external data.
+    pub(crate) model: Option<String>,
+    /// Of its data.
+    pub(crate) data: Option<String>,
+}
+
+/// Those of a model by its place on the axis.
+///
+/// # Errors
+///
+/// A file that is there and cannot be read.
+pub(crate) fn hashes_of(experiment: &Experiment, model: u32) -> Result<Hashes, PrepareError> {
+    let hash = |files: Vec<PathBuf>| match files.iter().all(|file| file.exists()) {
+        true => hash_files(&files).map(Some),
+        false => Ok(None),
+    };
+    let path = experiment.models.get(model as usize).and_then(|model| model.path.as_deref());
+    let data = experiment.dataset_of(model).map(dataset::files);
+    Ok(Hashes { model: path.map(with_external).map_or(Ok(None), hash)?, data: data.map_or(Ok(None), hash)? })
+}
+
+/// The user's own file for a variant: its path as the record has it, and where it lies.
+fn own_file<'a>(
+    file: &'a VariantFile,
+    experiment: &'a Experiment,
+    manifest: &Manifest,
+) -> Option<(&'a String, &'a PathBuf)> {
+    let VariantOrigin::Own { path: shown } = &file.origin else { return None };
+    let (model, variant): (&Model, _) = (experiment.models.get(file.model.place())?, manifest.plan.name(file.variant)?);
+    let precision = experiment.variants.get(file.variant.place())?.precision.name();
+    Some((shown, model.files.get(variant).or_else(|| model.files.get(precision))?))
+}
+
+/// A file that is not there is another one too.
+fn is_other(files: &[PathBuf], known: &str) -> Result<bool, PrepareError> {
+    if files.iter().any(|file| !file.exists()) {
+        return Ok(true);
+    }
+    Ok(hash_files(files)? != known)
+}

@@ -1,0 +1,234 @@
+//! Records on their way: shards and machines merged, archives, and results measured again by somebody else.
+
+use std::path::{Path, PathBuf};
+
+use perfrun::internals::record::Record;
+use serde_json::Value;
+
+use crate::support::{Done, Workplace};
+
+/// Two models at two batch sizes; int8 takes half the time, and a goal asks for that.
+const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one, two]\ninputs: { batch: [1, 8] }\n\
+variants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\nruns: 10\nmeasure: { stop: { mode: samples, count: 100 } }\n\
+goals: [{ name: fast, metric: speedup, where: { variant: int8, device: cpu }, min: 1.5 }]\n";
+
+fn results(place: &Workplace, file: &str) -> Value {
+    serde_json::from_str(&place.read(file)).unwrap()
+}
+
+/// The newest record of the experiment.
+fn newest(place: &Workplace) -> PathBuf {
+    let folder = place.path(".perfrun/records/x");
+    let mut records: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    records.sort();
+    records.pop().unwrap()
+}
+
+fn name(record: &Path) -> String {
+    record.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// Measures with these flags, and names the record.
+fn measured(place: &Workplace, flags: &[&str]) -> String {
+    // Names begin with the second, and the newest is looked for.
+    let before: Vec<PathBuf> = std::fs::read_dir(place.path(".perfrun/records/x"))
+        .into_iter()
+        .flatten()
+        .map(|it| it.unwrap().path())
+        .collect();
+    place.run(&[&["x.yaml", "--output", "out"], flags].concat()).expect_code(0);
+    let after = std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().map(|entry| entry.unwrap().path());
+    name(&after.into_iter().find(|folder| !before.contains(folder)).unwrap())
+}
+
+#[test]
+fn shards_come_to_the_same_as_the_whole() {
+    let place = Workplace::with_spec(SPEC);
+    let shards = ["1/3", "2/3", "3/3"].map(|shard| measured(&place, &["--shard", shard]));
+    measured(&place, &[]);
+    let whole = results(&place, "out/results.json");
+    let done = place.run(&["merge", &shards[2], &shards[0], &shards[1]]).expect_code(0);
+    assert!(
+        done.stdout.contains("fast met") && done.stdout.contains("wrote      reports/x/report.md"),
+        "{}",
+        done.stdout
+    );
+    let merged = results(&place, "reports/x/results.json");
+    assert_eq!(merged["cells"].as_array().unwrap().len(), 8);
+    for (one, other) in merged["cells"].as_array().unwrap().iter().zip(whole["cells"].as_array().unwrap()) {
+        for field in ["id", "model", "input", "variant", "status"] {
+            assert_eq!(one[field], other[field]);
+        }
+        // Only which runs are close to each other in time differs.
+        assert_eq!(one["metrics"]["latency_ns"]["value"], other["metrics"]["latency_ns"]["value"]);
+    }
+    assert_eq!(merged["comparisons"], whole["comparisons"]);
+    assert!(merged["measured"].get("restrictions").is_none(), "{}", merged["measured"]);
+    assert_eq!(merged["measured"]["sessions"].as_array().unwrap().len(), 3);
+    assert!(merged["controls"].as_array().unwrap().len() >= 3, "each shard has its own");
+    // Two of three say what is missing, and the committed report stays.
+    let before = place.read("reports/x/results.json");
+    let done = place.run(&["merge", &shards[0], &shards[1]]).expect_code(0);
+    assert!(done.stdout.contains("--shard 1/3"), "{}", done.stdout);
+    assert_eq!(place.read("reports/x/results.json"), before);
+}
+
+#[test]
+fn a_shard_is_whole_groups_and_one_that_is_empty_is_refused() {
+    let place = Workplace::with_spec(SPEC);
+    let plan = place.run(&["plan", "x.yaml", "--shard", "2/3"]).expect_code(0).stdout;
+    assert!(plan.contains("not in shard 2/3"), "{plan}");
+    let refused = place.run(&["x.yaml", "--shard", "5/5"]).expect_code(2);
+    assert!(
+        refused.stderr.contains("has no group of cells") && refused.stderr.contains("4 groups"),
+        "{}",
+        refused.stderr
+    );
+    let refused = place.run(&["x.yaml", "--shard", "4/3"]).expect_code(2);
+    assert!(refused.stderr.contains("I/N, such as 2/5"), "{}", refused.stderr);
+}
+
+#[test]
+fn machines_stand_on_the_devices_axis() {
+    let place = Workplace::with_spec(SPEC);
+    let (all, some) = (measured(&place, &[]), measured(&place, &["--only", "batch=1"]));
+    let (laptop, server) = (format!("laptop={all}"), format!("server={some}"));
+    place.run(&["merge", &laptop, &server, "--output", "both"]).expect_code(0);
+    let merged = results(&place, "both/results.json");
+    let devices: Vec<&str> =
+        merged["cells"].as_array().unwrap().iter().map(|cell| cell["device"].as_str().unwrap()).collect();
+    assert_eq!(devices.iter().filter(|device| **device == "cpu@laptop").count(), 8);
+    assert_eq!(devices.iter().filter(|device| **device == "cpu@server").count(), 4);
+    assert_eq!(merged["provenance"]["machine"], "laptop and server");
+    // Goals and baselines speak of the devices of every machine.
+    assert_eq!(merged["goals"][0]["cells"].as_array().unwrap().len(), 6);
+    assert_eq!(merged["comparisons"].as_array().unwrap().iter().filter(|row| row["metric"] == "latency").count(), 6);
+    // What was measured on one machine stands in for nothing on another.
+    let machine = |id: &Value| {
+        let cell = merged["cells"].as_array().unwrap().iter().find(|cell| cell["id"] == *id).unwrap();
+        cell["device"].as_str().unwrap().to_owned()
+    };
+    for tradeoff in merged["tradeoffs"].as_array().into_iter().flatten() {
+        let points = tradeoff["points"].as_array().unwrap();
+        assert!(points.iter().all(|point| machine(&point["cell"]) == machine(&points[0]["cell"])));
+    }
+    let record = Record::open(&newest(&place)).unwrap();
+    assert_eq!(record.manifest.machines.len(), 2);
+    // And again, from what was merged.
+    place.run(&["report", newest(&place).to_str().unwrap(), "--output", "again"]).expect_code(0);
+    assert_eq!(place.read("again/results.json"), place.read("both/results.json"));
+}
+
+#[test]
+fn what_does_not_go_together_is_not_merged() {
+    let place = Workplace::with_spec(SPEC);
+    let first = measured(&place, &[]);
+    let says = |arguments: &[&str], words: &str| {
+        let refused = place.run(&[&["merge"], arguments].concat()).expect_code(2);
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    };
+    let quick = measured(&place, &["--quick"]);
+    says(&[&first, &quick], "differ in");
+    let again = measured(&place, &[]);
+    says(&[&first, &again], "both measured one/b1/fp32/cpu");
+    place.write("x.yaml", &SPEC.replace("runs: 10", "runs: 11"));
+    let other = measured(&place, &[]);
+    says(&[&first, &other], "differ in the specification");
+    says(&[&first, "nothing"], "there is no record `nothing`");
+    says(&[&first], "2 values required");
+    place.write(
+        "x.yaml",
+        "backend: mock\nmodels: [m]\ndevices: [cpu, cuda:0]\ncompare: { baseline: { device: cpu } }\nruns: 5\n",
+    );
+    let devices = measured(&place, &[]);
+    let (one, two) = (format!("a={devices}"), format!("b={devices}"));
+    says(&[&one, &two], "compares devices");
+}
+
+#[test]
+fn a_record_travels_in_one_file() {
+    let place = Workplace::with_spec(SPEC);
+    let record = measured(&place, &[]);
+    place.run(&["export", "latest", "a.tar.zst"]).expect_code(0);
+    place.run(&["export", &record, "b.tar.zst"]).expect_code(0);
+    assert_eq!(std::fs::read(place.path("a.tar.zst")).unwrap(), std::fs::read(place.path("b.tar.zst")).unwrap());
+    let other = Workplace::new();
+    let archive = place.path("a.tar.zst");
+    let done = other.run(&["import", archive.to_str().unwrap(), "--files"]).expect_code(0);
+    assert!(done.stdout.contains(&record) && done.stdout.contains("x.yaml"), "{}", done.stdout);
+    assert_eq!(other.read("x.yaml"), SPEC);
+    assert!(!other.path(&format!(".perfrun/records/x/{record}/local.json")).exists(), "folders of the other user");
+    let is_left = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".import");
+    assert!(!std::fs::read_dir(other.path(".perfrun/records")).unwrap().any(|entry| is_left(&entry.unwrap())));
+    other.run(&["report", other.path(&format!(".perfrun/records/x/{record}")).to_str().unwrap(), "--output", "out"]);
+    assert_eq!(other.read("out/results.json"), place.read("out/results.json"));
+    // Nothing is replaced.
+    let refused = other.run(&["import", archive.to_str().unwrap()]).expect_code(2);
+    assert!(refused.stderr.contains("is there already"), "{}", refused.stderr);
+    let third = Workplace::with_spec("another\n");
+    let refused = third.run(&["import", archive.to_str().unwrap(), "--files"]).expect_code(2);
+    assert!(refused.stderr.contains("x.yaml is here and another file"), "{}", refused.stderr);
+    assert!(!third.path(".perfrun/records/x").exists());
+    third.run(&["import", archive.to_str().unwrap()]).expect_code(0);
+    third.write("bad", "no archive");
+    let refused = third.run(&["import", "bad"]).expect_code(2);
+    assert!(refused.stderr.contains("no archive of `perfrun export`"), "{}", refused.stderr);
+}
+
+fn reproduced(place: &Workplace, edit: impl FnOnce(&mut Value)) -> Done {
+    let mut claimed = results(place, "out/results.json");
+    edit(&mut claimed);
+    place.write("paper/results.json", &claimed.to_string());
+    place.run(&["reproduce", "paper/results.json"])
+}
+
+#[test]
+fn claims_are_checked_one_by_one() {
+    let place = Workplace::with_spec(SPEC);
+    measured(&place, &[]);
+    let done = reproduced(&place, |_| {}).expect_code(0);
+    assert!(done.stdout.starts_with("x: 5 of 5 claims hold\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("one/b1/int8 against fp32"), "{}", done.stdout);
+    // Somebody else's machine, and a claim that is not so here.
+    let done = reproduced(&place, |claimed| {
+        claimed["provenance"]["frame"]["cpu"] = "Z80".into();
+        let rows = claimed["comparisons"].as_array_mut().unwrap();
+        rows[0]["verdict"] = "worse".into();
+        rows[0]["ratio"] = 0.7.into();
+        (rows[0]["low"], rows[0]["high"]) = (0.6.into(), 0.8.into());
+    })
+    .expect_code(4);
+    assert!(done.stdout.starts_with("x: 4 of 5 claims hold, 1 does not\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("cpu: Z80 ->"), "{}", done.stdout);
+    assert!(done.stdout.contains("does not hold"), "{}", done.stdout);
+    let done = place.run(&["reproduce", "out", "--json"]).expect_code(0);
+    let found: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert!(found["claims"].as_array().unwrap().iter().all(|claim| claim["standing"] == "holds"), "{found}");
+    let done = place.run(&["reproduce", "out", "--markdown"]).expect_code(0);
+    assert!(done.stdout.starts_with("# x: does it hold here?\n\n**5 of 5 claims hold.**\n"), "{}", done.stdout);
+}
+
+#[test]
+fn what_cannot_be_measured_again_is_said_before() {
+    let place = Workplace::with_spec(SPEC);
+    measured(&place, &["--quick"]);
+    let refused = place.run(&["reproduce", "out"]).expect_code(2);
+    assert!(refused.stderr.contains("is of less than its specification"), "{}", refused.stderr);
+    let refused = place.run(&["reproduce", "nothing"]).expect_code(2);
+    assert!(refused.stderr.contains("nothing"), "{}", refused.stderr);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("reports/quickstart/results.json")).unwrap();
+    place.write("reports/q/results.json", &text);
+    let refused = place.run(&["reproduce", "reports/q"]).expect_code(2);
+    // Nobody has these models here.
+    assert!(refused.stderr.contains("models/*.onnx"), "{}", refused.stderr);
+    for model in ["digits-cnn", "digits-mlp"] {
+        place.write(&format!("experiments/models/{model}.onnx"), "another");
+    }
+    std::fs::create_dir_all(place.path("experiments/data")).unwrap();
+    std::fs::copy(root.join("experiments/data/digits-test.npz"), place.path("experiments/data/digits-test.npz"))
+        .unwrap();
+    let refused = place.run(&["reproduce", "reports/q"]).expect_code(2);
+    assert!(refused.stderr.contains("is not the file that was measured"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("its SHA-256 was"), "{}", refused.stderr);
+}

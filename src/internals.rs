@@ -223,3 +223,11 @@ pub mod stat {
 pub mod ui {
     pub use crate::ui::*;
 }
+
+pub mod diff {
+    pub use crate::diff::{reproduction_schema_text, schema_text};
+}
+
+pub mod history {
+    pub use crate::history::schema_text;
+}

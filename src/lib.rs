@@ -59,6 +59,9 @@ mod diff;
 /// The results of many commits to a metric over time, with where it changed.
 mod history;
 
+/// The reports of many commits to pages of a static site.
+mod site;
+
 /// Numbers from any program, described and compared.
 mod stat;
 

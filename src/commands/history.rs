@@ -1,16 +1,17 @@
 //! `perfrun history`: a metric of an experiment over commits and records.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::diff::Source;
+use super::points::{experiments, path_of_report, points};
 use super::print;
 use crate::diff::{Side, Spreads, frames_differ};
 use crate::experiment::{self, Axis};
 use crate::history::{History, Point, history, page};
-use crate::record::git::{Blob, Repository};
+use crate::record::git::Repository;
 use crate::record::{Place, StoreError, write_whole};
-use crate::report::results::{self, Cell, Results};
+use crate::report::results::{Cell, Results, Wanted};
 use crate::statistics::SessionSpread;
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -73,7 +74,9 @@ pub(super) fn spreads(
     let size = commits.last().and_then(|(newest, _)| repository.size(newest, &path)).unwrap_or(u64::MAX);
     let most = usize::try_from(MOST_BYTES / size.max(1)).unwrap_or(MOST_POINTS).min(MOST_POINTS);
     commits.drain(..commits.len().saturating_sub(most));
-    let points: Vec<Point> = points(&repository, &path, &commits, metrics).into_iter().filter_map(Result::ok).collect();
+    let columns: Vec<String> = metrics.iter().map(MetricReference::column).collect();
+    let wanted = Wanted { metrics: &columns, claims: false };
+    let points: Vec<Point> = points(&repository, &path, &commits, wanted).into_iter().filter_map(Result::ok).collect();
     let Some(newest) = points.last() else { return Ok(Spreads::default()) };
     let mut found = Spreads::default();
     for metric in metrics {
@@ -84,13 +87,6 @@ pub(super) fn spreads(
         }
     }
     Ok(found)
-}
-
-/// Where a report lies, as git names it.
-fn path_of_report(place: &Place, repository: &Repository, experiment: &str) -> String {
-    let root = repository.path_of(&place.root).filter(|root| !root.is_empty());
-    let file = format!("reports/{experiment}/{}", results::FILE);
-    root.map_or_else(|| file.clone(), |root| format!("{root}/{file}"))
 }
 
 /// The reports that commits have, oldest first.
@@ -105,50 +101,11 @@ fn committed(place: &Place, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Poin
             return Err(Error::refused(error.to_string(), error.hint().unwrap_or("name a branch, a tag or a commit")));
         }
     };
-    let found = points(&repository, &path, &repository.commits_of(&head, &path), &[arguments.metric]);
+    let wanted = Wanted { metrics: &[arguments.metric.column()], claims: false };
+    let found = points(&repository, &path, &repository.commits_of(&head, &path), wanted);
     // One report that cannot be read hides none of the others.
     let told = |point: Result<Point, StoreError>| point.map_err(|error| ui.note(&format!("left out: {error}"))).ok();
     Ok(found.into_iter().filter_map(told).collect())
-}
-
-/// What these commits have at a path; those without it are left out.
-fn points(
-    repository: &Repository,
-    path: &str,
-    commits: &[(String, String)],
-    metrics: &[MetricReference],
-) -> Vec<Result<Point, StoreError>> {
-    let columns: Vec<String> = metrics.iter().map(MetricReference::column).collect();
-    let read = |(commit, name): &(String, String)| {
-        let name = name.clone();
-        let shown = PathBuf::from(format!("{name}:{path}"));
-        match repository.read(commit, path) {
-            Some(Blob::Bytes(bytes)) => {
-                let results = results::outline(&shown, &String::from_utf8_lossy(&bytes), &columns);
-                Some(results.map(|results| Point { name, commit: Some(commit.clone()), results }))
-            }
-            // A commit that removed it, or keeps it elsewhere.
-            _ => None,
-        }
-    };
-    // A commit that words a report anew measured nothing.
-    let mut known = HashSet::new();
-    let is_new = |point: &Result<Point, StoreError>| match point {
-        Ok(point) => point.results.record.is_empty() || known.insert(point.results.record.clone()),
-        Err(_) => true,
-    };
-    in_two(commits, &read).into_iter().flatten().filter(is_new).collect()
-}
-
-/// Reading and parsing is most of the time, and processors have several cores.
-fn in_two<T: Sync, R: Send>(items: &[T], read: &(impl Fn(&T) -> R + Sync)) -> Vec<R> {
-    let (first, second) = items.split_at(items.len() / 2);
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| second.iter().map(read).collect::<Vec<R>>());
-        let mut all: Vec<R> = first.iter().map(read).collect();
-        all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        all
-    })
 }
 
 /// Adds what was measured here and never committed; times of one form sort as texts.
@@ -162,15 +119,6 @@ fn add_records(place: &Place, experiment: &str, points: &mut Vec<Point>) {
     let found = found.filter(|results| is_whole(results) && !known.contains(&results.record));
     points.extend(found.map(|results| Point { name: "record".to_owned(), commit: None, results }));
     points.sort_by(|one, other| one.results.measured.sessions.last().cmp(&other.results.measured.sessions.last()));
-}
-
-/// Experiments with a report.
-fn experiments(place: &Place) -> Vec<String> {
-    let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
-    let with_results = folders.filter(|folder| folder.path().join(results::FILE).is_file());
-    let mut names: Vec<String> = with_results.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 /// Whether a cell is among those of `--only`, by its names.
@@ -192,7 +140,7 @@ fn write(found: &History, folder: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     for (series, name) in found.series.iter().zip(page::names(found)) {
         let file = format!("{}-{}.svg", series.names.path().replace('/', "-"), found.metric);
-        write_whole(&folder.join(file), page::course(found, series, &name).svg().as_bytes())?;
+        write_whole(&folder.join(file), page::course(found, series, &name, None).svg().as_bytes())?;
     }
     let text = serde_json::to_string_pretty(found).map_err(|error| Error::Internal(error.to_string()))?;
     write_whole(&folder.join("history.json"), (text + "\n").as_bytes())?;

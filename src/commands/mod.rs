@@ -17,6 +17,7 @@ mod libraries;
 mod measure;
 mod merge;
 mod plan;
+mod points;
 mod quiet;
 mod records;
 mod report;
@@ -24,12 +25,14 @@ mod reproduce;
 mod run;
 mod runtime;
 mod shapes;
+mod site;
 mod specs;
 mod stat;
 mod validate;
 mod verify;
 mod zoo;
 
+use crate::report::results;
 use crate::ui::Ui;
 use crate::ui::cli;
 use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
@@ -49,6 +52,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Report(arguments) => report::run(&arguments, ui),
         Command::Diff(arguments) => diff::run(&arguments, ui),
         Command::History(arguments) => history::run(&arguments, ui),
+        Command::Site(arguments) => site::run(&arguments, ui),
         Command::Reproduce(arguments) => reproduce::run(&arguments, ui),
         Command::Merge(arguments) => merge::run(&arguments, ui),
         Command::Export(arguments) => archive::export(&arguments, ui),
@@ -80,6 +84,10 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
 fn schema(name: SchemaName) -> String {
     match name {
         SchemaName::Experiment => spec::schema_text(),
+        SchemaName::Results => results::schema_text(),
+        SchemaName::Diff => crate::diff::schema_text(),
+        SchemaName::History => crate::history::schema_text(),
+        SchemaName::Reproduction => crate::diff::reproduction_schema_text(),
         SchemaName::Worker => worker::protocol::schema_text(),
     }
 }

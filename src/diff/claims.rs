@@ -58,7 +58,7 @@ pub(crate) struct Claim {
     pub cell: String,
     /// Its names by axis.
     #[serde(flatten)]
-    #[schemars(skip)]
+    #[schemars(schema_with = "crate::report::results::names_schema")]
     pub names: AxisMap<String>,
     /// Id of its baseline.
     pub against: String,

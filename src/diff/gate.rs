@@ -111,7 +111,6 @@ pub(crate) struct Gated {
     /// Rows that the older side does not have.
     pub new: usize,
     /// Gated metrics that no row has.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_rows: Vec<String>,
     /// Rows that could not be judged were allowed.
     pub allows_unjudged: bool,

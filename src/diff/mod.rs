@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::data::table::TableError;
-use crate::report::results::Results;
+use crate::report::results::{Results, schema_of};
 
 pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};
@@ -40,6 +40,31 @@ pub(crate) use verdict::{Change, Reason};
 
 /// Version of what `--json` prints.
 pub(crate) const FORMAT: u32 = 1;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Printed<'a> {
+    /// Version of this form: 1.
+    pub format: u32,
+    /// The gate fell; null where none was asked.
+    pub is_fallen: Option<bool>,
+    /// Every experiment that both sides have.
+    pub experiments: &'a [Diff],
+    /// Experiments of the older side alone.
+    pub gone: &'a [String],
+    /// Experiments of the newer side alone.
+    pub new: &'a [String],
+}
+
+/// The JSON Schema of what `diff --json` prints, as committed in `schemas/diff.schema.json`.
+pub fn schema_text() -> String {
+    schema_of::<Printed<'_>>()
+}
+
+/// The JSON Schema of what `reproduce --json` prints, as committed in `schemas/reproduction.schema.json`.
+pub fn reproduction_schema_text() -> String {
+    schema_of::<Reproduction>()
+}
 
 /// One side of a diff.
 #[derive(Clone, Debug)]
@@ -99,7 +124,6 @@ pub(crate) struct Diff {
     /// The most blocks that both sides of a cell completed together; absent where they were measured apart.
     pub blocks: Option<usize>,
     /// How the controls of a record of both sides ended: `passed`, `failed`, `biased`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub controls: Vec<String>,
     /// Each metric of each cell that a side has, those of both sides in the order of the candidate's plan.
     pub rows: Vec<Row>,

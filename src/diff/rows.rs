@@ -25,7 +25,7 @@ pub(crate) struct Row {
     pub cell: String,
     /// Its names by axis.
     #[serde(flatten)]
-    #[schemars(skip)]
+    #[schemars(schema_with = "crate::report::results::names_schema")]
     pub names: AxisMap<String>,
     /// What is compared, as users name it.
     #[schemars(with = "String")]

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::data::table::TableError;
-use crate::report::results::Results;
+use crate::report::results::{Results, schema_of};
 use crate::vocabulary::metric::MetricReference;
 
 pub(crate) use points::PointSeen;
@@ -46,6 +46,11 @@ pub(crate) struct History {
     pub points: Vec<PointSeen>,
     /// Each cell's values, in the order of the newest plan.
     pub series: Vec<Series>,
+}
+
+/// The JSON Schema of what `history --json` prints, as committed in `schemas/history.schema.json`.
+pub fn schema_text() -> String {
+    schema_of::<History>()
 }
 
 /// A history of points, oldest first, of the cells that are wanted.

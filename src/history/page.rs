@@ -1,6 +1,6 @@
 //! A history in words: a line for each cell with its course in small, and its changes.
 
-use super::{Change, History, Series};
+use super::{Change, History, PointSeen, Series};
 use crate::experiment::telling_axes;
 use crate::report::format::{self, change};
 use crate::report::plots::{Course, CourseBreak, CourseChange};
@@ -30,7 +30,7 @@ pub(crate) fn lines(history: &History) -> Vec<Line> {
         let changes = series.changes.iter().rev().map(|change| words(history, series, change));
         Some(Line {
             name,
-            course: sparkline(series),
+            course: course_in_letters(series),
             first: format::measured(unit, first, Some(last)),
             last: format::measured(unit, last, Some(first)),
             changes: changes.collect(),
@@ -51,6 +51,28 @@ pub(crate) fn names(history: &History) -> Vec<String> {
     history.series.iter().map(|series| series.names.on(&axes)).collect()
 }
 
+/// The newest change of a history.
+pub(crate) struct Newest<'a> {
+    /// Index of the first point behind it.
+    pub point: usize,
+    /// The cell.
+    pub series: &'a Series,
+    /// Its name.
+    pub name: String,
+    /// `+10 % in 8c41f02..9c02d7e`.
+    pub words: String,
+}
+
+/// The newest change of any cell.
+pub(crate) fn newest_change(history: &History) -> Option<Newest<'_>> {
+    let names = names(history);
+    let all = history.series.iter().zip(names).flat_map(|(series, name)| {
+        series.changes.iter().map(move |change| (series.values[change.at].point, series, name.clone(), change))
+    });
+    let (point, series, name, change) = all.max_by_key(|(point, ..)| *point)?;
+    Some(Newest { point, series, name, words: words(history, series, change) })
+}
+
 /// Eight heights; noise of a few percent looks flat.
 const LETTERS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -60,7 +82,8 @@ const LEAST_SPAN: f64 = 1.1;
 /// More values than these are too many for a line; the newest are shown.
 const MOST_VALUES: usize = 40;
 
-fn sparkline(series: &Series) -> String {
+/// The course of a cell, one letter for each of its newest values.
+pub(crate) fn course_in_letters(series: &Series) -> String {
     let values = &series.values[series.values.len().saturating_sub(MOST_VALUES)..];
     let logs = || values.iter().map(|value| value.value.ln());
     let (low, high) = (logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max));
@@ -77,14 +100,22 @@ fn sparkline(series: &Series) -> String {
     text
 }
 
-/// The figure of one cell.
-pub(crate) fn course(history: &History, series: &Series, name: &str) -> Course {
+/// The figure of one cell; `link` says where a point leads to.
+pub(crate) fn course(
+    history: &History,
+    series: &Series,
+    name: &str,
+    link: Option<&dyn Fn(&PointSeen) -> String>,
+) -> Course {
     let value = |index: usize| &series.values[index];
     let changed = |index: usize| history.points[value(index).point].is_changed;
     Course {
         title: format!("{name}: {}", history.metric.title()),
         unit: history.metric.unit(),
         names: series.values.iter().map(|value| history.points[value.point].name.clone()).collect(),
+        links: link.map_or_else(Vec::new, |link| {
+            series.values.iter().map(|value| link(&history.points[value.point])).collect()
+        }),
         values: series.values.iter().map(|value| value.value).collect(),
         intervals: series.values.iter().map(|value| interval(value.low, value.high)).collect(),
         breaks: (0..series.values.len())

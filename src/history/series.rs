@@ -20,7 +20,7 @@ pub(crate) struct Series {
     pub cell: String,
     /// Its names by axis.
     #[serde(flatten)]
-    #[schemars(skip)]
+    #[schemars(schema_with = "crate::report::results::names_schema")]
     pub names: AxisMap<String>,
     /// Its values, oldest first; points that do not have it are left out.
     pub values: Vec<Value>,

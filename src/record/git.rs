@@ -2,8 +2,9 @@
 //! out, and nothing is written.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::data::digest;
 
@@ -76,6 +77,21 @@ impl Blob {
     }
 }
 
+/// As [`Repository::commit_url`], of a remote's address: `git@github.com:o/r.git`, `https://gitlab.com/o/r`. Names of users and
+/// tokens in it go nowhere.
+fn commit_url(remote: &str) -> Option<String> {
+    let rest = remote.split_once("://").map_or(remote, |(_, rest)| rest);
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let (host, path) = rest.split_once([':', '/'])?;
+    let path = path.trim_end_matches('/').trim_end_matches(".git");
+    let folder = match host {
+        "github.com" | "codeberg.org" => "commit",
+        "gitlab.com" => "-/commit",
+        _ => return None,
+    };
+    Some(format!("https://{host}/{path}/{folder}/{{commit}}"))
+}
+
 /// The SHA-256 of the file for which a pointer of Git LFS stands, if it is one.
 fn lfs_sha256(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes.starts_with(LFS).then_some(bytes)?).ok()?;
@@ -146,6 +162,19 @@ impl Repository {
         bytes(&self.top, ["cat-file", "blob", &format!("{commit}:{path}")]).map(Blob::of)
     }
 
+    /// A file at many commits, read by one process: starting one for each takes longer than reading.
+    pub(crate) fn reader<'a>(&self, path: &'a str) -> Option<FileReader<'a>> {
+        // A line is a request.
+        if path.contains('\n') {
+            return None;
+        }
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&self.top).args(["cat-file", "--batch"]).env("GIT_OPTIONAL_LOCKS", "0");
+        let mut process = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let (requests, answers) = (process.stdin.take()?, BufReader::new(process.stdout.take()?));
+        Some(FileReader { path, process, requests: Some(requests), answers })
+    }
+
     /// The bytes of a file at a commit.
     pub(crate) fn size(&self, commit: &str, path: &str) -> Option<u64> {
         self.text(["cat-file", "-s", &format!("{commit}:{path}")])?.parse().ok()
@@ -160,6 +189,12 @@ impl Repository {
             .filter_map(|line| line.split_once(' '))
             .map(|(hash, short)| (hash.to_owned(), short.to_owned()))
             .collect()
+    }
+
+    /// Where the host of the remote `origin` shows a commit: an address with `{commit}` for its hash; `None` of hosts whose
+    /// addresses are not known.
+    pub(crate) fn commit_url(&self) -> Option<String> {
+        commit_url(&self.text(["remote", "get-url", "origin"])?)
     }
 
     /// The bytes that Git LFS keeps here for a file, if it has fetched them.
@@ -179,6 +214,40 @@ impl Repository {
 
     fn is_shallow(&self) -> bool {
         self.text(["rev-parse", "--is-shallow-repository"]).is_some_and(|text| text == "true")
+    }
+}
+
+/// One file, at any commit.
+pub(crate) struct FileReader<'a> {
+    path: &'a str,
+    process: Child,
+    requests: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl FileReader<'_> {
+    /// The file at a commit, by its full hash; nothing where there is none.
+    pub(crate) fn read(&mut self, commit: &str) -> Option<Blob> {
+        writeln!(self.requests.as_mut()?, "{commit}:{}", self.path).ok()?;
+        let mut head = String::new();
+        self.answers.read_line(&mut head).ok()?;
+        // `<hash> blob <bytes>`, or `<what was asked> missing`.
+        let mut words = head.trim_end().rsplit(' ');
+        let size: u64 = words.next()?.parse().ok()?;
+        let is_file = words.next() == Some("blob");
+        // A line break follows.
+        let mut bytes = Vec::new();
+        self.answers.by_ref().take(size + 1).read_to_end(&mut bytes).ok()?;
+        bytes.pop();
+        (is_file && bytes.len() as u64 == size).then(|| Blob::of(bytes))
+    }
+}
+
+impl Drop for FileReader<'_> {
+    fn drop(&mut self) {
+        // It ends when nobody can ask any more.
+        self.requests = None;
+        let _ended = self.process.wait();
     }
 }
 
@@ -204,6 +273,17 @@ pub(super) fn text<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_show_commits_and_no_secret_is_told() {
+        let github = Some("https://github.com/o/r/commit/{commit}".to_owned());
+        for remote in ["git@github.com:o/r.git", "https://user:token@github.com/o/r.git", "ssh://git@github.com/o/r"] {
+            assert_eq!(commit_url(remote), github, "{remote}");
+        }
+        assert_eq!(commit_url("https://gitlab.com/o/r/").as_deref(), Some("https://gitlab.com/o/r/-/commit/{commit}"));
+        assert_eq!(commit_url("https://example.org/o/r.git"), None);
+        assert_eq!(commit_url("/srv/r.git"), None);
+    }
 
     #[test]
     fn a_pointer_of_git_lfs_tells_the_hash_of_the_file() {

@@ -24,13 +24,17 @@ const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
 /// What templates include besides each other, embedded in the program.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 11] = [
     ("report.css", include_str!("templates/report.css")),
     ("sort.js", include_str!("templates/sort.js")),
     ("parts.md.j2", include_str!("templates/parts.md.j2")),
     ("parts.html.j2", include_str!("templates/parts.html.j2")),
     ("diff.md.j2", include_str!("templates/diff.md.j2")),
     ("diff.html.j2", include_str!("templates/diff.html.j2")),
+    ("site_head.html.j2", include_str!("templates/site_head.html.j2")),
+    ("site.html.j2", include_str!("templates/site.html.j2")),
+    ("site_experiment.html.j2", include_str!("templates/site_experiment.html.j2")),
+    ("site_point.html.j2", include_str!("templates/site_point.html.j2")),
     ("reproduction.md.j2", include_str!("templates/reproduction.md.j2")),
 ];
 

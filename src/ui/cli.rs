@@ -5,7 +5,7 @@ mod judge;
 mod models;
 mod records;
 
-pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat};
+pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use records::{ExportArgs, ImportArgs, MergeArgs, ReproduceArgs, Shard};
@@ -64,6 +64,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Show a metric over commits and records, and where it changed.
     History(HistoryArgs),
+    /// Write a static site: every experiment, its history, and what each commit measured.
+    Site(SiteArgs),
     /// Measure what results were made from again, and say claim by claim whether it holds here.
     Reproduce(ReproduceArgs),
     /// Put records of one specification together: shards, or several machines.
@@ -266,6 +268,14 @@ pub struct SchemaArgs {
 pub enum SchemaName {
     /// A specification.
     Experiment,
+    /// `results.json`.
+    Results,
+    /// What `diff --json` prints.
+    Diff,
+    /// What `history --json` prints.
+    History,
+    /// What `reproduce --json` prints.
+    Reproduction,
     /// The worker protocol.
     Worker,
 }

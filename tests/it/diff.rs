@@ -89,6 +89,29 @@ fn the_last_commit_and_the_working_tree_are_compared_unasked() {
     assert!(text.contains("variants.int8.mock.scale 0.5 -> 0.65"), "{text}");
 }
 
+/// Whether what was printed is as its schema says.
+fn check_schema(text: &str, schema: &str) {
+    let schema = serde_json::from_str(schema).unwrap();
+    let printed = serde_json::from_str(text).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&printed).map(|error| format!("{error} at {}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn what_is_printed_for_programs_is_as_its_schema_says() {
+    let repository = Repository::new(SPEC);
+    repository.change("scale: 0.5", "scale: 0.65");
+    repository.commit("slower");
+    let schema = perfrun::internals::diff::schema_text();
+    check_schema(&repository.diff(&["HEAD~1", "--gate", "--json"]).expect_code(4).stdout, &schema);
+    let history = repository.0.run(&["history", "x", "--json"]).expect_code(0).stdout;
+    check_schema(&history, &perfrun::internals::history::schema_text());
+    let reproduction = repository.0.run(&["reproduce", "reports/x", "--json"]).expect_code(0).stdout;
+    check_schema(&reproduction, &perfrun::internals::diff::reproduction_schema_text());
+}
+
 #[test]
 fn revisions_tags_ranges_records_and_paths_are_sides() {
     let repository = Repository::new(SPEC);

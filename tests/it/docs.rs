@@ -24,6 +24,9 @@ fn check_generated(path: &str, expected: &str) {
 fn schemas_are_current() {
     check_generated("schemas/experiment.schema.json", &perfrun::internals::spec::schema_text());
     check_generated("schemas/results.schema.json", &perfrun::internals::report::results::schema_text());
+    check_generated("schemas/diff.schema.json", &perfrun::internals::diff::schema_text());
+    check_generated("schemas/history.schema.json", &perfrun::internals::history::schema_text());
+    check_generated("schemas/reproduction.schema.json", &perfrun::internals::diff::reproduction_schema_text());
     check_generated("schemas/worker.schema.json", &perfrun::internals::worker::protocol::schema_text());
 }
 

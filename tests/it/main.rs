@@ -29,6 +29,7 @@ mod results;
 mod runtimes;
 mod search;
 mod sharing;
+mod site;
 mod spec;
 mod stat;
 mod support;

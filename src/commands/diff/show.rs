@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::is_gated;
 use super::sides::Source;
 use crate::diff::page::{self, Page};
-use crate::diff::{Diff, FORMAT};
+use crate::diff::{Diff, FORMAT, Printed};
 use crate::record::write_whole;
 use crate::ui::cli::{DiffArgs, PageFormat};
 use crate::ui::error::Error;
@@ -23,16 +21,6 @@ pub(super) struct Shown {
     pub(super) new: Vec<String>,
     /// The gate fell; nothing where none was asked.
     pub(super) is_fallen: Option<bool>,
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Printed<'a> {
-    format: u32,
-    is_fallen: Option<bool>,
-    experiments: &'a [Diff],
-    gone: &'a [String],
-    new: &'a [String],
 }
 
 impl Shown {

@@ -17,7 +17,7 @@ use serde::Serialize;
 pub(crate) use junit::junit;
 pub(crate) use reproduction::ReproductionPage;
 
-use super::{Diff, Gated, Row};
+use super::{Changes, Diff, Gated, Row};
 use crate::report::format::count;
 use crate::report::view::Table;
 use crate::report::{ReportError, fill_template};
@@ -142,6 +142,12 @@ impl Page {
     pub(crate) fn html(pages: &[Page], alone: &[String]) -> Result<String, ReportError> {
         fill_template("diff.html.j2", &Pages::new(pages, alone, ""))
     }
+}
+
+/// What differs between two results, in words: what is compared, then what must be equal.
+pub(crate) fn changed_words(changes: &Changes) -> Vec<String> {
+    let words = facts::subject(changes).into_iter().chain(facts::named(&changes.frame));
+    words.map(|line| in_one_line(&line)).collect()
 }
 
 /// A text in one line, without what moves a cursor.

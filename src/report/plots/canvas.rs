@@ -105,6 +105,11 @@ impl Canvas {
         self.sheet.disc(fine(at), units(radius), color, opacity);
     }
 
+    /// A dot that leads somewhere, and says what it is.
+    pub(super) fn linked_dot(&mut self, at: (f64, f64), radius: f64, color: Color, target: Option<&str>, title: &str) {
+        self.sheet.link(target, title, |sheet| sheet.disc(fine(at), units(radius), color, 1.0));
+    }
+
     /// A dot that is empty inside.
     pub(super) fn ring(&mut self, at: (f64, f64), radius: f64, color: Color) {
         self.sheet.disc(fine(at), units(radius), PAPER, 1.0);
@@ -158,6 +163,16 @@ mod tests {
         assert!(svg.contains("aria-label=\"a &lt;b&gt; &amp; &quot;c&quot;: d\""));
         assert!(!svg.contains("<script>"));
         assert!(svg.contains("fill=\"#FFFFFF\""));
+    }
+
+    /// The style of pages says these colours anew for dark ones.
+    #[test]
+    fn the_style_knows_the_colours_that_are_not_of_data() {
+        let style = include_str!("../templates/report.css");
+        for color in [INK, GREY, PALE, PAPER] {
+            assert!(style.contains(&format!("[fill=\"{color}\"]")), "{color}");
+            assert!(style.contains(&format!("[stroke=\"{color}\"]")), "{color}");
+        }
     }
 
     #[test]

@@ -13,6 +13,9 @@ const RIGHT: f64 = 740.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 196.0;
 
+/// The newest values that have a dot and an interval of their own.
+const MOST_DOTS: usize = 150;
+
 /// Names below the axis; more would cover each other.
 const MOST_NAMES: usize = 9;
 
@@ -45,6 +48,8 @@ pub(crate) struct Course {
     pub unit: Unit,
     /// What each point is called.
     pub names: Vec<String>,
+    /// Where each point leads to; nothing where none leads anywhere.
+    pub links: Vec<String>,
     /// The values, oldest first.
     pub values: Vec<f64>,
     /// Their intervals.
@@ -115,19 +120,28 @@ impl Course {
     fn draw_values(&self, canvas: &mut Canvas, up: &Up, factor: f64) {
         let color = PALETTE[0];
         let at = |index: usize| (self.across(index as f64), up.place(self.values[index] / factor));
+        let mut stretch: Vec<(f64, f64)> = Vec::new();
         for index in 0..self.values.len() {
-            let is_break = self.breaks.contains(&(index, CourseBreak::Frame));
-            if index > 0 && !is_break {
-                canvas.line(at(index - 1), at(index), PALE, 1.6);
+            if self.breaks.contains(&(index, CourseBreak::Frame)) {
+                canvas.curve(&std::mem::take(&mut stretch), PALE, 1.6);
             }
+            stretch.push(at(index));
         }
-        for index in 0..self.values.len() {
+        canvas.curve(&stretch, PALE, 1.6);
+        // Hundreds of dots are a line; the newest ones, and those where something happens, are looked at.
+        let first_of_newest = self.values.len().saturating_sub(MOST_DOTS);
+        let happens = |index: usize| {
+            self.changes.iter().any(|change| change.at == index || change.at == index + 1)
+                || self.breaks.iter().any(|(at, _)| *at == index)
+        };
+        for index in (0..self.values.len()).filter(|index| *index >= first_of_newest || happens(*index)) {
             let (x, y) = at(index);
             if let Some(interval) = self.intervals[index] {
                 let [low, high] = [interval.low, interval.high].map(|end| up.place(end / factor));
                 canvas.line((x, low), (x, high), color, 1.6);
             }
-            canvas.dot((x, y), 3.2, color, 1.0);
+            let title = format!("{}: {}", self.names[index], format::measured(self.unit, self.values[index], None));
+            canvas.linked_dot((x, y), 3.2, color, self.links.get(index).map(String::as_str), &title);
         }
     }
 
@@ -159,9 +173,16 @@ mod tests {
     fn every_label_of_the_axis_stands_at_its_value() {
         let values = vec![3.0e6, 3.1e6, 2.3e6];
         let names = ["a", "b", "c"].map(str::to_owned).into();
-        let (intervals, breaks, changes) = (vec![None; 3], Vec::new(), Vec::new());
-        let course =
-            Course { title: "x".to_owned(), unit: Unit::Nanoseconds, names, values, intervals, breaks, changes };
+        let course = Course {
+            title: "x".to_owned(),
+            unit: Unit::Nanoseconds,
+            names,
+            links: Vec::new(),
+            values,
+            intervals: vec![None; 3],
+            breaks: Vec::new(),
+            changes: Vec::new(),
+        };
         let up = Up(course.up(1e6));
         let places: Vec<f64> = up.0.ticks(plain_label).iter().map(|(value, _)| up.place(*value)).collect();
         assert!(places.len() >= 2, "{places:?}");

@@ -53,6 +53,17 @@ impl Sheet {
         sheet
     }
 
+    /// What is drawn leads somewhere, and is called so where a pointer rests on it.
+    pub(super) fn link(&mut self, target: Option<&str>, title: &str, draw: impl FnOnce(&mut Self)) {
+        // Writing into a String cannot fail.
+        let _ = match target {
+            Some(target) => writeln!(self.elements, "<a href=\"{}\"><title>{}</title>", escape(target), escape(title)),
+            None => writeln!(self.elements, "<g><title>{}</title>", escape(title)),
+        };
+        draw(self);
+        self.elements.push_str(if target.is_some() { "</a>\n" } else { "</g>\n" });
+    }
+
     pub(super) fn rectangle(&mut self, one: At, other: At, fill: Color, opacity: f64) {
         let (one, other) = (self.inside(one), self.inside(other));
         let (x, y) = (one.0.min(other.0), one.1.min(other.1));

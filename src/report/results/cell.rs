@@ -135,7 +135,8 @@ impl Cell {
     }
 }
 
-fn names_schema(_: &mut SchemaGenerator) -> Schema {
+/// Names of a cell as fields of what they are flattened into.
+pub(crate) fn names_schema(_: &mut SchemaGenerator) -> Schema {
     fields_schema(|axis| {
         let absent = if axis.may_be_absent() { "; `-` where the specification leaves it to perfrun" } else { "" };
         json_schema!({

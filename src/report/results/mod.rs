@@ -27,14 +27,14 @@ use crate::quality::accuracy::item_bits;
 use crate::record::provenance::Provenance;
 use crate::vocabulary::metric::Difference;
 
-pub(crate) use cell::interval;
 pub use cell::{BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+pub(crate) use cell::{interval, names_schema};
 pub use judged::{
     BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Effort, Family, GoalFound, Tie, Tradeoff,
 };
 pub(crate) use make::gates;
 pub use make::results;
-pub(crate) use outline::outline;
+pub(crate) use outline::{Wanted, outline};
 pub use read::{parse, read};
 pub use reference::reference_markdown;
 pub use seen::{Disturbed, Shape};
@@ -242,8 +242,12 @@ fn is_false(value: &bool) -> bool {
 
 /// The JSON Schema of the file, as committed in `schemas/results.schema.json`.
 pub fn schema_text() -> String {
-    let schema = schemars::schema_for!(Results);
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    schema_of::<Results>()
+}
+
+/// The JSON Schema of a form.
+pub(crate) fn schema_of<T: JsonSchema>() -> String {
+    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(T)).expect("a schema is plain JSON");
     text.push('\n');
     text
 }

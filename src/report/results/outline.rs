@@ -8,26 +8,35 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Cell, Estimated, FORMAT, Measured, Results, Status, parse};
+use super::{Cell, Compared, Estimated, FORMAT, Measured, Results, Status, parse};
 use crate::experiment::{Axis, AxisMap};
 use crate::record::StoreError;
 use crate::record::provenance::Provenance;
 
-/// As [`parse`], with these metrics of the cells alone, by their stored names.
+/// What is taken of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// These metrics of the cells alone, by their stored names.
+    pub metrics: &'a [String],
+    /// What is claimed about cells: comparisons without their details, goals, and how much can be seen.
+    pub claims: bool,
+}
+
+/// As [`parse`], of what is wanted alone.
 ///
 /// # Errors
 ///
 /// As [`parse`].
-pub(crate) fn outline(path: &Path, text: &str, metrics: &[String]) -> Result<Results, StoreError> {
+pub(crate) fn outline(path: &Path, text: &str, wanted: Wanted<'_>) -> Result<Results, StoreError> {
     let mut source = serde_json::Deserializer::from_str(text);
-    match File(metrics).deserialize(&mut source) {
+    match File(wanted).deserialize(&mut source) {
         Ok(results) if results.format == FORMAT && source.end().is_ok() => Ok(results),
         // Of another format, or damaged: whoever reads all of it says so.
         _ => parse(path, text),
     }
 }
 
-struct File<'a>(&'a [String]);
+struct File<'a>(Wanted<'a>);
 
 impl<'de> DeserializeSeed<'de> for File<'_> {
     type Value = Results;
@@ -53,11 +62,57 @@ impl<'de> Visitor<'de> for File<'_> {
                 "record" => results.record = fields.next_value()?,
                 "measured" => results.measured = fields.next_value::<Measured>()?,
                 "provenance" => results.provenance = fields.next_value::<Provenance>()?,
-                "cells" => results.cells = fields.next_value_seed(Cells(self.0))?,
+                "cells" => results.cells = fields.next_value_seed(Cells(self.0.metrics))?,
+                "description" if self.0.claims => results.description = fields.next_value()?,
+                "sight" if self.0.claims => results.detectable_effect = fields.next_value()?,
+                "goals" if self.0.claims => results.goals = fields.next_value()?,
+                "comparisons" if self.0.claims => {
+                    let rows: Vec<Row> = fields.next_value()?;
+                    results.comparisons = rows.into_iter().map(Row::compared).collect();
+                }
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
         }
         Ok(results)
+    }
+}
+
+/// A comparison without its details, which are most of it.
+#[derive(Deserialize)]
+struct Row {
+    cell: String,
+    baseline: String,
+    metric: String,
+    ratio: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    level: f64,
+    blocks: u64,
+    margin: f64,
+    verdict: String,
+    reason: String,
+}
+
+impl Row {
+    fn compared(self) -> Compared {
+        let Row { cell, baseline, metric, ratio, low, high, level, blocks, margin, verdict, reason } = self;
+        let (more_blocks, details, bootstrap) = (None, None, None);
+        Compared {
+            cell,
+            baseline,
+            metric,
+            ratio,
+            low,
+            high,
+            level,
+            blocks,
+            margin,
+            verdict,
+            reason,
+            more_blocks,
+            details,
+            bootstrap,
+        }
     }
 }
 
@@ -176,7 +231,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/quickstart/results.json");
         let text = std::fs::read_to_string(&path).unwrap();
         let whole = parse(&path, &text).unwrap();
-        let short = outline(&path, &text, &["latency_ns".to_owned()]).unwrap();
+        let short = outline(&path, &text, Wanted { metrics: &["latency_ns".to_owned()], claims: true }).unwrap();
         assert_eq!(
             (&short.provenance, &short.measured, &short.record),
             (&whole.provenance, &whole.measured, &whole.record)
@@ -190,6 +245,10 @@ mod tests {
             assert_eq!(short.metrics.get("latency_ns"), whole.metrics.get("latency_ns"));
             assert!(short.metrics.len() <= 1);
         }
-        assert!(outline(&path, "{ \"format\": 3 }", &[]).is_err());
+        let without_details =
+            |of: &Compared| Compared { more_blocks: None, details: None, bootstrap: None, ..of.clone() };
+        let claimed: Vec<Compared> = whole.comparisons.iter().map(without_details).collect();
+        assert_eq!((short.comparisons, short.goals), (claimed, whole.goals));
+        assert!(outline(&path, "{ \"format\": 3 }", Wanted { metrics: &[], claims: false }).is_err());
     }
 }

@@ -95,7 +95,7 @@ impl<'a> Pivot<'a> {
     }
 
     fn value(&self, cell: Option<usize>, metric: MetricReference, column: &Column) -> TableCell {
-        let absent = |why: String| TableCell { text: why, sort: Some(String::new()) };
+        let absent = |why: String| TableCell { text: why, sort: Some(String::new()), link: None };
         let Some(index) = cell else { return absent("not in the matrix".to_owned()) };
         let plan = &self.input.manifest.plan;
         let (planned, summary) = (&plan.cells[index], &self.input.summary.cells[index]);

@@ -41,19 +41,27 @@ pub(crate) struct TableCell {
     pub text: String,
     /// What it is sorted by, where that is not the text.
     pub sort: Option<String>,
+    /// Where it leads to, in HTML.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
 impl TableCell {
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        TableCell { text: text.into(), sort: None }
+        TableCell { text: text.into(), ..TableCell::default() }
     }
 
     /// Nothing to show: sorted after every number.
     pub(crate) fn nothing() -> Self {
-        TableCell { text: "-".to_owned(), sort: Some(String::new()) }
+        TableCell { text: "-".to_owned(), sort: Some(String::new()), link: None }
     }
 
     pub(crate) fn number(text: impl Into<String>, value: f64) -> Self {
-        TableCell { text: text.into(), sort: Some(format!("{value}")) }
+        TableCell { text: text.into(), sort: Some(format!("{value}")), link: None }
+    }
+
+    /// The same, leading somewhere.
+    pub(crate) fn to(self, link: impl Into<String>) -> Self {
+        TableCell { link: Some(link.into()), ..self }
     }
 }

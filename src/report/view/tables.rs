@@ -122,7 +122,7 @@ pub(super) fn table(input: &Input<'_>, columns: Vec<Filled>, notes: Vec<String>)
         .map(|(cell, summary)| {
             let path = plan.path(cell);
             let name = name_of(cell, summary, &path);
-            TableRow { anchor: Some(path), cells: vec![TableCell { text: name, sort: None }] }
+            TableRow { anchor: Some(path), cells: vec![TableCell::text(name)] }
         })
         .collect();
     let mut titles = vec![TableColumn { title: "cell".to_owned(), meaning: None, is_numeric: false }];
@@ -178,7 +178,7 @@ fn of_percentiles(cells: &[CellSummary], statistic: Statistic, title: &str, scal
     let cell = |cell: &CellSummary| match cell.percentile(statistic) {
         Some(percentile) => TableCell::number(column.percentile(percentile), percentile.estimate.value),
         None if cell.latency.is_some() && cell.iterations > 1 => {
-            TableCell { text: format::batched(cell.iterations), sort: Some(String::new()) }
+            TableCell { text: format::batched(cell.iterations), sort: Some(String::new()), link: None }
         }
         None => TableCell::nothing(),
     };

@@ -39,7 +39,7 @@ pub(super) fn tails(input: &Input<'_>) -> Option<Table> {
 
 fn verdict(input: &Input<'_>, cell: usize, metric: MetricReference) -> TableCell {
     let Some(tail) = input.judged.tails.iter().find(|tail| tail.cell == cell && tail.metric == metric) else {
-        return TableCell { text: "too few samples".to_owned(), sort: Some(String::new()) };
+        return TableCell { text: "too few samples".to_owned(), sort: Some(String::new()), link: None };
     };
     TableCell::number(format::speedup(tail), tail.speedup)
 }

@@ -1,4 +1,4 @@
-//! Arguments of the verbs that look at several commits: `diff` and `history`.
+//! Arguments of the verbs that look at several commits: `diff`, `history` and `site`.
 
 use std::path::PathBuf;
 
@@ -163,4 +163,22 @@ pub struct HistoryArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `site`.
+#[derive(Clone, Debug, Args)]
+pub struct SiteArgs {
+    /// Where to write.
+    #[arg(value_name = "DIR", default_value = "site")]
+    pub output: PathBuf,
+    /// What histories are of.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "latency", value_parser = metric)]
+    pub metric: Vec<MetricReference>,
+    /// Up to this revision.
+    #[arg(long, value_name = "REVISION", default_value = "HEAD")]
+    pub revision: String,
+    /// Where a host shows a commit, `{commit}` standing for its hash [default: of the remote `origin` on GitHub, GitLab or
+    /// Codeberg].
+    #[arg(long, value_name = "URL")]
+    pub commit_url: Option<String>,
 }

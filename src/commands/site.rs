@@ -1,0 +1,120 @@
+//! `perfrun site`: static pages over all experiments and their commits.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::points::{experiments, in_two, path_of_report, points};
+use crate::history::Point;
+use crate::record::git::Repository;
+use crate::record::{Place, write_whole};
+use crate::report::results::{self, Wanted};
+use crate::site::{Known, Site, SiteError, columns};
+use crate::spec;
+use crate::ui::Ui;
+use crate::ui::cli::SiteArgs;
+use crate::ui::error::{Error, ExitCode};
+
+pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(Path::new("x"))?;
+    check_folder(&arguments.output)?;
+    let repository = Repository::around(&place.root);
+    let known = known(&place, repository.as_ref(), arguments, ui)?;
+    if known.is_empty() {
+        let help = "`perfrun experiments/x.yaml` writes reports/x, which is then committed";
+        return Err(Error::refused("there is no report to show", help));
+    }
+    let found = || repository.as_ref().and_then(Repository::commit_url);
+    let url = arguments.commit_url.clone().or_else(found);
+    let site = Site::new(&known, &arguments.metric, url.as_deref())?;
+    let write = |(path, text): (String, String)| {
+        let path = arguments.output.join(path);
+        let folder = path.parent().unwrap_or(&arguments.output);
+        std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        Ok::<(), Error>(write_whole(&path, text.as_bytes())?)
+    };
+    let pages = site.pages()?;
+    let count = pages.len();
+    pages.into_iter().try_for_each(write)?;
+    let points = site.points();
+    in_two(&points, &|| (), &|(), point| site.point(*point).map_err(Error::from).and_then(write))
+        .into_iter()
+        .collect::<Result<Vec<()>, Error>>()?;
+    let index = arguments.output.join("index.html");
+    super::print(
+        ui,
+        &ui.labelled_text("wrote", &format!("{} and {} more pages", index.display(), count + points.len() - 1)),
+    )
+}
+
+/// A folder of something else is not written into.
+fn check_folder(folder: &Path) -> Result<(), Error> {
+    let is_empty = std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    let index = std::fs::read_to_string(folder.join("index.html")).unwrap_or_default();
+    if is_empty || index.contains("content=\"perfrun ") {
+        return Ok(());
+    }
+    let message = format!("{} holds something else than a site of perfrun", folder.display());
+    Err(Error::refused(message, "name another folder"))
+}
+
+/// Every experiment with its reports: those of commits, and that of the working tree where nobody committed it yet.
+fn known(place: &Place, repository: Option<&Repository>, arguments: &SiteArgs, ui: &Ui) -> Result<Vec<Known>, Error> {
+    let head = match repository.map(|repository| repository.commit(&arguments.revision)) {
+        Some(Ok(head)) => Some(head),
+        // A repository without a commit, or none at all, has the reports that lie there.
+        Some(Err(error)) if arguments.revision != "HEAD" => {
+            return Err(Error::refused(error.to_string(), error.hint().unwrap_or("name a branch, a tag or a commit")));
+        }
+        _ => None,
+    };
+    let committed = repository.zip(head.as_ref());
+    let mut names: BTreeSet<String> = experiments(place).into_iter().collect();
+    if let Some((repository, head)) = committed {
+        let reports = path_of_report(place, repository, "");
+        let reports = reports.trim_end_matches(results::FILE).trim_end_matches('/').to_owned() + "/";
+        let files = repository.files(head, &reports);
+        let folders =
+            files.iter().filter_map(|path| path.strip_prefix(&reports)?.strip_suffix(&format!("/{}", results::FILE)));
+        names.extend(folders.map(str::to_owned));
+    }
+    let columns = columns(&arguments.metric);
+    let wanted = Wanted { metrics: &columns, claims: true };
+    let mut known = Vec::new();
+    for name in names.into_iter().filter(|name| is_folder(name)) {
+        let mut found: Vec<Point> = Vec::new();
+        if let Some((repository, head)) = committed {
+            let path = path_of_report(place, repository, &name);
+            for point in points(repository, &path, &repository.commits_of(head, &path), wanted) {
+                match point {
+                    Ok(point) => found.push(point),
+                    // One report that cannot be read hides none of the others.
+                    Err(error) => ui.note(&format!("left out: {error}")),
+                }
+            }
+        }
+        match results::read(&place.report(&name).join(results::FILE)) {
+            Ok(results) if found.iter().all(|point| point.results.record != results.record) => {
+                found.push(Point { name: "working tree".to_owned(), commit: None, results });
+            }
+            _ => {}
+        }
+        if !found.is_empty() {
+            known.push(Known { name, points: found });
+        }
+    }
+    Ok(known)
+}
+
+/// Names of folders become paths and links: that of an experiment, or of its report on another machine (`x@laptop`).
+fn is_folder(name: &str) -> bool {
+    name.split('@').all(spec::is_name)
+}
+
+impl From<SiteError> for Error {
+    fn from(error: SiteError) -> Self {
+        match error {
+            SiteError::Table(error) => Error::Table(error),
+            SiteError::Report(error) => Error::Report(error),
+        }
+    }
+}

@@ -1,12 +1,14 @@
 //! `perfrun export` and `import`: a record as one file.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 
 use crate::data::digest;
+use crate::experiment::Experiment;
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
 use crate::record::archive::{self, Content};
-use crate::record::{LocalPaths, Place, Record};
+use crate::record::{LocalPaths, Manifest, Place, Record};
 use crate::report::{self, Format, Input};
 use crate::run;
 use crate::spec;
@@ -56,7 +58,11 @@ fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
 /// The files below the root that a record was made from, by their paths, all of them as they were then.
 fn models(record: &Record, place: &Place, ui: &Ui) -> Result<Vec<(String, PathBuf)>, Error> {
     let mut experiment = record.manifest.experiment.clone();
-    LocalPaths::read(&record.folder)?.restore(&mut experiment);
+    match LocalPaths::read(&record.folder) {
+        Ok(local) => local.restore(&mut experiment),
+        // A record that was imported or merged names its files from the root.
+        Err(_) => from_root(&mut experiment, &place.root),
+    }
     if let Some(changed) = run::changed_file(&record.manifest, &experiment)? {
         let help = "check out the commit that was measured, or leave out --models";
         return Err(Error::refused(format!("{changed} is not as it was measured"), help));
@@ -71,6 +77,17 @@ fn models(record: &Record, place: &Place, ui: &Ui) -> Result<Vec<(String, PathBu
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Puts relative paths below a root.
+fn from_root(experiment: &mut Experiment, root: &Path) {
+    for model in &mut experiment.models {
+        model.path.iter_mut().chain(model.files.values_mut()).for_each(|path| *path = root.join(&*path));
+    }
+    for dataset in experiment.datasets_mut() {
+        dataset.file = root.join(&dataset.file);
+        dataset.labels_file.iter_mut().for_each(|path| *path = root.join(&*path));
+    }
 }
 
 /// Takes a record from an archive into the local store, and where that is asked for its files to where they were.
@@ -101,7 +118,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     if target.exists() {
         return Err(Error::refused(format!("{} is there already", place.relative(&target)), "remove it first"));
     }
-    let files = if arguments.files { new_files(&top.join(FILES), &place)? } else { Vec::new() };
+    let files = if arguments.files { new_files(&top.join(FILES), &place, &record.manifest)? } else { Vec::new() };
     remove_others(&folder)?;
     let parent = place.records(experiment);
     let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
@@ -120,14 +137,20 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
 /// # Errors
 ///
 /// One that is here and another: nothing is replaced.
-fn new_files(folder: &Path, place: &Place) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+fn new_files(folder: &Path, place: &Place, manifest: &Manifest) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
     let mut files = Vec::new();
+    let named = named_files(manifest);
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok) {
         let Some(below) = entry.path().strip_prefix(folder).ok().filter(|_| entry.file_type().is_file()) else {
             continue;
         };
+        if !named.contains(below) {
+            let message = format!("{} is nothing that the record was made from", below.display());
+            return Err(Error::refused(message, "import without --files, and look into the archive by hand"));
+        }
         let target = place.root.join(below);
-        if !target.exists() {
+        // A link that leads nowhere is there too.
+        if target.symlink_metadata().is_err() {
             files.push((entry.path().to_owned(), target));
         } else if digest::of_file(&target).ok() != digest::of_file(entry.path()).ok() {
             let message = format!("{} is here and another file", below.display());
@@ -135,6 +158,22 @@ fn new_files(folder: &Path, place: &Place) -> Result<Vec<(PathBuf, PathBuf)>, Er
         }
     }
     Ok(files)
+}
+
+/// The specification, models, the user's own files for variants, and data, as the record names them: an archive may come from
+/// anywhere, and puts nothing else into the root.
+fn named_files(manifest: &Manifest) -> BTreeSet<PathBuf> {
+    let models = manifest.models.iter().flatten();
+    let mut named: BTreeSet<PathBuf> =
+        models.flat_map(|file| file.parts.keys().chain([&file.path])).map(PathBuf::from).collect();
+    named.insert(PathBuf::from(&manifest.spec.path));
+    named.extend(run::files_of(&manifest.experiment));
+    named.retain(|path| {
+        let is_plain =
+            |part: Component<'_>| matches!(part, Component::Normal(name) if !name.to_string_lossy().starts_with('.'));
+        path.components().all(is_plain)
+    });
+    named
 }
 
 /// Removes what an archive has beside the record's own files.

@@ -7,11 +7,11 @@ use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
 use super::print;
 use crate::diff::{Side, Spreads, frames_differ};
-use crate::experiment::{self, Axis};
+use crate::experiment::{self, Axis, Device};
 use crate::history::{History, Point, history, page};
 use crate::record::git::Repository;
 use crate::record::{Place, StoreError, write_whole};
-use crate::report::results::{Cell, Results, Wanted};
+use crate::report::results::{Cell, Measured, Results, Wanted};
 use crate::statistics::SessionSpread;
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -113,7 +113,10 @@ fn add_records(place: &Place, experiment: &str, points: &mut Vec<Point>) {
     let known: HashSet<String> = points.iter().map(|point| point.results.record.clone()).collect();
     let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
     let is_whole = |results: &Results| {
-        results.measured.complete && !results.measured.quick && results.measured.restrictions.is_empty()
+        // What was merged from several machines has other cells.
+        let is_of_one = results.cells.iter().all(|cell| Device::machine_in(&cell.names[Axis::Devices]).is_none());
+        let Measured { complete, quick, restrictions, .. } = &results.measured;
+        *complete && !quick && restrictions.is_empty() && is_of_one
     };
     let found = folders.filter_map(|folder| super::diff::results_of_record(&folder.path()).ok());
     let found = found.filter(|results| is_whole(results) && !known.contains(&results.record));

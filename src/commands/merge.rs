@@ -30,7 +30,12 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         here: provenance::machine(&manifest.host),
     };
     // A report of several machines stands beside those of one.
-    let is_whole = manifest.restrictions.is_empty() && manifest.machines.len() == 1 && !manifest.quick;
+    let now = std::fs::read_to_string(place.root.join(&manifest.spec.path));
+    let is_current = now.is_ok_and(|text| text == manifest.spec.text);
+    if !is_current && arguments.output.is_none() {
+        ui.note(&format!("{} is not what was measured; the report goes into the record", manifest.spec.path));
+    }
+    let is_whole = is_current && manifest.restrictions.is_empty() && manifest.machines.len() == 1 && !manifest.quick;
     let target = choose(&place, experiment, is_whole, &wanted);
     if let Some(note) = &target.note {
         ui.note(note);

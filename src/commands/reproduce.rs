@@ -1,6 +1,6 @@
 //! `perfrun reproduce`: results measured again, and whether what they claim holds here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::measure::{Measurement, measure};
 use super::specs;
 use crate::diff::page::ReproductionPage;
 use crate::diff::{Side, Stale, reproduction};
-use crate::experiment::{Experiment, Package, Runtime};
+use crate::experiment::{Axis, Device, Experiment, Package, Runtime};
 use crate::prepare::runtime::{self, Progress};
 use crate::record::Place;
 use crate::report::results::Results;
@@ -20,6 +20,7 @@ use crate::spec::{self, Loaded};
 use crate::ui::Ui;
 use crate::ui::cli::ReproduceArgs;
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::printable::printable;
 use crate::worker::{Interrupts, backend};
 
 pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -27,6 +28,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
     let there = read_results(&arguments.results)?;
     let place = Place::of(&arguments.results)?;
     let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
+    check_trust(&loaded, arguments)?;
     specs::obtain(&mut loaded.experiment, ui)?;
     check_files(&there, &loaded.experiment)?;
     let library = match &arguments.runtime {
@@ -42,7 +44,10 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         overrides: &overrides,
         restrictions: vec![format!("reproduce {}", there.record)],
     };
-    let Some((record, code)) = measure(what, &interrupts, ui)? else { return Ok(ExitCode::Interrupted) };
+    let Some((record, code)) = measure(what, &interrupts, ui)? else {
+        ui.note("nothing is compared; what was measured so far is no report");
+        return Ok(ExitCode::Interrupted);
+    };
     ui.labelled("record", &place.relative(&record.folder));
     let here = results_of(&record);
     let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };
@@ -74,16 +79,52 @@ fn specification(there: &Results, place: &Place, shown: &Path) -> Result<(Loaded
         let message = format!("{} does not hold its specification", shown.display());
         return Err(Error::refused(message, "results of this version of perfrun do; measure the specification again"));
     };
-    let narrowed: Vec<&String> =
-        there.measured.restrictions.iter().filter(|flag| !flag.starts_with("--set ")).collect();
-    if there.measured.quick || !narrowed.is_empty() {
+    let is_narrowed = there.measured.restrictions.iter().any(|flag| !flag.starts_with("--set "));
+    if there.cells.iter().any(|cell| Device::machine_in(&cell.names[Axis::Devices]).is_some()) {
+        let message = format!("{} is of several machines", shown.display());
+        return Err(Error::refused(message, "reproduce the results of one of them"));
+    }
+    if there.measured.quick || !there.measured.complete || is_narrowed {
         let message = format!("{} is of less than its specification", shown.display());
         return Err(Error::refused(message, "reproduce the results of a whole run"));
     }
     let file = place.root.join(path);
     let folder = file.parent().unwrap_or(&place.root);
     let loaded = spec::parse(path, text, folder, &overrides(there))?;
+    check_names(there, &loaded.experiment)?;
     Ok((loaded, file))
+}
+
+/// A pattern of the specification must find the models that it found, no fewer and no more.
+fn check_names(there: &Results, experiment: &Experiment) -> Result<(), Error> {
+    let measured: BTreeSet<&str> = there.cells.iter().map(|cell| cell.names[Axis::Models].as_str()).collect();
+    let here: BTreeSet<&str> = experiment.models.iter().map(|model| model.name.as_str()).collect();
+    let missing = measured.difference(&here).next().map(|name| format!("the model `{name}` is not here"));
+    let more = || here.difference(&measured).next().map(|name| format!("the model `{name}` was not measured there"));
+    match missing.or_else(more) {
+        Some(message) => Err(Error::refused(message, "the models must be those that the results are of")),
+        None => Ok(()),
+    }
+}
+
+/// What a specification lets run beside models: whoever wrote the results wrote it.
+fn check_trust(loaded: &Loaded, arguments: &ReproduceArgs) -> Result<(), Error> {
+    let experiment = &loaded.experiment;
+    let wraps = experiment.variants.iter().filter(|variant| !variant.wrap.is_empty()).map(|it| it.wrap.join(" "));
+    let sets = experiment.variants.iter().filter(|variant| !variant.env.is_empty());
+    let sets = sets.map(|variant| format!("env of {}", variant.name));
+    let models = 0..experiment.models.len() as u32;
+    let data = models.filter_map(|model| experiment.dataset_of(model)).filter(|data| !data.score.is_empty());
+    let libraries = experiment.plugins.values().chain(experiment.runtimes.iter().filter_map(|it| it.path.as_ref()));
+    let all = wraps.chain(sets).chain(data.map(|data| data.score.join(" ")));
+    let mut all: Vec<String> = all.chain(libraries.map(|path| path.display().to_string())).collect();
+    all.sort();
+    all.dedup();
+    if all.is_empty() || arguments.trust {
+        return Ok(());
+    }
+    let message = format!("these results run commands or libraries of their author: {}", printable(&all.join("; ")));
+    Err(Error::refused(message, "--trust runs them"))
 }
 
 /// Models and data must have the bytes that were measured.
@@ -94,6 +135,7 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
         rows.filter_map(|row| Some((word(row, key)?, (word(row, "path")?, word(row, "sha256")?)))).collect()
     };
     let (models, data) = (known("models", "name"), known("datasets", "model"));
+    check_own_files(there, experiment)?;
     for (index, model) in experiment.models.iter().enumerate() {
         let found = run::hashes_of(experiment, index as u32)?;
         let wanted = [models.get(&model.name), data.get(&model.name)];
@@ -119,11 +161,35 @@ fn library(there: &Results, experiment: &Experiment, ui: &Ui) -> Result<Option<P
     }
     let used = there.provenance.subject.get("runtimes").and_then(|rows| rows.get(0));
     let text = |field: &str| used.and_then(|used| used.get(field)).and_then(Value::as_str);
-    let Some(version) = text("version") else { return Ok(None) };
-    let package = text("package").and_then(Package::of_name).unwrap_or_default();
+    let Some(version) = text("version") else {
+        ui.note("the results do not say which version of ONNX Runtime was measured; --runtime names one");
+        return Ok(None);
+    };
+    // Without a name it was somebody's own build: the package that the devices need comes nearest.
+    let gpu = || experiment.devices.iter().any(Device::is_nvidia).then_some(Package::OnnxruntimeGpu);
+    let package = text("package").and_then(Package::of_name).or_else(gpu).unwrap_or_default();
     let version = Some(version.to_owned());
     let wanted = Runtime { name: version.clone().unwrap_or_default(), version, package: Some(package), path: None };
     let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
     let library = runtime::of_specification(&wanted, package, &runtime::cache_folder(), &mut tell)?;
     Ok(library.map(|library| library.path))
+}
+
+/// The files of users for variants, by their model and variant.
+fn check_own_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
+    let rows = there.provenance.subject.get("files").and_then(Value::as_array).into_iter().flatten();
+    for row in rows {
+        let word = |name: &str| row.get(name).and_then(Value::as_str);
+        let path = row.pointer("/origin/path").and_then(Value::as_str);
+        let (Some(path), Some(model), Some(variant), Some(wanted)) =
+            (path, word("model"), word("variant"), word("sha256"))
+        else {
+            continue;
+        };
+        if run::hash_of_own_file(experiment, model, variant)?.as_deref() != Some(wanted) {
+            let message = format!("{path} is not the file that was measured");
+            return Err(Error::refused(message, format!("its SHA-256 was {wanted}")));
+        }
+    }
+    Ok(())
 }

@@ -92,11 +92,15 @@ fn known(place: &Place, repository: Option<&Repository>, arguments: &SiteArgs, u
                 }
             }
         }
-        match results::read(&place.report(&name).join(results::FILE)) {
-            Ok(results) if found.iter().all(|point| point.results.record != results.record) => {
-                found.push(Point { name: "working tree".to_owned(), commit: None, results });
+        let file = place.report(&name).join(results::FILE);
+        if arguments.revision == "HEAD" && file.is_file() {
+            match results::read(&file) {
+                Ok(results) if found.iter().all(|point| point.results.record != results.record) => {
+                    found.push(Point { name: "working tree".to_owned(), commit: None, results });
+                }
+                Ok(_) => {}
+                Err(error) => ui.note(&format!("left out: {error}")),
             }
-            _ => {}
         }
         if !found.is_empty() {
             known.push(Known { name, points: found });

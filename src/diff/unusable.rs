@@ -83,6 +83,10 @@ fn discredited(results: &Results) -> HashSet<&str> {
     if failed.peek().is_none() {
         return HashSet::new();
     }
+    if results.controls.iter().any(|control| !control.cells.is_empty()) {
+        let failed = results.controls.iter().filter(|control| control.outcome == "failed");
+        return failed.flat_map(|control| control.cells.iter().map(String::as_str)).collect();
+    }
     if results.controls.len() == 1 {
         return results.cells.iter().map(|cell| cell.id.as_str()).collect();
     }

@@ -74,7 +74,7 @@ pub(super) fn series(
         let is_usable = !point.results.measured.quick;
         let is_shown = |cell: &&Cell| is_usable && newest.contains(cell.id.as_str()) && is_wanted(cell);
         for cell in point.results.cells.iter().filter(is_shown) {
-            let Some(found) = cell.metrics.get(&column).filter(|found| found.supported != Some(false)) else {
+            let Some(found) = cell.usable(&column) else {
                 continue;
             };
             known.insert((index, &cell.id), (cell, found));

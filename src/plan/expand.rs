@@ -201,7 +201,7 @@ fn cells(space: &Space, points: &[Point], compared: Option<&Compared>) -> (Vec<C
     for (index, at) in points.iter().enumerate() {
         let key = compared.iter().fold(*at, |key, axis| key.with(*axis, u32::MAX));
         let group = *group_of.entry(key).or_insert_with(|| {
-            groups.push(Group { cells: Vec::new(), baseline: None });
+            groups.push(Group { cells: Vec::new(), baseline: None, part: 0 });
             groups.len() as u32 - 1
         });
         groups[group as usize].cells.push(index as u32);

@@ -73,6 +73,13 @@ pub struct Group {
     pub cells: Vec<u32>,
     /// Index of the cell that the others are compared with; `None` where the group has none.
     pub baseline: Option<u32>,
+    /// Of a record that was merged from several: which of them measured it.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub part: u32,
+}
+
+fn is_first(part: &u32) -> bool {
+    *part == 0
 }
 
 /// The axes whose entries are compared, and the entry that the others are compared with.
@@ -204,6 +211,14 @@ impl Plan {
     /// Whether this cell is its group's baseline.
     pub fn is_baseline(&self, cell: &Cell) -> bool {
         self.baseline_of(cell).is_some_and(|index| self.cells[index].id == cell.id)
+    }
+
+    /// Whether a control speaks for a cell: for those of its group, and where its record had no other, for all of that.
+    pub fn speaks_for(&self, control: usize, cell: usize) -> bool {
+        let group = |cell: usize| self.groups.get(self.cells.get(cell)?.group as usize).map(|it| (it, it.part));
+        let (Some((own, part)), Some((other, other_part))) = (group(control), group(cell)) else { return false };
+        let of_part = |cell: &&u32| group(**cell as usize).is_some_and(|(_, of)| of == part);
+        std::ptr::eq(own, other) || (part == other_part && self.controls.iter().filter(of_part).count() == 1)
     }
 
     /// Each cell that is compared, with its baseline before it: indices, in plan order.

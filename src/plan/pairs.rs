@@ -19,7 +19,7 @@ pub(super) fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
             let at = point(&space, names).ok_or_else(|| PlanError::NoSuchCell { cell: names.path() })?;
             cells.push(Cell { id: CellId::of(&Coordinates::of(&space.entries, &at)), at, group, skip: None });
         }
-        groups.push(Group { cells: (first..cells.len() as u32).collect(), baseline: Some(first) });
+        groups.push(Group { cells: (first..cells.len() as u32).collect(), baseline: Some(first), part: 0 });
     }
     let total = cells.len() as u64;
     let axes = compared(&experiment.pairs);

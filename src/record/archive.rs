@@ -17,6 +17,9 @@ pub(crate) enum Content {
     Bytes(Vec<u8>),
 }
 
+/// The tables of a complete record.
+const TABLES: [&str; 5] = ["cells", "runs", "metrics", "samples", "series"];
+
 /// An archive may come from anywhere, and a small one can unpack to any size.
 const MOST_BYTES: u64 = 16 << 30;
 const MOST_FILES: usize = 1_000_000;
@@ -28,8 +31,9 @@ pub(crate) fn is_of_record(path: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     match folder {
         "" => {
-            extension == "parquet"
-                || ["manifest", "sessions", "budget", "complete"].iter().any(|known| name == format!("{known}.json"))
+            let facts = ["manifest", "sessions", "budget", "complete"];
+            TABLES.iter().any(|known| name == format!("{known}.parquet"))
+                || facts.iter().any(|known| name == format!("{known}.json"))
         }
         "passes" | "journal" => extension == "json",
         _ => false,
@@ -103,7 +107,7 @@ pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
         let mut created = File::create_new(&target).map_err(failed)?;
-        let written = io::copy(&mut entry, &mut created).map_err(unreadable)?;
+        let written = io::copy(&mut entry, &mut created).map_err(failed)?;
         if files > MOST_FILES || written != entry.header().size().unwrap_or(0) {
             return Err(damaged(format!("it holds more than {MOST_FILES} files or {} GiB", MOST_BYTES >> 30)));
         }
@@ -169,10 +173,25 @@ mod tests {
 
     #[test]
     fn a_record_is_its_own_files_alone() {
-        for own in ["manifest.json", "runs.parquet", "passes/convert.json", "journal/a-main-0.json", "complete.json"] {
+        for own in [
+            "manifest.json",
+            "runs.parquet",
+            "passes/convert.json",
+            "journal/a-main-0.json",
+            "complete.json",
+            "series.parquet",
+        ] {
             assert!(is_of_record(own), "{own}");
         }
-        for other in ["local.json", "logs/a.txt", "report.md", "results.json", "journal/x/y.json", "../manifest.json"] {
+        for other in [
+            "local.json",
+            "results.parquet",
+            "logs/a.txt",
+            "report.md",
+            "results.json",
+            "journal/x/y.json",
+            "../manifest.json",
+        ] {
             assert!(!is_of_record(other), "{other}");
         }
     }

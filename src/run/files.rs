@@ -93,6 +93,23 @@ pub(crate) fn hashes_of(experiment: &Experiment, model: u32) -> Result<Hashes, P
     Ok(Hashes { model: path.map(with_external).map_or(Ok(None), hash)?, data: data.map_or(Ok(None), hash)? })
 }
 
+/// SHA-256 of the user's own file for a variant of a model; `None` of what is not there.
+///
+/// # Errors
+///
+/// A file that is there and cannot be read.
+pub(crate) fn hash_of_own_file(
+    experiment: &Experiment,
+    model: &str,
+    variant: &str,
+) -> Result<Option<String>, PrepareError> {
+    let model = experiment.models.iter().find(|known| known.name == model);
+    let precision = experiment.variants.iter().find(|known| known.name == variant).map(|it| it.precision.name());
+    let own = model.and_then(|model| model.files.get(variant).or_else(|| model.files.get(precision?)));
+    let files = own.map(|path| with_external(path)).filter(|files| files.iter().all(|file| file.exists()));
+    files.map(|files| hash_files(&files)).transpose()
+}
+
 /// The user's own file for a variant: its path as the record has it, and where it lies.
 fn own_file<'a>(
     file: &'a VariantFile,

@@ -80,10 +80,12 @@ fn a_shard_is_whole_groups_and_one_that_is_empty_is_refused() {
     assert!(plan.contains("not in shard 2/3"), "{plan}");
     let refused = place.run(&["x.yaml", "--shard", "5/5"]).expect_code(2);
     assert!(
-        refused.stderr.contains("has no group of cells") && refused.stderr.contains("4 groups"),
+        refused.stderr.contains("--shard 5/5 has no cell") && refused.stderr.contains("4 sets"),
         "{}",
         refused.stderr
     );
+    let refused = place.run(&["x.yaml", "--only", "model=one", "--shard", "3/4"]).expect_code(2);
+    assert!(refused.stderr.contains("leave no cell"), "{}", refused.stderr);
     let refused = place.run(&["x.yaml", "--shard", "4/3"]).expect_code(2);
     assert!(refused.stderr.contains("I/N, such as 2/5"), "{}", refused.stderr);
 }
@@ -231,4 +233,96 @@ fn what_cannot_be_measured_again_is_said_before() {
     let refused = place.run(&["reproduce", "reports/q"]).expect_code(2);
     assert!(refused.stderr.contains("is not the file that was measured"), "{}", refused.stderr);
     assert!(refused.stderr.contains("its SHA-256 was"), "{}", refused.stderr);
+}
+
+/// What one could choose between, and what outputs are held against, is measured in one record.
+#[test]
+fn devices_of_a_model_stay_in_one_shard() {
+    let spec = "backend: mock\nmodels: [one, two]\ndevices: [cpu, cuda:0]\nvariants: [fp32, int8]\nruns: 5\nchoose: { best: latency }\n";
+    let place = Workplace::with_spec(spec);
+    let plan: Value =
+        serde_json::from_str(&place.run(&["plan", "x.yaml", "--shard", "1/2", "--json"]).expect_code(0).stdout)
+            .unwrap();
+    let cells = plan["cells"].as_array().unwrap().iter().filter(|cell| cell["skip"].is_null());
+    let measured: Vec<(u64, u64)> =
+        cells.map(|cell| (cell["model"].as_u64().unwrap(), cell["device"].as_u64().unwrap())).collect();
+    assert_eq!(measured, [(0, 0), (0, 1), (0, 0), (0, 1)]);
+}
+
+#[test]
+fn a_group_that_two_records_share_is_no_group() {
+    let place = Workplace::with_spec(SPEC);
+    let halves = ["variant=fp32", "variant=int8"].map(|only| measured(&place, &["--only", only]));
+    let refused = place.run(&["merge", &halves[0], &halves[1]]).expect_code(2);
+    assert!(refused.stderr.contains("each measured some of the cells that are compared with"), "{}", refused.stderr);
+}
+
+/// The double of the control is half as fast as its cell in one of two shards.
+#[test]
+fn a_failed_control_speaks_for_all_of_its_shard() {
+    let place = Workplace::with_spec(SPEC);
+    let shards = ["1/2", "2/2"].map(|shard| measured(&place, &["--shard", shard]));
+    place.run(&["merge", &shards[0], &shards[1], "--output", "good"]).expect_code(0);
+    let good = results(&place, "good/results.json");
+    let controls = good["controls"].as_array().unwrap();
+    assert_eq!(controls.len(), 2);
+    assert!(controls.iter().all(|control| control["cells"].as_array().unwrap().len() == 4), "both groups of a shard");
+    // What diff makes of one that failed.
+    let mut bad = good.clone();
+    bad["controls"][0]["outcome"] = "failed".into();
+    for cell in bad["cells"].as_array_mut().unwrap() {
+        cell["definition"] = "another".into();
+    }
+    place.write("bad/results.json", &bad.to_string());
+    let diff: Value = serde_json::from_str(&place.run(&["diff", "good", "bad", "--json"]).stdout).unwrap();
+    let withheld = diff["experiments"][0]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["metric"] == "latency" && row["reason"]["kind"] == "withheld");
+    assert_eq!(withheld.count(), 4, "{diff}");
+}
+
+#[test]
+fn an_archive_puts_nothing_into_the_root_that_the_record_does_not_name() {
+    let place = Workplace::with_spec(SPEC);
+    measured(&place, &[]);
+    place.run(&["export", "latest", "a.tar.zst"]).expect_code(0);
+    let unpacked = place.path("unpacked");
+    std::fs::create_dir(&unpacked).unwrap();
+    let tar = |arguments: &[&str]| {
+        let done = std::process::Command::new("tar").args(arguments).current_dir(&unpacked).status().unwrap();
+        assert!(done.success());
+    };
+    let plain = zstd::decode_all(std::fs::File::open(place.path("a.tar.zst")).unwrap()).unwrap();
+    std::fs::write(place.path("a.tar"), plain).unwrap();
+    tar(&["xf", "../a.tar"]);
+    let top = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
+    std::fs::write(top.join("files/conftest.py"), "import os").unwrap();
+    tar(&["cf", "../b.tar", "--no-recursion", "--files-from", "/dev/null"]);
+    let files: Vec<String> = walkdir::WalkDir::new(&top)
+        .into_iter()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().is_file())
+        .map(|entry| entry.path().strip_prefix(&unpacked).unwrap().display().to_string())
+        .collect();
+    tar(&[&["cf", "../b.tar"], files.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat());
+    let packed = zstd::encode_all(std::fs::File::open(place.path("b.tar")).unwrap(), 1).unwrap();
+    std::fs::write(place.path("b.tar.zst"), packed).unwrap();
+    let other = Workplace::new();
+    let archive = place.path("b.tar.zst").display().to_string();
+    let refused = other.run(&["import", &archive, "--files"]).expect_code(2);
+    assert!(refused.stderr.contains("conftest.py is nothing that the record was made from"), "{}", refused.stderr);
+    assert!(!other.path("conftest.py").exists() && !other.path(".perfrun/records/x").exists());
+    other.run(&["import", &archive]).expect_code(0);
+}
+
+#[test]
+fn commands_of_somebody_else_run_where_that_is_asked() {
+    let wrapped = SPEC.replace("variants: [fp32,", "variants: [fp32, { name: wrapped, wrap: [env] },");
+    let place = Workplace::with_spec(&wrapped);
+    measured(&place, &[]);
+    let refused = place.run(&["reproduce", "out"]).expect_code(2);
+    assert!(refused.stderr.contains("run commands or libraries of their author: env"), "{}", refused.stderr);
+    place.run(&["reproduce", "out", "--trust"]).expect_code(0);
 }

@@ -62,7 +62,7 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
     let told = is_gated(arguments).then_some(is_fallen);
-    show(&Shown { pages, diffs, gone, new, is_fallen: told }, arguments, ui)?;
+    show(&Shown { pages, diffs, gone, new, is_gone, is_fallen: told }, arguments, ui)?;
     if arguments.bisect {
         return Ok(answer);
     }

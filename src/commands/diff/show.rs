@@ -19,6 +19,8 @@ pub(super) struct Shown {
     pub(super) gone: Vec<String>,
     /// Experiments of the newer side alone.
     pub(super) new: Vec<String>,
+    /// The gate fell for experiments that are gone.
+    pub(super) is_gone: bool,
     /// The gate fell; nothing where none was asked.
     pub(super) is_fallen: Option<bool>,
 }
@@ -36,7 +38,7 @@ impl Shown {
         Ok(match format {
             PageFormat::Md => Page::markdown(&self.pages, &self.alone(), &marker(arguments))?,
             PageFormat::Html => Page::html(&self.pages, &self.alone())?,
-            PageFormat::Junit => page::junit(&self.diffs, &self.gone, self.is_fallen == Some(true)),
+            PageFormat::Junit => page::junit(&self.diffs, &self.gone, self.is_gone),
             PageFormat::Json => {
                 let Shown { diffs, gone, new, is_fallen, .. } = self;
                 let printed = Printed { format: FORMAT, is_fallen: *is_fallen, experiments: diffs, gone, new };

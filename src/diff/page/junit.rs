@@ -6,14 +6,14 @@ use crate::diff::{Diff, Held, Row};
 use crate::report::junit::{Case, Outcome, document};
 
 /// One document of all of them.
-pub(crate) fn junit(diffs: &[Diff], gone: &[String], is_fallen: bool) -> String {
+pub(crate) fn junit(diffs: &[Diff], gone: &[String], is_gone: bool) -> String {
     let cases = diffs.iter().flat_map(|diff| {
         let shown = diff.rows.iter().filter(|row| is_headline(row) || row.is_difference());
         shown.map(|row| of_row(diff, row)).chain(without_rows(diff))
     });
     let gone = gone.iter().map(|name| {
         let words = "only the older side has it".to_owned();
-        let outcome = if is_fallen { Outcome::Failed(words) } else { Outcome::Skipped(words) };
+        let outcome = if is_gone { Outcome::Failed(words) } else { Outcome::Skipped(words) };
         Case { class: name.clone(), name: "experiment".to_owned(), seconds: None, outcome }
     });
     document("perfrun diff", &cases.chain(gone).collect::<Vec<_>>())
@@ -31,6 +31,8 @@ fn of_row(diff: &Diff, row: &Row) -> Case {
         }
         Some(Held::Unjudged | Held::New | Held::Accepted) => Outcome::Skipped(words()),
         None if row.verdict.is_none() => Outcome::Skipped(words()),
+        // Nobody asks for it, and somebody wants to see it.
+        None if row.is_difference() => Outcome::Skipped(words()),
         Some(Held::Holds) | None => Outcome::Passed,
     };
     let class = format!("{}.{}", diff.experiment, row.metric);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::control::is_discredited;
 use super::withheld::withheld;
 use super::{Control, Withheld};
-use crate::experiment::{Axis, Device, InputIndex, InputPoint, ModelIndex, Values};
+use crate::experiment::{Axis, InputIndex, InputPoint, ModelIndex, Values};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan};
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
@@ -39,10 +39,10 @@ pub enum Unfit {
 
 /// What cells that could stand in for each other share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a> {
+struct Key {
     model: Option<ModelIndex>,
-    /// Whoever has a machine does not choose another for it.
-    machine: Option<&'a str>,
+    /// Of a merged record: what did not take turns is told apart by nothing, and whoever has a machine does not choose another.
+    part: Option<u32>,
     input: InputKey,
     /// The one that a search found.
     batch: Option<u64>,
@@ -68,7 +68,7 @@ pub(super) fn comparable(plan: &Plan, summary: &Summary, metrics: &[MetricRefere
     let searched = |index: usize| summary.cells.get(index).and_then(|cell| cell.searched_batch);
     let key = |(index, cell): (usize, &Cell)| Key {
         model: (!models_compete).then_some(cell.model()),
-        machine: plan.name(cell.device()).and_then(Device::machine_in),
+        part: plan.groups.get(cell.group as usize).map(|group| group.part),
         input: if is_per_item { besides_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
         batch: searched(index).filter(|_| !is_per_item),
         group: is_speedup.then_some(cell.group),

@@ -94,12 +94,9 @@ pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[
     }
 }
 
-/// Whether the control of this cell's group failed; a single control stands for the whole record.
+/// Whether a control that speaks for this cell failed.
 pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> bool {
-    let group_of = |cell: usize| plan.cells.get(cell).map(|cell| cell.group);
-    let is_single = plan.controls.len() == 1;
-    let mut failed = controls.iter().filter(|control| control.has_failed());
-    failed.any(|control| is_single || group_of(control.cell) == group_of(cell))
+    controls.iter().filter(|control| control.has_failed()).any(|control| plan.speaks_for(control.cell, cell))
 }
 
 /// What a block typically adds to the error of the log ratio of these comparisons.

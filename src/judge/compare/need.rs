@@ -67,7 +67,10 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         let blocks = others.or_else(|| cells.map(runs).max()).unwrap_or(0);
         let stopped = match need {
             // It left at a look. A control's cell runs on for the other groups, and may lie across a bound by now.
-            Need::Open if open != Stopped::Unfinished && blocks < allowed => Stopped::Decided,
+            // Of merged records each had a limit of its own.
+            Need::Open if open != Stopped::Unfinished && blocks < allowed && manifest.machines.is_empty() => {
+                Stopped::Decided
+            }
             Need::Open => open,
             Need::Hopeless => Stopped::GivenUp,
             Need::Decided => Stopped::Decided,

@@ -2,10 +2,10 @@
 
 use super::super::Findings;
 use super::super::found::{
-    CellFidelity, CellSearch, Converted, DeviceSeen, DevicesSeen, Rehearsed, Scored, Searched, TooLarge,
+    BudgetUsed, CellFidelity, CellSearch, Converted, DeviceSeen, DevicesSeen, Rehearsed, Scored, Searched, TooLarge,
     VariantAccuracy,
 };
-use super::super::roofs::Peaks;
+use super::super::roofs::{Bandwidth, Launching, Peak, Peaks};
 use super::Part;
 use super::matrix::Joined;
 
@@ -25,6 +25,11 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> Findings {
         merge(&mut found.accuracy, &of.accuracy, |all, other| at.scored(all, other));
         let machine = (joined.is_several()).then_some(parts[at.part].machine.as_str());
         merge(&mut found.peak, &of.peak, |all, other| seen(all, other, machine));
+        if let Some(budget) = of.budget {
+            let known = found.budget.get_or_insert(budget);
+            *known =
+                BudgetUsed { runs: known.runs.max(budget.runs), wanted: known.wanted.max(budget.wanted), ..*known };
+        }
         if found.requirements.is_none() {
             found.requirements = of.requirements;
         }
@@ -105,7 +110,13 @@ impl At<'_> {
             };
             Some(VariantAccuracy { cell: self.cell(known.cell)?, reference, ..known.clone() })
         };
-        all.accuracy.extend(found.accuracy.iter().filter_map(own));
+        // Parts with other inputs score the same variants.
+        for known in found.accuracy.iter().filter_map(own) {
+            let is_known = |other: &VariantAccuracy| self.joined.differ_in_input_alone(other.cell, known.cell);
+            if !all.accuracy.iter().any(is_known) {
+                all.accuracy.push(known);
+            }
+        }
         all.fidelity.extend(self.fidelity(&found.fidelity));
     }
 }
@@ -124,18 +135,34 @@ fn converted(all: &mut Converted, found: &Converted) {
 
 fn seen(all: &mut Peaks, found: &Peaks, machine: Option<&str>) {
     let label = |device: &str| machine.map_or_else(|| device.to_owned(), |machine| format!("{device}@{machine}"));
-    all.peaks.extend(found.peaks.iter().cloned().map(|mut peak| {
+    // Of what several parts saw on one machine the best stands.
+    for mut peak in found.peaks.iter().cloned() {
         peak.device = label(&peak.device);
-        peak
-    }));
-    all.bandwidths.extend(found.bandwidths.iter().cloned().map(|mut seen| {
+        let key = |of: &Peak| (of.device.clone(), of.threads, of.arithmetic);
+        match all.peaks.iter_mut().find(|known| key(known) == key(&peak)) {
+            Some(known) if known.operations_per_s < peak.operations_per_s => *known = peak,
+            Some(_) => {}
+            None => all.peaks.push(peak),
+        }
+    }
+    for mut seen in found.bandwidths.iter().cloned() {
         seen.device = label(&seen.device);
-        seen
-    }));
-    all.launches.extend(found.launches.iter().cloned().map(|mut seen| {
+        let key = |of: &Bandwidth| (of.device.clone(), of.threads, of.of, of.of_bytes);
+        match all.bandwidths.iter_mut().find(|known| key(known) == key(&seen)) {
+            Some(known) if known.bytes_per_s < seen.bytes_per_s => *known = seen,
+            Some(_) => {}
+            None => all.bandwidths.push(seen),
+        }
+    }
+    for mut seen in found.launches.iter().cloned() {
         seen.device = label(&seen.device);
-        seen
-    }));
+        let key = |of: &Launching| (of.device.clone(), of.threads);
+        match all.launches.iter_mut().find(|known| key(known) == key(&seen)) {
+            Some(known) if known.node_ns > seen.node_ns => *known = seen,
+            Some(_) => {}
+            None => all.launches.push(seen),
+        }
+    }
     for file in &found.files {
         if !all.files.contains(file) {
             all.files.push(*file);

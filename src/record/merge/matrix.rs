@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::Manifest;
 use super::super::manifest::MachineUsed;
 use super::{MergeError, Part};
-use crate::experiment::{Axis, Device, Entries};
+use crate::experiment::{Axis, Device, Entries, Point};
 use crate::plan::{Cell, CellId, Coordinates, Group, Plan, Skip, SkipKind};
 
 /// The cells of the whole.
@@ -29,6 +29,8 @@ pub(super) struct JoinedCell {
     machine: usize,
     /// Its group here.
     group: usize,
+    /// Where it stands on the axes in the parts, whatever its input.
+    at: Point,
     /// The part that speaks for it: the one that measured it, else one that says why nobody could.
     part: usize,
 }
@@ -44,6 +46,7 @@ impl Joined {
                 speaks.insert((machine, old), speaker(parts, &machine_of, machine, old)?);
             }
         }
+        check_groups(parts, plan, machines.len(), &speaks)?;
         // A machine that had no part in a group has no cells of it, unless nobody had.
         let has = |machine: usize, group: &Group| {
             let is_told = |cell: &u32| {
@@ -62,7 +65,13 @@ impl Joined {
                 joined.places.insert((machine, old), joined.cells.len());
                 let next = joined.groups.len();
                 let group = *joined.groups.entry((machine, cell.group)).or_insert(next);
-                joined.cells.push(JoinedCell { old, machine, group, part: speaks[&(machine, old)].unwrap_or(0) });
+                joined.cells.push(JoinedCell {
+                    old,
+                    machine,
+                    group,
+                    at: cell.at.with(Axis::Inputs, 0),
+                    part: speaks[&(machine, old)].unwrap_or(0),
+                });
             }
         }
         Ok(joined)
@@ -81,6 +90,15 @@ impl Joined {
     /// The group here of a cell here.
     pub(super) fn group(&self, cell: usize) -> usize {
         self.cells[cell].group
+    }
+
+    /// Whether two cells here are one but for their input.
+    pub(super) fn differ_in_input_alone(&self, one: u32, other: u32) -> bool {
+        let cell = |index: u32| self.cells.get(index as usize);
+        match (cell(one), cell(other)) {
+            (Some(one), Some(other)) => one.machine == other.machine && one.at == other.at,
+            _ => false,
+        }
     }
 
     /// Whether there are several machines, so that devices carry their names.
@@ -112,7 +130,7 @@ impl Joined {
         let mut names = crate::experiment::AxisMap::of(|axis| old.names(axis).to_vec());
         names[Axis::Devices] = labels;
         let axes = Entries::new(names, old.axes.inputs().clone());
-        let mut groups = vec![Group { cells: Vec::new(), baseline: None }; self.groups.len()];
+        let mut groups = vec![Group { cells: Vec::new(), baseline: None, part: 0 }; self.groups.len()];
         let mut cells = Vec::new();
         for (index, cell) in self.cells.iter().enumerate() {
             let from = &old.cells[cell.old];
@@ -121,6 +139,7 @@ impl Joined {
                 at[Axis::Devices] += (cell.machine * devices) as u32;
             }
             groups[cell.group].cells.push(index as u32);
+            groups[cell.group].part = cell.part as u32;
             if old.is_baseline(from) {
                 groups[cell.group].baseline = Some(index as u32);
             }
@@ -181,4 +200,26 @@ fn speaker(parts: &[Part], machine_of: &[usize], machine: usize, old: usize) -> 
     }
     let told = || own.iter().copied().find(|part| !is_left_out(skip(&parts[*part], old)));
     Ok(measured.first().copied().or_else(told).or(own.first().copied()))
+}
+
+/// Cells of one group took turns, so that one part has measured all of them that anybody did.
+fn check_groups(
+    parts: &[Part],
+    plan: &Plan,
+    machines: usize,
+    speaks: &BTreeMap<(usize, usize), Option<usize>>,
+) -> Result<(), MergeError> {
+    for (group, machine) in plan.groups.iter().flat_map(|group| (0..machines).map(move |machine| (group, machine))) {
+        let measured = group.cells.iter().filter_map(|cell| {
+            let part = speaks.get(&(machine, *cell as usize)).copied().flatten()?;
+            skip(&parts[part], *cell as usize).is_none().then_some(part)
+        });
+        let measured: Vec<usize> = measured.collect();
+        if let Some(other) = measured.iter().find(|part| **part != measured[0]) {
+            let name = |part: usize| parts[part].record.manifest.record.clone();
+            let cell = group.cells.first().map_or_else(String::new, |cell| plan.path(&plan.cells[*cell as usize]));
+            return Err(MergeError::Split { record: name(measured[0]), other: name(*other), cell });
+        }
+    }
+    Ok(())
 }

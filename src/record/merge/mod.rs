@@ -55,6 +55,22 @@ pub(crate) enum MergeError {
         /// The machine.
         machine: String,
     },
+    /// Cells that are compared were not measured in turns.
+    #[error("{record} and {other} each measured some of the cells that are compared with {cell}")]
+    Split {
+        /// The one.
+        record: String,
+        /// The other.
+        other: String,
+        /// The first cell of the group.
+        cell: String,
+    },
+    /// The record was merged from those of several machines.
+    #[error("{record} was merged from the records of several machines")]
+    Merged {
+        /// The record.
+        record: String,
+    },
     /// Cells of several devices are compared, and so of several machines.
     #[error("the specification compares devices, which several machines would have one group of")]
     Devices,
@@ -69,6 +85,8 @@ impl MergeError {
             MergeError::Twice { .. } => {
                 "leave one out; of two machines that look alike, say which is which: NAME=RECORD"
             }
+            MergeError::Split { .. } => "measure the group in one record; `--shard` keeps groups whole",
+            MergeError::Merged { .. } => "merge the records that it was made from",
             MergeError::Devices => "compare variants alone, or read the reports of the machines side by side",
         }
     }
@@ -99,6 +117,16 @@ pub(crate) fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<Store
         machines,
         ..first.manifest.clone()
     };
+    for part in parts {
+        let other = &part.record.manifest;
+        manifest.runtime = manifest.runtime.or_else(|| other.runtime.clone());
+        for (known, found) in manifest.runtimes.iter_mut().zip(&other.runtimes) {
+            *known = known.take().or_else(|| found.clone());
+        }
+        for (name, plugin) in &other.plugins {
+            manifest.plugins.entry(name.clone()).or_insert_with(|| plugin.clone());
+        }
+    }
     if is_several {
         manifest.experiment.devices = joined.devices(&manifest);
     }
@@ -116,29 +144,34 @@ fn check(first: &Manifest, other: &Manifest) -> Result<(), MergeError> {
     if !other.findings.complete {
         return Err(MergeError::Unfinished { record: other.record.clone() });
     }
-    let versions = |manifest: &Manifest| -> Vec<(Option<String>, Option<String>)> {
-        manifest.libraries().map(|(name, used)| (name.map(str::to_owned), used.version)).collect()
+    if other.machines.len() > 1 {
+        return Err(MergeError::Merged { record: other.record.clone() });
+    }
+    if other.format != FORMAT {
+        let (record, first) = (other.record.clone(), first.record.clone());
+        return Err(MergeError::Differ { record, other: first, what: "the version of their records".to_owned() });
+    }
+    // A part opens the libraries that its own cells need.
+    let versions = |manifest: &Manifest| -> BTreeMap<String, Option<String>> {
+        let libraries = manifest.libraries().map(|(name, used)| (name.unwrap_or_default().to_owned(), used.version));
+        libraries
+            .chain(manifest.plugins.iter().map(|(name, used)| (format!("plugin {name}"), used.version.clone())))
+            .collect()
     };
-    let plugins = |manifest: &Manifest| -> BTreeMap<String, Option<String>> {
-        manifest.plugins.iter().map(|(name, used)| (name.clone(), used.version.clone())).collect()
-    };
+    let (known, others) = (versions(first), versions(other));
+    let other_version = known.iter().any(|(name, version)| others.get(name).is_some_and(|found| found != version));
     let files = |manifest: &Manifest| -> Vec<String> {
         let models = manifest.models.iter().flatten().map(|file| file.sha256.clone());
         models.chain(manifest.datasets.iter().flatten().map(|data| data.sha256.clone())).collect()
     };
     let ids = |manifest: &Manifest| -> Vec<_> { manifest.plan.cells.iter().map(|cell| cell.id).collect() };
-    // What was merged before has its machines on its axis already.
-    let was_merged = |manifest: &Manifest| manifest.machines.len() > 1;
-    let checks: [(&str, bool); 10] = [
-        ("the version of their records", first.format != other.format || other.format != FORMAT),
-        ("what they are: one of them was merged from several machines", was_merged(first) || was_merged(other)),
+    let checks: [(&str, bool); 7] = [
         ("the experiment", first.experiment.name != other.experiment.name),
         ("the specification", first.spec.sha256 != other.spec.sha256),
         ("what --quick changes", first.quick != other.quick),
         ("the version of perfrun", first.perfrun != other.perfrun),
         ("their models or data", files(first) != files(other)),
-        ("the version of ONNX Runtime", versions(first) != versions(other)),
-        ("the version of a plug-in", plugins(first) != plugins(other)),
+        ("the version of ONNX Runtime or of a plug-in", other_version),
         ("their cells", ids(first) != ids(other)),
     ];
     match checks.into_iter().find(|(_, differ)| *differ) {

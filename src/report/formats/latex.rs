@@ -12,6 +12,7 @@ use crate::report::template::latex as escaped;
 use crate::statistics::Verdict;
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, Kind, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
+use crate::vocabulary::printable::printable;
 
 pub(super) struct Latex;
 
@@ -67,7 +68,10 @@ struct Page<'a> {
 impl Page<'_> {
     fn head(&self, shown: &[&Cell], left_out: usize) -> String {
         let Results { experiment, record, measured, provenance, .. } = self.results;
-        let mut text = format!("% {experiment}: perfrun, record {record}, machine {}.\n", provenance.machine);
+        // A line break would end the comment.
+        let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
+        let [experiment, record, machine] = [experiment, record, &provenance.machine].map(|text| plain(text));
+        let mut text = format!("% {experiment}: perfrun, record {record}, machine {machine}.\n");
         if measured.quick || !measured.complete {
             text.push_str("% A quick look or an unfinished record: nothing to publish.\n");
         }
@@ -87,7 +91,12 @@ impl Page<'_> {
     /// `quickstart/digits-cnn/b1/int8/latency`. Any letter may stand in a name but those that TeX acts upon.
     fn key(&self, cell: &Cell, what: &str) -> String {
         let key = format!("{}/{}/{what}", self.results.experiment, cell.names.on(&self.axes));
-        key.replace(|letter: char| "\\{}%#^~$& ".contains(letter) || letter.is_control(), "-")
+        // Letter by letter, so that names which differ stay apart.
+        let safe = |letter: char| match letter {
+            letter if "\\{}%#^~$& ".contains(letter) || letter.is_control() => format!("-u{:x}-", u32::from(letter)),
+            letter => letter.to_string(),
+        };
+        key.chars().map(safe).collect()
     }
 
     /// The macros of a cell.

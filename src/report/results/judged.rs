@@ -117,6 +117,9 @@ pub struct Control {
     /// `failed` where identical arms were found different (`E_AA_FAILED`), `biased` where the interval excludes 1 and the
     /// estimate is beyond half of the margin (`W_AA_BIAS`), else `passed`.
     pub outcome: String,
+    /// In results that were merged from several records, the ids of the cells that it speaks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<String>,
     /// The double's runs, as the `runs` of cells.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, Vec<Option<f64>>>,

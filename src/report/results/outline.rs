@@ -161,13 +161,16 @@ impl<'de> Visitor<'de> for OneCell<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Cell, A::Error> {
         let mut names: AxisMap<Option<String>> = AxisMap::default();
-        let (mut id, mut status, mut batch, mut metrics) = (None, None, None, BTreeMap::new());
+        let (mut id, mut status, mut batch) = (None, None, None);
+        let (mut metrics, mut codes) = (BTreeMap::new(), BTreeMap::new());
         while let Some(key) = fields.next_key::<String>()? {
             match (key.as_str(), Axis::of_singular(&key)) {
                 (_, Some(axis)) => names[axis] = Some(fields.next_value()?),
                 ("id", _) => id = Some(fields.next_value::<String>()?),
                 ("status", _) => status = Some(fields.next_value::<Status>()?),
                 ("batch", _) => batch = fields.next_value::<Option<u64>>()?,
+                // Whether its numbers mean anything.
+                ("codes", _) => codes = fields.next_value()?,
                 ("metrics", _) => metrics = fields.next_value_seed(Metrics(self.0))?,
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
@@ -179,6 +182,7 @@ impl<'de> Visitor<'de> for OneCell<'_> {
         Ok(Cell {
             batch,
             metrics,
+            codes,
             ..Cell::blank(
                 id.ok_or_else(|| A::Error::missing_field("id"))?,
                 AxisMap::of(&mut name),

@@ -95,6 +95,11 @@ fn details(of: &compare::Details) -> Details {
 }
 
 pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Control> {
+    let is_merged = plan.groups.iter().any(|group| group.part > 0);
+    let spoken_for = |control: usize| {
+        let cells = (0..plan.cells.len()).filter(|cell| plan.speaks_for(control, *cell));
+        cells.map(|cell| id(plan, cell)).collect::<Vec<String>>()
+    };
     let row = |control: &control::Control| {
         let (low, high) = ends(control.interval);
         let double = summary.doubles.iter().find(|double| double.cell == control.cell);
@@ -113,6 +118,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
             blocks: control.paired.blocks as u64,
             verdict: word(&control.paired.verdict),
             outcome: outcome.to_owned(),
+            cells: if is_merged { spoken_for(control.cell) } else { Vec::new() },
             runs: runs(double.map(|double| &double.summary)),
             twin_runs: runs(double.and_then(|double| double.twin.as_ref())),
         }

@@ -42,7 +42,6 @@ pub(crate) struct TableCell {
     /// What it is sorted by, where that is not the text.
     pub sort: Option<String>,
     /// Where it leads to, in HTML.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 

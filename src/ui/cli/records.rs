@@ -50,6 +50,10 @@ pub struct ReproduceArgs {
     /// Wait until nobody else uses the machine, at most this long.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
+    /// Run the commands and open the libraries that the specification names (`wrap`, `env`, `score`, `plugins`, own builds): they
+    /// are their author's.
+    #[arg(long)]
+    pub trust: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,

@@ -263,6 +263,7 @@ fn control(plan: &Plan, old: &OldControl) -> Option<Control> {
         blocks: old.paired.blocks,
         verdict: old.paired.verdict.clone(),
         outcome: outcome.to_owned(),
+        cells: Vec::new(),
         runs: BTreeMap::new(),
         twin_runs: BTreeMap::new(),
     })

@@ -84,7 +84,7 @@ pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
         baseline.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect();
     let claim = |row: &Compared| {
         let other = known.get(&(row.cell.as_str(), row.baseline.as_str()))?;
-        let (from, to) = (verdict(row)?, verdict(other)?);
+        let (from, to) = (row.known_verdict()?, other.known_verdict()?);
         Some(Claim {
             cell: row.cell.clone(),
             names: (*names.get(row.cell.as_str())?).clone(),
@@ -106,10 +106,6 @@ pub(super) fn standing(from: Verdict, to: Verdict) -> Option<Standing> {
         _ if from == to => Some(Standing::Holds),
         _ => Some(Standing::Fails),
     }
-}
-
-pub(super) fn verdict(row: &Compared) -> Option<Verdict> {
-    Verdict::ALL.into_iter().find(|verdict| verdict.name() == row.verdict)
 }
 
 fn ratio(row: &Compared, verdict: Verdict) -> Ratio {

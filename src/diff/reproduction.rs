@@ -120,8 +120,8 @@ fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checke
     let key = |row: &'_ Compared| (row.cell.clone(), row.baseline.clone(), row.metric.clone());
     let known: HashMap<_, &Compared> = here.comparisons.iter().map(|row| (key(row), row)).collect();
     let one = |row: &Compared| {
-        let claimed = claims::verdict(row)?;
-        let other = known.get(&key(row)).and_then(|other| Some((*other, claims::verdict(other)?)));
+        let claimed = row.known_verdict()?;
+        let other = known.get(&key(row)).and_then(|other| Some((*other, other.known_verdict()?)));
         let standing = match other {
             Some((_, found)) => claims::standing(claimed, found)?,
             None if claimed.claim() == Claim::Nothing => return None,

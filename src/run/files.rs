@@ -6,7 +6,7 @@ use super::dataset;
 use super::model;
 use super::prepare::PrepareError;
 use super::provenance::hash_files;
-use crate::experiment::{Experiment, Model};
+use crate::experiment::Experiment;
 use crate::onnx::read_header;
 use crate::record::{Manifest, VariantFile, VariantOrigin};
 
@@ -53,7 +53,7 @@ pub(crate) fn changed_file(manifest: &Manifest, experiment: &Experiment) -> Resu
         return Ok(Some(path));
     }
     for file in manifest.variant_files() {
-        if let Some((shown, path)) = own_file(file, experiment, manifest)
+        if let Some((shown, path)) = own_file(file, experiment)
             && let Some(known) = &file.sha256
             && is_other(&with_external(path), known)?
         {
@@ -104,22 +104,17 @@ pub(crate) fn hash_of_own_file(
     variant: &str,
 ) -> Result<Option<String>, PrepareError> {
     let model = experiment.models.iter().find(|known| known.name == model);
-    let precision = experiment.variants.iter().find(|known| known.name == variant).map(|it| it.precision.name());
-    let own = model.and_then(|model| model.files.get(variant).or_else(|| model.files.get(precision?)));
+    let variant = experiment.variants.iter().find(|known| known.name == variant);
+    let own = model.zip(variant).and_then(|(model, variant)| model::own_file(&model.files, variant));
     let files = own.map(|path| with_external(path)).filter(|files| files.iter().all(|file| file.exists()));
     files.map(|files| hash_files(&files)).transpose()
 }
 
 /// The user's own file for a variant: its path as the record has it, and where it lies.
-fn own_file<'a>(
-    file: &'a VariantFile,
-    experiment: &'a Experiment,
-    manifest: &Manifest,
-) -> Option<(&'a String, &'a PathBuf)> {
+fn own_file<'a>(file: &'a VariantFile, experiment: &'a Experiment) -> Option<(&'a String, &'a PathBuf)> {
     let VariantOrigin::Own { path: shown } = &file.origin else { return None };
-    let (model, variant): (&Model, _) = (experiment.models.get(file.model.place())?, manifest.plan.name(file.variant)?);
-    let precision = experiment.variants.get(file.variant.place())?.precision.name();
-    Some((shown, model.files.get(variant).or_else(|| model.files.get(precision))?))
+    let model = experiment.models.get(file.model.place())?;
+    Some((shown, model::own_file(&model.files, experiment.variants.get(file.variant.place())?)?))
 }
 
 /// A file that is not there is another one too.

@@ -40,9 +40,13 @@ impl PreparedModel {
 
     /// The user's own file for a variant.
     pub(super) fn own_file(&self, variant: &Variant) -> Option<&Path> {
-        let own = self.own_files.get(&variant.name).or_else(|| self.own_files.get(variant.precision.name()));
-        own.map(PathBuf::as_path)
+        own_file(&self.own_files, variant).map(PathBuf::as_path)
     }
+}
+
+/// The user's own file for a variant, by its name or by its precision.
+pub(super) fn own_file<'a>(files: &'a BTreeMap<String, PathBuf>, variant: &Variant) -> Option<&'a PathBuf> {
+    files.get(&variant.name).or_else(|| files.get(variant.precision.name()))
 }
 
 /// A model file and its external data, sorted by name.

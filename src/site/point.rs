@@ -10,7 +10,6 @@ use crate::diff::page::changed_words;
 use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::results::{Cell, Compared, Results, Status, interval};
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
-use crate::statistics::Verdict;
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, MetricReference};
 use crate::vocabulary::printable::printable;
@@ -111,8 +110,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
 }
 
 fn verdict(row: &Compared) -> TableCell {
-    let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == row.verdict);
-    let word = known.map_or(row.verdict.as_str(), |known| verdict_word(&MetricReference::LATENCY, known));
+    let word = row.known_verdict().map_or(row.verdict.as_str(), |known| verdict_word(&MetricReference::LATENCY, known));
     let text = format!("{} {word}", judged_ratio(row.ratio, interval(row.low, row.high), row.margin));
     TableCell { sort: Some(row.ratio.to_string()), ..TableCell::text(printable(&text)) }
 }

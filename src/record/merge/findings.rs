@@ -135,38 +135,34 @@ fn converted(all: &mut Converted, found: &Converted) {
 
 fn seen(all: &mut Peaks, found: &Peaks, machine: Option<&str>) {
     let label = |device: &str| machine.map_or_else(|| device.to_owned(), |machine| format!("{device}@{machine}"));
-    // Of what several parts saw on one machine the best stands.
-    for mut peak in found.peaks.iter().cloned() {
-        peak.device = label(&peak.device);
+    for peak in &found.peaks {
+        let peak = Peak { device: label(&peak.device), ..peak.clone() };
         let key = |of: &Peak| (of.device.clone(), of.threads, of.arithmetic);
-        match all.peaks.iter_mut().find(|known| key(known) == key(&peak)) {
-            Some(known) if known.operations_per_s < peak.operations_per_s => *known = peak,
-            Some(_) => {}
-            None => all.peaks.push(peak),
-        }
+        keep_best(&mut all.peaks, peak, key, |one, other| one.operations_per_s > other.operations_per_s);
     }
-    for mut seen in found.bandwidths.iter().cloned() {
-        seen.device = label(&seen.device);
+    for seen in &found.bandwidths {
+        let seen = Bandwidth { device: label(&seen.device), ..seen.clone() };
         let key = |of: &Bandwidth| (of.device.clone(), of.threads, of.of, of.of_bytes);
-        match all.bandwidths.iter_mut().find(|known| key(known) == key(&seen)) {
-            Some(known) if known.bytes_per_s < seen.bytes_per_s => *known = seen,
-            Some(_) => {}
-            None => all.bandwidths.push(seen),
-        }
+        keep_best(&mut all.bandwidths, seen, key, |one, other| one.bytes_per_s > other.bytes_per_s);
     }
-    for mut seen in found.launches.iter().cloned() {
-        seen.device = label(&seen.device);
+    for seen in &found.launches {
+        let seen = Launching { device: label(&seen.device), ..seen.clone() };
         let key = |of: &Launching| (of.device.clone(), of.threads);
-        match all.launches.iter_mut().find(|known| key(known) == key(&seen)) {
-            Some(known) if known.node_ns > seen.node_ns => *known = seen,
-            Some(_) => {}
-            None => all.launches.push(seen),
-        }
+        keep_best(&mut all.launches, seen, key, |one, other| one.node_ns < other.node_ns);
     }
     for file in &found.files {
         if !all.files.contains(file) {
             all.files.push(*file);
         }
+    }
+}
+
+/// Of what several parts saw on one machine the best stands.
+fn keep_best<T, K: PartialEq>(all: &mut Vec<T>, found: T, key: impl Fn(&T) -> K, is_better: impl Fn(&T, &T) -> bool) {
+    match all.iter_mut().find(|known| key(known) == key(&found)) {
+        Some(known) if is_better(&found, known) => *known = found,
+        Some(_) => {}
+        None => all.push(found),
     }
 }
 

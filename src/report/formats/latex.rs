@@ -9,7 +9,6 @@ use crate::experiment::{Axis, telling_axes};
 use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::results::{Cell, Compared, Results, interval};
 use crate::report::template::latex as escaped;
-use crate::statistics::Verdict;
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, Kind, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
 use crate::vocabulary::printable::printable;
@@ -192,6 +191,6 @@ fn ratio(row: &Compared) -> (String, String) {
 }
 
 fn verdict(row: &Compared) -> String {
-    let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == row.verdict);
-    known.map_or_else(|| row.verdict.clone(), |known| verdict_word(&MetricReference::LATENCY, known).to_owned())
+    row.known_verdict()
+        .map_or_else(|| row.verdict.clone(), |known| verdict_word(&MetricReference::LATENCY, known).to_owned())
 }

@@ -47,6 +47,13 @@ pub struct Compared {
     pub bootstrap: Option<[f64; 3]>,
 }
 
+impl Compared {
+    /// The verdict; `None` for a word of a later version.
+    pub fn known_verdict(&self) -> Option<Verdict> {
+        Verdict::ALL.into_iter().find(|verdict| verdict.name() == self.verdict)
+    }
+}
+
 /// Statistics beside a verdict; docs/method names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -194,7 +194,10 @@ pub(super) fn write(
     let judged = judge(manifest, &summary);
     let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
     let composed = report::compose(&input)?;
-    let rendered = composed.render(formats)?;
+    let mut rendered = composed.render(formats)?;
+    if !templates.is_empty() {
+        rendered.plots = Some(composed.figures());
+    }
     // Nothing is written unless everything can be made.
     let filled: Vec<(&str, String)> = templates
         .iter()

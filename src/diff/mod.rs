@@ -82,8 +82,19 @@ pub(crate) struct Side {
 pub(crate) struct Stale {
     /// The specification, if it is another one: its path.
     pub specification: Option<String>,
-    /// Models whose files are others, by name: their paths.
+    /// Models whose files or data are others, by name: the paths of these.
     pub models: BTreeMap<String, String>,
+    /// Variants that are files of their own, and others now, by model and variant: their paths.
+    pub variants: BTreeMap<(String, String), String>,
+    /// Models that the specification finds now and that nobody measured.
+    pub unmeasured: Vec<String>,
+}
+
+impl Stale {
+    /// The paths of what is not what was measured.
+    fn files(&self) -> Vec<String> {
+        self.specification.iter().chain(self.models.values()).chain(self.variants.values()).cloned().collect()
+    }
 }
 
 /// What is said of a side.
@@ -103,6 +114,8 @@ pub(crate) struct SideSeen {
     pub is_quick: bool,
     /// Files of this side that are not those that were measured.
     pub stale: Vec<String>,
+    /// Models that its specification finds and that nobody measured.
+    pub unmeasured: Vec<String>,
 }
 
 /// What changed.
@@ -175,7 +188,8 @@ impl Side {
             machine: results.provenance.machine.clone(),
             grade: results.detectable_effect.grade.clone(),
             is_quick: results.measured.quick,
-            stale: self.stale.specification.iter().chain(self.stale.models.values()).cloned().collect(),
+            stale: self.stale.files(),
+            unmeasured: self.stale.unmeasured.clone(),
         }
     }
 }

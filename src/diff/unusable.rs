@@ -53,7 +53,9 @@ impl<'a> Forbidden<'a> {
     /// Whether the cell is not what was measured.
     pub(super) fn stale(&self, cell: &Cell) -> Option<Reason> {
         let stale = &self.side.stale;
-        let other_file = stale.specification.as_ref().or_else(|| stale.models.get(&cell.names[Axis::Models]));
+        let (model, variant) = (&cell.names[Axis::Models], &cell.names[Axis::Variants]);
+        let of_variant = || stale.variants.get(&(model.clone(), variant.clone()));
+        let other_file = stale.specification.as_ref().or_else(|| stale.models.get(model)).or_else(of_variant);
         other_file.map(|file| Reason::Stale { file: file.clone() })
     }
 

@@ -218,6 +218,9 @@ pub struct VariantFile {
     pub origin: VariantOrigin,
     /// SHA-256 of the file and its external data as hex; `None`: there is none.
     pub sha256: Option<String>,
+    /// SHA-256 of each of a user's own files by its path, where there are several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
     /// Size of both, in bytes.
     pub bytes: Option<u64>,
     /// Why there is none.

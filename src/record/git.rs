@@ -157,9 +157,14 @@ impl Repository {
         names.filter(|path| !path.is_empty()).map(str::to_owned).collect()
     }
 
-    /// A file at a commit; nothing where there is none.
+    /// The folder of the whole working tree.
+    pub(crate) fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// A file at a commit, that behind a link of the repository too; nothing where there is none.
     pub(crate) fn read(&self, commit: &str, path: &str) -> Option<Blob> {
-        bytes(&self.top, ["cat-file", "blob", &format!("{commit}:{path}")]).map(Blob::of)
+        self.reader(path)?.read(commit)
     }
 
     /// A file at many commits, read by one process: starting one for each takes longer than reading.
@@ -169,7 +174,7 @@ impl Repository {
             return None;
         }
         let mut git = Command::new("git");
-        git.arg("-C").arg(&self.top).args(["cat-file", "--batch"]).env("GIT_OPTIONAL_LOCKS", "0");
+        git.arg("-C").arg(&self.top).args(["cat-file", "--batch", "--follow-symlinks"]).env("GIT_OPTIONAL_LOCKS", "0");
         let mut process = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (requests, answers) = (process.stdin.take()?, BufReader::new(process.stdout.take()?));
         Some(FileReader { path, process, requests: Some(requests), answers })
@@ -231,7 +236,7 @@ impl FileReader<'_> {
         writeln!(self.requests.as_mut()?, "{commit}:{}", self.path).ok()?;
         let mut head = String::new();
         self.answers.read_line(&mut head).ok()?;
-        // `<hash> blob <bytes>`, or `<what was asked> missing`.
+        // `<hash> blob <bytes>`, `<what was asked> missing`, or why a link leads to no file: `dangling <bytes>`.
         let mut words = head.trim_end().rsplit(' ');
         let size: u64 = words.next()?.parse().ok()?;
         let is_file = words.next() == Some("blob");

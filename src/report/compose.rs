@@ -62,9 +62,13 @@ impl Composed<'_> {
             Source::Template(name, _) => Ok(template::render(name, &self.pages().report)?.into_bytes()),
         };
         let files = wanted.iter().map(|format| Ok((*format, content(format)?))).collect::<Result<_, ReportError>>()?;
-        let file = |plot: &plots::Plot| (plot.file.clone(), plot.svg.clone());
         let shows_figures = wanted.iter().any(|format| format.shows_figures());
-        Ok(Rendered { files, plots: shows_figures.then(|| self.pages().plots.all().map(file).collect()) })
+        Ok(Rendered { files, plots: shows_figures.then(|| named(self.pages().plots.of_first_page())) })
+    }
+
+    /// Name and SVG of every figure, for templates of the user's own, which may show any.
+    pub fn figures(&self) -> Vec<(String, String)> {
+        named(self.pages().plots.all())
     }
 
     /// A template of the user's own, filled with the same values.
@@ -84,6 +88,11 @@ impl Composed<'_> {
             Pages { report: view::Report::new(&shown, self.conclusion.clone(), &plots), plots }
         })
     }
+}
+
+/// File name and text of each figure.
+fn named<'a>(plots: impl Iterator<Item = &'a plots::Plot>) -> Vec<(String, String)> {
+    plots.map(|plot| (plot.file.clone(), plot.svg.clone())).collect()
 }
 
 /// The files of the formats that are made from results alone; the others are left out.

@@ -6,6 +6,7 @@
 mod bound;
 mod comparison;
 mod phrases;
+mod rounded;
 
 pub(crate) use bound::{bandwidth, bound, bound_in_short, rate};
 pub(crate) use comparison::{change, difference, judged_ratio, p_value, ratio, share, speedup};
@@ -13,6 +14,8 @@ pub use phrases::threads;
 pub(crate) use phrases::{
     amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, verdict_word,
 };
+
+pub(crate) use rounded::{noise_floor, rounded_ratio};
 
 use crate::judge::summary::{LEAST_RUNS, Percentile};
 use crate::statistics::interval::{Estimate, Interval};

@@ -7,6 +7,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::capitalized;
 use super::effort;
 use super::format::{self, count, judged_ratio, percent};
 use crate::experiment::{Aa, Design};
@@ -25,7 +26,7 @@ pub struct Trust {
     pub state: ControlState,
     /// `control passed`, `no control`: a fragment for one line.
     pub control: String,
-    /// `grade B (finds 4.1 %)`; `None` without a control of enough blocks.
+    /// `noise floor 5 % (grade B)`; `None` without a control of enough blocks.
     pub grade: Option<String>,
     /// The same in sentences.
     pub sentences: Vec<String>,
@@ -60,9 +61,9 @@ impl Trust {
     }
 }
 
-/// `grade B (finds 4.1 %)`.
+/// `noise floor 5 % (grade B)`.
 fn grade_words(seen: &DetectableEffect) -> Option<String> {
-    Some(format!("grade {} (finds {})", seen.grade?.letter(), percent(seen.here?)))
+    Some(format!("noise floor {} (grade {})", format::noise_floor(seen.here?), seen.grade?.letter()))
 }
 
 fn state_of(control: &Control) -> ControlState {
@@ -174,8 +175,7 @@ fn counted(planned: usize, controls: &[Control]) -> String {
 }
 
 fn detectable(seen: &DetectableEffect) -> Option<String> {
-    let (grade, here) = (seen.grade?, seen.here?);
-    Some(format!("Grade {}: differences under {} are likely to be missed here.", grade.letter(), format::percent(here)))
+    Some(format!("{}: smaller differences may be missed.", capitalized(&grade_words(seen)?)))
 }
 
 #[cfg(test)]
@@ -243,8 +243,8 @@ mod tests {
             noisy_runs: 2,
             ..DetectableEffect::default()
         };
-        assert_eq!(grade_words(&seen).unwrap(), "grade B (finds 3.2 %)");
-        assert_eq!(detectable(&seen).unwrap(), "Grade B: differences under 3.2 % are likely to be missed here.");
+        assert_eq!(grade_words(&seen).unwrap(), "noise floor 5 % (grade B)");
+        assert_eq!(detectable(&seen).unwrap(), "Noise floor 5 % (grade B): smaller differences may be missed.");
         assert_eq!(detectable(&DetectableEffect::default()), None);
     }
 }

@@ -113,7 +113,7 @@ fn a_resumed_record_comes_to_the_same() {
 #[test]
 fn the_report_says_what_each_group_took_and_why() {
     let (place, record) = whole();
-    let report = place.read("reports/x/report.md");
+    let report = place.page("reports/x");
     assert!(report.contains("with its 99 % interval"), "{report}");
     assert!(report.contains("looked at after 8, 12, 16, 24 and 32"), "{report}");
     assert!(report.contains(" of 6 groups decided after "), "{report}");
@@ -122,7 +122,7 @@ fn the_report_says_what_each_group_took_and_why() {
     // A number of runs is one look, and says nothing of need.
     let fixed = place.run(&["x.yaml", "--set", "runs=8", "--output", "fixed"]);
     fixed.expect_code(0);
-    let report = place.read("fixed/report.md");
+    let report = place.page("fixed");
     assert!(report.contains("with its 95 % interval") && !report.contains("by need"), "{report}");
 }
 

@@ -115,8 +115,11 @@ fn latency(results: &Value, cell: usize) -> (f64, u64) {
 fn the_query_of_a_report_gives_its_number() {
     let Ok(packages) = packages() else { return };
     let (_place, folder, results) = record();
-    let markdown = std::fs::read_to_string(folder.join("report.md")).unwrap();
-    let rows = ask(packages, &folder, &query_after(&markdown, "Check it yourself"));
+    let html = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    let (_, after) = html.split_once("Check it yourself").unwrap();
+    let (_, query) = after.split_once("<pre tabindex=\"0\">").unwrap();
+    let query = query.split_once("</pre>").unwrap().0.replace("&#x27;", "'").replace("&#39;", "'");
+    let rows = ask(packages, &folder, &query);
     assert_same(rows[0][0].as_f64().unwrap(), latency(&results, 0).0);
     assert!(results["cells"][0]["iterations"].as_u64() > Some(1), "several iterations a sample");
 }

@@ -71,7 +71,7 @@ fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
     assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", webgpu.fidelity);
     assert!(!cell(&results, "cpu").metrics.contains_key("fallback_ratio"));
     assert_eq!(results.provenance.frame["boundary"], "device");
-    let report = place.read("reports/x/report.md");
+    let report = place.page("reports/x");
     assert!(report.contains("On webgpu inputs lay on the device before the clock started"), "{report}");
 }
 
@@ -89,7 +89,7 @@ fn what_webgpu_does_not_take_is_named_and_not_judged() {
     assert!(webgpu.metrics["fallback_ratio"].value > 0.05, "{:?}", webgpu.metrics["fallback_ratio"]);
     assert!(webgpu.codes.contains_key("W_CPU_FALLBACK"));
     assert_eq!(results.comparisons[0].reason, "on_cpu");
-    let report = place.read("reports/x/report.md");
+    let report = place.page("reports/x");
     assert!(report.contains("Mod on the CPU, "), "{report}");
 
     let refused = place.command(&["x.yaml", "--set", "measure.allow_fallback=false", "--output", "refused"]);

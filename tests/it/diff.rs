@@ -129,7 +129,7 @@ fn revisions_tags_ranges_records_and_paths_are_sides() {
     let name = repository.git(&["rev-parse", "--short", "v1"]);
     assert!(repository.diff(&["main...topic"]).stdout.contains(&name));
     assert!(!is_slower(&["v1", "main"]));
-    repository.git(&["checkout", "-q", "topic", "--", "reports"]);
+    repository.git(&["checkout", "-q", "topic", "--", "reports", "experiments"]);
     assert!(is_slower(&["v1", "reports/x"]));
     assert!(is_slower(&["v1", "path:reports/x/results.json"]));
     let mut records: Vec<String> = std::fs::read_dir(repository.0.path(".perfrun/records/x"))
@@ -561,4 +561,68 @@ fn names_from_a_file_move_no_cursor() {
         let done = repository.diff(format).expect_code(0);
         assert!(!done.stdout.contains('\u{1b}'), "{}", done.stdout);
     }
+}
+
+/// SHA-256 of `a`.
+const OF_A: &str = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+
+#[test]
+fn data_and_files_of_variants_are_those_that_were_measured() {
+    let repository = Repository::new(SPEC);
+    repository.0.write("experiments/d.npz", "a");
+    repository.0.write("experiments/own.onnx", "a");
+    repository.edit(|results| {
+        let subject = &mut results["provenance"]["subject"];
+        subject["datasets"] = json!([{ "model": "one", "path": "experiments/d.npz", "sha256": OF_A, "items": 1 }]);
+        let origin = json!({ "path": "experiments/own.onnx" });
+        subject["files"] = json!([{ "model": "two", "variant": "int8", "origin": origin, "sha256": OF_A }]);
+    });
+    repository.commit("measured");
+    let stale = |rows: &[Value]| {
+        let is_stale = |row: &&Value| row["metric"] == "latency" && row["reason"]["kind"] == "stale";
+        rows.iter().filter(is_stale).map(|row| format!("{}/{}", row["model"], row["variant"])).collect::<Vec<_>>()
+    };
+    assert!(stale(&repository.rows(&[])).is_empty());
+    repository.0.write("experiments/own.onnx", "b");
+    assert_eq!(stale(&repository.rows(&[])), [r#""two"/"int8""#]);
+    repository.0.write("experiments/d.npz", "b");
+    repository.commit("others");
+    assert_eq!(stale(&repository.rows(&["HEAD~1", "HEAD"])).len(), 3);
+    // A report by its path stands beside the same files; a copy elsewhere does not.
+    assert_eq!(stale(&repository.rows(&["HEAD~1", "reports/x"])).len(), 3);
+    repository.0.write("copy.json", &repository.0.read("reports/x/results.json"));
+    assert!(stale(&repository.rows(&["HEAD~1", "copy.json"])).is_empty());
+}
+
+#[test]
+fn models_that_nobody_measured_are_named() {
+    let repository = Repository::new(SPEC);
+    repository.edit(|results| {
+        let one = json!([{ "name": "one", "path": "one", "sha256": OF_A }]);
+        results["provenance"]["subject"]["models"] = one;
+    });
+    let done = repository.diff(&["HEAD"]).expect_code(0);
+    let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("working tree has models that nobody measured: two"), "{text}");
+}
+
+#[test]
+fn links_of_the_repository_are_followed() {
+    let repository = Repository::new(SPEC);
+    let link = repository.0.path("reports/linked/results.json");
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("../x/results.json", &link).unwrap();
+    repository.commit("a link");
+    repository.diff(&["HEAD~1", "HEAD"]).expect_code(0);
+}
+
+#[test]
+fn results_with_a_cell_twice_are_damaged() {
+    let repository = Repository::new(SPEC);
+    repository.edit(|results| {
+        let first = results["cells"][0].clone();
+        results["cells"].as_array_mut().unwrap().push(first);
+    });
+    let done = repository.diff(&["HEAD"]).expect_code(2);
+    assert!(done.stderr.contains("listed twice"), "{}", done.stderr);
 }

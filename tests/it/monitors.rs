@@ -28,7 +28,7 @@ fn codes(record: &Record) -> Vec<String> {
 }
 
 fn report(place: &Workplace) -> String {
-    place.read("reports/x/report.md")
+    place.page("reports/x")
 }
 
 #[test]

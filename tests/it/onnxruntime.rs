@@ -241,7 +241,7 @@ fn a_damaged_model_is_a_failed_cell_and_the_others_go_on() {
     assert_eq!(failed.failure.as_ref().unwrap().kind, FailureKind::Model, "{}", done.stderr);
     let completed = record.runs.iter().filter(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed).count();
     assert_eq!(completed, 2);
-    assert!(place.read("reports/x/report.md").contains("cut"));
+    assert!(place.page("reports/x").contains("cut"));
 }
 
 #[test]

@@ -125,16 +125,16 @@ fn the_header_says_the_threads_that_cells_use() {
         text.lines().find(|line| line.contains("ONNX Runtime 1.31.1, cpu")).unwrap_or_default().to_owned()
     };
     let mut fixture = Fixture::many_variants();
-    assert!(header(&fixture).contains("cpu, 1 to 8 threads |"), "{}", header(&fixture));
+    assert!(header(&fixture).contains("cpu, 1 to 8 threads"), "{}", header(&fixture));
     let variants = |fixture: &mut Fixture, of: &dyn Fn(usize) -> Option<u32>| {
         let all = fixture.manifest.experiment.variants.iter_mut().enumerate();
         all.for_each(|(index, variant)| variant.threads.intra = of(index));
     };
     variants(&mut fixture, &|_| Some(1));
-    assert!(header(&fixture).contains("cpu, 1 thread |"), "{}", header(&fixture));
+    assert!(header(&fixture).contains("cpu, 1 thread"), "{}", header(&fixture));
     assert_eq!(perfrun::internals::report::format::threads(&fixture.manifest), "1 thread");
     variants(&mut fixture, &|index| (index > 0).then_some(2));
-    assert!(fixture.render().markdown.contains("| threads | 2 to 4 threads (base: 4, t1: 2, "));
+    assert!(fixture.render().page.contains("| threads | 2 to 4 threads (base: 4, t1: 2, "));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn results_are_enough_to_judge_again() {
 
 #[test]
 fn a_report_of_twelve_cells_stays_small() {
-    let Texts { markdown, html, json, plots } = Fixture::choose().render();
+    let Texts { markdown, html, json, plots, .. } = Fixture::choose().render();
     let total = markdown.len() + html.len() + json.len() + plots.iter().map(|(_, svg)| svg.len()).sum::<usize>();
     assert!(total < 500_000, "{total} bytes");
 }
@@ -181,16 +181,13 @@ fn names_and_messages_are_no_markup() {
     let rendered = Fixture::hostile().render();
     assert_eq!(rendered.html.matches("<script>").count(), 1, "only the report's own script");
     assert_eq!(rendered.html.matches("</script>").count(), 1);
-    // The failure's message and the specification are code, where nothing is markup; everywhere else it is escaped.
-    let before_spec = rendered.markdown.split("<details><summary>Specification").next().unwrap();
-    let prose = before_spec.lines().filter(|line| !line.contains("**Failed"));
-    for line in prose {
+    // The failure's message is code, where nothing is markup; everywhere else it is escaped.
+    for line in rendered.markdown.lines().filter(|line| !line.contains("**Failed")) {
         for markup in ["<script>", "](http", "**x**", "| **"] {
             let is_escaped = line.match_indices(markup).all(|(at, _)| line[..at].ends_with('\\'));
             assert!(is_escaped, "{markup} in {line}");
         }
     }
-    assert!(rendered.markdown.contains("````yaml\n"), "a fence that the specification cannot close");
 }
 
 #[test]
@@ -261,45 +258,45 @@ fn every_cell_that_was_to_run_has_an_anchor() {
 
 #[test]
 fn tail_percentiles_are_bounds_where_samples_are_too_few_and_absent_where_they_are_means() {
-    let markdown = Fixture::choose().render().markdown;
-    let row = |path: &str| markdown.lines().find(|line| line.starts_with(&format!("| {path} |"))).unwrap().to_owned();
+    let page = Fixture::choose().render().page;
+    let row = |path: &str| page.lines().find(|line| line.starts_with(&format!("| {path} |"))).unwrap().to_owned();
     assert!(row("resnet50/b16/fp32/cpu").contains(">="));
     assert!(!row("mobilenetv2/b1/fp32/cpu").contains(">="));
-    let alone = Fixture::alone().render().markdown;
+    let alone = Fixture::alone().render().page;
     assert!(!alone.contains("p95, ") && alone.contains("percentiles of iterations and the best case do not exist"));
     let axes = Axes { models: &["m"], batches: &[1, 64], variants: &["fp32"], devices: &["cpu"], runs: 6 };
     let mixed = Fixture::new("mixed", &axes, |path| match path.contains("/b1/") {
         true => Behaviour { iterations: 32, ..usual(3e3, 400) },
         false => usual(90e3, 400),
     });
-    assert!(mixed.summarized().render().markdown.contains("n/a (batched x32)"));
+    assert!(mixed.summarized().render().page.contains("n/a (batched x32)"));
 }
 
 #[test]
 fn many_rows_bound_the_number_of_figures() {
     let batches: Vec<u64> = (1..=20).collect();
     let axes = Axes { models: &["m"], batches: &batches, variants: &["a", "b", "c"], devices: &["cpu"], runs: 5 };
-    let rendered = Fixture::new("many", &axes, |_| usual(1e6, 40)).summarized().render();
-    assert_eq!(rendered.plots.len(), 9);
-    assert!(rendered.markdown.contains("The distributions of 12 more rows of the table are not drawn"));
-    assert!(rendered.markdown.contains("4 more comparisons not drawn"));
+    let fixture = Fixture::new("many", &axes, |_| usual(1e6, 40)).summarized();
+    assert_eq!(fixture.figures().len(), 9);
+    let page = fixture.render().page;
+    assert!(page.contains("The distributions of 12 more rows of the table are not drawn"));
+    assert!(page.contains("4 more comparisons not drawn"));
 }
 
 #[test]
 fn every_report_tells_grade_and_control() {
     let words = [
-        ("choose", ["control passed", "Control: two identical arms, equivalent. Grade "]),
+        ("choose", ["control passed", "Control: two identical arms, equivalent. Noise floor "]),
         ("alone", ["no control", "No control (`compare.aa: off`)"]),
         ("failed-control", ["controls failed", "Control failed (E_AA_FAILED): two identical arms of cnn/b1/fp32/cpu"]),
         ("quick-look", ["quick look, no control", "Quick look: no control, and only differences beyond 10 %"]),
     ];
     for (name, fixture) in all() {
         let rendered = fixture.render();
-        let Some((_, texts)) = words.iter().find(|(other, _)| *other == name) else { continue };
-        for text in texts {
-            assert!(rendered.markdown.contains(text), "{name}.md lacks {text}");
-            let html = rendered.html.replace("<code>", "`").replace("</code>", "`");
-            assert!(html.contains(text), "{name}.html lacks {text}");
+        let Some((_, [short, sentence])) = words.iter().find(|(other, _)| *other == name) else { continue };
+        assert!(rendered.markdown.contains(short), "{name}.md lacks {short}");
+        for text in [short, sentence] {
+            assert!(rendered.page.contains(text), "{name}.html lacks {text}");
         }
     }
 }
@@ -316,15 +313,16 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
         fixture.manifest.experiment.pareto = asked.map(|metric| metric.parse().unwrap()).collect();
         fixture
     };
-    assert!(!fixture(false).summarized().render().markdown.contains("## Trade-offs"));
-    let rendered = fixture(true).summarized().render();
-    assert!(rendered.markdown.contains("## Trade-offs") && rendered.markdown.contains("| frontier | 100 % |"));
-    assert!(rendered.plots.iter().any(|(file, _)| file.starts_with("tradeoff")));
+    assert!(!fixture(false).summarized().render().page.contains("Trade-offs"));
+    let weighed = fixture(true).summarized();
+    let page = weighed.render().page;
+    assert!(page.contains("\nTrade-offs\n") && page.contains("| frontier | 100 % |"), "{page}");
+    assert!(weighed.figures().iter().any(|(file, _)| file.starts_with("tradeoff")));
     let mut alone = fixture(true);
     alone.fail_rehearsal("m/b1/b/cpu", perfrun::internals::worker::backend::FailureKind::Operator, "no kernel", None);
     let rendered = alone.summarized().render();
     let words = "weighs nothing here: no two cells that could stand in for each other have latency and peak memory.";
-    assert!(rendered.markdown.contains(words) && rendered.html.contains(words), "{}", rendered.markdown);
+    assert!(rendered.page.contains(words), "{}", rendered.page);
 }
 
 #[test]
@@ -343,9 +341,9 @@ fn a_coefficient_of_variation_is_shown_in_percent() {
         columns: Vec::new(),
         show: vec![metric],
     }];
-    let markdown = fixture.summarized().render().markdown;
-    assert_eq!(markdown.matches("latency cv, %").count(), 2, "{markdown}");
-    assert!(markdown.contains("cv \\<= 5 %") && !markdown.contains("cv, ns"), "{markdown}");
+    let page = fixture.summarized().render().page;
+    assert_eq!(page.matches("latency cv, % |").count(), 2, "{page}");
+    assert!(page.contains("cv <= 5 %") && !page.contains("cv, ns"), "{page}");
 }
 
 #[test]
@@ -359,7 +357,7 @@ fn nothing_is_claimed_where_identical_arms_differ() {
 #[test]
 fn significant_stands_only_beside_its_p_values() {
     for (name, fixture) in all() {
-        for line in fixture.render().markdown.lines().filter(|line| line.contains("significant")) {
+        for line in fixture.render().page.lines().filter(|line| line.contains("significant")) {
             let is_row = line.starts_with("| ") && line.split(" | ").any(|cell| cell.ends_with(" significant"));
             assert!(is_row || line.contains("without a significant trend"), "{name}: {line}");
         }
@@ -371,10 +369,10 @@ fn outputs_that_are_not_finite_have_no_number() {
     let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
     let mut fixture = Fixture::new("nan", &axes, |path| usual(if path.contains("/b/") { 5e5 } else { 1e6 }, 80));
     fixture.warn("m/b1/b/cpu", "W_OUTPUT_NONFINITE", 8);
-    let markdown = fixture.summarized().render().markdown;
-    assert!(markdown.contains("*withheld: outputs with NaN or infinity*"));
-    assert!(!markdown.contains("] faster"), "{markdown}");
-    assert!(markdown.contains("<details open>"));
+    let rendered = fixture.summarized().render();
+    assert!(rendered.markdown.contains("| withheld: outputs with NaN or infinity |"), "{}", rendered.markdown);
+    assert!(!rendered.markdown.contains(" faster") && !rendered.page.contains("] faster"), "{}", rendered.markdown);
+    assert!(rendered.html.contains("<details open><summary>What the warnings mean"));
 }
 
 #[test]
@@ -393,22 +391,19 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
         fixture.warn("m/b8/a/cpu", code, 8);
     }
     let rendered = fixture.summarized().render();
-    let markdown = rendered.markdown;
+    let page = rendered.page;
     let steal = "| steal (W_STEAL) | above 0.5 % in 8 of 32 runs; median 0.1 %, up to 3 % in m/b8/b/cpu |";
-    assert!(markdown.contains(steal), "{markdown}");
-    assert!(!markdown.contains("CPU pressure"), "nothing was above it");
-    assert!(
-        markdown.contains("**Disturbed:** the hypervisor took 3 % of the processors in 8 of 32 runs."),
-        "{markdown}"
-    );
-    assert!(!markdown.contains("**W_STEAL**"), "the line says it");
-    assert_eq!(markdown.matches("(disturbed)").count(), 1, "{markdown}");
+    assert!(page.contains(steal), "{page}");
+    assert!(!page.contains("CPU pressure"), "nothing was above it");
+    assert!(page.contains("**Disturbed:** the hypervisor took 3 % of the processors in 8 of 32 runs."), "{page}");
+    assert!(!page.contains("**W_STEAL**"), "the line says it");
+    assert_eq!(page.matches(" disturbed |").count(), 1, "{page}");
     // The middle half leaves two of eight runs out.
-    assert!(markdown.contains("1 kind of warning"));
-    assert!(markdown.contains("**W_LATE_WARMUP** (warning) in 1 of 4 cells, 3 of 8 runs: m/b1/b/cpu."), "{markdown}");
-    assert_eq!(markdown.matches("(1 warning)").count(), 1, "{markdown}");
+    assert!(page.contains("1 kind of warning"));
+    assert!(page.contains("**W_LATE_WARMUP** (warning) in 1 of 4 cells, 3 of 8 runs: m/b1/b/cpu."), "{page}");
+    assert_eq!(page.matches(" 1 warning |").count(), 1, "{page}");
     for retired in ["W_DRIFT", "W_OUTLIERS", "W_WARMUP_TREND", "W_PRECISION_NOT_REACHED", "does not know"] {
-        assert!(!markdown.contains(retired) && !rendered.json.contains(retired), "{retired}");
+        assert!(!page.contains(retired) && !rendered.json.contains(retired), "{retired}");
     }
     let results = perfrun::internals::report::results::parse(Path::new("results.json"), &rendered.json).unwrap();
     assert_eq!(results.detectable_effect.noisy_runs, 8);
@@ -444,7 +439,36 @@ fn a_report_is_written_whole_and_replaces_an_earlier_one() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["latency-mlp-b1.svg", "latency-mlp-b8.svg", "report.html", "report.md", "results.json"]);
+    assert_eq!(names, ["report.html", "report.md", "results.json"]);
     assert_eq!(written[0], folder.path().join("report.md"));
     assert_eq!(std::fs::read_to_string(&written[2]).unwrap(), Fixture::alone().render().json);
+}
+
+/// What `git diff` shows of two reports of the same thing: the page is made for people who read the difference.
+#[test]
+fn a_rerun_with_nothing_changed_hardly_alters_the_page() {
+    let axes =
+        Axes { models: &["cnn"], batches: &[1, 16], variants: &["fp32", "fp16", "int8"], devices: &["cpu"], runs: 12 };
+    let page = |seed: u64| {
+        let behaviour = |path: &str| match (path.contains("/b1/"), path.split('/').nth(2)) {
+            (true, Some("int8")) => usual(7.93e6, 100),
+            (true, _) => usual(18.42e6, 100),
+            (false, Some("int8")) => usual(109.0e6, 60),
+            (false, _) => usual(271.0e6, 60),
+        };
+        let fixture = Fixture::rerun(fixture::experiment("rerun", &axes), seed, behaviour);
+        let mut fixture = fixture.with_control(perfrun::internals::experiment::Aa::Auto, 1.0);
+        fixture.manifest.record = format!("20261120T101112Z-{seed:08x}");
+        fixture.summarized().render().markdown
+    };
+    let pages: Vec<String> = (1..=20).map(page).collect();
+    let (mut lines, mut altered) = (0, 0);
+    for pair in pages.windows(2) {
+        lines += pair[1].lines().count();
+        altered += pair[1].lines().zip(pair[0].lines()).filter(|(now, before)| now != before).count();
+    }
+    let share = altered as f64 / lines as f64;
+    // One of the lines says when it was measured; a page is about thirty lines.
+    assert!(share <= 0.07, "{share}, {} lines:\n{}", lines / 19, pages[0]);
+    assert!(pages.iter().all(|page| page.len() < 8_000 && page.lines().count() <= 120));
 }

@@ -47,7 +47,7 @@ fn a_search_finds_what_fits_and_what_is_best() {
     assert!(done.stderr.contains("batch 256, 9620 items/s; 1 to 300 fit, 301 ran out of memory"), "{}", done.stderr);
     let latency = record.runs.iter().find(|run| run.arm == Arm::Main).map(|run| run.data.metrics["latency_ns"]);
     assert_eq!(latency, Some(26_600_000.0));
-    let markdown = place.read("reports/x/report.md");
+    let markdown = place.page("reports/x");
     for text in [", batch 256", "Batches that were tried (1)", "512 out of memory", "256 (9620)"] {
         assert!(markdown.contains(text), "{text} is missing in\n{markdown}");
     }
@@ -65,7 +65,7 @@ fn cells_with_different_batches_are_compared_by_items_alone() {
     assert_eq!(batches, [64, 8]);
     let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
     assert!(results["comparisons"][0]["reason"] == "batches_differ", "{}", results["comparisons"]);
-    assert!(place.read("reports/x/report.md").contains("m/b-best/a/cpu"));
+    assert!(place.page("reports/x").contains("m/b-best/a/cpu"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn larger_batches_than_one_that_ran_out_of_memory_are_skipped() {
     assert_eq!(skips, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
     assert_eq!(completed, 5 * (5 + 7));
     assert!(done.stderr.contains("2 cells with a larger batch: batch 32 ran out of memory"), "{}", done.stderr);
-    let markdown = place.read("reports/x/report.md");
+    let markdown = place.page("reports/x");
     assert!(markdown.contains("2 of 16 cells skipped: batch 32 ran out of memory."), "{markdown}");
     let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
     assert!(results["cells"].to_string().contains(r#""skipped":{"code":"memory","#));

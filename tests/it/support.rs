@@ -52,6 +52,11 @@ impl Workplace {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// What `report.html` in a folder reads like: see [`readable`].
+    pub fn page(&self, folder: &str) -> String {
+        readable(&self.read(&format!("{folder}/report.html")))
+    }
+
     /// perfrun in this folder, with nothing of this machine's settings.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("perfrun").unwrap();
@@ -95,4 +100,40 @@ impl Done {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
+}
+
+/// A page of HTML as text: a line for each row of a table, `| a | b |`, and for each paragraph; figures are left out.
+pub fn readable(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some((before, after)) = rest.split_once('<') {
+        // Within an element the source breaks lines where it likes.
+        text += &before.replace('\n', " ");
+        let (tag, after) = after.split_once('>').unwrap_or((after, ""));
+        let name = tag.split([' ', '/']).find(|part| !part.is_empty()).unwrap_or_default();
+        text += match (name, tag.starts_with('/')) {
+            ("th" | "td", false) => "| ",
+            ("th" | "td", true) => " ",
+            ("tr", true) => "|\n",
+            ("code", _) => "`",
+            ("strong", _) => "**",
+            ("s", _) => "~~",
+            ("span", false) => " ",
+            ("tr" | "p" | "li" | "h1" | "h2" | "h3" | "dt" | "dd" | "div" | "summary" | "pre", _) => "\n",
+            _ => "",
+        };
+        rest = match name {
+            "style" | "script" | "svg" if !tag.starts_with('/') => {
+                after.split_once(&format!("</{name}>")).map_or("", |(_, rest)| rest)
+            }
+            _ => after,
+        };
+    }
+    for (entity, letter) in
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&#x27;", "'"), ("&amp;", "&")]
+    {
+        text = text.replace(entity, letter);
+    }
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }

@@ -34,7 +34,7 @@ fn what_computes_something_else_is_marked_and_never_best() {
     assert!(done.stdout.contains("faster; outputs DIFFER"), "{}", done.stdout);
     assert!(done.stdout.contains("net: same."), "{}", done.stdout);
     assert!(done.stdout.contains("wrong is not ranked: the outputs differ"), "{}", done.stdout);
-    let report = place.read("reports/x/report.md");
+    let report = place.page("reports/x");
     assert!(report.contains("| ~~3.5"), "{report}");
     assert!(report.contains("Outputs against the reference's (2)"), "{report}");
     assert!(report.contains("differs: cosine"), "{report}");
@@ -64,7 +64,7 @@ fn on_random_inputs_outputs_are_close_and_never_agree() {
         let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(answer.contains("net: near."), "{answer}");
         assert!(answer.contains("outputs close on random data, accuracy not measured (cosine 0.99"), "{answer}");
-        let report = place.read("reports/x/report.md");
+        let report = place.page("reports/x");
         assert!(report.contains("| close on random data, accuracy not measured |"), "{report}");
         for text in [answer, report] {
             assert!(!text.contains("outputs agree") && !text.contains("| agree |"), "{text}");
@@ -305,8 +305,8 @@ goals:
     assert!(text.contains("MISSED: speedup >= 1.3 for variant same or wrong: 1 of 2 cells; not same"), "{text}");
     assert!(text.contains("alike met: cosine of outputs >= 0.99 for variant same: the only cell."), "{text}");
     assert!(text.contains("open undecided: latency <= 5 ms for variant base: 0 of 1 cell"), "{text}");
-    let report = place.read("reports/x/report.md");
-    let (goals, answer) = (report.find("- Goal **quick met:**").unwrap(), report.find("**net: same.**").unwrap());
+    let report = place.page("reports/x");
+    let (goals, answer) = (report.find("Goal **quick met:**").unwrap(), report.find("**net: same.**").unwrap());
     assert!(goals < answer, "goals stand first");
 
     let strict = "goals_strict: true\ngoals: [{ metric: latency, max: 5ms, where: { variant: base } }]\n";

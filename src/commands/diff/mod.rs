@@ -5,6 +5,7 @@ mod reports;
 mod revision_files;
 mod show;
 mod sides;
+mod tree;
 
 pub(super) use self::sides::{of_record as results_of_record, read_results, results_of};
 

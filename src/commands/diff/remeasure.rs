@@ -104,7 +104,7 @@ fn specifications(sources: &Sources, side: &Source) -> Result<BTreeMap<String, O
 fn files<'a>(sources: &'a Sources, side: &'a Source) -> Result<Option<RevisionFiles<'a>>, Error> {
     let Source::Commit { hash, name } = side else { return Ok(None) };
     let repository = sources.required(name)?;
-    Ok(Some(RevisionFiles::new(repository, (hash, name), &sources.place().root)?))
+    Ok(Some(RevisionFiles::new(repository, (hash, name))?))
 }
 
 /// Reads a specification with its models; nothing where it is none, or of an experiment that is not wanted.

@@ -16,21 +16,16 @@ pub(super) struct RevisionFiles<'a> {
     repository: &'a Repository,
     commit: &'a str,
     name: &'a str,
-    root: &'a Path,
     folder: TempDir,
     known: BTreeSet<String>,
 }
 
 impl<'a> RevisionFiles<'a> {
-    /// A folder for the files of `commit`, which messages call `name`, without any yet; `root` is where they stand now.
-    pub(super) fn new(
-        repository: &'a Repository,
-        (commit, name): (&'a str, &'a str),
-        root: &'a Path,
-    ) -> Result<Self, Error> {
+    /// A folder for the files of `commit`, which messages call `name`, without any yet.
+    pub(super) fn new(repository: &'a Repository, (commit, name): (&'a str, &'a str)) -> Result<Self, Error> {
         let folder = tempfile::tempdir().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
         let known = repository.files(commit, ".").into_iter().collect();
-        Ok(RevisionFiles { repository, commit, name, root, folder, known })
+        Ok(RevisionFiles { repository, commit, name, folder, known })
     }
 
     /// The specification at `path`, from the top of the repository, with every file that it may read: what lies below the
@@ -40,36 +35,61 @@ impl<'a> RevisionFiles<'a> {
     ///
     /// A file that is kept elsewhere and is not here, and what the system says.
     pub(super) fn specification(&self, path: &str) -> Result<Option<PathBuf>, Error> {
-        let Some(Blob::Bytes(bytes)) = self.repository.read(self.commit, path) else { return Ok(None) };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let folder = Path::new(path).parent().unwrap_or(Path::new(""));
-        let named: Vec<String> = spec::texts(&text).iter().filter_map(|text| below(folder, text)).collect();
-        let is_named = |file: &&String| {
-            named.iter().any(|name| *file == name || file.starts_with(&format!("{name}/")) || is_beside(file, name))
-        };
-        for file in self.known.iter().filter(is_named) {
+        let Some(named) = self.named(path) else { return Ok(None) };
+        for file in named {
             self.write(file)?;
         }
         self.write(path)?;
         Ok(Some(self.folder.path().join(path)))
     }
 
-    fn write(&self, file: &str) -> Result<(), Error> {
+    /// The same with empty files: enough to know what the patterns of the specification find.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub(super) fn outline(&self, path: &str) -> Result<Option<PathBuf>, Error> {
+        let Some(named) = self.named(path) else { return Ok(None) };
+        self.write(path)?;
+        for file in named {
+            if let Some(target) = self.target(file)? {
+                std::fs::write(&target, []).map_err(|source| Error::io(&target, source))?;
+            }
+        }
+        Ok(Some(self.folder.path().join(path)))
+    }
+
+    /// The files that a specification may read; nothing where there is no specification.
+    fn named(&self, path: &str) -> Option<Vec<&String>> {
+        let Some(Blob::Bytes(bytes)) = self.repository.read(self.commit, path) else { return None };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+        let named: Vec<String> = spec::texts(&text).iter().filter_map(|text| below(folder, text)).collect();
+        let is_named = |file: &&String| {
+            named.iter().any(|name| *file == name || file.starts_with(&format!("{name}/")) || is_beside(file, name))
+        };
+        Some(self.known.iter().filter(is_named).collect())
+    }
+
+    /// Where a file is to be written, in a folder that is there; nothing where it is written.
+    fn target(&self, file: &str) -> Result<Option<PathBuf>, Error> {
         // A tree can name anything, `..` too.
         if Path::new(file).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(Error::refused(format!("{} holds a file named {file}", self.name), "`git fsck` says more"));
         }
         let target = self.folder.path().join(file);
-        if target.exists() {
-            return Ok(());
-        }
-        let Some(blob) = self.repository.read(self.commit, file) else { return Ok(()) };
         let parent = target.parent().unwrap_or(self.folder.path());
         std::fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
+        Ok((!target.exists()).then_some(target))
+    }
+
+    fn write(&self, file: &str) -> Result<(), Error> {
+        let Some(target) = self.target(file)? else { return Ok(()) };
+        let Some(blob) = self.repository.read(self.commit, file) else { return Ok(()) };
         match blob {
             Blob::Bytes(bytes) => Ok(write_whole(&target, &bytes)?),
             Blob::Elsewhere(sha256) => {
-                let now = self.root.join(file);
+                let now = self.repository.top().join(file);
                 let is_it = |path: &PathBuf| digest::of_file(path).is_ok_and(|found| found == sha256);
                 let here = self.repository.fetched(&sha256).into_iter().chain([now]).find(is_it);
                 let here = here.ok_or_else(|| {

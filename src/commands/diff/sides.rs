@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::data::digest;
 use crate::diff::{Side, Stale};
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
-use crate::plan;
 use crate::record::git::{Blob, Repository};
 use crate::record::{Manifest, Place, Record};
-use crate::report::results::{self, GateAsked, Results};
-use crate::spec;
+use crate::report::results::{self, Results};
 use crate::ui::error::Error;
+
+use super::tree::Tree;
 
 /// Where a side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +23,9 @@ pub(in crate::commands) enum Source {
     /// The reports of a commit, by its full hash.
     Commit { hash: String, name: String },
 }
+
+/// The folder of reports below a root.
+const REPORTS: &str = "reports";
 
 /// The reports of a side by the names of their folders.
 pub(super) type Reports = BTreeMap<String, Side>;
@@ -144,7 +146,7 @@ impl Sources {
     pub(super) fn read(&self, source: &Source) -> Result<Reports, Error> {
         match source {
             Source::Path(path) => self.of_path(path),
-            Source::WorkingTree => self.of_folder(&self.place.root.join("reports"), "working tree"),
+            Source::WorkingTree => self.of_folder(&self.place.root.join(REPORTS), "working tree"),
             Source::Commit { hash, name } => self.of_commit(hash, name),
         }
     }
@@ -156,7 +158,11 @@ impl Sources {
         let of_record = path.join(Manifest::FILE).is_file().then(|| path.canonicalize().ok()).flatten();
         let name = of_record.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let name = name.unwrap_or_else(|| path.display().to_string());
-        let side = Side { name, results: read_results(path)?, stale: Stale::default() };
+        let results = read_results(path)?;
+        let side = match committed_root(path) {
+            Some(root) => Tree::Folder(&root).side(&name, results),
+            None => Side { name, results, stale: Stale::default() },
+        };
         Ok(Reports::from([(side.results.experiment.clone(), side)]))
     }
 
@@ -165,41 +171,11 @@ impl Sources {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let file = entry.path().join(results::FILE);
             if file.is_file() {
-                let results = results::read(&file)?;
-                let sha256 = |path: &str| sha256_of_file(&self.place.root.join(path));
-                let text = |path: &str| std::fs::read_to_string(self.place.root.join(path)).ok();
-                let side = self.side(name, results, &text, &sha256);
+                let side = Tree::Folder(&root_of(folder, &self.place.root)).side(name, results::read(&file)?);
                 reports.insert(entry.file_name().to_string_lossy().into_owned(), side);
             }
         }
         Ok(reports)
-    }
-
-    /// A report of a revision or of the working tree, held against the files that stand beside it there.
-    fn side(
-        &self,
-        name: &str,
-        mut results: Results,
-        text: &dyn Fn(&str) -> Option<String>,
-        sha256: &dyn Fn(&str) -> Option<String>,
-    ) -> Side {
-        let stale = stale(&results, text, sha256);
-        if let Some(gates) = self.gates_now(&results, text) {
-            results.rules.gates = gates;
-        }
-        Side { name: name.to_owned(), stale, results }
-    }
-
-    /// The gates of a specification that asks for the same numbers as when they were measured, but says something else
-    /// besides. Where it cannot be read here, those that were there when it was measured stay.
-    fn gates_now(&self, results: &Results, text: &dyn Fn(&str) -> Option<String>) -> Option<Vec<GateAsked>> {
-        let known = results.provenance.subject.get("specification")?;
-        let path = known.get("path")?.as_str()?;
-        let now = text(path).filter(|now| known.get("text").and_then(serde_json::Value::as_str) != Some(now))?;
-        let file = self.place.root.join(path);
-        let loaded = spec::parse(path, &now, file.parent()?, &[]).ok()?;
-        let plan = plan::expand(&loaded.experiment).ok()?;
-        Some(results::gates(&loaded.experiment, &plan))
     }
 
     /// A path below the root as git names it.
@@ -231,27 +207,27 @@ impl Sources {
                     return Err(Error::refused(format!("git cannot read {}", shown.display()), "`git fsck` says why"));
                 }
             };
-            let results = results::parse(&shown, &text)?;
-            let read = |path: &str| repository.read(commit, &from_root(path));
-            let sha256 = |path: &str| read(path).map(|blob| blob.sha256());
-            let text = |path: &str| match read(path)? {
-                Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
-                Blob::Elsewhere(_) => None,
-            };
-            reports.insert(folder, self.side(name, results, &text, &sha256));
+            let tree = Tree::Commit { repository, commit: (commit, name), prefix: from_root("") };
+            reports.insert(folder, tree.side(name, results::parse(&shown, &text)?));
         }
         Ok(reports)
     }
 }
 
-/// SHA-256 of a file, or of the one for which a pointer of Git LFS stands.
-fn sha256_of_file(path: &Path) -> Option<String> {
-    /// A pointer has three lines.
-    const MOST_BYTES_OF_POINTER: u64 = 1024;
-    if path.metadata().ok()?.len() <= MOST_BYTES_OF_POINTER {
-        return Some(Blob::of(std::fs::read(path).ok()?).sha256());
-    }
-    digest::of_file(path).ok()
+/// The root of a folder of reports: what it lies in where it is called as such a folder is, else the current one.
+fn root_of(folder: &Path, here: &Path) -> PathBuf {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let is_called_so = folder.file_name().is_some_and(|name| name == REPORTS);
+    folder.parent().filter(|_| is_called_so).unwrap_or(here).to_owned()
+}
+
+/// The root of a report that stands where reports are committed, beside the files that it was made from; a copy elsewhere
+/// has none.
+fn committed_root(path: &Path) -> Option<PathBuf> {
+    let path = path.canonicalize().ok()?;
+    let folder = if path.is_dir() { path.as_path() } else { path.parent()? };
+    let reports = folder.parent().filter(|reports| reports.file_name().is_some_and(|name| name == REPORTS))?;
+    reports.parent().filter(|root| root.join("experiments").is_dir()).map(Path::to_owned)
 }
 
 /// What a file of results, a record or the folder of a report says.
@@ -272,37 +248,4 @@ pub(in crate::commands) fn of_record(folder: &Path) -> Result<Results, Error> {
 pub(in crate::commands) fn results_of(record: &Record) -> Results {
     let summary = summarize(&record.manifest, &record.runs);
     results::results(&record.manifest, &summary, &judge(&record.manifest, &summary))
-}
-
-/// Which of the files that a report was made from are others now. What is not in the repository, such as a network that
-/// was made on the spot, is known by its hash alone.
-fn stale(results: &Results, text: &dyn Fn(&str) -> Option<String>, sha256: &dyn Fn(&str) -> Option<String>) -> Stale {
-    let subject = &results.provenance.subject;
-    let word = |value: &serde_json::Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
-    let specification = subject.get("specification").and_then(|known| {
-        let (path, measured) = (word(known, "path")?, word(known, "text")?);
-        // A specification that is not there any more is not what was measured.
-        let is_same =
-            text(&path).is_some_and(|now| now == measured || spec::measured(&now) == spec::measured(&measured));
-        (!is_same).then_some(path)
-    });
-    let model = |row: &serde_json::Value| {
-        let path = word(row, "path")?;
-        let parts = row.get("parts").and_then(serde_json::Value::as_object);
-        let parts: Vec<(String, String)> = match parts {
-            Some(parts) => {
-                parts.iter().filter_map(|(path, hash)| Some((path.clone(), hash.as_str()?.to_owned()))).collect()
-            }
-            None => vec![(path, word(row, "sha256")?)],
-        };
-        // What lies below a folder of the root is the user's; what has no folder was made or fetched, and is in the cache.
-        let is_other = |path: &str, hash: &str| match sha256(path) {
-            Some(now) => now != hash,
-            None => path.contains('/'),
-        };
-        let (path, _) = parts.into_iter().find(|(path, hash)| is_other(path, hash))?;
-        Some((word(row, "name")?, path))
-    };
-    let models = subject.get("models").and_then(serde_json::Value::as_array).into_iter().flatten();
-    Stale { specification, models: models.filter_map(model).collect() }
 }

@@ -80,6 +80,7 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
     let sides = [&diff.baseline, &diff.candidate];
     for side in sides {
         notices.extend(stale(side));
+        notices.extend(unmeasured(side));
         notices.extend(side.is_quick.then(|| format!("{} is a quick look: nothing within 10 % is judged", side.name)));
     }
     let frame = facts::named(&diff.changes.frame);
@@ -101,6 +102,11 @@ fn stale(side: &SideSeen) -> Option<String> {
     (!side.stale.is_empty()).then(|| {
         format!("{} was not measured as it stands: {files} changed since; run the specification again", side.name)
     })
+}
+
+fn unmeasured(side: &SideSeen) -> Option<String> {
+    (!side.unmeasured.is_empty())
+        .then(|| format!("{} has models that nobody measured: {}", side.name, list(&side.unmeasured)))
 }
 
 /// Unchanged cells show what sessions alone do.

@@ -38,6 +38,16 @@ impl Fidelity {
         }
     }
 
+    /// The same in a word, for a table: `agree`, `differ`, `close` where the inputs were random.
+    pub(crate) fn in_a_word(&self) -> &'static str {
+        match (self.passes(), self.is_judged, self.items_of_data) {
+            (false, ..) => "differ",
+            (true, false, _) => "not judged",
+            (true, true, None) => "close",
+            (true, true, Some(_)) => "agree",
+        }
+    }
+
     /// `cosine 0.9994, top-1 99.2 %`, without classes where the inputs were random.
     pub fn evidence(&self) -> String {
         let classes = self.agreement.filter(|_| self.items_of_data.is_some());

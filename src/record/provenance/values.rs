@@ -70,8 +70,7 @@ pub(super) fn files(manifest: &Manifest) -> Value {
         };
         json!({
             "model": plan.name(file.model), "variant": plan.name(file.variant),
-            "provider": file.provider, "origin": origin, "sha256": file.sha256, "bytes": file.bytes,
-            "problem": file.problem,
+            "provider": file.provider, "origin": origin, "sha256": file.sha256, "parts": known(&file.parts), "bytes": file.bytes, "problem": file.problem,
         })
     };
     manifest.variant_files().iter().map(file).collect()

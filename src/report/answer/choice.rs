@@ -54,19 +54,21 @@ fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Ch
         label => format!("{label}: {pick}."),
     };
     let mut clauses: Vec<String> = Vec::new();
+    // The lead has just named what is the only answer.
+    let is_named = !matches!(clusters.as_slice(), [only] if only.best.len() == 1 && only.doubt.is_none());
     for cluster in &clusters {
-        clauses.extend(evidence(question, cluster, clusters.len() > 1));
+        clauses.extend(evidence(question, cluster, clusters.len() > 1, is_named));
     }
     clauses.extend(ties::clauses(&question.all_ties(), summary, question.places()));
     if speaks_of_baseline(plan) {
-        clauses.extend(outputs(question, summary));
+        clauses.extend(outputs(question, summary, is_named));
     }
     clauses.extend(doubts(question, choice));
     clauses.extend(out_of_bounds(question, choice));
     clauses.extend(unfit(question));
     // Every cluster has evidence, or says why there is none.
     let text = match choice.best == MetricReference::LATENCY {
-        true if !clusters[0].is_empty() => clauses.join("; "),
+        true if is_named && !clusters[0].is_empty() => clauses.join("; "),
         true => capitalized(&clauses.join("; ")),
         false => format!("By {}, {}", choice.best.title(), clauses.join("; ")),
     };
@@ -124,7 +126,7 @@ fn is_undecided(cluster: &Cluster<'_>) -> bool {
 }
 
 /// The leader against the others that could be chosen; why there is none.
-fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: bool) -> Vec<String> {
+fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: bool, is_named: bool) -> Vec<String> {
     if cluster.is_empty() {
         return vec![none(cluster, is_one_of_several)];
     }
@@ -143,7 +145,8 @@ fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: b
             let place = if is_one_of_several { format!(" {}", cluster.place()) } else { String::new() };
             return format!("{leader} is the only one that can be chosen{place}");
         }
-        against(question, leader, &judged)
+        let relations = against(question, &judged);
+        if is_named { format!("{leader} is {relations}") } else { relations }
     };
     leaders.iter().map(about).collect()
 }
@@ -151,8 +154,8 @@ fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: b
 /// Another cell's name, and the leader against it at each place.
 type Rival<'a> = (String, Vec<(&'a str, &'a Comparison)>);
 
-/// `int8 is faster than fp32 (2.32x [2.29, 2.35]) and faster than fp16 (3.50x [3.46, 3.54])`.
-fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]) -> String {
+/// `2.3x faster than fp32 and ahead of 2 others`: the leader against the others.
+fn against(question: &Question<'_>, judged: &[(&str, &Comparison)]) -> String {
     let mut rivals: Vec<Rival<'_>> = Vec::new();
     for (place, comparison) in judged {
         let name = question.name(comparison.baseline);
@@ -165,18 +168,15 @@ fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]
     let (mut beaten, mut level): (Vec<Rival<'_>>, Vec<Rival<'_>>) = rivals.into_iter().partition(is_beaten);
     let (all_level, all_beaten) = (level.len(), beaten.len());
     level.truncate(MOST_RIVALS);
-    // One more is named rather than counted.
-    if all_beaten > MOST_RIVALS + 1 {
-        // What the record compares with comes first, then the one that comes closest.
-        let closest = |(_, judged): &Rival<'_>| judged.iter().map(|(_, one)| one.speedup).fold(f64::INFINITY, f64::min);
-        let is_baseline =
-            |(_, judged): &Rival<'_>| judged.iter().any(|(_, one)| question.is_baseline_of(one.baseline, one.cell));
-        beaten.sort_by(|left, right| closest(left).total_cmp(&closest(right)));
-        if let Some(place) = beaten.iter().position(is_baseline) {
-            beaten[..=place].rotate_right(1);
-        }
-        beaten.truncate(MOST_RIVALS);
+    // What the record compares with, else what comes closest, stands for all that is beaten.
+    let closest = |(_, judged): &Rival<'_>| judged.iter().map(|(_, one)| one.speedup).fold(f64::INFINITY, f64::min);
+    let is_baseline =
+        |(_, judged): &Rival<'_>| judged.iter().any(|(_, one)| question.is_baseline_of(one.baseline, one.cell));
+    beaten.sort_by(|left, right| closest(left).total_cmp(&closest(right)));
+    if let Some(place) = beaten.iter().position(is_baseline) {
+        beaten.swap(0, place);
     }
+    beaten.truncate(1);
     let words = |(rival, judged): &Rival<'_>| words::judgement(judged, Some(rival), question.places());
     let mut parts: Vec<String> = level.iter().filter_map(words).collect();
     if all_level > level.len() {
@@ -184,9 +184,9 @@ fn against(question: &Question<'_>, leader: &str, judged: &[(&str, &Comparison)]
     }
     parts.extend(beaten.iter().filter_map(words));
     if all_beaten > beaten.len() {
-        parts.push(format!("ahead of {} by more", format::count((all_beaten - beaten.len()) as u64, "other")));
+        parts.push(format!("ahead of {}", format::count((all_beaten - beaten.len()) as u64, "other")));
     }
-    format!("{leader} is {}", format::list(&parts))
+    format::list(&parts)
 }
 
 /// Why nothing can be chosen.
@@ -250,9 +250,9 @@ fn out_of_bounds(question: &Question<'_>, choice: &Choice) -> Vec<String> {
     found.into_iter().map(words).collect()
 }
 
-/// What comes out of what is best, where that is not what comes out of its reference: `int8: top-1 accuracy 97.8 %
-/// against 98.1 % (lower, p 0.012)`.
-fn outputs(question: &Question<'_>, summary: &Summary) -> Vec<String> {
+/// What comes out of what is best, where that is not what comes out of its reference: `int8: top-1 97.8 % against 98.1 %
+/// (lower, p 0.012)`.
+fn outputs(question: &Question<'_>, summary: &Summary, is_named: bool) -> Vec<String> {
     let unbeaten = question.entrants().filter(|entrant| entrant.standing == Standing::Unbeaten);
     let mut farthest: Vec<(String, &CellSummary)> = Vec::new();
     for entrant in unbeaten {
@@ -266,7 +266,7 @@ fn outputs(question: &Question<'_>, summary: &Summary) -> Vec<String> {
     }
     let told = |(name, cell): (String, &CellSummary)| {
         let words = words::output_words(cell.accuracy.first(), cell.fidelity.as_ref());
-        (!words.is_empty()).then(|| format!("{name}: {words}"))
+        (!words.is_empty()).then(|| if is_named { format!("{name}: {words}") } else { words })
     };
     farthest.into_iter().filter_map(told).collect()
 }

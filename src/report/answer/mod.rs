@@ -155,7 +155,8 @@ impl Lead {
 
 fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str) -> Sentence {
     let lead = lead(subject, baseline);
-    let ties = ties::of(subject, summary, baseline, lead.picks());
+    let picks = lead.picks().to_vec();
+    let ties = ties::of(subject, summary, baseline, &picks);
     // That it was a tie is said where it was one everywhere.
     let by = if ties.decide_everywhere { format!(" by {}", format::list(&ties.metrics)) } else { String::new() };
     let shown = |name: &String| {
@@ -174,7 +175,7 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str) -> Sentenc
         (Lead::Open(statement), "") => format!("{}.", capitalized(&statement)),
         (Lead::Open(statement), label) => format!("{label}: {statement}."),
     };
-    let mut clauses = words::clauses(subject, baseline, ties.clauses);
+    let mut clauses = words::clauses(subject, baseline, &picks, ties.clauses);
     if clauses.is_empty() {
         clauses.push(match subject.entries.is_empty() {
             true => format!("There is nothing else to compare {baseline} with"),

@@ -131,7 +131,8 @@ fn clause(groups: &[Vec<&Ahead>], summary: &Summary, places: Option<Places>) -> 
 /// `75.5 MiB against 125 MiB and 127 MiB`.
 fn values(leads: &[&Ahead], summary: &Summary) -> Option<String> {
     let by = leads[0].by;
-    let shown = |cell: usize| Some(format::amount(by.metric.unit, summary.cells.get(cell)?.estimate_of(by)?.value));
+    let shown =
+        |cell: usize| Some(format::measured(by.metric.unit, summary.cells.get(cell)?.estimate_of(by)?.value, None));
     let rivals: Vec<String> = leads.iter().map(|lead| shown(lead.rival_cell)).collect::<Option<_>>()?;
     Some(format!("{} against {}", shown(leads[0].cell)?, format::list(&rivals)))
 }

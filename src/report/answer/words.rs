@@ -6,7 +6,8 @@ use crate::judge::summary::LEAST_RUNS;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
 use crate::report::absence::Absence;
-use crate::report::format::{self, judged_ratio, percent, ratio, verdict_word};
+use crate::report::format::{self, percent, verdict_word};
+use crate::report::{capitalized, short_name};
 use crate::statistics::paired::Hint;
 use crate::statistics::{Claim, Verdict};
 
@@ -16,18 +17,26 @@ const MOST_NAMED: usize = 4;
 /// Ratios of more places than this become a range.
 const MOST_PLACES: usize = 3;
 
-/// One clause for each candidate, the first one naming the baseline; then what broke `ties`, and why others have none.
-pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, ties: Vec<String>) -> Vec<String> {
+/// One clause for each candidate, what is picked first, and the first clause naming the baseline; then what broke `ties`,
+/// and why others have none.
+pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, picks: &[String], ties: Vec<String>) -> Vec<String> {
     let mut clauses: Vec<String> = Vec::new();
-    let judged = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).count();
+    let judged: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
     let places = subject.places;
-    if judged > MOST_NAMED {
+    if judged.len() > MOST_NAMED {
         clauses.extend(counted(subject, baseline));
     } else {
-        for entry in &subject.entries {
+        let (picked, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) =
+            judged.into_iter().partition(|entry| picks.contains(&entry.name));
+        let (noisy, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) = others.into_iter().partition(|entry| is_noisy(entry));
+        for entry in picked.into_iter().chain(others) {
             let than = if clauses.is_empty() { Some(baseline) } else { None };
-            clauses.extend(about(entry, than, places));
+            // The lead has just named the only pick.
+            let is_named = picks != [entry.name.as_str()] || !clauses.is_empty();
+            clauses.extend(about(entry, is_named, than, places));
         }
+        let noisy = too_noisy(&noisy, baseline);
+        clauses.extend(noisy.map(|noisy| if clauses.is_empty() { capitalized(&noisy) } else { noisy }));
     }
     clauses.extend(ties);
     clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, places)));
@@ -37,14 +46,39 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, ties: Vec<String>) 
     clauses
 }
 
-/// `int8 is faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
-fn about(entry: &Entry<'_>, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
+/// `int8 is 2.5x faster than fp32 at b16, inconclusive at b1; top-1 98.9 % as before`.
+fn about(entry: &Entry<'_>, is_named: bool, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
     let judgement = judgement(&borrowed(&entry.judged), baseline, places)?;
     let agrees = match output_words(entry.accuracy, entry.agrees.filter(|_| entry.differs.is_empty())) {
         words if words.is_empty() => words,
         words => format!(", {words}"),
     };
-    Some(format!("{} is {judgement}{agrees}", entry.name))
+    Some(match is_named {
+        true => format!("{} is {judgement}{agrees}", entry.name),
+        false => format!("{}{agrees}", capitalized(&judgement)),
+    })
+}
+
+/// Whether nothing but noise keeps a candidate from a verdict, everywhere.
+fn is_noisy(entry: &Entry<'_>) -> bool {
+    entry.judged.iter().all(|(_, comparison)| hidden_effect(comparison).is_some())
+}
+
+/// The relative difference that an inconclusive comparison would have found.
+fn hidden_effect(comparison: &Comparison) -> Option<f64> {
+    match comparison.hint? {
+        Hint::NotEnoughData { detectable_effect, .. } if comparison.withheld.is_none() => Some(detectable_effect),
+        _ => None,
+    }
+}
+
+/// `too noisy to tell fp16 and int8 from fp32: sees 15 % and more`.
+fn too_noisy(entries: &[&Entry<'_>], baseline: &str) -> Option<String> {
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let judged = entries.iter().flat_map(|entry| &entry.judged);
+    let seen = judged.filter_map(|(_, comparison)| hidden_effect(comparison)).max_by(f64::total_cmp)?;
+    let seen = format::noise_floor(seen);
+    Some(format!("too noisy to tell {} from {baseline}: sees {seen} and more", format::list(&names)))
 }
 
 /// How right the outputs are, where that is known, else how like the reference's; empty where there is nothing to say.
@@ -55,10 +89,10 @@ pub(super) fn output_words(accuracy: Option<&Score>, fidelity: Option<&Fidelity>
     }
 }
 
-/// `top-1 accuracy 97.8 % against 98.1 % (lower, p 0.012)`; of a change that chance explains, the p value alone.
+/// `top-1 97.8 % against 98.1 % (lower, p 0.012)`; of a change that chance explains, the p value alone.
 fn accuracy_words(score: &Score) -> String {
     let Some(change) = score.change else { return String::new() };
-    let metric = score.metric.metric();
+    let (metric, name) = (score.metric.metric(), short_name(score.metric));
     let shown = |value: f64| format::score(metric, value, score.estimate.n);
     let (own, before) = (shown(score.estimate.value), shown(score.estimate.value - change.difference));
     let p = format!("p {}", format::p_value(change.p));
@@ -68,8 +102,8 @@ fn accuracy_words(score: &Score) -> String {
         (true, false) => format!("higher, {p}"),
     };
     match change.difference == 0.0 {
-        true => format!("{} {own} as before", metric.title),
-        false => format!("{} {own} against {before} ({told})", metric.title),
+        true => format!("{name} {own} as before"),
+        false => format!("{name} {own} against {before} ({told})"),
     }
 }
 
@@ -94,7 +128,7 @@ fn borrowed<'a>(judged: &'a [(String, &'a Comparison)]) -> Vec<(&'a str, &'a Com
     judged.iter().map(|(place, comparison)| (place.as_str(), *comparison)).collect()
 }
 
-/// `faster than fp32 (2.49x [2.45, 2.53] at b16) and inconclusive (1.02x [0.99, 1.06] at b1: ...)`.
+/// `1.2x faster than fp32 at b1, 2.5x at b16, inconclusive at b4`.
 pub(super) fn judgement(
     judged: &[(&str, &Comparison)],
     baseline: Option<&str>,
@@ -105,40 +139,53 @@ pub(super) fn judgement(
         let alike: Vec<(&str, &Comparison)> =
             judged.iter().filter(|(_, comparison)| comparison.verdict == verdict).copied().collect();
         let Some((_, first)) = alike.first() else { continue };
-        let evidence = evidence(&alike, places);
-        let relation = relation(first, baseline.filter(|_| parts.is_empty()));
-        parts.push(format!("{relation} ({evidence})"));
+        let other = baseline.filter(|_| parts.is_empty()).map(|name| format!(" {} {name}", verdict.preposition()));
+        let relation = format!("{}{}", verdict_word(&first.metric, verdict), other.unwrap_or_default());
+        parts.push(part(verdict, &relation, &alike, places));
     }
-    (!parts.is_empty()).then(|| parts.join(" and "))
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// `faster than fp32`, `equivalent to fp32 within 2 %`, `inconclusive against fp32`.
-fn relation(comparison: &Comparison, baseline: Option<&str>) -> String {
-    let word = verdict_word(&comparison.metric, comparison.verdict);
-    let margin = percent(comparison.margin);
-    let other = baseline.map(|baseline| format!(" {} {baseline}", comparison.verdict.preposition()));
-    let within = (comparison.verdict.claim() == Claim::Sameness).then(|| format!(" within {margin}"));
-    format!("{word}{}{}", other.unwrap_or_default(), within.unwrap_or_default())
-}
-
-fn evidence(alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
-    if alike.len() > MOST_PLACES {
-        let speedups = || alike.iter().map(|(_, comparison)| comparison.speedup);
-        let (low, high) = (speedups().fold(f64::INFINITY, f64::min), speedups().fold(0.0, f64::max));
+/// What is judged alike: `1.2x faster at b1, 2.5x at b16`, `slower (0.57x at b1)`, `equivalent at b1 and b16`.
+fn part(verdict: Verdict, relation: &str, alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
+    if verdict.claim() != Claim::Difference {
+        return not_different(relation, alike, places);
+    }
+    let ratio = |comparison: &Comparison| format::rounded_ratio(comparison.speedup, comparison.interval);
+    let each: Vec<String> = if alike.len() > MOST_PLACES {
+        let by_speedup = |a: &&Comparison, b: &&Comparison| a.speedup.total_cmp(&b.speedup);
+        let comparisons = || alike.iter().map(|(_, comparison)| *comparison);
+        let (least, most) = (comparisons().min_by(by_speedup), comparisons().max_by(by_speedup));
         let many = places.map_or("rows", |places| places.many);
-        format!("{} to {} over {} {many}", ratio(low, None), ratio(high, None), alike.len())
+        let [least, most] = [least, most].map(|it| it.map(ratio).unwrap_or_default());
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        vec![range, format!(" over {} {many}", alike.len())]
     } else {
-        let each = alike.iter().map(|(place, comparison)| {
-            let ratio = judged_ratio(comparison.speedup, comparison.interval, comparison.margin);
-            let place = at(places, &[place]);
-            let withheld = comparison.withheld.map(|withheld| withheld.words().to_owned());
-            let reason = withheld.or_else(|| Some(hint_words(comparison.hint?, comparison.margin)));
-            let reason = reason.map(|reason| format!(": {reason}"));
-            format!("{ratio}{place}{}", reason.unwrap_or_default())
-        });
-        let separator = if alike.iter().any(|(_, comparison)| comparison.hint.is_some()) { "; " } else { ", " };
-        each.collect::<Vec<_>>().join(separator)
+        let told = alike.iter().flat_map(|(place, comparison)| [ratio(comparison), at(places, &[place])]);
+        told.collect()
+    };
+    match (verdict, each.as_slice()) {
+        (Verdict::Better, [first, place, others @ ..]) => {
+            let others = others.chunks(2).map(|other| format!(", {}", other.concat())).collect::<String>();
+            format!("{first} {relation}{place}{others}")
+        }
+        _ => {
+            let all: Vec<String> = each.chunks(2).map(<[String]>::concat).collect();
+            format!("{relation} ({})", all.join(", "))
+        }
     }
+}
+
+/// `equivalent to fp32 at b1 and b16`, `inconclusive at b4 (quick look)`.
+fn not_different(relation: &str, alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
+    let names: Vec<&str> = alike.iter().map(|(place, _)| *place).collect();
+    let place = match (alike.len() > MOST_PLACES, places) {
+        (true, places) => format!(" over {} {}", alike.len(), places.map_or("rows", |places| places.many)),
+        (false, places) => at(places, &names),
+    };
+    let withheld = alike.iter().find_map(|(_, comparison)| comparison.withheld);
+    let why = withheld.map(|withheld| format!(" ({})", withheld.words())).unwrap_or_default();
+    format!("{relation}{place}{why}")
 }
 
 /// ` at b1 and b16`; nothing where there is one place only.
@@ -165,7 +212,7 @@ fn would_decide(more: usize) -> String {
     format!("about {} would decide", format::count(more as u64, "more run"))
 }
 
-/// `3 of 11 are faster than fp32 (best: int8, 2.32x [2.29, 2.35]), 5 slower, 2 equivalent, 1 inconclusive`, by input.
+/// `Of 11 compared with fp32: 3 faster, 5 slower, 2 equivalent, 1 inconclusive`, and the best of them.
 fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     let entries: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
     let all =
@@ -190,7 +237,7 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     let lowest =
         |entry: &Entry<'_>| entry.judged.iter().map(|(_, judged)| judged.speedup).fold(f64::INFINITY, f64::min);
     if let Some(best) = winners.max_by(|a, b| lowest(a).total_cmp(&lowest(b))) {
-        clauses.extend(about(best, Some(baseline), subject.places));
+        clauses.extend(about(best, true, Some(baseline), subject.places));
     }
     clauses
 }

@@ -14,7 +14,7 @@ impl ReportFormat for Markdown {
     }
 
     fn meaning(&self) -> &'static str {
-        "report.md with its plots"
+        "report.md, one page"
     }
 
     fn source(&self) -> Source {

@@ -49,7 +49,12 @@ pub struct Plots {
 }
 
 impl Plots {
-    /// Every figure that has a file of its own, in the order of the report.
+    /// The figures of `report.md`.
+    pub fn of_first_page(&self) -> impl Iterator<Item = &Plot> {
+        self.speedup.iter()
+    }
+
+    /// Every figure that can have a file of its own, in the order of the report.
     pub fn all(&self) -> impl Iterator<Item = &Plot> {
         let tradeoffs = self.tradeoffs.iter().map(|(_, plot)| plot);
         self.speedup.iter().chain(tradeoffs).chain(&self.distributions).chain(&self.control)

@@ -1,9 +1,11 @@
 //! A file of this or an earlier format -> results.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::{FORMAT, Results, format1};
 use crate::record::StoreError;
+use crate::vocabulary::printable::printable;
 
 /// Reads the file.
 ///
@@ -31,7 +33,13 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
     if let Ok(results) = &found
         && results.format == FORMAT
     {
-        return found.map_err(damaged);
+        return match listed_twice(results) {
+            Some(cell) => Err(StoreError::Damaged {
+                path: path.to_owned(),
+                reason: format!("the cell {} is listed twice", printable(cell)),
+            }),
+            None => found.map_err(damaged),
+        };
     }
     match serde_json::from_str::<Versioned>(text).map_err(damaged)?.format {
         1 => Ok(serde_json::from_str::<format1::Results>(text).map_err(damaged)?.into()),
@@ -43,4 +51,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
             reason: found.err().map_or("it has no known format".to_owned(), |error| error.to_string()),
         }),
     }
+}
+
+/// A cell of which nobody could say which of its numbers count.
+fn listed_twice(results: &Results) -> Option<&str> {
+    let mut known = HashSet::new();
+    results.cells.iter().map(|cell| cell.id.as_str()).find(|id| !known.insert(*id))
 }

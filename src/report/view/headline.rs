@@ -62,7 +62,7 @@ impl Numbers<'_> {
         let columns =
             entries.iter().map(|name| HeadlineColumn { title: name.clone(), is_baseline: is_baseline(name) }).collect();
         let row = |group: &Group| {
-            let best = self.best_of(group);
+            let best = best_of(self.input, group);
             let cell_of = |name: &String| {
                 let index = group
                     .cells
@@ -88,7 +88,7 @@ impl Numbers<'_> {
         let mut columns = vec![HeadlineColumn { title: "latency".to_owned(), is_baseline: false }];
         let title = plan.baseline.as_ref().map(|baseline| format!("against {}", baseline.name));
         columns.extend(title.map(|title| HeadlineColumn { title, is_baseline: false }));
-        let best: Vec<usize> = plan.groups.iter().flat_map(|group| self.best_of(group)).collect();
+        let best: Vec<usize> = plan.groups.iter().flat_map(|group| best_of(self.input, group)).collect();
         let row = |index: usize| {
             let mut cell = self.cell(index, best.contains(&index));
             let versus = cell.versus.take().unwrap_or_else(|| "-".to_owned());
@@ -107,24 +107,6 @@ impl Numbers<'_> {
 
     fn comparison(&self, cell: usize) -> Option<&Comparison> {
         comparison_of(&self.input.judged.comparisons, cell)
-    }
-
-    /// The cells of a group that are better than its baseline and not clearly slower than another such cell.
-    fn best_of(&self, group: &Group) -> Vec<usize> {
-        let better: Vec<&Comparison> = group
-            .cells
-            .iter()
-            .filter_map(|cell| self.comparison(*cell as usize))
-            .filter(|comparison| comparison.verdict == Verdict::Better)
-            .filter(|comparison| !self.input.summary.cells[comparison.cell].outputs_differ())
-            .collect();
-        let beaten = |comparison: &Comparison| {
-            let high = comparison.interval.map(|interval| interval.high);
-            better
-                .iter()
-                .any(|other| other.interval.is_some_and(|interval| high.is_some_and(|high| interval.low > high)))
-        };
-        better.iter().filter(|comparison| !beaten(comparison)).map(|comparison| comparison.cell).collect()
     }
 
     fn cell(&self, index: usize, is_best: bool) -> HeadlineCell {
@@ -150,6 +132,22 @@ impl Numbers<'_> {
             note,
         }
     }
+}
+
+/// The cells of a group that are better than its baseline and not clearly slower than another such cell.
+pub(super) fn best_of(input: &Input<'_>, group: &Group) -> Vec<usize> {
+    let better: Vec<&Comparison> = group
+        .cells
+        .iter()
+        .filter_map(|cell| comparison_of(&input.judged.comparisons, *cell as usize))
+        .filter(|comparison| comparison.verdict == Verdict::Better)
+        .filter(|comparison| !input.summary.cells[comparison.cell].outputs_differ())
+        .collect();
+    let beaten = |comparison: &Comparison| {
+        let high = comparison.interval.map(|interval| interval.high);
+        better.iter().any(|other| other.interval.is_some_and(|interval| high.is_some_and(|high| interval.low > high)))
+    };
+    better.iter().filter(|comparison| !beaten(comparison)).map(|comparison| comparison.cell).collect()
 }
 
 fn has_accuracy(input: &Input<'_>) -> bool {
@@ -212,13 +210,13 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
 }
 
 /// The axes whose names tell one row from another: model and input always, the others where cells that run differ.
-fn naming_axes(plan: &Plan, without_compared: bool) -> Vec<Axis> {
+pub(super) fn naming_axes(plan: &Plan, without_compared: bool) -> Vec<Axis> {
     let says_something = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs) || has_several(plan, *axis);
     let named = Axis::ALL.into_iter().filter(says_something);
     named.filter(|axis| !(without_compared && plan.compares(*axis))).collect()
 }
 
-fn names(plan: &Plan, cell: &Cell, axes: &[Axis]) -> Vec<String> {
+pub(super) fn names(plan: &Plan, cell: &Cell, axes: &[Axis]) -> Vec<String> {
     let coordinates = plan.coordinates(cell);
     axes.iter().map(|axis| coordinates.on(*axis).to_owned()).collect()
 }

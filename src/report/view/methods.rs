@@ -18,6 +18,36 @@ pub(super) fn methods(input: &Input<'_>) -> Vec<String> {
     vec![design(input), run(input), statistics(input), versions(input.manifest)]
 }
 
+/// The same in three sentences, without anything that moves from run to run.
+pub(super) fn in_short(input: &Input<'_>) -> Vec<String> {
+    let manifest = input.manifest;
+    let measure = &manifest.experiment.measure;
+    let arranged = match measure.design {
+        Design::Blocks => "in randomised blocks",
+        Design::Slices => "in blocks, alternating in short slices with what it is compared with",
+        Design::Duet => "in blocks, at the same time as what it is compared with",
+        Design::Sequential => "one after the other",
+    };
+    let caches = if measure.cache == Cache::Cold { ", cold caches" } else { "" };
+    let measured = format!(
+        "Latency: {} fresh processes a cell, {arranged}; mean of the middle half of their medians; one stream, closed loop{caches}. Two digits.",
+        manifest.experiment.runs
+    );
+    let terms = Terms::of(manifest);
+    let judged = manifest.plan.baseline.as_ref().map(|_| {
+        format!(
+            "Verdict: where the {} interval of the speed-up, paired by block, lies against a margin of {}.",
+            percent(terms.confidence),
+            percent(terms.margin_of(MetricReference::LATENCY))
+        )
+    });
+    let again = format!(
+        "Repeat: `perfrun {}`. Check on another machine: `perfrun reproduce results.json`.",
+        manifest.spec.path
+    );
+    [Some(measured), judged, Some(again)].into_iter().flatten().collect()
+}
+
 fn design(input: &Input<'_>) -> String {
     let manifest = input.manifest;
     let plan = &manifest.plan;

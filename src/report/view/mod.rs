@@ -12,6 +12,7 @@ mod conclusion;
 mod devices;
 mod energy;
 mod environment;
+mod first_page;
 mod headline;
 mod methods;
 mod notices;
@@ -32,6 +33,7 @@ use serde::Serialize;
 pub(crate) use accuracy::lines as accuracy_lines;
 pub(crate) use cells::CellView;
 pub(crate) use conclusion::Conclusion;
+pub(crate) use first_page::FirstPage;
 pub use overview::Overview;
 pub(crate) use overview::OverviewColumn;
 pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
@@ -66,6 +68,8 @@ pub(crate) struct Report {
     pub trust: Trust,
     /// What a reader has to know before the numbers.
     pub notices: Notices,
+    /// What `report.md` shows of the cells: one fact in each column, and how they were measured.
+    pub first_page: FirstPage,
     /// The table that answers the question.
     pub headline: Headline,
     /// Every comparison with the evidence of its verdict; `None` where nothing is compared.
@@ -198,6 +202,8 @@ pub struct FailureView {
     pub runs: String,
     /// The runtime's own message.
     pub message: String,
+    /// Its beginning, for a page that is read in a minute.
+    pub in_short: String,
     /// What to look at first.
     pub remedy: String,
     /// The end of the first failed run's log.
@@ -346,6 +352,7 @@ impl Report {
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
             trust,
             notices,
+            first_page: first_page::first_page(input),
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),
             effects: comparisons::effects(input),

@@ -136,11 +136,22 @@ fn failures(input: &Input<'_>) -> Vec<FailureView> {
         cells: named(&cells),
         kind: first.failure.kind.name().replace('_', " "),
         runs: if first.rehearsal { "in the rehearsal".to_owned() } else { count(u64::from(runs), "run") },
+        in_short: beginning(&without_home(first.failure.message.trim())),
         message: without_home(first.failure.message.trim()),
         remedy: first.failure.remedy().to_owned(),
         log_tail: first.log_tail.as_deref().map(|log| without_home(log.trim_end())).filter(|log| !log.is_empty()),
     };
     alike.into_iter().map(view).collect()
+}
+
+/// The first line, as far as it is read.
+fn beginning(message: &str) -> String {
+    const MOST_LETTERS: usize = 240;
+    let line = message.lines().next().unwrap_or_default();
+    match line.char_indices().nth(MOST_LETTERS) {
+        Some((end, _)) => format!("{} ...", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
 }
 
 fn not_run(input: &Input<'_>) -> Option<String> {

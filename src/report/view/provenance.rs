@@ -31,7 +31,7 @@ pub(super) fn facts(input: &Input<'_>, trust: &Trust) -> Vec<Fact> {
         _ => format!("{completed} processes"),
     };
     let cells = format!("{} x {processes}", count(plan.runnable().count() as u64, "cell"));
-    let measured = [day.to_owned(), commit(manifest), cells].join(", ");
+    let measured = [day.to_owned(), commit(manifest), cells, format!("record {}", manifest.record)].join(", ");
     let on = |host: &Host| {
         let cores = host.allowed_cores.map(|cores| count(u64::from(cores), "core"));
         let system = format!("{} {}", capital(&host.system), host.kernel.as_deref().unwrap_or(""));

@@ -101,8 +101,8 @@ fn no_two_texts_of_a_figure_overlap() {
 
 #[test]
 fn every_run_is_seen() {
-    let rendered = Fixture::restless().render();
-    let (_, svg) = rendered.plots.iter().find(|(file, _)| file.starts_with("latency")).unwrap();
+    let figures = Fixture::restless().figures();
+    let (_, svg) = figures.iter().find(|(file, _)| file.starts_with("latency")).unwrap();
     // Forty boxes: four cells of ten runs.
     assert_eq!(svg.matches("<polygon opacity=\"0.45\"").count(), 40);
     assert_eq!(svg.matches("10 runs").count(), 4);
@@ -122,9 +122,9 @@ fn samples_over_time_are_of_the_doubtful_cells_and_in_the_html_alone() {
 
 #[test]
 fn controls_have_a_figure_of_their_own() {
-    let rendered = Fixture::failed_control().render();
-    let (_, svg) = rendered.plots.iter().find(|(file, _)| file == "control.svg").unwrap();
+    let figures = Fixture::failed_control().figures();
+    let (_, svg) = figures.iter().find(|(file, _)| file == "control.svg").unwrap();
     assert!(svg.contains("] failed") && svg.contains("margin 2 %"));
-    assert!(rendered.markdown.contains("](control.svg)"));
-    assert!(Fixture::quick_look().render().plots.iter().all(|(file, _)| file != "control.svg"));
+    assert!(Fixture::failed_control().render().html.contains("] failed"));
+    assert!(Fixture::quick_look().figures().iter().all(|(file, _)| file != "control.svg"));
 }

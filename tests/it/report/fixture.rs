@@ -38,6 +38,8 @@ pub(super) struct Fixture {
 pub(super) struct Texts {
     pub(super) markdown: String,
     pub(super) html: String,
+    /// What the HTML reads like.
+    pub(super) page: String,
     pub(super) json: String,
     pub(super) plots: Vec<(String, String)>,
 }
@@ -213,14 +215,19 @@ impl Fixture {
     }
 
     pub(super) fn of(experiment: Experiment, behaviour: impl Fn(&str) -> Behaviour) -> Self {
+        Fixture::rerun(experiment, 7, behaviour)
+    }
+
+    /// The same experiment on another day: all that moves by chance follows from the seed.
+    pub(super) fn rerun(experiment: Experiment, seed: u64, behaviour: impl Fn(&str) -> Behaviour) -> Self {
         let plan = plan::expand(&experiment).expect("a plan");
-        let runs = runs(&plan, behaviour);
+        let runs = runs(&plan, seed, behaviour);
         let manifest = manifest(experiment, plan);
         Fixture { manifest, runs, summary: Summary::default(), judged: Judged::default() }
     }
 
     /// Adds the doubles of the controls, which take `factor` times as long as the cells that they repeat.
-    fn with_control(mut self, aa: Aa, factor: f64) -> Self {
+    pub(super) fn with_control(mut self, aa: Aa, factor: f64) -> Self {
         self.manifest.experiment.compare.aa = aa;
         plan::place_controls(&mut self.manifest.plan, aa);
         for cell in self.manifest.plan.controls.clone() {
@@ -260,12 +267,14 @@ impl Fixture {
         let rendered = compose(&self.input()).and_then(|composed| composed.render(&formats)).expect("a report");
         let mut texts = rendered.files.into_iter().map(|(_, bytes)| String::from_utf8(bytes).expect("a text"));
         let mut next = || texts.next().expect("every format");
-        Texts {
-            markdown: next(),
-            html: next(),
-            json: next(),
-            plots: rendered.plots.expect("figures of the Markdown report"),
-        }
+        let (markdown, html, json) = (next(), next(), next());
+        let page = crate::support::readable(&html);
+        Texts { markdown, html, page, json, plots: rendered.plots.expect("figures of the Markdown report") }
+    }
+
+    /// Every figure, as templates of the user's own may show them.
+    pub(super) fn figures(&self) -> Vec<(String, String)> {
+        compose(&self.input()).expect("a report").figures()
     }
 
     /// The file of a format.
@@ -499,14 +508,14 @@ fn host() -> Host {
     }
 }
 
-fn runs(plan: &Plan, behaviour: impl Fn(&str) -> Behaviour) -> Vec<StoredRun> {
+fn runs(plan: &Plan, seed: u64, behaviour: impl Fn(&str) -> Behaviour) -> Vec<StoredRun> {
     let mut runs = Vec::new();
     for cell in &plan.cells {
         let path = plan.path(cell);
         let behaviour = behaviour(&path);
         let batch = plan.input_of(cell).dimensions.get("batch").copied().unwrap_or(1);
         for run in 0..plan.runs {
-            let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(7, &format!("{path}/{run}")));
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(key_seed(seed, &format!("{path}/{run}")));
             runs.push(completed(
                 StoredRun::not_started(cell.id, Arm::Main, run, 0, Outcome::Completed),
                 behaviour,

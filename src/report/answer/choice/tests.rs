@@ -29,9 +29,7 @@ fn two_batches() -> Scene {
 fn the_best_is_named_with_its_evidence() {
     assert_eq!(
         told(&two_batches(), "latency", &[]),
-        [
-            "m: int8. int8 is faster than fp32 (2.329x [2.326, 2.332] at b1, 2.49x [2.48, 2.49] at b16) and faster than fp16 (3.53x [3.52, 3.54] at b1, 3.69x [3.68, 3.70] at b16)."
-        ]
+        ["m: int8. 2.3x faster than fp32 at b1, 2.5x at b16 and ahead of 1 other."]
     );
 }
 
@@ -41,7 +39,7 @@ fn what_is_not_told_apart_is_named_together() {
     let sentences = told(&scene, "latency", &[]);
     assert!(
         sentences[0].starts_with(
-            "m: fp32 or int8 at b1; int8 at b16. int8 is equivalent to fp32 within 2 % (1.006x [1.005, 1.008] at b1) and faster than fp16"
+            "m: fp32 or int8 at b1; int8 at b16. int8 is equivalent to fp32 at b1 and 3.5x faster than fp16"
         ),
         "{sentences:?}"
     );
@@ -56,12 +54,12 @@ fn a_tie_in_speed_is_broken_in_the_answer_as_in_the_trade_offs() {
     let scene = two_batches().level("m/b1/fp32/cpu", 7.95).level("m/b1/fp16/cpu", 7.85);
     let scene = memory(memory(memory(scene, "m/b1/fp32/cpu", 125.0), "m/b1/int8/cpu", 75.5), "m/b1/fp16/cpu", 126.6);
     let sentence = told(&scene, "latency", &[]).concat();
-    assert!(sentence.starts_with("m: int8. int8 is faster than fp32 (2.49x"), "{sentence}");
-    let tie = "int8 is ahead of fp32 and fp16 by peak memory at b1 (75.5 MiB against 125 MiB and 126.6 MiB)";
+    assert!(sentence.starts_with("m: int8. 2.5x faster than fp32 at b16, equivalent at b1 and "), "{sentence}");
+    let tie = "int8 is ahead of fp32 and fp16 by peak memory at b1 (75.5 MiB against 125 MiB and 127 MiB)";
     assert!(sentence.contains(tie), "{sentence}");
     let alone = Scene::new("models: [m]\nvariants: [a, b]").level("m/default/a/cpu", 5.0).level("m/default/b/cpu", 5.0);
     let alone = memory(memory(alone, "m/default/a/cpu", 20.0), "m/default/b/cpu", 10.0);
-    assert!(told(&alone, "latency", &[])[0].starts_with("m: b by peak memory. b is equivalent to a"));
+    assert!(told(&alone, "latency", &[])[0].starts_with("m: b by peak memory. Equivalent to a"));
 }
 
 #[test]
@@ -150,7 +148,7 @@ fn what_failed_or_is_not_judged_has_its_reason() {
 #[test]
 fn competing_models_have_no_subject() {
     let scene = Scene::new("models: [m, n]").level("m/default/fp32/cpu", 2.0).level("n/default/fp32/cpu", 1.0);
-    assert_eq!(told(&scene, "latency", &[]), ["Fastest: n. n is faster than m (2.000x [1.997, 2.003])."]);
+    assert_eq!(told(&scene, "latency", &[]), ["Fastest: n. 2.0x faster than m."]);
 }
 
 #[test]
@@ -161,9 +159,7 @@ fn a_rate_per_item_chooses_the_batch_too() {
     let scene = rates.iter().fold(scene, |scene, (path, rate)| scene.values(path, &ITEMS, &[*rate; 10]));
     assert_eq!(
         told(&scene, "items", &[]),
-        [
-            "m: b16/int8. By items/s, b16/int8 is faster than b1/fp32 (9.00x [9.00, 9.00]), faster than b1/int8 (3.00x [3.00, 3.00]) and faster than b16/fp32 (2.25x [2.25, 2.25])."
-        ]
+        ["m: b16/int8. By items/s, 2.3x faster than b16/fp32 and ahead of 2 others."]
     );
 }
 
@@ -175,12 +171,7 @@ fn many_rivals_are_counted() {
         .iter()
         .enumerate()
         .fold(scene, |scene, (index, name)| scene.level(&format!("m/default/{name}/cpu"), 10.0 - index as f64));
-    assert_eq!(
-        told(&scene, "latency", &[]),
-        [
-            "m: f. f is faster than a (2.000x [1.997, 2.003]), faster than e (1.200x [1.197, 1.202]) and ahead of 3 others by more."
-        ]
-    );
+    assert_eq!(told(&scene, "latency", &[]), ["m: f. 2.0x faster than a and ahead of 4 others."]);
 }
 
 #[test]
@@ -199,8 +190,5 @@ fn a_quick_look_says_so() {
     let choice = scene.choose_by("latency", &[], &quick);
     let sentences = sentences(&scene.plan, &scene.summary, &choice);
     assert_eq!(sentences[0].lead, "m: fp32 or int8, undecided at b1; int8 at b16.");
-    assert!(
-        sentences[0].text.contains("inconclusive against fp32 (1.013x [1.011, 1.014] at b1: quick look)"),
-        "{sentences:?}"
-    );
+    assert!(sentences[0].text.contains("inconclusive against fp32 at b1 (quick look)"), "{sentences:?}");
 }

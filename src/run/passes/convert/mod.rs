@@ -5,7 +5,7 @@
 
 mod activation_ranges;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -149,16 +149,35 @@ fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<
     let whole = onnx::read_header(absolute).and_then(|header| header.check_files(absolute).map(|()| header));
     let read = whole.map_err(|error| error.kind.to_string()).and_then(|header| {
         let files = model::files(absolute, Some(&header));
-        let sha256 = digest::of_files(&files).map_err(|(path, error)| format!("{}: {error}", path.display()))?;
-        Ok((header, sha256))
+        let unreadable = |(path, error): (PathBuf, std::io::Error)| format!("{}: {error}", path.display());
+        let sha256 = digest::of_files(&files).map_err(unreadable)?;
+        let parts =
+            if files.len() > 1 { parts(absolute, relative, &files).map_err(unreadable)? } else { BTreeMap::new() };
+        Ok((header, sha256, parts))
     });
     match read {
-        Ok((header, sha256)) => {
-            let file = VariantFile { sha256: Some(sha256), bytes: header.total_bytes(), ..of_origin(key, origin) };
+        Ok((header, sha256, parts)) => {
+            let bytes = header.total_bytes();
+            let file = VariantFile { sha256: Some(sha256), parts, bytes, ..of_origin(key, origin) };
             (file, Some(usable(absolute.to_owned(), &header)))
         }
         Err(problem) => (VariantFile { problem: Some(problem), ..of_origin(key, origin) }, None),
     }
+}
+
+/// SHA-256 of a file and of its external data, by their paths relative to the root as the first has it.
+fn parts(
+    absolute: &Path,
+    relative: &str,
+    files: &[PathBuf],
+) -> Result<BTreeMap<String, String>, (PathBuf, std::io::Error)> {
+    let (folder, shown) =
+        (absolute.parent().unwrap_or(absolute), Path::new(relative).parent().unwrap_or(Path::new("")));
+    let named = |file: &PathBuf| {
+        let name = shown.join(file.strip_prefix(folder).unwrap_or(file)).display().to_string();
+        Ok((name, digest::of_files(std::slice::from_ref(file))?))
+    };
+    files.iter().map(named).collect()
 }
 
 fn usable(path: PathBuf, header: &ModelHeader) -> VariantModel {
@@ -177,7 +196,7 @@ fn without_file(key: VariantKey, recipe: Option<Recipe>, problem: String) -> Var
 
 fn of_origin(key: VariantKey, origin: VariantOrigin) -> VariantFile {
     let VariantKey { model, variant, provider } = key;
-    VariantFile { model, variant, provider, origin, sha256: None, bytes: None, problem: None }
+    VariantFile { model, variant, provider, origin, sha256: None, parts: BTreeMap::new(), bytes: None, problem: None }
 }
 
 /// A resumed record must go on with the same bytes. Where they are others now, what it began with stays known, so that a

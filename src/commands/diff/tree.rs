@@ -1,0 +1,167 @@
+//! The files that a report was made from, where they stand now: in a folder or at a commit.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::revision_files::RevisionFiles;
+use crate::data::digest;
+use crate::diff::{Side, Stale};
+use crate::experiment::Experiment;
+use crate::plan;
+use crate::record::git::{Blob, Repository};
+use crate::report::results::{self, GateAsked, Results};
+use crate::spec;
+
+/// Where the paths of a report lead.
+pub(super) enum Tree<'a> {
+    /// Below a folder.
+    Folder(&'a Path),
+    /// At a commit.
+    Commit {
+        repository: &'a Repository,
+        /// Its full hash, and what messages call it.
+        commit: (&'a str, &'a str),
+        /// The root of the reports as git names it: empty, or ending in `/`.
+        prefix: String,
+    },
+}
+
+impl Tree<'_> {
+    /// A report, held against the files that it was made from, with the gates of its specification as it is now.
+    pub(super) fn side(&self, name: &str, mut results: Results) -> Side {
+        let experiment = self.experiment(&results);
+        let mut stale = self.stale(&results);
+        if let Some(experiment) = &experiment {
+            stale.unmeasured = unmeasured_models(&results, experiment);
+            if let Some(gates) = gates(&results, experiment, self.specification(&results)) {
+                results.rules.gates = gates;
+            }
+        }
+        Side { name: name.to_owned(), stale, results }
+    }
+
+    /// The specification of a report as it is now, with every model that its patterns find.
+    fn experiment(&self, results: &Results) -> Option<Experiment> {
+        let (path, _) = measured_specification(results)?;
+        match self {
+            Tree::Folder(root) => {
+                let file = root.join(&path);
+                let text = std::fs::read_to_string(&file).ok()?;
+                Some(spec::parse(&path, &text, file.parent()?, &[]).ok()?.experiment)
+            }
+            Tree::Commit { repository, commit, prefix } => {
+                let files = RevisionFiles::new(repository, *commit).ok()?;
+                let file = files.outline(&format!("{prefix}{path}")).ok()??;
+                let text = std::fs::read_to_string(&file).ok()?;
+                Some(spec::parse(&path, &text, file.parent()?, &[]).ok()?.experiment)
+            }
+        }
+    }
+
+    /// The text of the specification of a report as it is now.
+    fn specification(&self, results: &Results) -> Option<String> {
+        self.text(&measured_specification(results)?.0)
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        match self {
+            Tree::Folder(root) => std::fs::read_to_string(root.join(path)).ok(),
+            Tree::Commit { repository, commit, prefix } => {
+                match repository.read(commit.0, &format!("{prefix}{path}"))? {
+                    Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
+                    Blob::Elsewhere(_) => None,
+                }
+            }
+        }
+    }
+
+    fn sha256(&self, path: &str) -> Option<String> {
+        match self {
+            Tree::Folder(root) => sha256_of_file(&root.join(path)),
+            Tree::Commit { repository, commit, prefix } => {
+                repository.read(commit.0, &format!("{prefix}{path}")).map(|blob| blob.sha256())
+            }
+        }
+    }
+
+    /// Which of the files that a report was made from are others now. What is not in the repository, such as a network
+    /// that was made on the spot, is known by its hash alone.
+    fn stale(&self, results: &Results) -> Stale {
+        let specification = measured_specification(results).and_then(|(path, measured)| {
+            // A specification that is not there any more is not what was measured.
+            let is_same = self
+                .text(&path)
+                .is_some_and(|now| now == measured || spec::measured(&now) == spec::measured(&measured));
+            (!is_same).then_some(path)
+        });
+        let of_model = |row: &Value, key: &str| Some((word(row, key)?, self.other_file(row, word(row, "path")?)?));
+        let data = rows(results, "datasets").filter_map(|row| of_model(row, "model"));
+        let models = rows(results, "models").filter_map(|row| of_model(row, "name"));
+        let own = rows(results, "files").filter_map(|row| {
+            let path = row.pointer("/origin/path").and_then(Value::as_str)?.to_owned();
+            Some(((word(row, "model")?, word(row, "variant")?), self.other_file(row, path)?))
+        });
+        // Of a model and its data the model is told.
+        Stale { specification, models: data.chain(models).collect(), variants: own.collect(), unmeasured: Vec::new() }
+    }
+
+    /// The first of the files of a row that is another one now.
+    fn other_file(&self, row: &Value, path: String) -> Option<String> {
+        let parts = row.get("parts").and_then(Value::as_object).filter(|parts| !parts.is_empty());
+        let parts: Vec<(String, String)> = match parts {
+            Some(parts) => {
+                parts.iter().filter_map(|(path, hash)| Some((path.clone(), hash.as_str()?.to_owned()))).collect()
+            }
+            None => vec![(path, word(row, "sha256")?)],
+        };
+        // What lies below a folder of the root is the user's; what has no folder was made or fetched, and is in the cache.
+        let is_other = |path: &str, hash: &str| match self.sha256(path) {
+            Some(now) => now != hash,
+            None => path.contains('/'),
+        };
+        parts.into_iter().find(|(path, hash)| is_other(path, hash)).map(|(path, _)| path)
+    }
+}
+
+/// Path and text of the specification that was measured.
+fn measured_specification(results: &Results) -> Option<(String, String)> {
+    let known = results.provenance.subject.get("specification")?;
+    Some((word(known, "path")?, word(known, "text")?))
+}
+
+/// The gates of a specification that asks for the same numbers as when they were measured, but says something else
+/// besides.
+fn gates(results: &Results, experiment: &Experiment, now: Option<String>) -> Option<Vec<GateAsked>> {
+    let (_, measured) = measured_specification(results)?;
+    now.filter(|now| *now != measured)?;
+    let plan = plan::expand(experiment).ok()?;
+    Some(results::gates(experiment, &plan))
+}
+
+/// The models that the specification finds now and that nobody measured.
+fn unmeasured_models(results: &Results, experiment: &Experiment) -> Vec<String> {
+    let known: BTreeSet<String> = rows(results, "models").filter_map(|row| word(row, "name")).collect();
+    // Without the models of a report, as with the mock backend, nothing is known of them.
+    let names = experiment.models.iter().map(|model| model.name.clone()).filter(|_| !known.is_empty());
+    names.filter(|name| !known.contains(name)).collect()
+}
+
+fn rows<'a>(results: &'a Results, fact: &str) -> impl Iterator<Item = &'a Value> {
+    results.provenance.subject.get(fact).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn word(value: &Value, name: &str) -> Option<String> {
+    value.get(name)?.as_str().map(str::to_owned)
+}
+
+/// SHA-256 of a file, or of the one for which a pointer of Git LFS stands.
+fn sha256_of_file(path: &Path) -> Option<String> {
+    /// A pointer has three lines.
+    const MOST_BYTES_OF_POINTER: u64 = 1024;
+    if path.metadata().ok()?.len() <= MOST_BYTES_OF_POINTER {
+        return Some(Blob::of(std::fs::read(path).ok()?).sha256());
+    }
+    digest::of_file(path).ok()
+}

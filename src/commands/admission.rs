@@ -123,7 +123,10 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
             Err(LockError::Held { holder }) if !no_wait => {
                 if !told {
                     told = true;
-                    ui.labelled("waiting", &format!("another perfrun measures on this machine: {holder}"));
+                    ui.labelled(
+                        "waiting",
+                        &format!("another perfrun measures on this machine: {holder} (--no-wait exits instead)"),
+                    );
                 }
                 std::thread::sleep(Duration::from_millis(500));
             }

@@ -23,8 +23,17 @@ use crate::ui::error::{Error, ExitCode};
 /// Where a repository keeps the schema of specifications that its own version of perfrun reads.
 const OWN_SCHEMA: &str = "schemas/experiment.schema.json";
 
+/// What a specification asks of models.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Which precision to take, at one item and at several.
+    Precision,
+    /// As stored against int8, or the models against each other: a first look.
+    Look,
+}
+
 /// A model that is asked for.
-struct Model {
+pub(super) struct Model {
     source: Source,
     signature: Signature,
 }
@@ -69,12 +78,17 @@ impl Model {
     }
 }
 
+/// The models that words stand for: files, those of folders, networks.
+pub(super) fn models(words: &[PathBuf]) -> Result<Vec<Model>, Error> {
+    let models: Vec<Vec<Model>> = words.iter().map(|word| Model::all(word)).collect::<Result<_, _>>()?;
+    Ok(models.into_iter().flatten().collect())
+}
+
 pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let models: Vec<Vec<Model>> = arguments.models.iter().map(|word| Model::all(word)).collect::<Result<_, _>>()?;
-    let models: Vec<Model> = models.into_iter().flatten().collect();
+    let models = models(&arguments.models)?;
     let name = experiment_name(&models);
     if arguments.output.as_deref() == Some(Path::new("-")) {
-        return print(ui, &specification(&name, &models, None));
+        return print(ui, &specification(&name, &models, None, Question::Precision));
     }
     let target = arguments.output.clone().unwrap_or_else(|| Path::new("experiments").join(format!("{name}.yaml")));
     let file = absolute(Path::new(""), &target);
@@ -83,7 +97,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let own_schema = Some(place.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
     let schema = own_schema.clone().unwrap_or_else(|| place.schema());
     let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema));
-    write_new(&target, &(line + &specification(&name, &models, Some(folder))))?;
+    write_new(&target, &(line + &specification(&name, &models, Some(folder), Question::Precision)))?;
     let mut written = target.display().to_string();
     if own_schema.is_none() {
         place.create_store()?;
@@ -117,7 +131,7 @@ fn write_new(target: &Path, text: &str) -> Result<(), Error> {
 }
 
 /// The stem of the only model, or the name of the folder that holds them; always a valid name.
-fn experiment_name(models: &[Model]) -> String {
+pub(super) fn experiment_name(models: &[Model]) -> String {
     let raw = match models {
         [only] => Some(only.stem()),
         [first, ..] => first.folder().or_else(|| Some(first.stem())),
@@ -145,7 +159,7 @@ fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
 }
 
 /// The text without the line for editors. `folder` is where the file will lie; `None` gives absolute paths.
-fn specification(name: &str, models: &[Model], folder: Option<&Path>) -> String {
+pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>, question: Question) -> String {
     let mut text = String::new();
     // Writing into a String cannot fail.
     let _ = writeln!(text, "# What this file may say: `perfrun schema`. What a key means: `perfrun explain KEY`.");
@@ -169,28 +183,28 @@ fn specification(name: &str, models: &[Model], folder: Option<&Path>) -> String 
             Source::Zoo(network) => writeln!(text, "    zoo: {}", quoted(network.name())),
         };
         if common.is_none() && !dimensions.is_empty() {
-            let _ = writeln!(text, "    inputs: {}", dimension_map(dimensions));
+            let _ = writeln!(text, "    inputs: {}", dimension_map(dimensions, question));
         }
     }
     if let Some(dimensions) = common.filter(|dimensions| !dimensions.is_empty()) {
         let _ = writeln!(text, "\n# Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.");
-        let _ = writeln!(text, "inputs: {}", dimension_map(&dimensions));
+        let _ = writeln!(text, "inputs: {}", dimension_map(&dimensions, question));
     }
-    text + REST
+    text + match (question, models) {
+        (Question::Precision, _) => PRECISIONS,
+        (Question::Look, [_]) => "\nvariants: [fp32, int8]\n",
+        (Question::Look, _) => "\nvariants: [fp32]\n",
+    }
 }
 
-/// What is compared, and how long it takes: short enough for a first look.
-const REST: &str = "
-# What is compared. A list inside an entry multiplies, as in `threads: [1, 2]`.
-variants:
-  - { name: optimized, graph_optimization: all }
-  - { name: as-stored, graph_optimization: disabled }
+/// What is compared, and how long it takes.
+const PRECISIONS: &str = "
+# What is compared; the first is what the others are compared with. perfrun converts the models itself.
+variants: [fp32, fp16, int8]
 
-devices: [cpu]
-runs: auto              # fresh processes for each cell: as many as the verdicts need; or a number
-
-measure:
-  stop: { mode: precision, relative: 1%, min_time: 300ms, max_time: 3s }
+devices: [cpu]          # or cuda, tensorrt, webgpu, openvino:CPU
+runs: auto              # fresh processes for each cell: as many as the verdicts need
+budget: 2m              # for all runs together; leave it out for numbers that are to be kept
 ";
 
 /// Sizes that make a model's free dimensions definite: batch 1, anything else 128.
@@ -213,8 +227,12 @@ fn free_dimensions(signature: &Signature) -> BTreeMap<String, u64> {
     input.dimensions
 }
 
-fn dimension_map(dimensions: &BTreeMap<String, u64>) -> String {
-    let entries: Vec<String> = dimensions.iter().map(|(name, size)| format!("{}: {size}", quoted(name))).collect();
+fn dimension_map(dimensions: &BTreeMap<String, u64>, question: Question) -> String {
+    let size = |(name, size): (&String, &u64)| match name == "batch" && question == Question::Precision {
+        true => format!("batch: [{size}, 8]"),
+        false => format!("{}: {size}", quoted(name)),
+    };
+    let entries: Vec<String> = dimensions.iter().map(size).collect();
     format!("{{ {} }}", entries.join(", "))
 }
 

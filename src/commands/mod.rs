@@ -14,6 +14,8 @@ mod history;
 mod init;
 mod inspect;
 mod libraries;
+mod list;
+mod look;
 mod measure;
 mod merge;
 mod plan;
@@ -55,6 +57,8 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Site(arguments) => site::run(&arguments, ui),
         Command::Reproduce(arguments) => reproduce::run(&arguments, ui),
         Command::Merge(arguments) => merge::run(&arguments, ui),
+        Command::List(arguments) => list::list(&arguments, ui),
+        Command::Clean(arguments) => list::clean(&arguments, ui),
         Command::Export(arguments) => archive::export(&arguments, ui),
         Command::Import(arguments) => archive::import(&arguments, ui),
         Command::Stat(arguments) => stat::run(&arguments, ui),

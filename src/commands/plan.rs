@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::expected::expected;
+use super::validate::check_runs;
 use super::{print, specs};
 use crate::judge::compare::{judge, proposal};
 use crate::judge::summary::summarize_briefly;
@@ -28,7 +29,8 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return print(ui, &(text + "\n"));
     }
     let expected = expected(&loaded.experiment, &prepared, &Place::of(spec)?);
-    print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))
+    print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))?;
+    check_runs(&prepared, |_| false).map(|()| ExitCode::Done)
 }
 
 /// What a record says about the next one.

@@ -19,6 +19,14 @@ pub(super) struct Company {
     busy: Option<String>,
 }
 
+/// How long is waited where nobody says: what ends soon, such as a build, is over by then.
+const WAIT: Nanos = Nanos::from_secs(30);
+
+/// What `--wait` is where it is not given.
+fn of_environment() -> Option<Nanos> {
+    std::env::var("PERFRUN_WAIT").ok()?.parse().ok()
+}
+
 impl Company {
     /// Who is here before a measurement, after waiting as the user asked; nobody is looked for where a script is run.
     ///
@@ -41,19 +49,18 @@ impl Company {
 
     /// Looks, and looks again until the machine is quiet or `wait` is over.
     fn after_waiting(wait: Option<Nanos>, interrupts: &Interrupts, ui: &Ui) -> Self {
-        let give_up = wait.map(|wait| Instant::now() + wait.to_duration());
+        let wait = wait.or_else(of_environment).unwrap_or(WAIT);
+        let give_up = Instant::now() + wait.to_duration();
         let host = host::describe();
         let mut told = false;
         loop {
             let neighbours = host::neighbours();
             let busy = Others::of(&neighbours, Kernel::here().load()).why_not_quiet(&host);
-            let waiting = give_up.is_some_and(|time| Instant::now() < time) && interrupts.count() == 0;
-            if busy.is_none() || !waiting {
-                return Company { neighbours, busy };
-            }
+            let is_over = Instant::now() >= give_up || interrupts.count() > 0;
+            let Some(who) = busy.as_ref().filter(|_| !is_over) else { return Company { neighbours, busy } };
             if !told {
                 told = true;
-                ui.labelled("waiting", "for a quiet machine");
+                ui.labelled("waiting", &format!("up to {wait} for a quiet machine: {who} (--wait 0s does not wait)"));
             }
             std::thread::sleep(Duration::from_secs(2));
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::expected::expected;
+use super::look;
 use super::specs;
 use crate::experiment::Grade;
 use crate::machine::host;
@@ -33,6 +34,13 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         }
         Some(None) | None => {}
     }
+    if !paths.is_empty() && paths.iter().all(|path| look::is_model(path)) {
+        if arguments.resume.is_some() {
+            let help = "`perfrun report RECORD` shows it, and running it again takes seconds";
+            return Err(Error::refused("a quick look is not resumed", help));
+        }
+        return look::run(arguments, &interrupts, ui);
+    }
     let specs = specs::find(&paths)?;
     // Every file is checked before the first is measured: a mistake in the last one shows at once.
     let loaded = specs
@@ -44,7 +52,8 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     for (path, mut loaded) in loaded {
         specs::obtain(&mut loaded.experiment, ui)?;
         ui.warnings(&loaded.warnings);
-        code = code.worst(one(path, &loaded, arguments, &interrupts, ui)?);
+        let restrictions = specs::restrictions(&arguments.overrides);
+        code = code.worst(one((path, &Place::of(path)?), &loaded, arguments, restrictions, &interrupts, ui)?);
         if code == ExitCode::Interrupted {
             break;
         }
@@ -52,9 +61,15 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Ok(code)
 }
 
-/// One specification, one record.
-fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(path)?;
+/// One specification, one record; `restrictions` are what makes it less than the specification.
+pub(super) fn one(
+    (path, place): (&Path, &Place),
+    loaded: &Loaded,
+    arguments: &RunArgs,
+    restrictions: Vec<String>,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
     if arguments.resume.is_some() {
         let name = &loaded.experiment.name;
         let folder = place.newest_unfinished(name).ok_or_else(|| {
@@ -68,12 +83,12 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         require_devices(&prepared)?;
     }
     if arguments.dry_run {
-        let expected = expected(&loaded.experiment, &prepared, &place);
+        let expected = expected(&loaded.experiment, &prepared, place);
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected));
     }
     specs::tell_doubts(loaded, &prepared.plan, ui);
-    let target = super::report::target(&place, loaded, arguments)?;
-    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), &place, interrupts, ui)?;
+    let target = super::report::target(place, loaded, arguments)?;
+    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), place, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
         return Ok(ExitCode::Interrupted);
@@ -82,10 +97,10 @@ fn one(path: &Path, loaded: &Loaded, arguments: &RunArgs, interrupts: &Interrupt
         require_devices(&prepared)?;
     }
     let (overrides, quick) = (&arguments.overrides, arguments.overrides.quick);
-    let provenance = admission.provenance((loaded, path), &overrides.set, specs::restrictions(overrides), quick);
-    let mut job = run::create(prepared, &place, provenance)?;
-    job.spread = known_spread(&place, &loaded.experiment.name);
-    execute(job, &place, target, arguments, interrupts, Live::new(ui, admission.warning()))
+    let provenance = admission.provenance((loaded, path), &overrides.set, restrictions, quick);
+    let mut job = run::create(prepared, place, provenance)?;
+    job.spread = known_spread(place, &loaded.experiment.name);
+    execute(job, place, target, arguments, interrupts, Live::new(ui, admission.warning()))
 }
 
 fn wishes(arguments: &RunArgs) -> Wishes<'_> {

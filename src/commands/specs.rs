@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
+use super::{inspect, look};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
@@ -43,12 +44,24 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             .filter(|file| is_spec(file))
             .collect();
         if below.is_empty() {
-            let message = format!("no specification below {}", path.display());
-            return Err(Error::refused(message, "a specification is a YAML file with a top-level `models` key"));
+            return Err(nothing_below(path));
         }
         found.extend(below);
     }
     Ok(found)
+}
+
+/// A folder without a specification may hold models.
+fn nothing_below(folder: &Path) -> Error {
+    let shown = folder.display();
+    let help = match inspect::model_files(&[folder.to_owned()]).unwrap_or_default().as_slice() {
+        [] => "a specification is a YAML file with a top-level `models` key".to_owned(),
+        [first, ..] => format!(
+            "it holds models: `perfrun init {shown}` writes a specification, `perfrun {}` takes a quick look",
+            first.display()
+        ),
+    };
+    Error::refused(format!("no specification below {shown}"), help)
 }
 
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
@@ -63,14 +76,37 @@ pub(super) fn is_spec(path: &Path) -> bool {
 ///
 /// Every problem of the file and the overrides.
 pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
+    if look::is_model(path) {
+        let word = path.display();
+        let help = format!("`perfrun {word}` takes a quick look, `perfrun init {word}` writes a specification");
+        return Err(Error::refused(format!("{word} is a model, and no specification"), help));
+    }
+    Ok(shortened(spec::load(path, &changes(overrides))?, overrides))
+}
+
+/// As [`load`], of a text that is in no file; its paths are absolute.
+///
+/// # Errors
+///
+/// Every problem of the text and the overrides.
+pub(super) fn parse(name: &Path, text: &str, overrides: &Overrides) -> Result<Loaded, Error> {
+    let loaded = spec::parse(&name.display().to_string(), text, Path::new("/"), &changes(overrides))?;
+    Ok(shortened(loaded, overrides))
+}
+
+/// What the command line sets.
+fn changes(overrides: &Overrides) -> Vec<String> {
     let mut set = overrides.set.clone();
     set.extend(overrides.runs.map(|runs| format!("runs={runs}")));
     set.extend(overrides.budget.map(|budget| format!("budget={budget}")));
-    let mut loaded = spec::load(path, &set)?;
+    set
+}
+
+fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Loaded {
     if overrides.quick {
         spec::quick(&mut loaded.experiment);
     }
-    Ok(loaded)
+    loaded
 }
 
 /// Gives every model that is made or fetched its file.

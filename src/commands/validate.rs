@@ -1,7 +1,13 @@
 //! `perfrun validate`: every problem of every file, and nothing else.
 
+use std::path::Path;
+
 use super::specs;
-use crate::plan;
+use crate::experiment::Experiment;
+use crate::onnx::{self, Signature, TensorType};
+use crate::plan::SkipKind;
+use crate::report::format::count;
+use crate::run::{self, Prepared};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, ValidateArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -23,10 +29,64 @@ pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> 
     Ok(code)
 }
 
-fn check(path: &std::path::Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
+fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     let loaded = specs::load(path, overrides)?;
     ui.warnings(&loaded.warnings);
-    let plan = plan::expand(&loaded.experiment)?;
-    super::specs::tell_doubts(&loaded, &plan, ui);
-    Ok(format!("{}: valid, {} = {} cells\n", path.display(), plan.product, plan.cells.len()))
+    check_models(&loaded.experiment)?;
+    let prepared = run::prepare(&loaded.experiment)?;
+    // What is true of this machine alone makes no specification invalid.
+    check_runs(&prepared, |kind| kind == SkipKind::Device)?;
+    let plan = &prepared.plan;
+    super::specs::tell_doubts(&loaded, plan, ui);
+    Ok(format!("{}: valid, {} = {}\n", path.display(), plan.product, count(plan.cells.len() as u64, "cell")))
+}
+
+/// Opens what is here: a model is one, and the files for its variants take what it takes.
+fn check_models(experiment: &Experiment) -> Result<(), Error> {
+    let models = experiment.models.iter().filter(|_| experiment.backend.reads_models());
+    for (model, path) in models.filter_map(|model| Some((model, model.path.as_ref()?))) {
+        let signature = onnx::read_header(path)?.signature;
+        for (variant, own) in &model.files {
+            if let Some(other) = other_input(&signature, &onnx::read_header(own)?.signature) {
+                let message =
+                    format!("{} for `{variant}` has other inputs than {}: {other}", own.display(), path.display());
+                return Err(Error::refused(
+                    message,
+                    "variants of a model are fed alike; give it an entry of its own in `models`",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An input that one of two models has not, or of another rank.
+fn other_input(one: &Signature, other: &Signature) -> Option<String> {
+    let rank = |input: &TensorType| input.shape.as_ref().map(Vec::len);
+    let is_like = |known: &TensorType, input: &TensorType| {
+        known.name == input.name && rank(known).zip(rank(input)).is_none_or(|(one, other)| one == other)
+    };
+    let lacks = |from: &Signature, of: &Signature| {
+        let missing = from.inputs.iter().find(|input| !of.inputs.iter().any(|known| is_like(known, input)));
+        missing.map(|input| input.name.clone())
+    };
+    lacks(one, other).or_else(|| lacks(other, one))
+}
+
+/// Refuses a specification of which no cell can run; skips of the kinds that `are_passed` may be of this machine alone.
+///
+/// # Errors
+///
+/// The reasons.
+pub(super) fn check_runs(prepared: &Prepared, are_passed: impl Fn(SkipKind) -> bool) -> Result<(), Error> {
+    let plan = &prepared.plan;
+    let runs = |cell: &crate::plan::Cell| plan.skip(cell).is_none_or(|skip| are_passed(skip.kind));
+    if plan.cells.iter().any(runs) {
+        return Ok(());
+    }
+    let mut reasons: Vec<&str> = plan.skips.iter().map(|skip| skip.reason.as_str()).collect();
+    reasons.dedup();
+    let remedy = plan.skips.iter().find_map(|skip| skip.remedy.clone());
+    let help = remedy.unwrap_or_else(|| "`perfrun inspect MODEL` shows what a model takes".to_owned());
+    Err(Error::refused(format!("no cell can run: {}", reasons.join("; ")), help))
 }

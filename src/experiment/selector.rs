@@ -22,7 +22,7 @@ pub enum SelectorError {
         part: String,
     },
     /// A key stands twice.
-    #[error("`{key}` stands twice in a selector")]
+    #[error("`{key}` is listed twice in a selector")]
     #[diagnostic(help("put several names behind one key: `{key}=a|b`"))]
     Twice {
         /// The key.

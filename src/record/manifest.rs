@@ -155,6 +155,9 @@ pub struct DatasetFile {
     pub path: String,
     /// SHA-256 of the file, and of that of the labels, as hex.
     pub sha256: String,
+    /// SHA-256 of each by its path, where the labels have a file of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
     /// Items that are used, the first ones.
     pub items: u64,
 }

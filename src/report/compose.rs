@@ -19,6 +19,9 @@ pub struct Composed<'a> {
     pages: OnceCell<Pages>,
 }
 
+/// The page that holds what the first page leaves out.
+const HTML: &str = "report.html";
+
 /// What people read.
 #[derive(Debug)]
 struct Pages {
@@ -57,9 +60,13 @@ impl Composed<'_> {
     pub fn render(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
         let is_wanted = |format: &Format| format.is_always_made() || formats.contains(format);
         let wanted: Vec<Format> = Format::all().filter(is_wanted).collect();
+        let has_html = wanted.iter().any(|format| format.file() == HTML);
         let content = |format: &Format| match format.source() {
             Source::Results(make) => make(&self.results),
-            Source::Template(name, _) => Ok(template::render(name, &self.pages().report)?.into_bytes()),
+            Source::Template(name, _) => {
+                let report = view::Report { has_html, ..self.pages().report.clone() };
+                Ok(template::render(name, &report)?.into_bytes())
+            }
         };
         let files = wanted.iter().map(|format| Ok((*format, content(format)?))).collect::<Result<_, ReportError>>()?;
         let shows_figures = wanted.iter().any(|format| format.shows_figures());

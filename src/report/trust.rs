@@ -51,6 +51,11 @@ pub enum ControlState {
 }
 
 impl Trust {
+    /// Whether identical arms were found alike.
+    pub fn has_passed(&self) -> bool {
+        self.state == ControlState::Passed
+    }
+
     /// What is to be said about a record.
     pub fn of(manifest: &Manifest, judged: &Judged) -> Self {
         let state = state(manifest, judged);

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Rendered, ReportError, plots};
+use super::{Format, Rendered, ReportError, plots};
 use crate::record::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.
@@ -43,18 +43,34 @@ fn remove_stale_plots(folder: &Path, current: &[(String, String)]) -> io::Result
         let path = entry?.path();
         let is_current = current.iter().any(|(file, _)| path.file_name().is_some_and(|name| name == file.as_str()));
         let is_svg = path.extension().is_some_and(|extension| extension == "svg");
-        if is_svg && !is_current && plots::is_ours(&fs::read_to_string(&path).unwrap_or_default()) {
+        let is_stale = || plots::is_ours(&fs::read_to_string(&path).unwrap_or_default()) && !is_shown(&path);
+        if is_svg && !is_current && is_stale() {
             fs::remove_file(&path)?;
         }
     }
     Ok(())
 }
 
+/// Whether a page of the user's own, beside the figure, shows it.
+fn is_shown(plot: &Path) -> bool {
+    /// A page is text that somebody reads.
+    const MOST_BYTES: u64 = 1 << 20;
+    let (Some(folder), Some(name)) = (plot.parent(), plot.file_name().and_then(|name| name.to_str())) else {
+        return false;
+    };
+    let is_own = |path: &PathBuf| Format::all().all(|format| path.file_name().is_none_or(|own| own != format.file()));
+    let is_page = |path: &PathBuf| {
+        let is_svg = path.extension().is_some_and(|extension| extension == "svg");
+        !is_svg && is_own(path) && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES)
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    entries.filter(is_page).any(|page| fs::read_to_string(page).is_ok_and(|text| text.contains(name)))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::report::Format;
 
     fn rendered(formats: &[&str], plots: Option<&[&str]>) -> Rendered {
         let plot = |file: &&str| ((*file).to_owned(), format!("<svg {}/>", plots::MARK));
@@ -76,8 +92,10 @@ mod tests {
         let all = ["md", "html", "json"];
         write(&rendered(&all, Some(&["a.svg", "b.svg"])), path).unwrap();
         fs::write(path.join("own.svg"), "<svg>not a plot of a report</svg>").unwrap();
+        fs::write(path.join("page.txt"), "my own page shows c.svg").unwrap();
+        fs::write(path.join("c.svg"), format!("<svg {}/>", plots::MARK)).unwrap();
         write(&rendered(&all, Some(&["a.svg"])), path).unwrap();
-        assert_eq!(names(path), ["a.svg", "own.svg", "report.html", "report.md", "results.json"]);
+        assert_eq!(names(path), ["a.svg", "c.svg", "own.svg", "page.txt", "report.html", "report.md", "results.json"]);
         write(&rendered(&["csv"], None), path).unwrap();
         assert!(names(path).contains(&"a.svg".to_owned()), "report.md still shows it");
     }

@@ -81,7 +81,7 @@ pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
 }
 
 /// SHA-256 of each file, by its path.
-fn hash_each(files: &[PathBuf], place: &Place) -> Result<BTreeMap<String, String>, PrepareError> {
+pub(super) fn hash_each(files: &[PathBuf], place: &Place) -> Result<BTreeMap<String, String>, PrepareError> {
     files.iter().map(|file| Ok((place.relative(file), hash_files(std::slice::from_ref(file))?))).collect()
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use crate::vocabulary::quantity::QuantityError;
 
 use super::document::{Node, Place, exists, key_span, value_span};
+use super::files::Depth;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
 
@@ -22,12 +23,15 @@ pub(super) struct Check<'a> {
     pub(super) warnings: Vec<Problem>,
     /// What one key means for another.
     pub(super) notes: Vec<Note>,
+    /// How closely files are looked at.
+    pub(super) depth: Depth,
 }
 
 impl<'a> Check<'a> {
     /// A check of the document `root`, of which the places `damaged` are not to be relied on.
     pub(super) fn new(sources: &'a Sources, root: &'a Node, damaged: Vec<Place>) -> Self {
-        Check { sources, root, damaged, problems: Vec::new(), warnings: Vec::new(), notes: Vec::new() }
+        let (problems, warnings, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Check { sources, root, damaged, problems, warnings, notes, depth: Depth::Contents }
     }
 
     /// True where something at or below `place` was refused.

@@ -149,6 +149,14 @@ impl Place {
         Place(steps)
     }
 
+    /// The top-level key that this is below; empty at the top.
+    pub(super) fn top_key(&self) -> &str {
+        match self.0.first() {
+            Some(Step::Key(key)) => key,
+            _ => "",
+        }
+    }
+
     /// The value that holds this one.
     pub(super) fn parent(&self) -> Option<Place> {
         let (_, parent) = self.0.split_last()?;

@@ -16,6 +16,46 @@ use crate::vocabulary::nearest::near_name;
 /// The first line of a Git LFS pointer file, which has three.
 const LFS_MARK: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 
+/// How closely files are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// They must be there, with something in them.
+    Contents,
+    /// Their names are enough, as of a commit that is not checked out.
+    Names,
+}
+
+impl Depth {
+    /// As [`find`].
+    pub(super) fn find(self, folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
+        match find(folder, text) {
+            Err(_) if self == Depth::Names && !is_glob(text) => Ok(vec![absolute(folder, Path::new(text))]),
+            found => found,
+        }
+    }
+
+    /// The one file that `text` stands for, looked into.
+    pub(super) fn one(self, folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+        match self.find(folder, text)?.as_slice() {
+            [file] => self.inspect(file, text).map(|()| file.clone()),
+            files => Err(problem(format!("`{text}` stands for {} files", files.len()), "name one file".to_owned())),
+        }
+    }
+
+    /// As [`existing`].
+    pub(super) fn existing(self, folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+        match self {
+            Depth::Contents => existing(folder, text),
+            Depth::Names => Ok(absolute(folder, Path::new(text))),
+        }
+    }
+
+    /// As [`inspect`].
+    pub(super) fn inspect(self, path: &Path, text: &str) -> Result<(), FileProblem> {
+        if self == Depth::Contents { inspect(path, text) } else { Ok(()) }
+    }
+}
+
 /// What is wrong with a path: a message and advice.
 pub(super) struct FileProblem {
     pub(super) message: String,
@@ -43,14 +83,6 @@ pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProble
             Err(missing(folder, text, &path))
         }
         Err(error) => Err(problem(format!("cannot read `{text}`: {error}"), None)),
-    }
-}
-
-/// The one file that `text` stands for.
-pub(super) fn find_one(folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
-    match find(folder, text)?.as_slice() {
-        [file] => Ok(file.clone()),
-        files => Err(problem(format!("`{text}` stands for {} files", files.len()), "name one file".to_owned())),
     }
 }
 
@@ -88,7 +120,7 @@ fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
 }
 
 /// The file or folder at `text`, absolute.
-pub(super) fn existing(folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+fn existing(folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
     let path = absolute(folder, Path::new(text));
     if path.exists() { Ok(path) } else { Err(missing(folder, text, &path)) }
 }
@@ -96,6 +128,10 @@ pub(super) fn existing(folder: &Path, text: &str) -> Result<PathBuf, FileProblem
 fn missing(folder: &Path, text: &str, path: &Path) -> FileProblem {
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };
+    // Beside the spec's folder is where the current folder often is.
+    if !Path::new(text).is_absolute() && folder.join("..").join(text).is_file() {
+        return problem(message, format!("did you mean `../{text}`? {}", relative_to(folder)));
+    }
     if !parent.is_dir() {
         return missing_folder(folder, Path::new(text).parent().unwrap_or(Path::new("")), parent);
     }
@@ -135,7 +171,7 @@ pub(crate) fn absolute(folder: &Path, path: &Path) -> PathBuf {
 }
 
 /// What is wrong with the content of a model file, without reading more than its first bytes.
-pub(super) fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
+fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
     let unreadable = |error: io::Error| problem(format!("cannot read `{text}`: {error}"), None);
     let mut start = Vec::with_capacity(LFS_MARK.len());
     let file = File::open(path).map_err(unreadable)?;

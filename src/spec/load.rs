@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::check::Check;
 use super::document::{Content, Node, Place, Step};
 use super::error::{Invalid, SpecError};
+use super::files::Depth;
 use super::form::ExperimentForm;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
@@ -90,6 +91,19 @@ fn missing_hint(path: &Path) -> Option<String> {
 ///
 /// With every problem of the text.
 pub fn parse(name: &str, text: &str, folder: &Path, overrides: &[String]) -> Result<Loaded, SpecError> {
+    parse_to(Depth::Contents, name, text, folder, overrides)
+}
+
+/// As [`parse`], of which the files need not be there: names are enough to know what a specification asks for.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub(crate) fn outline(name: &str, text: &str, folder: &Path) -> Result<Loaded, SpecError> {
+    parse_to(Depth::Names, name, text, folder, &[])
+}
+
+fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[String]) -> Result<Loaded, SpecError> {
     // A byte order mark is no column.
     let mut sources = Sources::new(name, text.strip_prefix('\u{feff}').unwrap_or(text));
     let invalid = |problems: Vec<Problem>| SpecError::Invalid(Invalid::new(name, problems));
@@ -120,6 +134,7 @@ pub fn parse(name: &str, text: &str, folder: &Path, overrides: &[String]) -> Res
     };
     let default_name = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let mut check = Check::new(&sources, &root, damaged);
+    check.depth = depth;
     let experiment = expand::expand(&form, folder, &default_name, &mut check);
     problems.append(&mut check.problems);
     let (warnings, notes) = (std::mem::take(&mut check.warnings), std::mem::take(&mut check.notes));

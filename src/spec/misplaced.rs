@@ -7,6 +7,37 @@ use serde_json::{Map, Value};
 
 use super::name::is_name;
 
+/// Keys as other tools call them, by the map in which they are written, and what is meant here.
+const ELSEWHERE: [(&str, &str, &str); 9] = [
+    (
+        "",
+        "iterations",
+        "samples are taken until the median is known to 1 %; a number of them: `measure: { stop: { mode: samples, count: 100 } }`",
+    ),
+    ("", "warmup", "the warm-up is found by itself; to fix it: `measure: { warmup: { mode: samples, count: 10 } }`"),
+    ("", "repetitions", "fresh processes are `runs`"),
+    ("", "batch", "sizes go into `inputs`: `inputs: { batch: [1, 8] }`"),
+    ("", "batch_size", "sizes go into `inputs`: `inputs: { batch: [1, 8] }`"),
+    ("", "precision", "precisions are variants: `variants: [fp32, int8]`"),
+    ("", "threads", "threads are variants: `variants: [{ threads: [1, 2] }]`"),
+    (
+        "variants",
+        "file",
+        "a file of your own is named by its model: `models: [{ path: a.onnx, files: { int8: b.onnx } }]`",
+    ),
+    (
+        "variants",
+        "path",
+        "a file of your own is named by its model: `models: [{ path: a.onnx, files: { int8: b.onnx } }]`",
+    ),
+];
+
+/// What is meant by a key of other tools; `top` is the top-level key around it, if any.
+pub(super) fn elsewhere(top: &str, key: &str) -> Option<String> {
+    let found = ELSEWHERE.iter().find(|(within, name, _)| *within == top && *name == key);
+    found.map(|(_, _, meant)| (*meant).to_owned())
+}
+
 /// Where sizes by dimension stand.
 const DIMENSIONS: &str = "dimensions";
 

@@ -34,6 +34,7 @@ pub(crate) use canonical::{measured, texts};
 pub use error::{Invalid, SpecError};
 pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;
+pub(crate) use load::outline;
 pub use load::{Loaded, load, parse};
 pub(crate) use name::{fitting_name, is_name};
 pub use note::Note;

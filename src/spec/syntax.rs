@@ -14,7 +14,7 @@ pub(super) fn explain(error: &Error) -> (String, &'static str) {
             ("a second document begins here".to_owned(), "one file is one experiment; write a file for each")
         }
         Error::DuplicateMappingKey { key, .. } => {
-            (format!("`{}` stands twice in the same map", key.as_deref().unwrap_or("a key")), "keep one of the two")
+            (format!("`{}` is listed twice in the same map", key.as_deref().unwrap_or("a key")), "keep one of the two")
         }
         Error::UnsupportedTag { tag, .. } => (format!("the tag `{tag}` means nothing here"), "leave the tag out"),
         Error::MergeValueNotMapOrSeqOfMaps { .. } => {

@@ -93,6 +93,7 @@ impl Wording<'_> {
         let entry = value_at(self.json, place).filter(|_| known.contains(&"shapes") && !is_slip());
         let hint = other_mode(schema_path.as_str(), key)
             .map(|mode| format!("`{key}` goes with `mode: {mode}`"))
+            .or_else(|| misplaced::elsewhere(place.top_key(), key))
             .or_else(|| misplaced::hint(entry?, key, &known))
             .or_else(|| suggestion(key, known.iter().copied(), "key"));
         match hint {

@@ -277,7 +277,7 @@ mod tests {
     fn a_key_that_stands_twice_is_told_and_the_rest_is_read() {
         let (root, problems) = parse(&Sources::new("x.yaml", "a: 1\nb: 2\na: 3\n"), 0, 0).unwrap();
         assert_eq!(root.get("b").unwrap().as_text(), Some("2"));
-        assert_eq!((problems[0].message(), problems[0].line()), ("`a` stands twice in the same map", 3));
+        assert_eq!((problems[0].message(), problems[0].line()), ("`a` is listed twice in the same map", 3));
     }
 
     #[test]

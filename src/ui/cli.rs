@@ -8,7 +8,7 @@ mod records;
 pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
-pub use records::{ExportArgs, ImportArgs, MergeArgs, ReproduceArgs, Shard};
+pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::report::Format;
 use crate::ui::error::exit_codes_help;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
-/// Measures ONNX models as one committed YAML file says, and reports what may be claimed.
+/// Benchmark ONNX models from a YAML file; claim only what the data support.
 ///
 /// `perfrun experiments/x.yaml` checks the file, expands it into a matrix, runs every cell in fresh processes in a
 /// randomised order, and writes a report next to it.
@@ -70,6 +70,10 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Put records of one specification together: shards, or several machines.
     Merge(MergeArgs),
+    /// List the records here: when, commit, cells, grade, size.
+    List(ListArgs),
+    /// Remove all but the newest records.
+    Clean(CleanArgs),
     /// Pack a record into one file, for depositing and for colleagues.
     Export(ExportArgs),
     /// Take a record from an archive into the local store.
@@ -128,7 +132,7 @@ pub struct Overrides {
 /// Arguments of `run`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RunArgs {
-    /// Specifications, or folders of them.
+    /// Specifications, folders of them, or models for a quick look.
     #[arg(value_name = "SPEC", required_unless_present = "resume")]
     pub specs: Vec<PathBuf>,
     /// Changes to the specification.
@@ -149,7 +153,7 @@ pub struct RunArgs {
     /// Fail when a device of the specification cannot be measured on, in place of skipping its cells.
     #[arg(long)]
     pub require_devices: bool,
-    /// Wait until nobody else uses the machine, at most this long: `--wait 5m`.
+    /// Wait until nobody else uses the machine, at most this long: `--wait 5m` (default: PERFRUN_WAIT, or 30s).
     #[arg(long, value_name = "TIME", conflicts_with = "no_wait")]
     pub wait: Option<Nanos>,
     /// Do not wait for another perfrun that measures on this machine; exit with 2.

@@ -1,40 +1,62 @@
-//! What a record comes down to, on the terminal: the table, the answer, whether it can be believed, and what to doubt.
+//! What a record comes down to, on the terminal: the table, what failed, the answer, whether it can be believed, and at most
+//! one line of what to doubt.
 
 use super::{Ui, table};
 use crate::report::Trust;
-use crate::report::format::count;
-use crate::report::view::{Conclusion, WarningView};
-
-/// More kinds of warning than these are counted.
-const MOST_WARNINGS: usize = 3;
+use crate::report::view::{Conclusion, FailureView, Notices, WarningView};
 
 /// The table, then what is said about it, one label each.
 pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
-    let mut text = format!("\n{}\n\n", table::render(&conclusion.overview, ui.width()));
+    let notices = &conclusion.notices;
+    let table = table::render(&conclusion.overview, ui.width());
+    let table = if ui.colours_data() { table::painted(&table) } else { table };
+    let mut text = format!("\n{table}\n\n");
+    text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
     text.push_str(&ui.labelled_lines("answer", &conclusion.answer));
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
-    text.push_str(&ui.labelled_lines("partial", &conclusion.notices.partial));
-    text.push_str(&ui.labelled_lines("disturbed", &conclusion.notices.cause));
-    text.push_str(&ui.labelled_lines("warnings", warnings(&conclusion.notices.warnings)));
+    text.push_str(&ui.labelled_lines("partial", &notices.partial));
+    text.push_str(&ui.labelled_lines("warnings", doubts(notices)));
     text
 }
 
-/// What casts doubt, the gravest first.
-fn warnings(warnings: &[WarningView]) -> Vec<String> {
-    let sentence = |warning: &WarningView| {
-        format!("{} ({}; {})", warning.meaning.trim_end_matches('.'), warning.code, warning.place)
+/// Every failed cell with its reason, and what that makes of the exit code.
+fn failures(notices: &Notices) -> Vec<String> {
+    let line = |failure: &FailureView| {
+        let FailureView { cells, kind, runs, in_short, remedy, .. } = failure;
+        format!("{cells}: {kind}, {runs}: {in_short}; {remedy}")
     };
-    let mut lines: Vec<String> = warnings.iter().take(MOST_WARNINGS).map(sentence).collect();
-    if let more @ 1.. = warnings.len().saturating_sub(MOST_WARNINGS) {
-        lines.push(format!("{} more in the report", count(more as u64, "kind")));
+    let mut lines: Vec<String> = notices.failures.iter().map(line).collect();
+    if !lines.is_empty() {
+        lines.extend(notices.not_run.clone());
+        lines.push("exit code 3, since runs failed".to_owned());
     }
     lines
 }
 
-/// The controls and the grade as one fragment: labels begin with small letters, and end without a period.
+/// What disturbed the runs, and the gravest of the warnings by its code; the report has all of them.
+fn doubts(notices: &Notices) -> Option<String> {
+    let (first, more) = match (&notices.cause, notices.warnings.as_slice()) {
+        (Some(cause), others) => (cause.clone(), others.len()),
+        (None, [first, others @ ..]) => (in_short(first), others.len()),
+        (None, []) => return None,
+    };
+    Some(if more > 0 { format!("{first}; {more} more in report.html") } else { first })
+}
+
+/// `W_BIMODAL_RUNS in 11 of 12 cells (perfrun explain W_BIMODAL_RUNS)`.
+fn in_short(warning: &WarningView) -> String {
+    let place = warning.place.split(':').next().unwrap_or_default();
+    format!("{} in {place} (perfrun explain {})", warning.code, warning.code)
+}
+
+/// The control and the noise floor; of a control that did not pass, all that is known.
 fn trust(trust: &Trust) -> String {
+    if let (true, Some(grade)) = (trust.has_passed(), &trust.grade) {
+        return format!("{}, {grade}", trust.control);
+    }
+    // Labels begin with small letters, and end without a period.
     let text = trust.sentences.join(" ");
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_lowercase().collect::<String>()).unwrap_or_default();

@@ -47,6 +47,11 @@ impl Ui {
         self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
     }
 
+    /// Whether data may be coloured: a file or a program that reads it would get the codes.
+    pub fn colours_data(&self) -> bool {
+        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    }
+
     /// Columns that a line may take.
     pub fn width(&self) -> usize {
         self.width

@@ -16,6 +16,29 @@ pub fn render(overview: &Overview, width: usize) -> String {
     grid.text()
 }
 
+/// Words that a table ends its lines with, and how they are painted (SGR).
+const PAINTED: [(&str, u8); 4] = [("] faster", 32), ("] slower", 31), ("outputs DIFFER", 31), ("failed:", 31)];
+
+/// A table for a terminal with colours: good news green, bad news red.
+pub fn painted(table: &str) -> String {
+    let line = |line: &str| {
+        let found = PAINTED.iter().filter_map(|(word, colour)| Some((line.rfind(word)?, word.len(), colour)));
+        match found.max() {
+            Some((at, length, colour)) => {
+                let (before, rest) = line.split_at(at);
+                let (word, after) = rest.split_at(length);
+                let (bracket, word) = word.split_at(word.len() - word.trim_start_matches("] ").len());
+                format!("{before}{bracket}\u{1b}[{colour}m{word}\u{1b}[0m{after}")
+            }
+            None => line.to_owned(),
+        }
+    };
+    // The headings hold names.
+    let mut lines = table.lines();
+    let head = lines.next().unwrap_or_default().to_owned();
+    std::iter::once(head).chain(lines.map(line)).collect::<Vec<String>>().join("\n")
+}
+
 struct Grid {
     columns: Vec<OverviewColumn>,
     rows: Vec<Vec<String>>,
@@ -100,6 +123,15 @@ mod tests {
         assert_eq!(
             render(&overview(), 80),
             "              median, us  p95, us  against fp32\nmlp/b1  fp32     100 ± 2      110  -\n        int8      50 ± 1       60  2.00x"
+        );
+    }
+
+    #[test]
+    fn verdicts_are_painted_and_headings_are_not() {
+        let text = painted("against ] faster\nfaster  2.00x [1.99, 2.01] faster\nfailed-net  1.00x equivalent");
+        assert_eq!(
+            text,
+            "against ] faster\nfaster  2.00x [1.99, 2.01] \u{1b}[32mfaster\u{1b}[0m\nfailed-net  1.00x equivalent"
         );
     }
 

@@ -160,7 +160,7 @@ fn goals_and_trade_offs_take_accuracy() {
   - { name: perfect, metric: accuracy_top1, min: 99%, where: { variant: base } }\n";
     let place = scored(goals);
     let done = place.run(&["x.yaml"]).expect_code(4);
-    assert!(done.stdout.contains("right met") && done.stdout.contains("perfect MISSED"), "{}", done.stdout);
+    assert!(done.stdout.contains("met right") && done.stdout.contains("MISSED perfect"), "{}", done.stdout);
     let report = place.page("reports/x");
     assert!(report.contains("latency") && report.contains("top-1 accuracy"), "{report}");
     // Half of an interval on the wrong side of the bound is neither.

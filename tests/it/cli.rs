@@ -220,7 +220,7 @@ fn init_takes_networks_beside_files() {
     place.run(&["init", "zoo:bert_tiny", mlp, "-o", "x.yaml"]).expect_code(0);
     place.run(&["validate", "x.yaml"]).expect_code(0);
     let text = place.read("x.yaml");
-    let entry = "  - name: bert_tiny\n    zoo: bert_tiny\n    inputs: { batch: 1, sequence: 128 }\n";
+    let entry = "  - name: bert_tiny\n    zoo: bert_tiny\n    inputs: { batch: [1, 8], sequence: 128 }\n";
     assert!(text.contains(entry) && text.contains("digits-mlp.onnx"), "{text}");
     place.run(&["init", "zoo:resnet18"]).expect_code(0);
     assert!(place.read("experiments/resnet18.yaml").contains("  # input: float32 [batch, 3, 224, 224]\n"));
@@ -324,4 +324,47 @@ fn words_are_explained_and_unknown_ones_are_met_with_the_nearest() {
     assert_eq!((json["kind"].as_str(), json["severity"].as_str()), (Some("code"), Some("warn")));
     let unknown = place.run(&["explain", "W_STAEL"]).expect_code(2);
     assert!(unknown.stderr.contains("did you mean `W_STEAL`?"), "{}", unknown.stderr);
+}
+
+#[test]
+fn models_are_no_specifications_and_a_folder_of_them_hints_at_it() {
+    let place = Workplace::new();
+    place.write("models/a.onnx", "x");
+    let refused = place.run(&["plan", "models/a.onnx"]).expect_code(2);
+    assert!(refused.stderr.contains("`perfrun init models/a.onnx` writes a specification"), "{}", refused.stderr);
+    let refused = place.run(&["models"]).expect_code(2);
+    let text = refused.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(text.contains("`perfrun models/a.onnx` takes a quick look"), "{text}");
+    let refused = place.run(&["models/a.onnx", "--resume"]).expect_code(2);
+    assert!(refused.stderr.contains("a quick look is not resumed"), "{}", refused.stderr);
+    let refused = place.run(&["models/a.onnx"]).expect_code(2);
+    assert!(refused.stderr.contains("this is not an ONNX file"), "{}", refused.stderr);
+}
+
+#[test]
+fn records_are_listed_and_all_but_the_newest_are_removed() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    assert!(place.run(&["list"]).expect_code(0).stdout.contains("no records here"));
+    // The first one is that of the committed report, the others are of less.
+    place.run(&["x.yaml"]).expect_code(0);
+    for _ in 0..2 {
+        place.run(&["x.yaml", "--runs", "1"]).expect_code(0);
+    }
+    let listed: serde_json::Value =
+        serde_json::from_str(&place.run(&["list", "--json"]).expect_code(0).stdout).unwrap();
+    let listed = listed.as_array().unwrap();
+    assert_eq!((listed.len(), &listed[0]["experiment"], &listed[0]["state"]), (3, &"x".into(), &"complete".into()));
+    assert!(listed.iter().all(|one| one["cells"] == 2 && one["bytes"].as_u64() > Some(1000)), "{listed:?}");
+    let shown = place.run(&["list"]).expect_code(0).stdout;
+    assert!(shown.lines().count() == 4 && shown.contains("complete"), "{shown}");
+    let refused = place.run(&["clean"]).expect_code(2);
+    assert!(refused.stderr.contains("--yes removes them"), "{}", refused.stderr);
+    place.run(&["clean", "y", "--yes"]).expect_code(2);
+    let done = place.run(&["clean", "--yes"]).expect_code(0);
+    assert!(done.stderr.contains("removed 1 record"), "{}", done.stderr);
+    let left = place.run(&["list", "--json"]).expect_code(0).stdout;
+    assert!(
+        left.contains(listed[0]["record"].as_str().unwrap()) && left.contains(listed[2]["record"].as_str().unwrap())
+    );
+    assert!(place.run(&["clean", "--yes"]).expect_code(0).stdout.contains("nothing to remove"));
 }

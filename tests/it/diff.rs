@@ -626,3 +626,22 @@ fn results_with_a_cell_twice_are_damaged() {
     let done = repository.diff(&["HEAD"]).expect_code(2);
     assert!(done.stderr.contains("listed twice"), "{}", done.stderr);
 }
+
+#[test]
+fn the_gates_of_a_commit_are_read_with_its_own_models() {
+    let repository = Repository(Workplace::new());
+    repository.0.write("models/one.onnx", "a model");
+    repository.0.write("experiments/x.yaml", &SPEC.replace("[one, two]", "../models/*.onnx"));
+    repository.git(&["init", "-q", "-b", "main"]);
+    repository.measure();
+    repository.commit("first");
+    repository.change("scale: 0.5", "scale: 0.65");
+    repository.commit("slower");
+    repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
+    let text = repository.0.read("experiments/x.yaml");
+    repository.0.write("experiments/x.yaml", &format!("{text}gate: [{{ metric: latency, worse_by: 90% }}]\n"));
+    repository.commit("slower is meant");
+    // What stands in the working tree is of no account.
+    std::fs::remove_dir_all(repository.0.path("models")).unwrap();
+    repository.diff(&["HEAD~2", "HEAD", "--gate"]).expect_code(0);
+}

@@ -280,3 +280,20 @@ fn a_model_that_changes_while_it_is_measured_is_a_failed_run() {
         "{failures:?}"
     );
 }
+
+#[test]
+fn a_quick_look_takes_models_and_writes_nothing_but_its_record() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    std::fs::copy(model("experiments/models/digits-mlp.onnx"), place.path("mlp.onnx")).unwrap();
+    let done = place.run(&["mlp.onnx"]).expect_code(0);
+    assert!(done.stdout.contains("mlp  fp32") && done.stdout.contains("     int8"), "{}", done.stdout);
+    assert!(done.stderr.contains("keep it    perfrun init mlp.onnx"), "{}", done.stderr);
+    let mut left: Vec<_> = std::fs::read_dir(place.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [".perfrun", "mlp.onnx"]);
+    let several = place.run(&["zoo:bert_tiny", "mlp.onnx", "--dry-run"]).expect_code(0);
+    assert!(several.stdout.contains("2 models"), "{}", several.stdout);
+}

@@ -49,7 +49,7 @@ fn shards_come_to_the_same_as_the_whole() {
     let whole = results(&place, "out/results.json");
     let done = place.run(&["merge", &shards[2], &shards[0], &shards[1]]).expect_code(0);
     assert!(
-        done.stdout.contains("fast met") && done.stdout.contains("wrote      reports/x/report.md"),
+        done.stdout.contains("met fast") && done.stdout.contains("wrote      reports/x/report.md"),
         "{}",
         done.stdout
     );

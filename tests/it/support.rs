@@ -60,7 +60,12 @@ impl Workplace {
     /// perfrun in this folder, with nothing of this machine's settings.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("perfrun").unwrap();
-        command.args(arguments).current_dir(self.root()).env_remove("ORT_DYLIB_PATH").env("NO_COLOR", "1");
+        command
+            .args(arguments)
+            .current_dir(self.root())
+            .env_remove("ORT_DYLIB_PATH")
+            .env("NO_COLOR", "1")
+            .env("PERFRUN_WAIT", "0s");
         command
     }
 

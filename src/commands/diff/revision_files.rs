@@ -28,6 +28,11 @@ impl<'a> RevisionFiles<'a> {
         Ok(RevisionFiles { repository, commit, name, folder, known })
     }
 
+    /// A file of the revision; nothing where there is none.
+    pub(super) fn read(&self, path: &str) -> Option<Blob> {
+        self.repository.read(self.commit, path)
+    }
+
     /// The specification at `path`, from the top of the repository, with every file that it may read: what lies below the
     /// paths in it, and beside them, where weights of models are. Nothing where there is no such file.
     ///
@@ -65,9 +70,12 @@ impl<'a> RevisionFiles<'a> {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let folder = Path::new(path).parent().unwrap_or(Path::new(""));
         let named: Vec<String> = spec::texts(&text).iter().filter_map(|text| below(folder, text)).collect();
-        let is_named = |file: &&String| {
-            named.iter().any(|name| *file == name || file.starts_with(&format!("{name}/")) || is_beside(file, name))
+        let is_below = |file: &str, name: &str| match name {
+            // A pattern at the top means files there.
+            "" => !file.contains('/'),
+            name => file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
         };
+        let is_named = |file: &&String| named.iter().any(|name| is_below(file, name) || is_beside(file, name));
         Some(self.known.iter().filter(is_named).collect())
     }
 
@@ -116,7 +124,8 @@ fn below(folder: &Path, text: &str) -> Option<String> {
             Component::RootDir | Component::Prefix(_) => return None,
         }
     }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    // A pattern at the top has no folder; a plain path that leads there is the top itself.
+    (!parts.is_empty() || text.contains(['*', '?', '[', '{'])).then(|| parts.join("/"))
 }
 
 fn is_glob(part: &Component<'_>) -> bool {
@@ -139,6 +148,7 @@ mod tests {
         assert_eq!(found("../models/*.onnx").as_deref(), Some("models"));
         assert_eq!(found("models/a.onnx").as_deref(), Some("experiments/models/a.onnx"));
         assert_eq!(found("data/x{1,2}.npz").as_deref(), Some("experiments/data"));
+        assert_eq!((found("../*.onnx").as_deref(), found("..")), (Some(""), None));
         assert_eq!((found("/etc/passwd"), found("../../x")), (None, None));
     }
 }

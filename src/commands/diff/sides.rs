@@ -11,6 +11,7 @@ use crate::record::{Manifest, Place, Record};
 use crate::report::results::{self, Results};
 use crate::ui::error::Error;
 
+use super::revision_files::RevisionFiles;
 use super::tree::Tree;
 
 /// Where a side is.
@@ -146,14 +147,16 @@ impl Sources {
     pub(super) fn read(&self, source: &Source) -> Result<Reports, Error> {
         match source {
             Source::Path(path) => self.of_path(path),
-            Source::WorkingTree => self.of_folder(&self.place.root.join(REPORTS), "working tree"),
+            Source::WorkingTree => {
+                Self::of_folder(&self.place.root.join(REPORTS), "working tree", |_| Some(self.place.root.clone()))
+            }
             Source::Commit { hash, name } => self.of_commit(hash, name),
         }
     }
 
     fn of_path(&self, path: &Path) -> Result<Reports, Error> {
         if !path.is_file() && !path.join(Manifest::FILE).is_file() && !path.join(results::FILE).is_file() {
-            return self.of_folder(path, &path.display().to_string());
+            return Self::of_folder(path, &path.display().to_string(), committed_root);
         }
         let of_record = path.join(Manifest::FILE).is_file().then(|| path.canonicalize().ok()).flatten();
         let name = of_record.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
@@ -166,12 +169,17 @@ impl Sources {
         Ok(Reports::from([(side.results.experiment.clone(), side)]))
     }
 
-    fn of_folder(&self, folder: &Path, name: &str) -> Result<Reports, Error> {
+    /// The reports in a folder, each held against the files below the root that `root` gives, if any.
+    fn of_folder(folder: &Path, name: &str, root: impl Fn(&Path) -> Option<PathBuf>) -> Result<Reports, Error> {
         let mut reports = Reports::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let file = entry.path().join(results::FILE);
             if file.is_file() {
-                let side = Tree::Folder(&root_of(folder, &self.place.root)).side(name, results::read(&file)?);
+                let results = results::read(&file)?;
+                let side = match root(&entry.path()) {
+                    Some(root) => Tree::Folder(&root).side(name, results),
+                    None => Side { name: name.to_owned(), results, stale: Stale::default() },
+                };
                 reports.insert(entry.file_name().to_string_lossy().into_owned(), side);
             }
         }
@@ -188,6 +196,7 @@ impl Sources {
         let repository = self.required(name)?;
         let from_root = |path: &str| self.path_in_git(path);
         let mut reports = Reports::new();
+        let tree = Tree::Commit { files: RevisionFiles::new(repository, (commit, name))?, prefix: from_root("") };
         for path in repository.files(commit, &from_root("reports/")) {
             let inside = path.strip_prefix(&from_root("reports/")).and_then(|path| path.strip_suffix(results::FILE));
             // `reports/<name>/results.json`, and nothing deeper.
@@ -207,18 +216,10 @@ impl Sources {
                     return Err(Error::refused(format!("git cannot read {}", shown.display()), "`git fsck` says why"));
                 }
             };
-            let tree = Tree::Commit { repository, commit: (commit, name), prefix: from_root("") };
             reports.insert(folder, tree.side(name, results::parse(&shown, &text)?));
         }
         Ok(reports)
     }
-}
-
-/// The root of a folder of reports: what it lies in where it is called as such a folder is, else the current one.
-fn root_of(folder: &Path, here: &Path) -> PathBuf {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let is_called_so = folder.file_name().is_some_and(|name| name == REPORTS);
-    folder.parent().filter(|_| is_called_so).unwrap_or(here).to_owned()
 }
 
 /// The root of a report that stands where reports are committed, beside the files that it was made from; a copy elsewhere

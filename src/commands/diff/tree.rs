@@ -1,6 +1,6 @@
 //! The files that a report was made from, where they stand now: in a folder or at a commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::data::digest;
 use crate::diff::{Side, Stale};
 use crate::experiment::Experiment;
 use crate::plan;
-use crate::record::git::{Blob, Repository};
+use crate::record::git::Blob;
 use crate::report::results::{self, GateAsked, Results};
 use crate::spec;
 
@@ -20,9 +20,7 @@ pub(super) enum Tree<'a> {
     Folder(&'a Path),
     /// At a commit.
     Commit {
-        repository: &'a Repository,
-        /// Its full hash, and what messages call it.
-        commit: (&'a str, &'a str),
+        files: RevisionFiles<'a>,
         /// The root of the reports as git names it: empty, or ending in `/`.
         prefix: String,
     },
@@ -49,13 +47,12 @@ impl Tree<'_> {
             Tree::Folder(root) => {
                 let file = root.join(&path);
                 let text = std::fs::read_to_string(&file).ok()?;
-                Some(spec::parse(&path, &text, file.parent()?, &[]).ok()?.experiment)
+                Some(spec::outline(&path, &text, file.parent()?).ok()?.experiment)
             }
-            Tree::Commit { repository, commit, prefix } => {
-                let files = RevisionFiles::new(repository, *commit).ok()?;
+            Tree::Commit { files, prefix } => {
                 let file = files.outline(&format!("{prefix}{path}")).ok()??;
                 let text = std::fs::read_to_string(&file).ok()?;
-                Some(spec::parse(&path, &text, file.parent()?, &[]).ok()?.experiment)
+                Some(spec::outline(&path, &text, file.parent()?).ok()?.experiment)
             }
         }
     }
@@ -68,21 +65,17 @@ impl Tree<'_> {
     fn text(&self, path: &str) -> Option<String> {
         match self {
             Tree::Folder(root) => std::fs::read_to_string(root.join(path)).ok(),
-            Tree::Commit { repository, commit, prefix } => {
-                match repository.read(commit.0, &format!("{prefix}{path}"))? {
-                    Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
-                    Blob::Elsewhere(_) => None,
-                }
-            }
+            Tree::Commit { files, prefix } => match files.read(&format!("{prefix}{path}"))? {
+                Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
+                Blob::Elsewhere(_) => None,
+            },
         }
     }
 
     fn sha256(&self, path: &str) -> Option<String> {
         match self {
             Tree::Folder(root) => sha256_of_file(&root.join(path)),
-            Tree::Commit { repository, commit, prefix } => {
-                repository.read(commit.0, &format!("{prefix}{path}")).map(|blob| blob.sha256())
-            }
+            Tree::Commit { files, prefix } => files.read(&format!("{prefix}{path}")).map(|blob| blob.sha256()),
         }
     }
 
@@ -96,19 +89,40 @@ impl Tree<'_> {
                 .is_some_and(|now| now == measured || spec::measured(&now) == spec::measured(&measured));
             (!is_same).then_some(path)
         });
-        let of_model = |row: &Value, key: &str| Some((word(row, key)?, self.other_file(row, word(row, "path")?)?));
-        let data = rows(results, "datasets").filter_map(|row| of_model(row, "model"));
-        let models = rows(results, "models").filter_map(|row| of_model(row, "name"));
+        let mut known = Known::default();
+        let models = rows(results, "models").filter_map(|row| {
+            // What lies below a folder of the root is the user's; what has no folder was made or fetched, and is in the cache.
+            let file = self.other_file(row, word(row, "path")?, &mut known, |path| path.contains('/'))?;
+            Some((word(row, "name")?, file))
+        });
+        let mut models: BTreeMap<String, String> = models.collect();
+        // Data and files of one's own need not be in the repository.
+        let data = rows(results, "datasets").filter_map(|row| {
+            Some((word(row, "model")?, self.other_file(row, word(row, "path")?, &mut known, |_| false)?))
+        });
+        let data: Vec<(String, String)> = data.collect();
         let own = rows(results, "files").filter_map(|row| {
             let path = row.pointer("/origin/path").and_then(Value::as_str)?.to_owned();
-            Some(((word(row, "model")?, word(row, "variant")?), self.other_file(row, path)?))
+            let file = self.other_file(row, path, &mut known, |_| false)?;
+            Some(((word(row, "model")?, word(row, "variant")?), file))
         });
+        let variants = own.collect();
         // Of a model and its data the model is told.
-        Stale { specification, models: data.chain(models).collect(), variants: own.collect(), unmeasured: Vec::new() }
+        for (model, file) in data {
+            models.entry(model).or_insert(file);
+        }
+        Stale { specification, models, variants, unmeasured: Vec::new() }
     }
 
-    /// The first of the files of a row that is another one now.
-    fn other_file(&self, row: &Value, path: String) -> Option<String> {
+    /// The first of the files of a row that is another one now; `must_be_there` says of one that is not there whether that
+    /// makes it another.
+    fn other_file(
+        &self,
+        row: &Value,
+        path: String,
+        known: &mut Known,
+        must_be_there: impl Fn(&str) -> bool,
+    ) -> Option<String> {
         let parts = row.get("parts").and_then(Value::as_object).filter(|parts| !parts.is_empty());
         let parts: Vec<(String, String)> = match parts {
             Some(parts) => {
@@ -116,14 +130,17 @@ impl Tree<'_> {
             }
             None => vec![(path, word(row, "sha256")?)],
         };
-        // What lies below a folder of the root is the user's; what has no folder was made or fetched, and is in the cache.
-        let is_other = |path: &str, hash: &str| match self.sha256(path) {
-            Some(now) => now != hash,
-            None => path.contains('/'),
+        // Data may be of many models.
+        let mut is_other = |path: &String, hash: &String| {
+            let now = known.entry(path.clone()).or_insert_with(|| self.sha256(path));
+            now.as_ref().map_or_else(|| must_be_there(path), |now| now != hash)
         };
         parts.into_iter().find(|(path, hash)| is_other(path, hash)).map(|(path, _)| path)
     }
 }
+
+/// SHA-256 of files by their paths, as far as they are there.
+type Known = HashMap<String, Option<String>>;
 
 /// Path and text of the specification that was measured.
 fn measured_specification(results: &Results) -> Option<(String, String)> {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use super::library::{self, Library, Machine, Origin};
 use super::pip::find_program;
+use crate::experiment::Package;
 
 /// Prints the folders of the package. A folder named `onnxruntime` in the current folder is not it.
 const FIND_PACKAGE: &str = "import importlib.util, sys; sys.path = [p for p in sys.path if p]; \
@@ -20,6 +21,20 @@ pub(super) fn python(programs: &[PathBuf]) -> Option<Library> {
     let output = Command::new(python).args(["-c", FIND_PACKAGE]).stdin(Stdio::null()).output().ok()?;
     let folders = String::from_utf8(output.stdout).ok()?;
     folders.lines().find_map(|folder| usable(&Path::new(folder).join("capi"), Origin::Python))
+}
+
+/// The library of the Python environment in whose folder of programs perfrun lies, if it is of that package.
+pub(super) fn installed_beside(programs: &Path, package: Package) -> Option<Library> {
+    let versions = std::fs::read_dir(programs.parent()?.join("lib")).ok()?;
+    let mut versions: Vec<PathBuf> = versions.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    versions.sort();
+    let folders = versions.into_iter().map(|version| version.join("site-packages/onnxruntime/capi"));
+    let has_package = |folder: &PathBuf| match package {
+        Package::OnnxruntimeGpu => folder.join("libonnxruntime_providers_cuda.so").is_file(),
+        // The others have names of their own, or hold all that this one has.
+        package => package == Package::default(),
+    };
+    folders.filter(has_package).find_map(|folder| usable(&folder, Origin::Python))
 }
 
 /// The library in the first of the loader's folders that has one.

@@ -19,6 +19,8 @@ pub(super) struct Places {
     pub(super) flag: Option<PathBuf>,
     /// `ORT_DYLIB_PATH`.
     pub(super) environment: Option<PathBuf>,
+    /// The folder of perfrun's own executable: the Python environment around it, where pip installed it there.
+    pub(super) own: Option<PathBuf>,
     pub(super) cache: PathBuf,
     /// The folders of `PATH`.
     pub(super) programs: Vec<PathBuf>,
@@ -34,6 +36,7 @@ impl Places {
         Places {
             flag: flag.map(Path::to_owned),
             environment: environment.map(PathBuf::from),
+            own: std::env::current_exe().ok().and_then(|file| Some(file.parent()?.to_owned())),
             cache: std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned()),
             programs: programs.unwrap_or_default(),
             system: elsewhere::loader_folders(),
@@ -43,7 +46,8 @@ impl Places {
     /// A cache and nothing else, for tests.
     #[cfg(test)]
     pub(super) fn nowhere(cache: &Path) -> Self {
-        Places { flag: None, environment: None, cache: cache.to_owned(), programs: Vec::new(), system: Vec::new() }
+        let (programs, system) = (Vec::new(), Vec::new());
+        Places { flag: None, environment: None, own: None, cache: cache.to_owned(), programs, system }
     }
 
     fn find(&self, package: Package) -> Result<Option<Library>, RuntimeError> {
@@ -52,6 +56,10 @@ impl Places {
         }
         if let Some(environment) = &self.environment {
             return library::named(environment, Origin::Environment).map(Some);
+        }
+        // Whoever installs perfrun with pip gets ONNX Runtime with it, of the version that pip was asked for.
+        if let Some(library) = self.own.as_deref().and_then(|folder| elsewhere::installed_beside(folder, package)) {
+            return Ok(Some(library));
         }
         let pinned = Machine::this().and_then(|machine| Wheel::known(Brings::Runtime(package), PINNED, machine));
         // Without a package for this machine there is none in the cache; `find_or_install` says so.
@@ -83,7 +91,8 @@ impl Places {
 }
 
 /// The library that is used without fetching: the one at `explicit` (a file, or a folder that holds it), else the one of
-/// `ORT_DYLIB_PATH`, else the pinned version in the cache. `None`: there is none of these.
+/// `ORT_DYLIB_PATH`, else that of the Python environment in which perfrun is installed, else the pinned version in the
+/// cache. `None`: there is none of these.
 ///
 /// # Errors
 ///
@@ -172,6 +181,7 @@ mod tests {
         Places {
             flag: Some(write_library(&root.join("flag/libonnxruntime.so.1.29.0"))),
             environment: Some(write_library(&root.join("environment/libonnxruntime.so.1.28.0"))),
+            own: None,
             cache: root.join("cache"),
             programs: vec![root.join("bin")],
             system: vec![root.join("system")],
@@ -195,6 +205,24 @@ mod tests {
         assert_eq!(origin(&places), Origin::Python);
         std::fs::remove_dir_all(root.path().join("python")).unwrap();
         assert_eq!(origin(&places), Origin::System);
+    }
+
+    #[test]
+    fn what_pip_installed_beside_perfrun_is_taken_before_the_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let capi = "environment/lib/python3.12/site-packages/onnxruntime/capi";
+        let library = write_library(&root.path().join(capi).join("libonnxruntime.so.1.30.0"));
+        let mut places = everywhere(root.path());
+        (places.flag, places.environment) = (None, None);
+        places.own = Some(root.path().join("environment/bin"));
+        let found = places.find(Package::default()).unwrap().unwrap();
+        assert_eq!((found.path, found.origin), (library, Origin::Python));
+        // A GPU needs another package, which is the same folder with more in it.
+        assert_eq!(places.find(Package::OnnxruntimeGpu).unwrap(), None);
+        std::fs::write(root.path().join(capi).join("libonnxruntime_providers_cuda.so"), "").unwrap();
+        assert!(places.find(Package::OnnxruntimeGpu).unwrap().is_some());
+        places.own = Some(root.path().join("elsewhere/bin"));
+        assert_eq!(places.find(Package::default()).unwrap().unwrap().origin, Origin::Cache);
     }
 
     #[test]

@@ -80,7 +80,9 @@ pub(super) fn datasets(manifest: &Manifest) -> Value {
     let named = manifest.plan.names(Axis::Models).iter().zip(&manifest.datasets);
     let dataset = |(model, data): (&String, &Option<DatasetFile>)| {
         let data = data.as_ref()?;
-        Some(json!({ "model": model, "path": data.path, "sha256": data.sha256, "items": data.items }))
+        Some(
+            json!({ "model": model, "path": data.path, "sha256": data.sha256, "parts": known(&data.parts), "items": data.items }),
+        )
     };
     named.filter_map(dataset).collect()
 }

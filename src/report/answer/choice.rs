@@ -143,7 +143,8 @@ fn evidence(question: &Question<'_>, cluster: &Cluster<'_>, is_one_of_several: b
             led.flat_map(|(place, contest)| contest.evidence.iter().map(move |one| (place.as_str(), one))).collect();
         if judged.is_empty() {
             let place = if is_one_of_several { format!(" {}", cluster.place()) } else { String::new() };
-            return format!("{leader} is the only one that can be chosen{place}");
+            let only = format!("the only one that can be chosen{place}");
+            return if is_named { format!("{leader} is {only}") } else { only };
         }
         let relations = against(question, &judged);
         if is_named { format!("{leader} is {relations}") } else { relations }

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::judge::compare::{Comparison, Judged, Withheld};
 use crate::judge::summary::{LEAST_RUNS, Summary};
-use crate::plan::Plan;
+use crate::plan::{Cell, Plan, SkipKind};
 use crate::quality::accuracy::Score;
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric;
@@ -73,7 +73,10 @@ pub(super) fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sen
         return vec![too_few(comparisons)];
     }
     let subjects = subjects(plan, summary, judged);
-    subjects.iter().map(|subject| sentence(subject, summary, &baseline.name)).collect()
+    let is_excluded =
+        |cell: &Cell| plan.is_baseline(cell) && plan.skip(cell).is_some_and(|skip| skip.kind == SkipKind::Selection);
+    let lacks_baseline = plan.cells.iter().any(is_excluded);
+    subjects.iter().map(|subject| sentence(subject, summary, &baseline.name, lacks_baseline)).collect()
 }
 
 /// The measurement did not pass its own check.
@@ -103,7 +106,7 @@ fn alone(plan: &Plan, summary: &Summary) -> Sentence {
         .take(MOST_SHOWN)
         .map(|(cell, estimate)| {
             let coordinates = plan.coordinates(cell);
-            format!("{} takes {} at {}", coordinates.model(), column.value_with_unit(estimate), coordinates.input())
+            format!("{} takes {} at {}", coordinates.model(), column.rounded(estimate), coordinates.input())
         })
         .collect();
     let more = if estimates.len() > MOST_SHOWN { "; the table has the others" } else { "" };
@@ -153,7 +156,7 @@ impl Lead {
     }
 }
 
-fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str) -> Sentence {
+fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_baseline: bool) -> Sentence {
     let lead = lead(subject, baseline);
     let picks = lead.picks().to_vec();
     let ties = ties::of(subject, summary, baseline, &picks);
@@ -178,6 +181,7 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str) -> Sentenc
     let mut clauses = words::clauses(subject, baseline, &picks, ties.clauses);
     if clauses.is_empty() {
         clauses.push(match subject.entries.is_empty() {
+            _ if lacks_baseline => format!("`--only` excluded the baseline {baseline}; add it"),
             true => format!("There is nothing else to compare {baseline} with"),
             false => format!("No cell shares a run with {baseline}"),
         });

@@ -121,7 +121,7 @@ fn the_only_faster_entry_is_named() {
         0.66,
         Some([0.65, 0.67]),
     );
-    assert_eq!(scene.sentences(), ["m: int8. 2.3x faster than fp32; fp16 is slower (0.66x)."]);
+    assert_eq!(scene.sentences(), ["m: int8. 2.3x faster than fp32; fp16 is slower than fp32 (0.66x)."]);
 }
 
 #[test]
@@ -164,7 +164,8 @@ fn of_two_faster_entries_that_are_tied_the_lighter_is_named() {
         .compared("m/default/fp16/cpu", 2.28, Some([2.25, 2.31]))
         .tied(("m/default/fp16/cpu", 80.0), ("m/default/int8/cpu", 90.0));
     assert!(
-        scene.sentences()[0].starts_with("m: fp16 by peak memory. 2.3x faster than fp32; int8 is 2.3x faster"),
+        scene.sentences()[0]
+            .starts_with("m: fp16 by peak memory. 2.3x faster than fp32; int8 is 2.3x faster than fp32"),
         "{:?}",
         scene.sentences()
     );
@@ -238,7 +239,10 @@ fn what_is_equivalent_to_the_best_may_as_well_be_taken() {
 fn a_quick_look_is_undecided() {
     let scene = scene("models: [m]\nvariants: [fp32, int8]").compared("m/default/int8/cpu", 1.05, Some([1.0, 1.1]));
     let quick = scene.withheld("m/default/int8/cpu", Withheld::QuickLook);
-    assert_eq!(quick.sentences(), ["m: undecided between fp32 and int8. int8 is not judged: quick look."]);
+    assert_eq!(
+        quick.sentences(),
+        ["m: undecided between fp32 and int8. int8 shows no difference beyond 2 % (quick look)."]
+    );
 }
 
 #[test]
@@ -350,7 +354,7 @@ fn a_single_cell_is_measured_and_not_compared() {
     assert_eq!(
         scene.sentences(),
         [
-            "Measured, not compared. m takes 39.9 us ± 0.2 at default; one variant, one model and one device leave nothing to compare with."
+            "Measured, not compared. m takes 40 us at default; one variant, one model and one device leave nothing to compare with."
         ]
     );
 }

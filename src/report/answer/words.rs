@@ -1,7 +1,7 @@
 //! The evidence of a subject in words.
 
 use super::evidence::{Entry, Places, Subject};
-use crate::judge::compare::Comparison;
+use crate::judge::compare::{Comparison, Withheld};
 use crate::judge::summary::LEAST_RUNS;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
@@ -30,10 +30,10 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, picks: &[String], t
             judged.into_iter().partition(|entry| picks.contains(&entry.name));
         let (noisy, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) = others.into_iter().partition(|entry| is_noisy(entry));
         for entry in picked.into_iter().chain(others) {
-            let than = if clauses.is_empty() { Some(baseline) } else { None };
-            // The lead has just named the only pick.
-            let is_named = picks != [entry.name.as_str()] || !clauses.is_empty();
-            clauses.extend(about(entry, is_named, than, places));
+            // The lead has just named the only pick, which what follows could be taken to be compared with.
+            let is_only_pick = picks == [entry.name.as_str()];
+            let than = Some(baseline).filter(|_| clauses.is_empty() || picks.len() == 1);
+            clauses.extend(about(entry, !is_only_pick || !clauses.is_empty(), than, places));
         }
         let noisy = too_noisy(&noisy, baseline);
         clauses.extend(noisy.map(|noisy| if clauses.is_empty() { capitalized(&noisy) } else { noisy }));
@@ -46,7 +46,7 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, picks: &[String], t
     clauses
 }
 
-/// `int8 is 2.5x faster than fp32 at b16, inconclusive at b1; top-1 98.9 % as before`.
+/// `int8 is 2.5x faster than fp32 at b16, inconclusive at b1, top-1 98.9 % as before`.
 fn about(entry: &Entry<'_>, is_named: bool, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
     let judgement = judgement(&borrowed(&entry.judged), baseline, places)?;
     let agrees = match output_words(entry.accuracy, entry.agrees.filter(|_| entry.differs.is_empty())) {
@@ -59,9 +59,10 @@ fn about(entry: &Entry<'_>, is_named: bool, baseline: Option<&str>, places: Opti
     })
 }
 
-/// Whether nothing but noise keeps a candidate from a verdict, everywhere.
+/// Whether nothing but noise keeps a candidate from a verdict, everywhere, and there is no more to say of it.
 fn is_noisy(entry: &Entry<'_>) -> bool {
-    entry.judged.iter().all(|(_, comparison)| hidden_effect(comparison).is_some())
+    let has_changed = entry.accuracy.is_some_and(Score::is_told_apart);
+    !has_changed && entry.judged.iter().all(|(_, comparison)| hidden_effect(comparison).is_some())
 }
 
 /// The relative difference that an inconclusive comparison would have found.
@@ -183,8 +184,14 @@ fn not_different(relation: &str, alike: &[(&str, &Comparison)], places: Option<P
         (true, places) => format!(" over {} {}", alike.len(), places.map_or("rows", |places| places.many)),
         (false, places) => at(places, &names),
     };
-    let withheld = alike.iter().find_map(|(_, comparison)| comparison.withheld);
-    let why = withheld.map(|withheld| format!(" ({})", withheld.words())).unwrap_or_default();
+    let withheld = alike.iter().find_map(|(_, comparison)| comparison.withheld).map(Withheld::words);
+    let is_small =
+        |(_, comparison): &(&str, &Comparison)| matches!(comparison.hint, Some(Hint::SizeNotEstablished { .. }));
+    let small = alike
+        .first()
+        .filter(|_| alike.iter().all(is_small))
+        .map(|(_, first)| format!("different, but perhaps by less than {}", percent(first.margin)));
+    let why = withheld.map(str::to_owned).or(small).map(|why| format!(" ({why})")).unwrap_or_default();
     format!("{relation}{place}{why}")
 }
 
@@ -248,6 +255,9 @@ fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
     let (_, first) = entry.unjudged.first().filter(|_| entry.differs.is_empty())?;
     let names: Vec<&str> = entry.unjudged.iter().map(|(place, _)| place.as_str()).collect();
     let at = at(places, &names);
+    if first.withheld == Some(Withheld::QuickLook) {
+        return Some(format!("{} shows no difference beyond {}{at} (quick look)", entry.name, percent(first.margin)));
+    }
     let why = match first.withheld {
         Some(withheld) => withheld.words().to_owned(),
         None => {

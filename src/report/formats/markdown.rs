@@ -1,4 +1,4 @@
-//! `report.md`, for the repository, with its figures beside it.
+//! `report.md`, for the repository, with the figure of the speed-ups beside it.
 
 use super::{ReportFormat, Source};
 

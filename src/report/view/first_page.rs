@@ -15,7 +15,8 @@ use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{Input, comparison_of, on_cpu, short_name};
-use crate::vocabulary::metric::{LATENCY, MODEL_SIZE, Metric, PEAK_RSS};
+use crate::statistics::interval::Estimate;
+use crate::vocabulary::metric::{LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, Unit};
 
 /// The table that answers the question on the first page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -35,8 +36,8 @@ pub(crate) struct FirstPageRow {
     pub names: Vec<String>,
     /// Its facts, the latency first; empty where there is nothing to say.
     pub facts: Vec<String>,
-    /// Faster than the baseline, and not clearly slower than another such cell.
-    pub is_best: bool,
+    /// How many of the first facts are marked, as the best or as what must not be used.
+    pub marked: usize,
     /// It must not be used for what it was made for: its outputs differ.
     pub differs: bool,
 }
@@ -53,15 +54,21 @@ pub(super) fn first_page(input: &Input<'_>) -> FirstPage {
     let cells = Shown { input, cells: &shown };
     let mut axes = naming_axes(plan, false);
     axes.sort_by_key(|axis| plan.compares(*axis));
-    let facts = [cells.latency(), cells.against(), cells.accuracy(), cells.outputs()];
+    let (latency, against) = (cells.latency(), cells.against());
+    let marked = [&latency, &against].into_iter().flatten().count();
+    let facts = [latency, against, cells.asked(), cells.accuracy(), cells.outputs()];
     let facts = facts.into_iter().chain([cells.memory(), cells.file(), cells.notes()]);
     let (headings, texts): (Vec<TableColumn>, Vec<Vec<String>>) = facts.flatten().unzip();
     let named = axes.iter().map(|axis| column(axis.singular(), false));
-    let best: Vec<usize> = plan.groups.iter().flat_map(|group| best_of(input, group)).collect();
+    // What is asked for decides what is best.
+    let best: Vec<usize> = match &input.judged.choice {
+        Some(choice) => choice.contests.iter().flat_map(|contest| contest.best.iter().copied()).collect(),
+        None => plan.groups.iter().flat_map(|group| best_of(input, group)).collect(),
+    };
     let row = |(place, index): (usize, &usize)| FirstPageRow {
         names: names(plan, &plan.cells[*index], &axes),
         facts: texts.iter().map(|texts| texts[place].clone()).collect(),
-        is_best: best.contains(index),
+        marked: if best.contains(index) || input.summary.cells[*index].outputs_differ() { marked } else { 0 },
         differs: input.summary.cells[*index].outputs_differ(),
     };
     FirstPage {
@@ -100,6 +107,19 @@ impl<'a> Shown<'a> {
         self.column("latency", true, |cell, summary| {
             Some(rounded(summary).unwrap_or_else(|| Absence::of(cell, summary).in_table()))
         })
+    }
+
+    /// The metric by which the specification chooses, where no other column has it.
+    fn asked(&self) -> Fact {
+        let asked = self.input.judged.choice.as_ref()?.best;
+        let is_shown = [&LATENCY, &PEAK_RSS, &MODEL_SIZE].iter().any(|known| asked == MetricReference::of(known));
+        if is_shown || asked.is_speedup() {
+            return None;
+        }
+        let estimate = |summary: &CellSummary| summary.estimate_of(asked);
+        let estimates: Vec<Estimate> = self.each().filter_map(|(_, summary)| estimate(summary)).collect();
+        let column = Column::fit(asked.unit(), &estimates);
+        self.column(&asked.title(), true, |_, summary| estimate(summary).map(|estimate| column.rounded(&estimate)))
     }
 
     fn memory(&self) -> Fact {
@@ -147,7 +167,9 @@ impl<'a> Shown<'a> {
         let manifest = self.input.manifest;
         let first = |(cell, _)| manifest.accuracy_of(cell)?.own_scores.keys().next();
         let name = self.each().find_map(first)?;
-        self.column(name, true, |cell, _| Some(manifest.accuracy_of(cell)?.own_scores.get(name)?.to_string()))
+        self.column(name, true, |cell, _| {
+            Some(format::amount(Unit::Count, *manifest.accuracy_of(cell)?.own_scores.get(name)?))
+        })
     }
 
     /// How like the reference's the outputs are, where nothing says how right they are.
@@ -179,6 +201,7 @@ fn column(title: &str, is_numeric: bool) -> TableColumn {
 fn verdict(comparison: &Comparison) -> String {
     let word = format::verdict_word(&comparison.metric, comparison.verdict);
     match comparison.withheld {
+        Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
         Some(withheld) => format!("{word}: {}", withheld.words()),
         None if comparison.interval.is_none() => "not judged".to_owned(),
         None if comparison.verdict.is_difference() => {

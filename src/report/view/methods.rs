@@ -29,9 +29,13 @@ pub(super) fn in_short(input: &Input<'_>) -> Vec<String> {
         Design::Sequential => "one after the other",
     };
     let caches = if measure.cache == Cache::Cold { ", cold caches" } else { "" };
+    let runs = match manifest.experiment.looks().is_one() {
+        // The budget may have left room for fewer than were asked for.
+        true => count(u64::from(manifest.plan.runs), "fresh process"),
+        false => format!("{} fresh processes", manifest.experiment.runs),
+    };
     let measured = format!(
-        "Latency: {} fresh processes a cell, {arranged}; mean of the middle half of their medians; one stream, closed loop{caches}. Two digits.",
-        manifest.experiment.runs
+        "Latency: {runs} a cell, {arranged}; mean of the middle half of their medians, rounded; one stream, closed loop{caches}."
     );
     let terms = Terms::of(manifest);
     let judged = manifest.plan.baseline.as_ref().map(|_| {
@@ -41,11 +45,15 @@ pub(super) fn in_short(input: &Input<'_>) -> Vec<String> {
             percent(terms.margin_of(MetricReference::LATENCY))
         )
     });
-    let again = format!(
-        "Repeat: `perfrun {}`. Check on another machine: `perfrun reproduce results.json`.",
-        manifest.spec.path
-    );
-    [Some(measured), judged, Some(again)].into_iter().flatten().collect()
+    // Less than the specification says is not repeated by it.
+    let is_whole = !manifest.quick && manifest.restrictions.is_empty() && manifest.spec.overrides.is_empty();
+    let can_be_checked = manifest.findings.complete && manifest.machines.len() < 2;
+    let again = is_whole.then(|| {
+        let check =
+            if can_be_checked { " Check on another machine: `perfrun reproduce` with results.json." } else { "" };
+        format!("Repeat: `perfrun {}`.{check}", manifest.spec.path)
+    });
+    [Some(measured), judged, again].into_iter().flatten().collect()
 }
 
 fn design(input: &Input<'_>) -> String {

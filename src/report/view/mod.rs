@@ -68,6 +68,8 @@ pub(crate) struct Report {
     pub trust: Trust,
     /// What a reader has to know before the numbers.
     pub notices: Notices,
+    /// Whether `report.html` is written beside this page.
+    pub has_html: bool,
     /// What `report.md` shows of the cells: one fact in each column, and how they were measured.
     pub first_page: FirstPage,
     /// The table that answers the question.
@@ -352,6 +354,7 @@ impl Report {
             quick_look: manifest.quick.then(|| QUICK_LOOK.to_owned()),
             trust,
             notices,
+            has_html: true,
             first_page: first_page::first_page(input),
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),

@@ -7,6 +7,7 @@
 mod fit;
 mod source;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ pub(crate) use fit::{Fitted, FittedInput};
 
 use self::source::Source;
 use super::prepare::PrepareError;
+use super::provenance::hash_each;
 use crate::data::array::{Array, ArrayProblem, save_npy};
 use crate::data::digest;
 use crate::data::table::FileError;
@@ -174,9 +176,11 @@ pub(super) fn of_model(
 /// A file that cannot be read.
 pub(super) fn describe(data: &ModelData, place: &Place) -> Result<DatasetFile, PrepareError> {
     let unreadable = |(path, source)| PrepareError::Unreadable { path, source };
+    let files = source::files(&data.dataset);
     Ok(DatasetFile {
         path: place.relative(&data.dataset.file),
-        sha256: digest::of_files(&source::files(&data.dataset)).map_err(unreadable)?,
+        sha256: digest::of_files(&files).map_err(unreadable)?,
+        parts: if files.len() > 1 { hash_each(&files, place)? } else { BTreeMap::new() },
         items: data.fitted.items,
     })
 }

@@ -7,7 +7,7 @@ use crate::spec::document::Place;
 use crate::spec::form::{BoundForm, ChooseForm};
 use crate::spec::note::Note;
 use crate::statistics::quantile::quantile_support;
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{MetricReference, Unit};
 
 use super::{metric, selection};
 use crate::experiment::Space;
@@ -43,6 +43,15 @@ pub(super) fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, ch
     let mut read = |key: &str, text| metric::value(text, metric, &place.key(key), check);
     let min = form.min.as_ref().and_then(|text| read("min", text));
     let max = form.max.as_ref().and_then(|text| read("max", text));
+    for (key, text, value) in [("min", &form.min, min), ("max", &form.max, max)] {
+        if let (Some(text), Some(value)) = (text, value)
+            && metric.unit() == Unit::Share
+            && value > 1.0
+        {
+            let hint = format!("write `{}%`", text.0.trim_end_matches('%'));
+            check.error(&place.key(key), format!("`{}` is more than all of it: `{metric}` is a share", text.0), hint);
+        }
+    }
     if let (Some(least), Some(most), Some(min), Some(max)) = (&form.min, &form.max, min, max)
         && min > max
         && check.problems.len() == before

@@ -7,7 +7,6 @@ use super::models::report;
 use crate::experiment::{AccuracyMetric, Dataset, Model};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::files;
 use crate::spec::form::DatasetForm;
 use crate::vocabulary::metric::MetricReference;
 
@@ -55,8 +54,7 @@ fn file(text: &str, endings: &[&str], place: &Place, folder: &Path, check: &mut 
         check.error(place, message, "NumPy's `savez` writes a `.npz`".to_owned());
         return None;
     }
-    let found = files::find_one(folder, text).and_then(|file| files::inspect(&file, text).map(|()| file));
-    found.map_err(|problem| report(problem, place, check)).ok()
+    check.depth.one(folder, text).map_err(|problem| report(problem, place, check)).ok()
 }
 
 /// Refuses keys that would do nothing, and metrics that speak of different labels.
@@ -74,7 +72,7 @@ fn check_use(form: &DatasetForm, place: &Place, check: &mut Check<'_>) {
     }
     let repeated = (1..form.metrics.len()).find(|index| form.metrics[..*index].contains(&form.metrics[*index]));
     if let Some(index) = repeated {
-        let message = format!("`{}` stands twice", form.metrics[index].name());
+        let message = format!("`{}` is listed twice", form.metrics[index].name());
         check.error(&place.key("metrics").index(index), message, None);
     }
 }

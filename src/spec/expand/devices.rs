@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::files;
 use crate::spec::form::{OneOrMany, Ordered};
 use crate::spec::name::is_name;
 use crate::spec::wording::bad_name;
@@ -32,7 +31,7 @@ pub(super) fn plugins(form: &Ordered<String>, folder: &Path, check: &mut Check<'
             check.problems.push(bad_name(check.at_key(&place, ""), "a plug-in", name));
             continue;
         }
-        match files::existing(folder, text) {
+        match check.depth.existing(folder, text) {
             Ok(path) => drop(plugins.insert(name.clone(), path)),
             Err(problem) => check.error(&place, problem.message, problem.hint),
         }
@@ -54,7 +53,7 @@ pub(super) fn expand(form: &OneOrMany<String>, plugins: &Ordered<String>, check:
                 if seen.insert(device.clone()) {
                     axis.values.push(device);
                 } else {
-                    check.error(&place, format!("the device `{}` stands twice", device.label()), None);
+                    check.error(&place, format!("the device `{}` is listed twice", device.label()), None);
                 }
             }
             Err((message, hint)) => {
@@ -85,7 +84,7 @@ fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>
     let known = PROVIDERS.iter().find(|known| known.name == name || known.runtime_name == name);
     let Some(provider) = known else {
         if !has(plugins, name) {
-            return Err((format!("unknown device `{text}`"), unknown_hint(name)));
+            return Err((format!("unknown device `{text}`"), unknown_hint(name, unit)));
         }
         return match unit {
             None => Ok((Device::of(name), None)),
@@ -145,11 +144,11 @@ pub(super) fn unknown_provider(name: &str, plugins: &Ordered<String>) -> Option<
         None if Provider::named(without_number).is_some() => {
             Some(format!("options are for all devices of a provider: write `{without_number}`"))
         }
-        None => unknown_hint(name),
+        None => unknown_hint(name, None),
     })
 }
 
-fn unknown_hint(name: &str) -> Option<String> {
+fn unknown_hint(name: &str, unit: Option<&str>) -> Option<String> {
     let lower = name.to_lowercase();
     let meant = match lower.as_str() {
         "gpu" | "nvidia" => Some("cuda"),
@@ -162,7 +161,13 @@ fn unknown_hint(name: &str) -> Option<String> {
         _ => Provider::named(&lower).map(|known| known.name),
     };
     match meant {
-        Some(meant) => Some(format!("did you mean `{meant}`?")),
+        Some(meant) => {
+            // A number is kept where the device has one.
+            let has_numbers = Provider::named(meant).is_some_and(|known| known.devices == Devices::Numbered);
+            let unit = unit.filter(|unit| has_numbers && unit.parse::<u32>().is_ok());
+            let unit = unit.map(|unit| format!(":{unit}")).unwrap_or_default();
+            Some(format!("did you mean `{meant}{unit}`?"))
+        }
         None => suggestion(name, PROVIDERS.iter().map(|known| known.name), "device")
             .or_else(|| Some("a provider of your own is a device by its name in `plugins`".to_owned())),
     }
@@ -207,7 +212,7 @@ mod tests {
     fn unknown_devices_are_errors_with_the_nearest() {
         let hint = |text: &str| read(text, &none()).unwrap_err().1.unwrap();
         assert_eq!(hint("gpu"), "did you mean `cuda`?");
-        assert_eq!(hint("gpu:1"), "did you mean `cuda`?");
+        assert_eq!(hint("gpu:1"), "did you mean `cuda:1`?");
         assert_eq!(hint("CPU"), "did you mean `cpu`?");
         assert_eq!(hint("tensor_rt"), "did you mean `tensorrt`?");
         assert_eq!(hint("cpu:0"), "write `cpu`");

@@ -117,7 +117,7 @@ fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &Place, check: 
                     check.error(&place, format!("`{}` stands for a batch", BatchSearch::WORD), hint);
                 }
                 if sizes.iter().any(|size| matches!(size, Size::Searched(_))) {
-                    check.error(&place, format!("`{}` stands twice in `{name}`", BatchSearch::WORD), None);
+                    check.error(&place, format!("`{}` is listed twice in `{name}`", BatchSearch::WORD), None);
                 }
                 sizes.push(Size::Searched(BatchSearch { to: form.to }));
                 continue;
@@ -128,7 +128,11 @@ fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &Place, check: 
             check.error(&place, "a batch of 0 holds nothing to measure", None);
         }
         if let Some(twice) = written.iter().copied().filter(|size| !seen.insert(*size)).min() {
-            check.error(&place, format!("{twice} stands twice in `{name}`"), None);
+            // What repeats a size is the shape of a tensor.
+            let hint = (name != BATCH).then(|| {
+                format!("the shape of a tensor goes below `shapes`: `inputs: [{{ name: one, shapes: {{ {name}: [...] }} }}]`")
+            });
+            check.error(&place, format!("{twice} is listed twice in `{name}`"), hint);
         }
         sizes.extend(written.into_iter().map(Size::Known));
     }

@@ -8,7 +8,7 @@ use crate::experiment::is_glob;
 use crate::experiment::{Combine, Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::files::{self, FileProblem};
+use crate::spec::files::{Depth, FileProblem};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::bad_name;
@@ -113,7 +113,7 @@ fn is_mock_name(folder: &Path, text: &str) -> bool {
 
 /// The models of a path, folder or glob; `place` is the entry's, `path_place` the text's.
 fn from_path(text: &str, place: &Place, path_place: &Place, folder: &Path, check: &mut Check<'_>) -> Vec<Found> {
-    let files = match files::find(folder, text) {
+    let files = match check.depth.find(folder, text) {
         Ok(files) => files,
         Err(problem) => {
             report(problem, path_place, check);
@@ -124,7 +124,7 @@ fn from_path(text: &str, place: &Place, path_place: &Place, folder: &Path, check
     let is_one_of_many = files.len() > 1 || !folder.join(text).is_file();
     for path in files {
         let written = if is_one_of_many { relative(folder, &path) } else { text.to_owned() };
-        if let Err(problem) = files::inspect(&path, &written) {
+        if let Err(problem) = check.depth.inspect(&path, &written) {
             report(problem, path_place, check);
             continue;
         }
@@ -204,8 +204,7 @@ fn own_files(form: &ModelForm, place: &Place, folder: &Path, check: &mut Check<'
     let mut own = BTreeMap::new();
     for (key, text) in &form.files.0 {
         let place = place.key(key);
-        let found = files::find_one(folder, text).and_then(|file| files::inspect(&file, text).map(|()| file));
-        match found {
+        match check.depth.one(folder, text) {
             Ok(file) => drop(own.insert(key.clone(), file)),
             Err(problem) => report(problem, &place, check),
         }
@@ -249,6 +248,9 @@ fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
         check.error(&found.place.key("sha256"), "`sha256` does nothing without a `path`", None);
         return;
     };
+    if check.depth == Depth::Names {
+        return;
+    }
     match digest::of_file(path) {
         Ok(actual) if actual == expected => {}
         Ok(actual) => {
@@ -278,7 +280,7 @@ fn check_names(found: &[Found], check: &mut Check<'_>) {
         }
         let both = |path: &Option<PathBuf>| path.is_some() && one.model.path.is_some();
         if both(&first.model.path) && first.model.path == one.model.path {
-            let message = format!("the model `{}` stands twice", one.written);
+            let message = format!("the model `{}` is listed twice", one.written);
             check.error(&one.place, message, "leave one out, or give them different names".to_owned());
         } else if both(&first.model.path) {
             let message = format!("two models are named `{name}`: `{}` and `{}`", first.written, one.written);

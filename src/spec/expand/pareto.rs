@@ -18,7 +18,7 @@ pub(super) fn expand(texts: &[MetricText], check: &mut Check<'_>) -> Vec<MetricR
         let Some(reference) = metric::reference(text, &place, check) else { continue };
         metric::check_direction(reference, &place, check);
         if !seen.insert(reference.to_string()) {
-            check.error(&place, format!("`{reference}` stands twice"), None);
+            check.error(&place, format!("`{reference}` is listed twice"), None);
         }
         if reference.is_speedup() {
             let hint = "name the metric itself: `latency`".to_owned();
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn what_cannot_be_weighed_is_refused() {
         let messages = |text: &str| problems(&format!("variants: [a, b]\npareto: {text}"));
-        assert_eq!(messages("[latency, latency]"), ["`latency` stands twice"]);
+        assert_eq!(messages("[latency, latency]"), ["`latency` is listed twice"]);
         assert_eq!(messages("[latency, speedup]"), ["a speed-up says what its metric says, against one baseline"]);
         assert!(messages("[latency, input_pool]")[0].contains("no better and no worse"));
         assert!(messages("[latency, latncy]")[0].contains("latncy"));

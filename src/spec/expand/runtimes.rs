@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::experiment::{Package, Runtime};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::files;
 use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{bad_name, quote};
@@ -71,7 +70,7 @@ fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'
         // `1.3` may be meant for 1.30, which YAML reads as the same number: nothing is guessed.
         let newest = known.iter().find(|version| version.starts_with(&format!("{text}.")));
         let whole = newest.map_or_else(|| known[0].to_owned(), |version| (*version).to_owned());
-        (format!("{} is no version: it has three numbers", quote(text)), format!("write \"{whole}\""))
+        (format!("{} is incomplete; a version has three parts", quote(text)), format!("write \"{whole}\""))
     } else {
         let message = format!("perfrun has no checksum of {} {text}, so it cannot fetch it", package.name());
         (message, format!("it knows {}; a library that you have is a runtime by its `path`", list(known, "and")))
@@ -104,7 +103,7 @@ fn from_form(
     let (own, package) = (form.name.as_ref().map(|name| name.0.clone()), form.package);
     if let Some(text) = &form.path {
         let place = place.key("path");
-        let path = match files::existing(folder, text) {
+        let path = match check.depth.existing(folder, text) {
             Ok(path) => path,
             Err(problem) => {
                 check.error(&place, problem.message, problem.hint);
@@ -181,7 +180,7 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(runtimes(folder.path(), "1.31.1").unwrap()[0].name, "1.31.1");
-        assert_eq!(runtimes(folder.path(), "[1.30]").unwrap_err(), "`1.30` is no version: it has three numbers");
+        assert_eq!(runtimes(folder.path(), "[1.30]").unwrap_err(), "`1.30` is incomplete; a version has three parts");
         assert_eq!(runtimes(folder.path(), "nightly").unwrap_err(), "`nightly` is no version");
     }
 
@@ -204,7 +203,7 @@ mod tests {
         let names = |text: &str| mock(&format!("runtimes: {text}")).runtimes.into_iter().map(|runtime| runtime.name);
         assert!(names("[old, { name: new }]").eq(["old", "new"]));
         assert!(names("[1.30.0, 9.9.9]").eq(["1.30.0", "9.9.9"]));
-        assert_eq!(problems("runtimes: [1.30]"), ["`1.30` is no version: it has three numbers"]);
+        assert_eq!(problems("runtimes: [1.30]"), ["`1.30` is incomplete; a version has three parts"]);
         assert!(mock("").runtimes.is_empty());
     }
 }

@@ -52,7 +52,7 @@ fn read_axes(
             check.error(&place, message, None);
         } else if used.contains(&axis) {
             let hint = "an axis makes rows or columns, once".to_owned();
-            check.error(&place, format!("`{}` stands twice in this table", axis.singular()), hint);
+            check.error(&place, format!("`{}` is listed twice in this table", axis.singular()), hint);
         } else {
             used.push(axis);
             axes.push(axis);
@@ -97,7 +97,7 @@ fn read_metrics(
     for (place, text) in texts.places(place) {
         let Some(reference) = metric::reference(text, &place, check) else { continue };
         if !seen.insert(reference.to_string()) {
-            check.error(&place, format!("`{reference}` stands twice"), None);
+            check.error(&place, format!("`{reference}` is listed twice"), None);
         }
         metric::check_speedup(reference, axes, compare, &place, check);
         shown.push(reference);

@@ -9,6 +9,29 @@ use clap::Args;
 use crate::report::Format;
 use crate::vocabulary::quantity::Nanos;
 
+/// Arguments of `list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `clean`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Records that a report of the working tree is made from always stay.")]
+pub struct CleanArgs {
+    /// Only records of these experiments.
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiments: Vec<String>,
+    /// How many of the newest records of each experiment stay.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub keep: u32,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
 /// Arguments of `export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {

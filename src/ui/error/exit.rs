@@ -65,7 +65,7 @@ impl ExitCode {
             ExitCode::Done => "done",
             ExitCode::Internal => "internal fault",
             ExitCode::Mendable => {
-                "something that you can mend: usage, specification, a missing file, an unwritable place, a required device \
+                "input or usage error: usage, specification, a missing file, an unwritable place, a required device \
                  that is absent"
             }
             ExitCode::RunsFailed => "some runs failed, an accuracy could not be told, or nothing could be measured",

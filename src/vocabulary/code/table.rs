@@ -217,7 +217,7 @@ codes! {
     }
     Preempted, "W_PREEMPTED", Warn, [Run] {
         seen: format!(
-            "The kernel took the processor from the worker's threads more than {} times a second for each.",
+            "Worker threads were preempted more than {} times a second.",
             spelt(PREEMPTIONS as usize),
         ),
         effect: "Samples are longer by the time that others ran; tails suffer first.",

@@ -16,7 +16,8 @@ pub(in crate::report) fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
     choice.bounds.iter().map(|check| sentence(plan, check)).collect()
 }
 
-/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`.
+/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`, `MISSED fast: int8 1.89x [1.41, 2.52];
+/// required speedup >= 3`.
 pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
     let words = |goal: &GoalCheck| {
         let outcome = match goal.outcome {
@@ -24,11 +25,33 @@ pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
             GoalOutcome::Missed => "MISSED",
             GoalOutcome::Undecided => "undecided",
         };
-        let name = goal.name.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
-        let Sentence { lead, text } = sentence(plan, &goal.check);
-        Sentence::new(format!("{name}{outcome}:"), format!("{lead} {text}"))
+        let name = goal.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        let text = match goal.outcome {
+            GoalOutcome::Missed => missed(plan, &goal.check),
+            GoalOutcome::Met | GoalOutcome::Undecided => sentence(plan, &goal.check).to_string(),
+        };
+        Sentence::new(format!("{outcome}{name}:"), text)
     };
     judged.goals.iter().map(words).collect()
+}
+
+/// `int8 1.89x [1.41, 2.52]; required speedup >= 3 for variant int8 or int4 (1 of 2 cells keeps it).`
+fn missed(plan: &Plan, check: &BoundCheck) -> String {
+    let with = |wanted: BoundOutcome| check.cells.iter().filter(move |bounded| bounded.outcome == wanted);
+    let missed: Vec<&BoundedCell> = with(BoundOutcome::Missed).collect();
+    let mut names: Vec<String> = missed
+        .iter()
+        .take(MOST_NAMED)
+        .map(|one| format!("{} {}", short_path(plan, &plan.cells[one.cell]), value_words(&check.bound, one, "")))
+        .collect();
+    if missed.len() > MOST_NAMED {
+        names.push(format!("{} more", missed.len() - MOST_NAMED));
+    }
+    let kept = match (with(BoundOutcome::Kept).count(), check.cells.len()) {
+        (_, 1) => String::new(),
+        (kept, all) => format!(" ({kept} of {} kept it)", format::count(all as u64, "cell")),
+    };
+    format!("{}; required {}{}{kept}.", names.join(", "), bound_words(&check.bound), where_words(&check.bound.of))
 }
 
 fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Builds the wheel of this checkout into a folder: `bash packaging/wheel.sh [FOLDER]`, by default dist/.
+# Needs cargo, a C compiler, and Python with venv and pip.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=${1:-dist}
+tools=$(mktemp -d)
+trap 'rm -rf "$tools"' EXIT
+python3 -m venv "$tools"
+"$tools/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+"$tools/bin/maturin" build --release --locked --out "$folder"

@@ -1,0 +1,197 @@
+//! `perfrun list` and `perfrun clean`: the records that lie here, and room for new ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use walkdir::WalkDir;
+
+use super::{print, print_json};
+use crate::experiment::Grade;
+use crate::judge::compare::judge;
+use crate::judge::summary::summarize_briefly;
+use crate::record::{Place, Record};
+use crate::report::format::{bytes, count};
+use crate::report::results;
+use crate::report::view::{Overview, OverviewColumn};
+use crate::ui::cli::{CleanArgs, ListArgs};
+use crate::ui::error::{Error, ExitCode};
+use crate::ui::{Ui, table};
+
+/// A record among others.
+#[derive(Debug, Serialize)]
+struct Listed {
+    experiment: String,
+    record: String,
+    /// When its first session began: UTC, RFC 3339.
+    measured: Option<String>,
+    commit: Option<String>,
+    /// Cells that are run.
+    cells: usize,
+    /// What its control says of the machine: `A` to `D`.
+    grade: Option<&'static str>,
+    /// `complete`, `unfinished`, `quick look`, or why it cannot be read.
+    state: String,
+    bytes: u64,
+}
+
+pub(super) fn list(arguments: &ListArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(Path::new("x"))?;
+    let listed: Vec<Listed> = place.all_records().iter().rev().map(|folder| Listed::of(folder)).collect();
+    if arguments.json {
+        return print_json(ui, &listed);
+    }
+    if listed.is_empty() {
+        return print(ui, "no records here; `perfrun experiments/x.yaml` makes one\n");
+    }
+    print(ui, &format!("{}\n", table::render(&overview(&listed), ui.width())))
+}
+
+impl Listed {
+    fn of(folder: &Path) -> Self {
+        let name = |path: Option<&Path>| {
+            path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let (experiment, record) = (name(folder.parent()), name(Some(folder)));
+        let bytes = size(folder);
+        let opened = match Record::open(folder) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let (measured, commit, grade) = (None, None, None);
+                return Listed {
+                    experiment,
+                    record,
+                    measured,
+                    commit,
+                    cells: 0,
+                    grade,
+                    state: error.to_string(),
+                    bytes,
+                };
+            }
+        };
+        let manifest = &opened.manifest;
+        let state = match (manifest.findings.complete, manifest.quick) {
+            (false, _) => "unfinished",
+            (true, true) => "quick look",
+            (true, false) => "complete",
+        };
+        let judged = judge(manifest, &summarize_briefly(manifest, &opened.runs));
+        Listed {
+            experiment,
+            record,
+            measured: manifest.findings.sessions.first().map(|session| session.started.clone()),
+            commit: manifest.revision.as_ref().map(|revision| revision.commit.clone()),
+            cells: manifest.plan.runnable().count(),
+            grade: judged.detectable_effect.grade.map(Grade::letter),
+            state: state.to_owned(),
+            bytes,
+        }
+    }
+}
+
+fn size(folder: &Path) -> u64 {
+    let files = WalkDir::new(folder).into_iter().filter_map(Result::ok);
+    files.filter_map(|entry| entry.metadata().ok()).filter(|file| file.is_file()).map(|file| file.len()).sum()
+}
+
+fn overview(listed: &[Listed]) -> Overview {
+    let column = |title: &str, is_numeric: bool, is_essential: bool| OverviewColumn {
+        title: title.to_owned(),
+        is_numeric,
+        is_essential,
+    };
+    let columns = vec![
+        column("experiment", false, true),
+        column("record", false, true),
+        column("measured", false, false),
+        column("commit", false, false),
+        column("cells", true, false),
+        column("grade", false, false),
+        column("size", true, true),
+        column("state", false, true),
+    ];
+    let row = |one: &Listed| {
+        // `2026-11-20T10:11:12Z` to the minute.
+        let measured = one.measured.as_deref().map(|time| time.get(..16).unwrap_or(time).replace('T', " "));
+        let commit = one.commit.as_deref().map(|commit| commit.get(..7).unwrap_or(commit).to_owned());
+        vec![
+            one.experiment.clone(),
+            one.record.clone(),
+            measured.unwrap_or_default(),
+            commit.unwrap_or_default(),
+            one.cells.to_string(),
+            one.grade.unwrap_or("-").to_owned(),
+            bytes(one.bytes),
+            one.state.clone(),
+        ]
+    };
+    Overview { columns, rows: listed.iter().map(row).collect() }
+}
+
+pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let place = Place::of(Path::new("x"))?;
+    let going = superfluous(&place, arguments)?;
+    if going.is_empty() {
+        return print(ui, "nothing to remove\n");
+    }
+    let all: u64 = going.iter().map(|folder| size(folder)).sum();
+    let lines: Vec<String> = going.iter().map(|folder| place.relative(folder)).collect();
+    print(ui, &format!("{}\n", lines.join("\n")))?;
+    let what = format!("{}, {}", count(going.len() as u64, "record"), bytes(all));
+    if !arguments.yes && !confirmed(&what, ui)? {
+        ui.note("nothing was removed");
+        return Ok(ExitCode::Done);
+    }
+    for folder in &going {
+        std::fs::remove_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    }
+    ui.note(&format!("removed {what}"));
+    Ok(ExitCode::Done)
+}
+
+/// The records that are neither among the newest of their experiment nor those that a committed report is made from.
+fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
+    let reported = reported(place);
+    let mut by_experiment: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    for folder in place.all_records() {
+        let experiment = folder.parent().unwrap_or(&folder).to_owned();
+        by_experiment.entry(experiment).or_default().push(folder);
+    }
+    let name_of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(wanted) =
+        arguments.experiments.iter().find(|wanted| !by_experiment.keys().any(|own| name_of(own) == **wanted))
+    {
+        return Err(Error::refused(format!("no record of `{wanted}`"), "`perfrun list` shows what is here"));
+    }
+    let is_asked =
+        |experiment: &Path| arguments.experiments.is_empty() || arguments.experiments.contains(&name_of(experiment));
+    let mut going = Vec::new();
+    for (experiment, folders) in by_experiment {
+        let old = folders.len().saturating_sub(arguments.keep as usize);
+        if is_asked(&experiment) {
+            going.extend(folders.into_iter().take(old).filter(|folder| !reported.contains(&name_of(folder))));
+        }
+    }
+    Ok(going)
+}
+
+/// Names of the records that reports of the working tree are made from.
+fn reported(place: &Place) -> BTreeSet<String> {
+    let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
+    let files = folders.map(|entry| entry.path().join(results::FILE)).filter(|file| file.is_file());
+    files.filter_map(|file| Some(results::read(&file).ok()?.record)).collect()
+}
+
+/// Asks on the terminal; without one nobody can answer.
+fn confirmed(what: &str, ui: &Ui) -> Result<bool, Error> {
+    if !io::stdin().is_terminal() {
+        return Err(Error::refused(format!("nobody to ask whether to remove {what}"), "--yes removes them"));
+    }
+    ui.note(&format!("remove {what}? [y/N]"));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.map_err(|source| Error::Io { what: "standard input".to_owned(), source })?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

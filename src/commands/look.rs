@@ -1,0 +1,46 @@
+//! `perfrun a.onnx`: a first look at models without a specification, and how to keep it.
+//!
+//! One model is run as it is stored and in int8; several are compared with each other. Nothing is written but the record.
+
+use std::path::{Path, PathBuf};
+
+use super::init::{self, Question};
+use super::{run, specs};
+use crate::experiment::ZOO;
+use crate::record::Place;
+use crate::ui::Ui;
+use crate::ui::cli::{Overrides, RunArgs};
+use crate::ui::error::{Error, ExitCode};
+use crate::worker::Interrupts;
+
+/// Whether a word on the command line is a model: a file by its ending, or a network that perfrun makes.
+pub(super) fn is_model(word: &Path) -> bool {
+    let is_network = word.to_str().is_some_and(|text| text.starts_with(ZOO));
+    is_network || word.extension().is_some_and(|end| end == "onnx" || end == "ort")
+}
+
+/// Measures the models of the arguments, of which every one is a model.
+pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
+    let models = init::models(&arguments.specs)?;
+    let name = format!("{}-look", init::experiment_name(&models));
+    let text = init::specification(&name, &models, None, Question::Look);
+    let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
+    // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.
+    let shown = PathBuf::from(words(&arguments.specs));
+    let place = Place::of(Path::new("x"))?;
+    let mut loaded = specs::parse(&shown, &text, &overrides)?;
+    specs::obtain(&mut loaded.experiment, ui)?;
+    ui.warnings(&loaded.warnings);
+    let quick = RunArgs { overrides, ..arguments.clone() };
+    let restrictions = specs::restrictions(&arguments.overrides);
+    let code = run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)?;
+    if !arguments.dry_run {
+        ui.labelled("keep it", &format!("perfrun init {}", words(&arguments.specs)));
+    }
+    Ok(code)
+}
+
+/// The models as they were typed.
+fn words(specs: &[PathBuf]) -> String {
+    specs.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
+}

@@ -14,7 +14,10 @@ pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
         let newest: Vec<String> = here.iter().rev().take(3).map(|folder| place.relative(folder)).collect();
         let help = match newest.is_empty() {
             true => "there are none here; `perfrun experiments/x.yaml` makes one".to_owned(),
-            false => format!("a record is its folder, its name, or `{LATEST}`; the newest here: {}", newest.join(", ")),
+            false => format!(
+                "a record is its folder, its name, an experiment's name, or `{LATEST}`; the newest here: {}",
+                newest.join(", ")
+            ),
         };
         Error::refused(format!("there is no record `{text}`"), help)
     })?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::records;
 use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
 use crate::machine::host;
@@ -18,7 +19,11 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if let Some(file) = results_alone(&arguments.record) {
         return of_results(&file, arguments, ui);
     }
-    let record = Record::open(&arguments.record)?;
+    // A path is taken at its word; anything else is a name.
+    let record = match arguments.record.exists() {
+        true => Record::open(&arguments.record)?,
+        false => records::open(&Place::of(Path::new("x"))?, &arguments.record.to_string_lossy())?,
+    };
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
     let written = write(&record, &folder, &arguments.format, &templates, ui)?;

@@ -101,7 +101,8 @@ impl Place {
         Err(StoreError::Write { path: records, source: io::Error::other("every name of a new record is taken") })
     }
 
-    /// The record that a text names: its folder, its name, or `latest` for the newest of all.
+    /// The record that a text names: its folder, its name, the newest of the experiment of that name, or `latest` for the
+    /// newest of all.
     pub fn record(&self, text: &str) -> Option<PathBuf> {
         let folder = PathBuf::from(text);
         if folder.join(Manifest::FILE).is_file() {
@@ -110,7 +111,11 @@ impl Place {
         let records = self.all_records();
         match text {
             LATEST => records.into_iter().next_back(),
-            name => records.into_iter().find(|folder| folder.file_name().is_some_and(|own| own == name)),
+            name => {
+                let is_called = |folder: Option<&Path>| folder.and_then(Path::file_name).is_some_and(|own| own == name);
+                let own = records.iter().find(|folder| is_called(Some(folder)));
+                own.or_else(|| records.iter().rfind(|folder| is_called(folder.parent()))).cloned()
+            }
         }
     }
 

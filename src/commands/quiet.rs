@@ -23,8 +23,14 @@ pub(super) struct Company {
 const WAIT: Nanos = Nanos::from_secs(30);
 
 /// What `--wait` is where it is not given.
-fn of_environment() -> Option<Nanos> {
-    std::env::var("PERFRUN_WAIT").ok()?.parse().ok()
+///
+/// # Errors
+///
+/// A `PERFRUN_WAIT` that is no time.
+fn of_environment() -> Result<Nanos, Error> {
+    let Ok(text) = std::env::var("PERFRUN_WAIT") else { return Ok(WAIT) };
+    let refused = |error| Error::refused(format!("PERFRUN_WAIT: {error}"), "write a time, such as `30s`, or unset it");
+    text.parse().map_err(refused)
 }
 
 impl Company {
@@ -32,7 +38,7 @@ impl Company {
     ///
     /// # Errors
     ///
-    /// Where the specification wants nobody else on the machine, and somebody is.
+    /// Where the specification wants nobody else on the machine, and somebody is; a `PERFRUN_WAIT` that is no time.
     pub(super) fn admit(
         is_real: bool,
         require: Require,
@@ -40,7 +46,10 @@ impl Company {
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Self, Error> {
-        let company = if is_real { Company::after_waiting(wait, interrupts, ui) } else { Company::default() };
+        let company = match is_real {
+            true => Company::after_waiting(wait.map_or_else(of_environment, Ok)?, interrupts, ui),
+            false => Company::default(),
+        };
         if require.quiet {
             company.require_none()?;
         }
@@ -48,8 +57,7 @@ impl Company {
     }
 
     /// Looks, and looks again until the machine is quiet or `wait` is over.
-    fn after_waiting(wait: Option<Nanos>, interrupts: &Interrupts, ui: &Ui) -> Self {
-        let wait = wait.or_else(of_environment).unwrap_or(WAIT);
+    fn after_waiting(wait: Nanos, interrupts: &Interrupts, ui: &Ui) -> Self {
         let give_up = Instant::now() + wait.to_duration();
         let host = host::describe();
         let mut told = false;

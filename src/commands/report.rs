@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     // A path is taken at its word; anything else is a name.
     let record = match arguments.record.exists() {
         true => Record::open(&arguments.record)?,
-        false => records::open(&Place::of(Path::new("x"))?, &arguments.record.to_string_lossy())?,
+        false => records::open(&Place::here()?, &arguments.record.to_string_lossy())?,
     };
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;

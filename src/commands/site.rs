@@ -15,7 +15,7 @@ use crate::ui::cli::SiteArgs;
 use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::of(Path::new("x"))?;
+    let place = Place::here()?;
     check_folder(&arguments.output)?;
     let repository = Repository::around(&place.root);
     let known = known(&place, repository.as_ref(), arguments, ui)?;

@@ -33,6 +33,16 @@ impl Place {
         Ok(Place { root: marked.map_or(current, Path::to_path_buf) })
     }
 
+    /// That of the current folder.
+    ///
+    /// # Errors
+    ///
+    /// When there is no current folder.
+    pub fn here() -> Result<Self, StoreError> {
+        // The folder of any file in it.
+        Place::of(Path::new("x"))
+    }
+
     /// Records of one experiment.
     pub fn records(&self, experiment: &str) -> PathBuf {
         self.root.join(".perfrun").join("records").join(experiment)

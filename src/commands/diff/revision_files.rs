@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::data::digest;
+use crate::experiment::is_glob;
 use crate::record::git::{Blob, Repository};
 use crate::record::write_whole;
 use crate::spec;
@@ -114,7 +115,8 @@ impl<'a> RevisionFiles<'a> {
 
 /// A path in a specification as git names it; `None` for what leaves the repository. A glob stands for its folder.
 fn below(folder: &Path, text: &str) -> Option<String> {
-    let plain: PathBuf = Path::new(text).components().take_while(|part| !is_glob(part)).collect();
+    let plain: PathBuf =
+        Path::new(text).components().take_while(|part| !is_glob(&part.as_os_str().to_string_lossy())).collect();
     let mut parts: Vec<String> = Vec::new();
     for part in folder.join(plain).components() {
         match part {
@@ -125,11 +127,7 @@ fn below(folder: &Path, text: &str) -> Option<String> {
         }
     }
     // A pattern at the top has no folder; a plain path that leads there is the top itself.
-    (!parts.is_empty() || text.contains(['*', '?', '[', '{'])).then(|| parts.join("/"))
-}
-
-fn is_glob(part: &Component<'_>) -> bool {
-    part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{'])
+    (!parts.is_empty() || is_glob(text)).then(|| parts.join("/"))
 }
 
 /// Whether a file stands in the folder of a named one.

@@ -40,7 +40,7 @@ pub(super) struct Sources {
 impl Sources {
     /// Around the current folder.
     pub(super) fn here() -> Result<Self, Error> {
-        let place = Place::of(Path::new("x"))?;
+        let place = Place::here()?;
         let repository = Repository::around(&place.root);
         Ok(Sources { place, repository })
     }

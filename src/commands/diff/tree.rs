@@ -29,37 +29,26 @@ pub(super) enum Tree<'a> {
 impl Tree<'_> {
     /// A report, held against the files that it was made from, with the gates of its specification as it is now.
     pub(super) fn side(&self, name: &str, mut results: Results) -> Side {
-        let experiment = self.experiment(&results);
         let mut stale = self.stale(&results);
-        if let Some(experiment) = &experiment {
-            stale.unmeasured = unmeasured_models(&results, experiment);
-            if let Some(gates) = gates(&results, experiment, self.specification(&results)) {
+        if let Some((text, experiment)) = self.experiment(&results) {
+            stale.unmeasured = unmeasured_models(&results, &experiment);
+            if let Some(gates) = gates(&results, &experiment, &text) {
                 results.rules.gates = gates;
             }
         }
         Side { name: name.to_owned(), stale, results }
     }
 
-    /// The specification of a report as it is now, with every model that its patterns find.
-    fn experiment(&self, results: &Results) -> Option<Experiment> {
+    /// The specification of a report as it is now: its text, and what it asks for with every model that its patterns find.
+    fn experiment(&self, results: &Results) -> Option<(String, Experiment)> {
         let (path, _) = measured_specification(results)?;
-        match self {
-            Tree::Folder(root) => {
-                let file = root.join(&path);
-                let text = std::fs::read_to_string(&file).ok()?;
-                Some(spec::outline(&path, &text, file.parent()?).ok()?.experiment)
-            }
-            Tree::Commit { files, prefix } => {
-                let file = files.outline(&format!("{prefix}{path}")).ok()??;
-                let text = std::fs::read_to_string(&file).ok()?;
-                Some(spec::outline(&path, &text, file.parent()?).ok()?.experiment)
-            }
-        }
-    }
-
-    /// The text of the specification of a report as it is now.
-    fn specification(&self, results: &Results) -> Option<String> {
-        self.text(&measured_specification(results)?.0)
+        let file = match self {
+            Tree::Folder(root) => root.join(&path),
+            Tree::Commit { files, prefix } => files.outline(&format!("{prefix}{path}")).ok()??,
+        };
+        let text = std::fs::read_to_string(&file).ok()?;
+        let experiment = spec::outline(&path, &text, file.parent()?).ok()?.experiment;
+        Some((text, experiment))
     }
 
     fn text(&self, path: &str) -> Option<String> {
@@ -150,9 +139,8 @@ fn measured_specification(results: &Results) -> Option<(String, String)> {
 
 /// The gates of a specification that asks for the same numbers as when they were measured, but says something else
 /// besides.
-fn gates(results: &Results, experiment: &Experiment, now: Option<String>) -> Option<Vec<GateAsked>> {
-    let (_, measured) = measured_specification(results)?;
-    now.filter(|now| *now != measured)?;
+fn gates(results: &Results, experiment: &Experiment, now: &str) -> Option<Vec<GateAsked>> {
+    measured_specification(results).filter(|(_, measured)| now != measured)?;
     let plan = plan::expand(experiment).ok()?;
     Some(results::gates(experiment, &plan))
 }

@@ -24,7 +24,7 @@ pub struct CleanArgs {
     /// Only records of these experiments.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// How many of the newest records of each experiment stay.
+    /// How many of the newest complete records of each experiment stay, with all that are newer.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub keep: u32,
     /// Do not ask.

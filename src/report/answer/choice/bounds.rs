@@ -16,7 +16,7 @@ pub(in crate::report) fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
     choice.bounds.iter().map(|check| sentence(plan, check)).collect()
 }
 
-/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`, `MISSED fast: int8 1.89x [1.41, 2.52];
+/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`, `MISSED fast: int8 (1.89x [1.41, 2.52]);
 /// required speedup >= 3`.
 pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
     let words = |goal: &GoalCheck| {
@@ -35,23 +35,20 @@ pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
     judged.goals.iter().map(words).collect()
 }
 
-/// `int8 1.89x [1.41, 2.52]; required speedup >= 3 for variant int8 or int4 (1 of 2 cells keeps it).`
+/// `int8 (1.89x [1.41, 2.52]); required speedup >= 3 for variant int8 or int4 (1 of 2 cells keeps it).`
 fn missed(plan: &Plan, check: &BoundCheck) -> String {
     let with = |wanted: BoundOutcome| check.cells.iter().filter(move |bounded| bounded.outcome == wanted);
     let missed: Vec<&BoundedCell> = with(BoundOutcome::Missed).collect();
-    let mut names: Vec<String> = missed
-        .iter()
-        .take(MOST_NAMED)
-        .map(|one| format!("{} {}", short_path(plan, &plan.cells[one.cell]), value_words(&check.bound, one, "")))
-        .collect();
-    if missed.len() > MOST_NAMED {
-        names.push(format!("{} more", missed.len() - MOST_NAMED));
-    }
     let kept = match (with(BoundOutcome::Kept).count(), check.cells.len()) {
         (_, 1) => String::new(),
         (kept, all) => format!(" ({kept} of {} kept it)", format::count(all as u64, "cell")),
     };
-    format!("{}; required {}{}{kept}.", names.join(", "), bound_words(&check.bound), where_words(&check.bound.of))
+    format!(
+        "{}; required {}{}{kept}.",
+        cells(plan, &check.bound, &missed),
+        bound_words(&check.bound),
+        where_words(&check.bound.of)
+    )
 }
 
 fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {

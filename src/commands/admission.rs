@@ -13,6 +13,7 @@ use crate::machine::host;
 use crate::plan::Plan;
 use crate::prepare::runtime::Libraries;
 use crate::record::Place;
+use crate::run::event::Event;
 use crate::run::{self, Prepared, Provenance};
 use crate::spec::Loaded;
 use crate::ui::Ui;
@@ -43,7 +44,7 @@ pub(super) struct Admission {
     pub(super) executable: PathBuf,
     company: Company,
     /// Held until the last run has ended.
-    _lock: Option<MachineLock>,
+    lock: Option<MachineLock>,
 }
 
 impl Admission {
@@ -70,7 +71,7 @@ impl Admission {
         }
         let company = Company::admit(real, experiment.require, wishes.wait, interrupts, ui)?;
         let (command, executable) = (command_line(place), executable()?);
-        Ok(Some(Admission { libraries, command, executable, company, _lock: lock }))
+        Ok(Some(Admission { libraries, command, executable, company, lock }))
     }
 
     /// Tries the devices that cells need, and skips the cells of those that cannot be used; false if the user stopped it.
@@ -81,6 +82,13 @@ impl Admission {
         interrupts: &Interrupts,
     ) -> bool {
         run::devices::try_all(prepared, experiment, &self.libraries, &self.executable, interrupts).is_ok()
+    }
+
+    /// Tells those who wait for the machine how long that will be, once it is known.
+    pub(super) fn hear(&self, event: &Event<'_>) {
+        if let (Some(lock), Event::Planned { estimate: Some(left), .. }) = (&self.lock, event) {
+            lock.expect_end(*left);
+        }
     }
 
     /// What to say about the machine before measuring.
@@ -125,7 +133,7 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
                     told = true;
                     ui.labelled(
                         "waiting",
-                        &format!("another perfrun measures on this machine: {holder} (--no-wait exits instead)"),
+                        &format!("another perfrun is measuring on this machine: {holder} (--no-wait exits instead)"),
                     );
                 }
                 std::thread::sleep(Duration::from_millis(500));

@@ -65,13 +65,13 @@ fn models(record: &Record, place: &Place, ui: &Ui) -> Result<Vec<(String, PathBu
     }
     if let Some(changed) = run::changed_file(&record.manifest, &experiment)? {
         let help = "check out the commit that was measured, or leave out --models";
-        return Err(Error::refused(format!("{changed} is not as it was measured"), help));
+        return Err(Error::refused(format!("{changed} has changed since it was measured"), help));
     }
     let mut found = Vec::new();
     for path in run::files_of(&experiment) {
         match path.strip_prefix(&place.root) {
             Ok(below) => found.push((below.to_string_lossy().into_owned(), path)),
-            Err(_) => ui.note(&format!("{} lies outside of {} and is left out", path.display(), place.root.display())),
+            Err(_) => ui.note(&format!("{} is outside {} and was left out", path.display(), place.root.display())),
         }
     }
     found.sort();
@@ -101,34 +101,40 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     archive::unpack(&arguments.archive, unpacked.path())?;
     let no_record = |why: &str| {
         Error::refused(
-            format!("{} holds no record: {why}", arguments.archive.display()),
-            "`perfrun export` makes archives",
+            format!("{} is not an exported record: {why}", arguments.archive.display()),
+            "use an archive made by `perfrun export`",
         )
     };
     let tops: Vec<PathBuf> =
         std::fs::read_dir(unpacked.path()).into_iter().flatten().flatten().map(|it| it.path()).collect();
-    let [top] = &tops[..] else { return Err(no_record("it has not one folder")) };
+    let [top] = &tops[..] else { return Err(no_record("it must have exactly one top-level folder")) };
     let folder = top.join(RECORD);
     let record = Record::open(&folder)?;
     let (experiment, name) = (&record.manifest.experiment.name, &record.manifest.record);
     if !spec::is_name(experiment) || !spec::is_name(name) {
-        return Err(no_record("its names are none"));
+        return Err(no_record("its experiment or record name is invalid"));
     }
     let target = place.records(experiment).join(name);
-    if target.exists() {
-        return Err(Error::refused(format!("{} is there already", place.relative(&target)), "remove it first"));
+    let is_here = target.exists();
+    let is_same =
+        || digest::of_file(&target.join(Manifest::FILE)).ok() == digest::of_file(&folder.join(Manifest::FILE)).ok();
+    if is_here && !(arguments.files && is_same()) {
+        return Err(Error::refused(format!("{} already exists", place.relative(&target)), "remove it first"));
     }
     let files = if arguments.files { new_files(&top.join(FILES), &place, &record.manifest)? } else { Vec::new() };
-    remove_others(&folder)?;
-    let parent = place.records(experiment);
-    let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
-    moved.map_err(|source| Error::io(&target, source))?;
+    if !is_here {
+        remove_others(&folder)?;
+        let parent = place.records(experiment);
+        let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
+        moved.map_err(|source| Error::io(&target, source))?;
+    }
     for (from, to) in &files {
         let parent = to.parent().unwrap_or(&place.root);
         let copied = std::fs::create_dir_all(parent).and_then(|()| std::fs::copy(from, to));
         copied.map_err(|source| Error::io(to, source))?;
     }
-    let written = [&target].into_iter().chain(files.iter().map(|(_, to)| to));
+    let record = (!is_here).then_some(&target);
+    let written = record.into_iter().chain(files.iter().map(|(_, to)| to));
     super::print(ui, &ui.labelled_lines("wrote", written.map(|path| place.relative(path))))
 }
 
@@ -145,15 +151,15 @@ fn new_files(folder: &Path, place: &Place, manifest: &Manifest) -> Result<Vec<(P
             continue;
         };
         if !named.contains(below) {
-            let message = format!("{} is nothing that the record was made from", below.display());
-            return Err(Error::refused(message, "import without --files, and look into the archive by hand"));
+            let message = format!("{} does not belong to the record", below.display());
+            return Err(Error::refused(message, "import without --files, and inspect the archive by hand"));
         }
         let target = place.root.join(below);
         // A link that leads nowhere is there too.
         if target.symlink_metadata().is_err() {
             files.push((entry.path().to_owned(), target));
         } else if digest::of_file(&target).ok() != digest::of_file(entry.path()).ok() {
-            let message = format!("{} is here and another file", below.display());
+            let message = format!("{} already exists with different content", below.display());
             return Err(Error::refused(message, "move it away, import in another folder, or leave out --files"));
         }
     }

@@ -56,8 +56,8 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
 fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {
     match arguments.effects.iter().find(|effect| effect.0 <= 0.0 || effect.0 > 1.0) {
         Some(effect) => Err(Error::refused(
-            format!("--effect {effect} is no slowdown that could be injected"),
-            "write a share of the time above zero and up to 100%, such as `--effect 5%`",
+            format!("--effect {effect} is not a slowdown that can be injected"),
+            "use a share of the time above 0% and up to 100%, such as `--effect 5%`",
         )),
         None => Ok(()),
     }
@@ -68,22 +68,20 @@ fn check_fit(loaded: &Loaded, arguments: &CalibrateArgs, ui: &Ui) -> Result<(), 
     let experiment = &loaded.experiment;
     if (experiment.runs.max as usize) < LEAST_RUNS {
         return Err(Error::refused(
-            format!("with `runs: {}` nothing can be judged, so there is nothing to calibrate", experiment.runs),
-            format!("a verdict takes {LEAST_RUNS} runs: `--set runs=auto`"),
+            format!("`runs: {}` is too few for a verdict, so there is nothing to calibrate", experiment.runs),
+            format!("a verdict needs {LEAST_RUNS} runs: `--set runs=auto`"),
         ));
     }
     if experiment.budget.is_some() {
-        ui.note("`budget` bounds a record of the experiment; a calibration takes the time that its comparisons take");
+        ui.note("`budget` is ignored: a calibration runs until its comparisons are done");
     }
     if let Some(grade) = experiment.require.grade {
         let letter = grade.letter();
-        ui.note(&format!("`require: {{ grade: {letter} }}` is not asked for: the grade is what a calibration finds"));
+        ui.note(&format!("`require: {{ grade: {letter} }}` is ignored: a calibration finds the grade"));
     }
     let margin = experiment.compare.margin.default;
     for effect in arguments.effects.iter().filter(|effect| effect.0 <= margin.0) {
-        ui.note(&format!(
-            "a slowdown of {effect} lies within the margin of {margin}, so it is not called slower by design"
-        ));
+        ui.note(&format!("a slowdown of {effect} is within the margin of {margin}, so it will not be called slower"));
     }
     Ok(())
 }
@@ -113,7 +111,7 @@ fn measure(
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
     live.finish();
     if ended? != Ended::Complete {
-        ui.note("a calibration is judged as a whole; this one is not");
+        ui.note("interrupted: an incomplete calibration has no result");
         return Ok(ExitCode::Interrupted);
     }
     let record = &job.record;

@@ -26,7 +26,7 @@ use crate::worker::backend::TensorRequest;
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.output.exists() {
-        let message = format!("{} is there already", arguments.output.display());
+        let message = format!("{} already exists", arguments.output.display());
         return Err(Error::refused(message, "name another file, or remove it first"));
     }
     let header = onnx::read_header(&arguments.model)?;
@@ -83,7 +83,7 @@ const SEED: u64 = 42;
 fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui: &Ui) -> Result<Observation, Error> {
     let resolved = shapes::resolve(&header.signature, &arguments.inputs).map_err(|problem| {
         let message = format!("model {}: {problem}", arguments.model.display());
-        Error::refused(message, "say the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
+        Error::refused(message, "set the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
     })?;
     let items = arguments.items();
     let seeds = |tensor: &ResolvedTensor| -> Vec<u64> {
@@ -113,7 +113,7 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui
     let Some(file) = &arguments.data else { return Ok(random) };
     let refused = |problem: DatasetProblem| {
         let message = format!("model {}, data {}: {problem}", arguments.model.display(), file.display());
-        Error::refused(message, "every array has one item along its first dimension, and the name of an input")
+        Error::refused(message, "every array needs the name of an input, and items along its first dimension")
     };
     let data = dataset::fit(&Dataset::of_items(file.clone(), items), Some(header)).map_err(refused)?;
     let written = data.write(scratch).map_err(refused)?;

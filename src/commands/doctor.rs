@@ -68,7 +68,7 @@ impl DeviceFound {
         let state = match (&self.problem, self.verified) {
             (Some(problem), _) => problem.strip_prefix(&format!("{}: ", self.label)).unwrap_or(problem),
             (None, true) => "usable",
-            (None, false) => "usable; never verified by this version (--device DEVICE --verify)",
+            (None, false) => "usable, but not verified (check with `--device DEVICE --verify`)",
         };
         self.remedy.iter().fold(state.to_owned(), |state, remedy| format!("{state}; {remedy}"))
     }
@@ -99,7 +99,7 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
     let library = match &found {
         Err(error) => format!("NOT USABLE: {error}"),
         Ok(Some(library)) => library.to_string(),
-        Ok(None) => "none yet; the first run fetches it, or `perfrun runtime install` does".to_owned(),
+        Ok(None) => "none yet; the first run or `perfrun runtime install` fetches it".to_owned(),
     };
     let Some(devices) = devices(found.ok().flatten().as_ref(), &cache, interrupts)? else { return Ok(None) };
     let host = host::describe();
@@ -131,7 +131,8 @@ fn devices(
             };
             let skip = match (is_absent, trial) {
                 (Some(skip), _) => Some((skip.reason, skip.remedy)),
-                (None, None) => install(provider).map(|command| (format!("{label}: not tried"), Some(command))),
+                (None, None) => install(provider)
+                    .map(|command| (format!("{label}: not tried, since its runtime is not installed"), Some(command))),
                 (None, Some((library, plugin))) => {
                     let plugin = plugin.as_deref();
                     let trial = Trial { device: &device, library: &library, plugin, executable: &executable };

@@ -9,11 +9,11 @@ use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(ui: &Ui) -> Result<ExitCode, Error> {
     let monitor = device::nvidia().map_err(|problem| {
-        Error::refused(format!("no GPU to lock: {problem}"), "`perfrun doctor` says what is here")
+        Error::refused(format!("no GPU to lock: {problem}"), "`perfrun doctor` lists the devices")
     })?;
     let locked = lock_all(monitor.as_ref());
     if locked.is_empty() {
-        return Err(Error::refused("no GPU to lock: the driver has none", "`nvidia-smi -L` lists them"));
+        return Err(Error::refused("no GPU to lock: the driver found none", "`nvidia-smi -L` lists them"));
     }
     print(ui, &words(&locked))?;
     let is_done = locked.iter().all(|one| one.outcome.is_ok());

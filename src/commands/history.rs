@@ -27,18 +27,18 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if points.is_empty() {
         let known = experiments(&place);
         let help = if known.is_empty() {
-            "no report has been committed, and there is no record".to_owned()
+            "there are no committed reports and no records".to_owned()
         } else {
-            format!("there are {}", known.join(", "))
+            format!("known experiments: {}", known.join(", "))
         };
-        return Err(Error::refused(format!("nothing is known of `{}`", arguments.experiment), help));
+        return Err(Error::refused(format!("no report or record of `{}`", arguments.experiment), help));
     }
     let skipped = points.len().saturating_sub(arguments.last.map_or(usize::MAX, |last| last as usize));
     points.drain(..skipped);
     let is_wanted = wanted(arguments.only.as_deref())?;
     let found = history(&arguments.experiment, &points, arguments.metric, &is_wanted)?;
     if found.series.is_empty() {
-        let help = "name another --metric, or other cells with --only";
+        let help = "use another --metric, or select other cells with --only";
         return Err(Error::refused(format!("no cell has `{}`", arguments.metric), help));
     }
     if let Some(folder) = &arguments.output {

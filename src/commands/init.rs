@@ -122,7 +122,7 @@ fn write_new(target: &Path, text: &str) -> Result<(), Error> {
     }
     let mut file = std::fs::File::create_new(target).map_err(|source| match source.kind() {
         std::io::ErrorKind::AlreadyExists => Error::refused(
-            format!("{} is there already", target.display()),
+            format!("{} already exists", target.display()),
             "init never overwrites; name another file with -o",
         ),
         _ => Error::io(target, source),
@@ -162,7 +162,7 @@ fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
 pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>, question: Question) -> String {
     let mut text = String::new();
     // Writing into a String cannot fail.
-    let _ = writeln!(text, "# What this file may say: `perfrun schema`. What a key means: `perfrun explain KEY`.");
+    let _ = writeln!(text, "# All keys: `perfrun schema`. A single key: `perfrun explain KEY`.");
     let _ = writeln!(text, "name: {}", quoted(name));
     let _ = writeln!(text, "\nmodels:");
     let mut names = BTreeSet::new();
@@ -199,12 +199,12 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
 
 /// What is compared, and how long it takes.
 const PRECISIONS: &str = "
-# What is compared; the first is what the others are compared with. perfrun converts the models itself.
+# What to compare; the first one is the baseline. perfrun converts the models itself.
 variants: [fp32, fp16, int8]
 
 devices: [cpu]          # or cuda, tensorrt, webgpu, openvino:CPU
 runs: auto              # fresh processes for each cell: as many as the verdicts need
-budget: 2m              # for all runs together; leave it out for numbers that are to be kept
+budget: 2m              # for all runs together; remove it for final results
 ";
 
 /// Sizes that make a model's free dimensions definite: batch 1, anything else 128.

@@ -54,7 +54,7 @@ fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Insi
     onnx::check_graph(&model).map_err(|problem| problem.to_string())?;
     let inputs = shapes::resolve(&header.signature, sizes).map_err(|problem| {
         let example = problem.remedy();
-        format!("unknown, since {problem} ({example})")
+        format!("unknown: {problem} ({example})")
     })?;
     let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &inputs.tensors));
     Ok(Inside { inputs, cost })

@@ -54,8 +54,8 @@ fn runtimes(
     }
     if let Some(path) = named {
         return Err(Error::refused(
-            format!("--runtime {} and the `runtimes` of the specification contradict each other", path.display()),
-            "leave the flag out; a library can stand among the `runtimes` by its `path`",
+            format!("--runtime {} conflicts with `runtimes` in the specification", path.display()),
+            "leave out --runtime, or add the library to `runtimes` by its `path`",
         ));
     }
     let library = |(index, entry)| match package(index) {

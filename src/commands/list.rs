@@ -43,7 +43,7 @@ pub(super) fn list(arguments: &ListArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return print_json(ui, &listed);
     }
     if listed.is_empty() {
-        return print(ui, "no records here; `perfrun experiments/x.yaml` makes one\n");
+        return print(ui, "no records yet; `perfrun experiments/x.yaml` makes one\n");
     }
     print(ui, &format!("{}\n", table::render(&overview(&listed), ui.width())))
 }
@@ -153,8 +153,8 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Ok(ExitCode::Done)
 }
 
-/// The records that are older than the newest complete ones of their experiment, and that no committed report is made from.
-/// One that was interrupted takes no place of a complete one, and what is newer than what stays may still be measured.
+/// The records that are older than the newest complete one of their experiment, but for the newest whole ones and those that
+/// a committed report is made from. One that was interrupted, or a quick look, takes no place of a whole one, and what is newer than what stays may still be measured.
 fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
     let reported = reported(place)?;
     let mut by_experiment: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
@@ -174,15 +174,22 @@ fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Err
         if !is_asked(&experiment) {
             continue;
         }
-        let is_complete = |folder: &PathBuf| Manifest::read(folder).is_ok_and(|manifest| manifest.findings.complete);
-        let mut complete = folders.iter().enumerate().rev().filter(|(_, folder)| is_complete(folder));
-        let old = match arguments.keep.checked_sub(1) {
-            Some(others) => complete.nth(others as usize).map_or(0, |(oldest_kept, _)| oldest_kept),
-            None => folders.len(),
-        };
-        going.extend(folders.iter().take(old).filter(|folder| !reported.contains(&name_of(folder))).cloned());
+        let manifests: Vec<Option<Manifest>> = folders.iter().map(|folder| Manifest::read(folder).ok()).collect();
+        let newest_first = || manifests.iter().enumerate().rev().filter_map(|(at, it)| Some((at, it.as_ref()?)));
+        let complete = newest_first().find(|(_, manifest)| manifest.findings.complete).map(|(at, _)| at);
+        let kept: Vec<usize> =
+            newest_first().filter(|(_, it)| is_whole(it)).map(|(at, _)| at).take(arguments.keep as usize).collect();
+        let old = if arguments.keep == 0 { folders.len() } else { complete.unwrap_or(0) };
+        let is_old =
+            |(at, folder): &(usize, &PathBuf)| *at < old && !kept.contains(at) && !reported.contains(&name_of(folder));
+        going.extend(folders.iter().enumerate().filter(is_old).map(|(_, folder)| folder.clone()));
     }
     Ok(going)
+}
+
+/// Whether a record says what its whole specification asks: no quick look or part of it, and no record of nothing.
+fn is_whole(manifest: &Manifest) -> bool {
+    manifest.findings.complete && manifest.restrictions.is_empty() && manifest.plan.runnable().next().is_some()
 }
 
 /// Names of the records that reports of the working tree are made from.
@@ -199,7 +206,10 @@ fn reported(place: &Place) -> Result<BTreeSet<String>, Error> {
 /// Asks on the terminal; without one nobody can answer.
 fn confirmed(what: &str, ui: &Ui) -> Result<bool, Error> {
     if !io::stdin().is_terminal() {
-        return Err(Error::refused(format!("nobody to ask whether to remove {what}"), "--yes removes them"));
+        return Err(Error::refused(
+            format!("cannot ask for confirmation to remove {what}"),
+            "add --yes to remove them without asking",
+        ));
     }
     ui.note(&format!("remove {what}? [y/N]"));
     let mut answer = String::new();

@@ -44,14 +44,17 @@ pub(super) fn measure(
     let provenance = admission.provenance((loaded, file), overrides, restrictions, false);
     let mut job = run::create(prepared, place, provenance)?;
     let mut live = Live::new(ui, admission.warning());
-    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
+        admission.hear(event);
+        live.hear(event);
+    });
     live.finish();
     match ended? {
         Ended::Complete => {}
         Ended::Interrupted => return Ok(None),
         Ended::Refused(_) => {
-            let message = "the machine is not as `require` of the specification asks";
-            return Err(Error::refused(message, "`perfrun doctor` says why"));
+            let message = "the machine does not meet `require` in the specification";
+            return Err(Error::refused(message, "see `perfrun doctor`"));
         }
     }
     let failed = job.record.runs.iter().any(|run| run.outcome == Outcome::Failed);

@@ -31,7 +31,10 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let now = std::fs::read_to_string(place.root.join(&manifest.spec.path));
     let is_current = now.is_ok_and(|text| text == manifest.spec.text);
     if !is_current && arguments.output.is_none() {
-        ui.note(&format!("{} is not what was measured; the report goes into the record", manifest.spec.path));
+        ui.note(&format!(
+            "{} has changed since it was measured; the report goes into the record's folder",
+            manifest.spec.path
+        ));
     }
     let is_whole = is_current && manifest.restrictions.is_empty() && manifest.machines.len() == 1 && !manifest.quick;
     let target = choose(&place, experiment, is_whole, &wanted);
@@ -39,7 +42,8 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         ui.note(note);
     }
     let folder = target.folder.unwrap_or_else(|| record.folder.clone());
-    let written = super::report::write(&record, &folder, &arguments.format, &[], ui)?;
+    let written =
+        super::report::write(&record, super::report::Destination::replacing(&folder), &arguments.format, &[], ui)?;
     Ok(if written.misses_goals { ExitCode::GateFell } else { ExitCode::Done })
 }
 
@@ -57,7 +61,7 @@ fn check_names(parts: &[Part]) -> Result<(), Error> {
         let Some(other) = parts[..index].iter().find(|other| other.machine == part.machine) else { continue };
         let machine = |part: &Part| provenance::machine(&part.record.manifest.host);
         if let Some(difference) = provenance::differences(&machine(other), &machine(part)).first() {
-            let message = format!("the records of {} are of different machines ({difference})", part.machine);
+            let message = format!("the records of {} come from different machines ({difference})", part.machine);
             return Err(Error::refused(message, "give each machine a name of its own: NAME=RECORD"));
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let spec = match (&arguments.pilot, &arguments.spec) {
         (Some(record), _) => return propose(record, arguments, ui),
         (None, Some(spec)) => spec,
-        (None, None) => return Err(Error::refused("there is no specification", "name one, or a record with --pilot")),
+        (None, None) => return Err(Error::refused("no specification given", "name one, or a record with --pilot")),
     };
     let mut loaded = specs::load(spec, &arguments.overrides)?;
     specs::obtain(&mut loaded.experiment, ui)?;
@@ -37,13 +37,16 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
 fn propose(record: &Path, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let relative = arguments.precision.0;
     if !(relative > 0.0 && relative < 1.0) {
-        let message = format!("--precision {} cannot be planned for", arguments.precision);
-        return Err(Error::refused(message, "write a share between 0% and 100%, such as `--precision 1%`"));
+        let message = format!("--precision {} is out of range", arguments.precision);
+        return Err(Error::refused(message, "use a share between 0% and 100%, such as `--precision 1%`"));
     }
     let record = Record::open(record)?;
     let proposals = proposal::propose(&record.manifest, &record.runs, relative);
     if proposals.is_empty() {
-        return Err(Error::refused("no cell of this record completed two runs", "plan from a record that has some"));
+        return Err(Error::refused(
+            "no cell of this record completed two runs",
+            "use a record with more completed runs",
+        ));
     }
     let summary = summarize_briefly(&record.manifest, &record.runs);
     let needed = proposal::blocks_needed(&record.manifest.plan, &judge(&record.manifest, &summary));

@@ -38,7 +38,7 @@ impl Company {
     ///
     /// # Errors
     ///
-    /// Where the specification wants nobody else on the machine, and somebody is; a `PERFRUN_WAIT` that is no time.
+    /// Where the specification wants no other load on the machine, and somebody is; a `PERFRUN_WAIT` that is no time.
     pub(super) fn admit(
         is_real: bool,
         require: Require,
@@ -85,7 +85,7 @@ impl Company {
         Some(format!("BUSY: {busy}; expect higher latencies and more noise (--wait 5m waits for quiet)"))
     }
 
-    /// Refuses where the specification wants nobody else on the machine.
+    /// Refuses where the specification wants no other load on the machine.
     fn require_none(&self) -> Result<(), Error> {
         match &self.busy {
             Some(busy) => Err(Error::refused(

@@ -13,9 +13,9 @@ pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
         let here = place.all_records();
         let newest: Vec<String> = here.iter().rev().take(3).map(|folder| place.relative(folder)).collect();
         let help = match newest.is_empty() {
-            true => "there are none here; `perfrun experiments/x.yaml` makes one".to_owned(),
+            true => "there are no records yet; `perfrun experiments/x.yaml` makes one".to_owned(),
             false => format!(
-                "a record is its folder, its name, an experiment's name, or `{LATEST}`; the newest here: {}",
+                "give its folder, its name, an experiment's name, or `{LATEST}`; newest records: {}",
                 newest.join(", ")
             ),
         };

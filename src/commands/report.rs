@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::records;
+use crate::experiment::Grade;
 use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
 use crate::machine::host;
@@ -26,7 +27,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     };
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
-    let written = write(&record, &folder, &arguments.format, &templates, ui)?;
+    let written = write(&record, Destination::replacing(&folder), &arguments.format, &templates, ui)?;
     if arguments.open {
         open(&written.files, ui);
     }
@@ -46,14 +47,14 @@ fn results_alone(path: &Path) -> Option<PathBuf> {
 fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let formats = &arguments.format;
     if formats.iter().any(|format| !format.is_of_results()) || !arguments.template.is_empty() {
-        let message = format!("{} holds no samples, which pages and templates take", file.display());
-        let help = format!("name the record, or make {} of it", Format::of_results_in_words());
+        let message = format!("{} has no samples, which Markdown, HTML and templates need", file.display());
+        let help = format!("use the record itself, or only {}", Format::of_results_in_words());
         return Err(Error::refused(message, help));
     }
     let results = results::read(file)?;
     // What another format leaves out would be lost.
     if formats.iter().any(|format| format.file() == results::FILE) && arguments.output.is_none() {
-        let message = format!("{} would be replaced by itself", file.display());
+        let message = format!("{} is the input and would be overwritten", file.display());
         return Err(Error::refused(message, "name another folder with --output"));
     }
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
@@ -106,8 +107,10 @@ pub(super) fn target_of_record(place: &Place, record: &Record, arguments: &RunAr
     let manifest = &record.manifest;
     let now = std::fs::read_to_string(place.root.join(&manifest.spec.path));
     if arguments.output.is_none() && !now.is_ok_and(|text| text == manifest.spec.text) {
-        let note =
-            format!("{} is not what this record began with; the report goes into the record", manifest.spec.path);
+        let note = format!(
+            "{} has changed since this record began; the report goes into the record's folder",
+            manifest.spec.path
+        );
         return Target { folder: None, note: Some(note) };
     }
     choose(place, &manifest.experiment.name, manifest.restrictions.is_empty(), &Wanted::of(arguments))
@@ -149,7 +152,7 @@ pub(super) fn choose(place: &Place, experiment: &str, whole: bool, wanted: &Want
     let name = wanted.machine.map_or_else(|| provenance::name_of_machine(&wanted.here), str::to_owned);
     let own = place.report(&format!("{experiment}@{name}"));
     let note = format!(
-        "{} {why} and stays; this report goes to {} (--replace replaces it)",
+        "{} {why} and is kept; this report goes to {} (--replace overwrites it)",
         place.relative(&folder),
         place.relative(&own)
     );
@@ -169,6 +172,15 @@ fn why_it_stays(folder: &Path, here: &Facts) -> Option<String> {
     }
 }
 
+/// Why the report in a folder is worth more than one of this grade; a record without a grade has no control to be
+/// judged by, and yields nothing.
+fn better(folder: &Path, grade: Option<Grade>) -> Option<String> {
+    let there = results::read(&folder.join(results::FILE)).ok()?;
+    let committed = Grade::named(there.detectable_effect.grade.as_deref()?)?;
+    let worse = grade.filter(|grade| *grade > committed)?;
+    Some(format!("its grade is {}, this run's {}", committed.letter(), worse.letter()))
+}
+
 fn check_writable(folder: &Path) -> Result<(), Error> {
     let failed = |source| Error::Io { what: format!("cannot write {}", folder.display()), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -176,6 +188,21 @@ fn check_writable(folder: &Path) -> Result<(), Error> {
     // Only empty folders can be removed this way: what the test made and nobody else's.
     let _filled = std::fs::remove_dir(folder).and_then(|()| folder.parent().map_or(Ok(()), std::fs::remove_dir));
     written
+}
+
+/// Where a report is written.
+#[derive(Clone, Copy)]
+pub(super) struct Destination<'a> {
+    pub(super) folder: &'a Path,
+    /// A report of a better grade that lies there stays.
+    pub(super) yields: bool,
+}
+
+impl<'a> Destination<'a> {
+    /// Into a folder, whatever lies there.
+    pub(super) fn replacing(folder: &'a Path) -> Self {
+        Destination { folder, yields: false }
+    }
 }
 
 /// A report that was written.
@@ -186,10 +213,11 @@ pub(super) struct Written {
     pub(super) misses_goals: bool,
 }
 
-/// Summarises and writes the report with the user's templates, then shows table, answer and paths.
+/// Summarises and writes the report with the user's templates, then shows table, answer and paths. Where the folder holds
+/// a report of a better grade and this one yields, it goes into its record, and that is said.
 pub(super) fn write(
     record: &Record,
-    folder: &Path,
+    to: Destination<'_>,
     formats: &[Format],
     templates: &[UserTemplate],
     ui: &Ui,
@@ -197,6 +225,8 @@ pub(super) fn write(
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
+    let stays = if to.yields { better(to.folder, judged.detectable_effect.grade) } else { None };
+    let folder = if stays.is_some() { &record.folder } else { to.folder };
     let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
     let composed = report::compose(&input)?;
     let mut rendered = composed.render(formats)?;
@@ -214,27 +244,34 @@ pub(super) fn write(
         write_whole(&folder.join(name), text.as_bytes())?;
         written.push(folder.join(name));
     }
-    let text = conclusion::render(composed.conclusion(), ui) + &ui.labelled_text("wrote", &shown(folder, &written));
+    let mut text = conclusion::render(composed.conclusion(), ui) + &ui.labelled_text("wrote", &shown(folder, &written));
+    if let Some(why) = stays {
+        text.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
+    }
     ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     let is_strict = manifest.experiment.goals_strict;
     let falls = |goal: &GoalCheck| match goal.outcome {
         GoalOutcome::Met => false,
         GoalOutcome::Missed => true,
-        GoalOutcome::Undecided => is_strict,
+        GoalOutcome::Undecided => is_strict && !manifest.quick,
     };
     Ok(Written { files: written, misses_goals: judged.goals.iter().any(falls) })
 }
 
+/// A path as the user would type it.
+fn typed(path: &Path) -> String {
+    let current = std::env::current_dir().unwrap_or_default();
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.strip_prefix(&current).unwrap_or(&absolute).display().to_string()
+}
+
 /// The folder as the user would type it, then the files in it: `reports/x/report.md  report.html  results.json`.
 fn shown(folder: &Path, written: &[PathBuf]) -> String {
-    let current = std::env::current_dir().unwrap_or_default();
-    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let folder = absolute.strip_prefix(&current).unwrap_or(&absolute);
     let is_text = |path: &&PathBuf| path.extension().is_none_or(|extension| extension != "svg");
     let names = written.iter().filter(is_text).filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
     let names: Vec<_> = names.collect();
     // A break inside a path could not be copied, so the names are separated by spaces alone.
-    format!("{}/{}", folder.display(), names.join("  "))
+    format!("{}/{}", typed(folder), names.join("  "))
 }
 
 /// Opens the HTML file with what the desktop uses for it.

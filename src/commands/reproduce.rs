@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         restrictions: vec![format!("reproduce {}", there.record)],
     };
     let Some((record, code)) = measure(what, &interrupts, ui)? else {
-        ui.note("nothing is compared; what was measured so far is no report");
+        ui.note("interrupted: nothing was compared");
         return Ok(ExitCode::Interrupted);
     };
     ui.labelled("record", &place.relative(&record.folder));
@@ -76,17 +76,17 @@ fn overrides(there: &Results) -> Vec<String> {
 fn specification(there: &Results, place: &Place, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
     let text = |field: &str| of_specification(there, field).and_then(Value::as_str);
     let (Some(path), Some(text)) = (text("path"), text("text")) else {
-        let message = format!("{} does not hold its specification", shown.display());
-        return Err(Error::refused(message, "results of this version of perfrun do; measure the specification again"));
+        let message = format!("{} does not contain its specification", shown.display());
+        return Err(Error::refused(message, "an older perfrun wrote it; run the specification again"));
     };
     let is_narrowed = there.measured.restrictions.iter().any(|flag| !flag.starts_with("--set "));
     if there.cells.iter().any(|cell| Device::machine_in(&cell.names[Axis::Devices]).is_some()) {
-        let message = format!("{} is of several machines", shown.display());
+        let message = format!("{} is merged from several machines", shown.display());
         return Err(Error::refused(message, "reproduce the results of one of them"));
     }
     if there.measured.quick || !there.measured.complete || is_narrowed {
-        let message = format!("{} is of less than its specification", shown.display());
-        return Err(Error::refused(message, "reproduce the results of a whole run"));
+        let message = format!("{} covers only part of its specification", shown.display());
+        return Err(Error::refused(message, "use the results of a complete run"));
     }
     let file = place.root.join(path);
     let folder = file.parent().unwrap_or(&place.root);
@@ -102,7 +102,7 @@ fn check_names(there: &Results, experiment: &Experiment) -> Result<(), Error> {
     let missing = measured.difference(&here).next().map(|name| format!("the model `{name}` is not here"));
     let more = || here.difference(&measured).next().map(|name| format!("the model `{name}` was not measured there"));
     match missing.or_else(more) {
-        Some(message) => Err(Error::refused(message, "the models must be those that the results are of")),
+        Some(message) => Err(Error::refused(message, "the models must be the ones that were measured")),
         None => Ok(()),
     }
 }
@@ -123,8 +123,9 @@ fn check_trust(loaded: &Loaded, arguments: &ReproduceArgs) -> Result<(), Error> 
     if all.is_empty() || arguments.trust {
         return Ok(());
     }
-    let message = format!("these results run commands or libraries of their author: {}", printable(&all.join("; ")));
-    Err(Error::refused(message, "--trust runs them"))
+    let message =
+        format!("these results run commands or libraries chosen by their author: {}", printable(&all.join("; ")));
+    Err(Error::refused(message, "add --trust to allow them"))
 }
 
 /// Models and data must have the bytes that were measured.
@@ -143,11 +144,11 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
             wanted.into_iter().zip([found.model, found.data]).filter_map(|(of, found)| Some((of?, found)))
         {
             if found.as_ref() != Some(wanted) {
-                let what =
-                    found.map_or_else(|| "is not there".to_owned(), |_| "is not the file that was measured".to_owned());
+                let what = found
+                    .map_or_else(|| "is missing".to_owned(), |_| "differs from the file that was measured".to_owned());
                 let commit = there.provenance.context.get("commit").and_then(Value::as_str);
                 let from = commit.map_or_else(String::new, |commit| format!("; it was measured at commit {commit}"));
-                return Err(Error::refused(format!("{path} {what}"), format!("its SHA-256 was {wanted}{from}")));
+                return Err(Error::refused(format!("{path} {what}"), format!("expected SHA-256 {wanted}{from}")));
             }
         }
     }
@@ -162,7 +163,7 @@ fn library(there: &Results, experiment: &Experiment, ui: &Ui) -> Result<Option<P
     let used = there.provenance.subject.get("runtimes").and_then(|rows| rows.get(0));
     let text = |field: &str| used.and_then(|used| used.get(field)).and_then(Value::as_str);
     let Some(version) = text("version") else {
-        ui.note("the results do not say which version of ONNX Runtime was measured; --runtime names one");
+        ui.note("the results do not name the measured version of ONNX Runtime; set one with --runtime");
         return Ok(None);
     };
     // Without a name it was somebody's own build: the package that the devices need comes nearest.
@@ -187,8 +188,8 @@ fn check_own_files(there: &Results, experiment: &Experiment) -> Result<(), Error
             continue;
         };
         if run::hash_of_own_file(experiment, model, variant)?.as_deref() != Some(wanted) {
-            let message = format!("{path} is not the file that was measured");
-            return Err(Error::refused(message, format!("its SHA-256 was {wanted}")));
+            let message = format!("{path} differs from the file that was measured");
+            return Err(Error::refused(message, format!("expected SHA-256 {wanted}")));
         }
     }
     Ok(())

@@ -6,7 +6,9 @@ use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::expected::expected;
 use super::look;
+use super::report::Destination;
 use super::specs;
+use super::validate::check_runs;
 use crate::experiment::Grade;
 use crate::machine::host;
 use crate::record::provenance::{self, Facts};
@@ -29,15 +31,15 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         Some(Some(file)) if file.is_file() => paths.push(file.clone()),
         Some(Some(folder)) if paths.is_empty() => return resume(folder, arguments, &interrupts, ui),
         Some(Some(folder)) => {
-            let message = format!("--resume {} and a specification contradict each other", folder.display());
-            return Err(Error::refused(message, "name the record, or the specification whose newest record is meant"));
+            let message = format!("--resume {} cannot be combined with a specification", folder.display());
+            return Err(Error::refused(message, "give the record, or the specification to resume its newest record"));
         }
         Some(None) | None => {}
     }
     if !paths.is_empty() && paths.iter().all(|path| look::is_model(path)) {
         if arguments.resume.is_some() {
-            let help = "`perfrun report RECORD` shows it, and running it again takes seconds";
-            return Err(Error::refused("a quick look is not resumed", help));
+            let help = "run it again, which takes seconds, or render it with `perfrun report RECORD`";
+            return Err(Error::refused("a quick look cannot be resumed", help));
         }
         return look::run(arguments, &interrupts, ui);
     }
@@ -87,6 +89,12 @@ pub(super) fn one(
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected));
     }
     specs::tell_doubts(loaded, &prepared.plan, ui);
+    // The next specification may have cells that run.
+    if let Err(nothing) = check_runs(&prepared, |_| false) {
+        let code = nothing.exit_code();
+        ui.error(nothing.into());
+        return Ok(code);
+    }
     let target = super::report::target(place, loaded, arguments)?;
     let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), place, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
@@ -100,7 +108,7 @@ pub(super) fn one(
     let provenance = admission.provenance((loaded, path), &overrides.set, restrictions, quick);
     let mut job = run::create(prepared, place, provenance)?;
     job.spread = known_spread(place, &loaded.experiment.name);
-    execute(job, place, target, arguments, interrupts, Live::new(ui, admission.warning()))
+    execute(job, place, target, arguments, interrupts, (&admission, ui))
 }
 
 fn wishes(arguments: &RunArgs) -> Wishes<'_> {
@@ -114,7 +122,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
         let cut = record.manifest.findings.budget.filter(|budget| budget.runs < budget.wanted);
         let help = match cut {
             Some(budget) => format!(
-                "its budget of {} ended it after {} of {} runs; measure again with a longer one, or render it with `perfrun report`",
+                "its budget of {} ended it after {} of {} runs; run again with a longer budget, or render it with `perfrun report`",
                 budget.limit, budget.runs, budget.wanted
             ),
             None => "`perfrun report` renders it again".to_owned(),
@@ -133,7 +141,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     let Admission { libraries, command, executable, .. } = &admission;
     let mut job = run::resume(record, libraries, command.clone(), executable.clone())?;
     job.spread = known_spread(&place, &experiment.name);
-    execute(job, &place, target, arguments, interrupts, Live::new(ui, admission.warning()))
+    execute(job, &place, target, arguments, interrupts, (&admission, ui))
 }
 
 fn execute(
@@ -142,17 +150,20 @@ fn execute(
     target: super::report::Target,
     arguments: &RunArgs,
     interrupts: &Interrupts,
-    mut live: Live<'_>,
+    (admission, ui): (&Admission, &Ui),
 ) -> Result<ExitCode, Error> {
-    let ui = live.ui();
+    let mut live = Live::new(ui, admission.warning());
     if let Some(note) = &target.note {
         ui.note(note);
     }
-    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
+        admission.hear(event);
+        live.hear(event);
+    });
     live.finish();
     let ended = ended.inspect_err(|_| {
         let record = place.relative(&job.record.folder);
-        ui.note(&format!("every finished run is kept; go on with: perfrun run --resume {record}"));
+        ui.note(&format!("finished runs are kept; continue with: perfrun run --resume {record}"));
     })?;
     let folder = match ended {
         // A report that says nothing replaces none that says something.
@@ -162,14 +173,15 @@ fn execute(
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
-    let written = super::report::write(&job.record, &folder, &arguments.format, &[], ui).inspect_err(|_| {
+    let destination = Destination { folder: &folder, yields: !arguments.replace && arguments.output.is_none() };
+    let written = super::report::write(&job.record, destination, &arguments.format, &[], ui).inspect_err(|_| {
         let record = place.relative(&job.record.folder);
         let folder = place.relative(&folder);
         ui.note(&format!("the record is kept; render it with: perfrun report {record} --output {folder}"));
     })?;
     if ended == Ended::Interrupted {
         let record = place.relative(&job.record.folder);
-        ui.note(&format!("everything finished so far is kept; go on with: perfrun run --resume {record}"));
+        ui.note(&format!("finished runs are kept; continue with: perfrun run --resume {record}"));
         return Ok(ExitCode::Interrupted);
     }
     if arguments.open {
@@ -188,7 +200,7 @@ fn below_requirement(record: &Record, refusal: Refusal) -> Error {
     let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
     let found = match preview {
         Some(preview) => format!(
-            "a short control of identical runs gives grade {} now; twelve blocks would find a difference of {}",
+            "a short control gives grade {}: twelve blocks would detect a difference of {}",
             preview.grade.letter(),
             percent(preview.in_twelve_blocks)
         ),
@@ -196,7 +208,7 @@ fn below_requirement(record: &Record, refusal: Refusal) -> Error {
     };
     Error::refused(
         format!("`require: {{ grade: {required} }}`: {found}"),
-        "wait until the machine is quiet (`--wait 5m`), see `perfrun doctor`, or ask for less",
+        "wait until the machine is quiet (`--wait 5m`), see `perfrun doctor`, or require a lower grade",
     )
 }
 
@@ -242,5 +254,8 @@ fn require_devices(prepared: &Prepared) -> Result<(), Error> {
     if absent.is_empty() {
         return Ok(());
     }
-    Err(Error::refused(format!("--require-devices: {}", absent.join("; ")), "leave it out to skip those cells"))
+    Err(Error::refused(
+        format!("--require-devices: {}", absent.join("; ")),
+        "without --require-devices those cells are skipped",
+    ))
 }

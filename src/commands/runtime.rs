@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
                 text.push_str(&format!("{library}\n"));
             }
             if text.is_empty() {
-                ui.note(&format!("none; `perfrun runtime install` fetches {PINNED} into {}", cache.display()));
+                ui.note(&format!("no libraries; `perfrun runtime install` fetches {PINNED} into {}", cache.display()));
             }
             let code = print(ui, &text)?;
             let versions = Package::Onnxruntime.versions().join(", ");
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
             match runtime::find_version(Package::Onnxruntime, version, &cache)? {
                 Some(library) => print(ui, &format!("{}\n", library.path.display())),
                 None => Err(Error::refused(
-                    format!("ONNX Runtime {version} is not here yet; a run that names it would fetch it"),
+                    format!("ONNX Runtime {version} is not installed; a run that names it fetches it"),
                     format!("`perfrun runtime install {version}` fetches it now"),
                 )),
             }
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         RuntimeAction::Path { runtime, .. } => match runtime::find(runtime.as_deref(), &cache)? {
             Some(library) => print(ui, &format!("{}\n", library.path.display())),
             None => Err(Error::refused(
-                "no library is here yet; a run would fetch it",
+                "no ONNX Runtime library is installed; a run fetches it",
                 format!("`perfrun runtime install` fetches {PINNED} now"),
             )),
         },

@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let repository = Repository::around(&place.root);
     let known = known(&place, repository.as_ref(), arguments, ui)?;
     if known.is_empty() {
-        let help = "`perfrun experiments/x.yaml` writes reports/x, which is then committed";
+        let help = "run `perfrun experiments/x.yaml` and commit reports/x";
         return Err(Error::refused("there is no report to show", help));
     }
     let found = || repository.as_ref().and_then(Repository::commit_url);
@@ -53,7 +53,7 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
     if is_empty || index.contains("content=\"perfrun ") {
         return Ok(());
     }
-    let message = format!("{} holds something else than a site of perfrun", folder.display());
+    let message = format!("{} is not empty and is not a perfrun site", folder.display());
     Err(Error::refused(message, "name another folder"))
 }
 

@@ -61,7 +61,7 @@ fn nothing_below(folder: &Path) -> Error {
             first.display()
         ),
     };
-    Error::refused(format!("no specification below {shown}"), help)
+    Error::refused(format!("no specification found in {shown}"), help)
 }
 
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
@@ -76,12 +76,22 @@ pub(super) fn is_spec(path: &Path) -> bool {
 ///
 /// Every problem of the file and the overrides.
 pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
+    if path.is_dir() {
+        return match find(&[path.to_owned()])?.as_slice() {
+            [only] => load(only, overrides),
+            several => {
+                let names: Vec<String> = several.iter().take(3).map(|path| path.display().to_string()).collect();
+                let message = format!("{} holds several specifications", path.display());
+                Err(Error::refused(message, format!("name one of them: {}", names.join(", "))))
+            }
+        };
+    }
     if look::is_model(path) {
         let word = path.display();
         let help = format!("`perfrun {word}` takes a quick look, `perfrun init {word}` writes a specification");
-        return Err(Error::refused(format!("{word} is a model, and no specification"), help));
+        return Err(Error::refused(format!("{word} is a model, not a specification"), help));
     }
-    Ok(shortened(spec::load(path, &changes(overrides))?, overrides))
+    shortened(spec::load(path, &changes(overrides))?, overrides)
 }
 
 /// As [`load`], of a text that is in no file; its paths are absolute.
@@ -91,7 +101,7 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
 /// Every problem of the text and the overrides.
 pub(super) fn parse(name: &Path, text: &str, overrides: &Overrides) -> Result<Loaded, Error> {
     let loaded = spec::parse(&name.display().to_string(), text, Path::new("/"), &changes(overrides))?;
-    Ok(shortened(loaded, overrides))
+    shortened(loaded, overrides)
 }
 
 /// What the command line sets.
@@ -102,11 +112,17 @@ fn changes(overrides: &Overrides) -> Vec<String> {
     set
 }
 
-fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Loaded {
-    if overrides.quick {
-        spec::quick(&mut loaded.experiment);
+/// A quick look has a number of runs of its own.
+fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error> {
+    if !overrides.quick {
+        return Ok(loaded);
     }
-    loaded
+    if changes(overrides).iter().any(|change| change.starts_with("runs=")) {
+        let help = "leave out `runs`; for more runs, leave out --quick, or keep the models with `perfrun init`";
+        return Err(Error::refused("a quick look has a fixed number of runs", help));
+    }
+    spec::quick(&mut loaded.experiment);
+    Ok(loaded)
 }
 
 /// Gives every model that is made or fetched its file.
@@ -175,10 +191,10 @@ fn select_shard(plan: &mut Plan, loaded: &Loaded, shard: Shard) -> Result<(), Er
     let count_of_sets = sets.iter().max().map_or(0, |last| last + 1);
     if shard.index >= count_of_sets {
         let help = format!(
-            "{} of cells belong together, so there are at most that many shards",
+            "the cells form {} that must stay together, so there are at most that many shards",
             count(u64::from(count_of_sets), "set")
         );
-        return Err(Error::refused(format!("--shard {shard} has no cell"), help));
+        return Err(Error::refused(format!("--shard {shard} selects no cell"), help));
     }
     let is_other = |cell: &Cell| sets[cell.group as usize] % shard.of != shard.index;
     let left_out = plan.cells.iter().enumerate().filter(|(_, cell)| is_other(cell)).map(|(index, _)| index).collect();
@@ -241,6 +257,6 @@ pub(super) fn tell_doubts(loaded: &Loaded, plan: &Plan, ui: &Ui) {
     }
     let bounds = loaded.experiment.choose.iter().flat_map(|question| &question.within);
     for bound in bounds.filter(|bound| is_idle(&bound.of, plan)) {
-        ui.note(&format!("warning: choose where {} matches no cell, so nothing is bound by it", bound.of));
+        ui.note(&format!("warning: a bound of `choose` (where {}) matches no cell and has no effect", bound.of));
     }
 }

@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<Series, Error> {
     };
     let bytes = bytes.map_err(|source| Error::Io { what: name.clone(), source })?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(Error::refused(format!("{name} has more than 2 GiB"), "a sample of it would say as much"));
+        return Err(Error::refused(format!("{name} has more than 2 GiB"), "use a random sample of it"));
     }
     Ok(stat::read(&name, &bytes)?)
 }

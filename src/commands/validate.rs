@@ -49,10 +49,10 @@ fn check_models(experiment: &Experiment) -> Result<(), Error> {
         for (variant, own) in &model.files {
             if let Some(other) = other_input(&signature, &onnx::read_header(own)?.signature) {
                 let message =
-                    format!("{} for `{variant}` has other inputs than {}: {other}", own.display(), path.display());
+                    format!("{} for `{variant}` has different inputs from {}: {other}", own.display(), path.display());
                 return Err(Error::refused(
                     message,
-                    "variants of a model are fed alike; give it an entry of its own in `models`",
+                    "variants of a model share their inputs; give it its own entry in `models`",
                 ));
             }
         }
@@ -87,6 +87,10 @@ pub(super) fn check_runs(prepared: &Prepared, are_passed: impl Fn(SkipKind) -> b
     let mut reasons: Vec<&str> = plan.skips.iter().map(|skip| skip.reason.as_str()).collect();
     reasons.dedup();
     let remedy = plan.skips.iter().find_map(|skip| skip.remedy.clone());
-    let help = remedy.unwrap_or_else(|| "`perfrun inspect MODEL` shows what a model takes".to_owned());
+    let help = match plan.skips.iter().all(|skip| skip.kind == SkipKind::Device) {
+        true => "`perfrun doctor` shows the devices of this machine",
+        false => "`perfrun inspect MODEL` shows a model's inputs",
+    };
+    let help = remedy.unwrap_or_else(|| help.to_owned());
     Err(Error::refused(format!("no cell can run: {}", reasons.join("; ")), help))
 }

@@ -56,7 +56,14 @@ pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitC
     let facts = gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).and_then(|gpu| gpu.monitor.facts(gpu.number).ok());
     let verification =
         Verification { device: &device, library: &library.path, plugin: plugin_path, executable: &executable, gpu };
-    let Ok(checks) = verification.carry_out(&interrupts, &mut |what| ui.labelled("trying", what)) else {
+    let mut told = String::new();
+    let mut tell = |what: &str| {
+        if told != what {
+            ui.labelled("trying", what);
+            told = what.to_owned();
+        }
+    };
+    let Ok(checks) = verification.carry_out(&interrupts, &mut tell) else {
         return Ok(ExitCode::Interrupted);
     };
     let host = host::describe();
@@ -86,7 +93,7 @@ pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitC
 
 fn needs(device: &Device) -> String {
     let needs = Provider::of(device).and_then(|provider| provider.needs);
-    needs.map_or_else(|| "`perfrun doctor` says what is here".to_owned(), |needs| format!("it needs {needs}"))
+    needs.map_or_else(|| "`perfrun doctor` lists the devices".to_owned(), |needs| format!("it needs {needs}"))
 }
 
 /// Without the folders of this user: `onnxruntime-gpu 1.31.1, from the cache`.
@@ -106,8 +113,8 @@ fn libraries(device: &Device, arguments: &DoctorArgs, ui: &Ui) -> Result<(Librar
         Some(Supply::Plugin(plugin)) => (Package::default(), Some(plugin)),
         Some(Supply::Runtime) => (Package::default(), None),
         Some(Supply::LocalBuild) | None => {
-            let message = format!("perfrun knows no package with `{}`", device.label());
-            return Err(Error::refused(message, "name a build that has it: --runtime PATH"));
+            let message = format!("perfrun has no package with `{}`", device.label());
+            return Err(Error::refused(message, "use a build that has it: --runtime PATH"));
         }
     };
     let library = runtime::find_or_install(named, package, &cache, &mut tell)?;

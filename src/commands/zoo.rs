@@ -44,7 +44,7 @@ fn listing() -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{:<17}{:>10} M{:>9} M  {}", architecture.name, parameters, macs, architecture.input);
     }
-    text + "\nIn a specification: `models: zoo:resnet50`. Weights are seeded, not trained: speed and memory are those of the\nnetwork, accuracy is not.\n"
+    text + "\nIn a specification: `models: zoo:resnet50`. Weights are random (seeded), not trained:\nspeed and memory are realistic, outputs are meaningless.\n"
 }
 
 /// The network of that name.
@@ -54,9 +54,9 @@ fn listing() -> String {
 /// When perfrun makes none, with the nearest that it makes.
 pub(super) fn network(name: &str) -> Result<Network, Error> {
     Network::of_name(name).ok_or_else(|| {
-        let message = format!("perfrun makes no network `{name}`");
+        let message = format!("there is no built-in network `{name}`");
         let near = nearest(name, Network::ALL.map(Network::name)).map(|near| format!("did you mean `{near}`?"));
-        Error::refused(message, near.unwrap_or_else(|| "`perfrun zoo list` names them".to_owned()))
+        Error::refused(message, near.unwrap_or_else(|| "`perfrun zoo list` lists them".to_owned()))
     })
 }
 
@@ -64,7 +64,7 @@ fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> R
     let network = network(name)?;
     let output = output.map_or_else(|| PathBuf::from(format!("{name}.onnx")), Path::to_path_buf);
     if output.exists() {
-        let message = format!("{} is there already", output.display());
+        let message = format!("{} already exists", output.display());
         return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
     }
     let mut tell = |_: models::Progress<'_>| {};

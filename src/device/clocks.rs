@@ -34,7 +34,7 @@ fn lock(monitor: &dyn Monitor, gpu: u32) -> Locked {
     let mhz = clock(monitor.default_mhz(gpu), most);
     let outcome = match (&facts, mhz) {
         (Err(problem), _) => Err(problem.clone()),
-        (_, None) => Err("it does not tell its clocks".to_owned()),
+        (_, None) => Err("its clocks cannot be read".to_owned()),
         (_, Some(mhz)) => monitor.lock_clock(gpu, mhz),
     };
     let by_hand = mhz.map(|mhz| format!("nvidia-smi -i {id} -pm 1 && nvidia-smi -i {id} -lgc {mhz},{mhz}"));

@@ -87,7 +87,7 @@ fn in_the_way(listed: &[Process], used: Option<u64>, all: Option<u64>) -> Option
     }
     // A container shows no processes of others, but what they hold.
     let held = used? as f64 / all;
-    (held > OTHERS).then(|| format!("others hold {} of its memory", percent((held * 100.0).round() / 100.0)))
+    (held > OTHERS).then(|| format!("other processes hold {} of its memory", percent((held * 100.0).round() / 100.0)))
 }
 
 /// What a specification requires of every GPU that it measures on.
@@ -102,8 +102,8 @@ pub(crate) fn why_refused(label: &str, look: &Look, wanted: Wanted) -> Option<(S
     let name = format!("{label} ({})", look.facts.name);
     if wanted.locked_clocks && look.clocks_locked != Some(true) {
         let found = match look.clocks_locked {
-            Some(false) => "its clock is not locked: it falls while the GPU is idle",
-            _ => "it does not tell its clocks",
+            Some(false) => "its clock is not locked: it drops while the GPU is idle",
+            _ => "its clocks cannot be read",
         };
         let remedy = "`perfrun doctor --fix` locks it as root, or prints the command";
         return Some((format!("`require: {{ gpu_clocks: locked }}`: {name}: {found}"), remedy.to_owned()));
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(found(&[process(0.05, Some(0.05))], 50), None);
         assert_eq!(found(&[process(0.06, None)], 60).as_deref(), Some("process 7 computes on it"));
         assert_eq!(found(&[process(0.0, Some(0.5))], 0).as_deref(), Some("process 7 computes on it"));
-        assert_eq!(found(&[], 60).as_deref(), Some("others hold 6 % of its memory"));
+        assert_eq!(found(&[], 60).as_deref(), Some("other processes hold 6 % of its memory"));
         assert_eq!(in_the_way(&[], Some(60), None), None);
     }
 
@@ -143,9 +143,7 @@ mod tests {
     fn what_cannot_be_told_meets_no_requirement() {
         let look = Look { facts: Facts::default(), idle_watts: None, clocks_locked: None, others: None };
         let wanted = |locked_clocks, nobody_else| Wanted { locked_clocks, nobody_else };
-        assert!(
-            why_refused("cuda:0", &look, wanted(true, false)).is_some_and(|(text, _)| text.contains("does not tell"))
-        );
+        assert!(why_refused("cuda:0", &look, wanted(true, false)).is_some_and(|(text, _)| text.contains("cannot")));
         assert_eq!(why_refused("cuda:0", &look, wanted(false, true)), None);
     }
 }

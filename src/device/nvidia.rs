@@ -33,7 +33,7 @@ impl Nvidia {
     /// Why there is nothing to look at, a fragment.
     pub(super) fn open() -> Result<Self, String> {
         let nvml = Nvml::builder().lib_path(OsStr::new(LIBRARY)).init().map_err(|error| match error {
-            NvmlError::LibloadingError(_) => format!("no {LIBRARY} here, which comes with NVIDIA's driver"),
+            NvmlError::LibloadingError(_) => format!("{LIBRARY} not found; it comes with the NVIDIA driver"),
             other => format!("NVML: {other}"),
         })?;
         let count = nvml.device_count().map_err(|error| format!("NVML: {error}"))?;
@@ -48,8 +48,8 @@ impl Nvidia {
 
     fn device(&self, gpu: u32) -> Result<nvml_wrapper::Device<'_>, String> {
         let number = self.by_pci.get(gpu as usize).ok_or_else(|| match self.by_pci.len() {
-            1 => format!("there is one GPU, and no number {gpu}"),
-            count => format!("there are {count} GPUs, and no number {gpu}"),
+            1 => format!("there is only one GPU, so no GPU {gpu}"),
+            count => format!("there are {count} GPUs, numbered from 0, so no GPU {gpu}"),
         })?;
         self.nvml.device_by_index(*number).map_err(|error| format!("NVML: {error}"))
     }
@@ -76,7 +76,7 @@ impl Monitor for Nvidia {
         let clocks = fastest.and_then(|memory| device.supported_graphics_clocks(memory).ok()).unwrap_or_default();
         Ok(Facts {
             number: gpu,
-            name: device.name().unwrap_or_else(|_| "GPU of NVIDIA".to_owned()),
+            name: device.name().unwrap_or_else(|_| "NVIDIA GPU".to_owned()),
             uuid: device.uuid().ok(),
             pci: device.pci_info().ok().map(|pci| pci.bus_id),
             driver: self.nvml.sys_driver_version().ok(),

@@ -45,7 +45,7 @@ impl Packages {
             |path: &String| kernel.text(&format!("{path}/name")).is_some_and(|name| name.starts_with("package"));
         let paths: Vec<String> = paths.filter(is_package).collect();
         if paths.is_empty() {
-            return Err("the kernel shows no energy counters of the processors");
+            return Err("the kernel exposes no energy counters of the processors");
         }
         let zone = |path: &String| {
             Some(Zone { most: kernel.number(&format!("{path}/max_energy_range_uj"))?, path: path.clone() })
@@ -54,7 +54,7 @@ impl Packages {
         let packages = zones.map(|zones| Packages::Rapl { kernel: kernel.clone(), zones });
         packages
             .filter(|packages| packages.read().is_some())
-            .ok_or("root alone may read the energy counters of the processors")
+            .ok_or("only root may read the energy counters of the processors")
     }
 
     /// All counters now; `None` where one cannot be read, and of a script, which has none.
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_told_from_what_may_not_be_read() {
-        assert!(Packages::here(&FakeKernel::with(&[]).kernel()).unwrap_err().contains("shows no"));
+        assert!(Packages::here(&FakeKernel::with(&[]).kernel()).unwrap_err().contains("exposes no"));
         let fake = FakeKernel::with(&[
             ("sys/class/powercap/intel-rapl:0/name", "package-0"),
             ("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "100"),
         ]);
-        assert!(Packages::here(&fake.kernel()).unwrap_err().contains("root alone"));
+        assert!(Packages::here(&fake.kernel()).unwrap_err().contains("only root"));
     }
 }

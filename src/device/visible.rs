@@ -15,7 +15,7 @@ pub(super) fn number(index: u32, visible: Option<&str>, by_uuid: &dyn Fn(&str) -
     let found = match entry {
         number if number.starts_with(|c: char| c.is_ascii_digit()) => number.parse().ok(),
         uuid if uuid.starts_with("GPU-") => by_uuid(uuid),
-        mig if mig.starts_with("MIG-") => return Err(format!("{VARIABLE} names an instance of a GPU ({mig})")),
+        mig if mig.starts_with("MIG-") => return Err(format!("{VARIABLE} names a MIG instance ({mig})")),
         _ => None,
     };
     found.ok_or_else(|| format!("{VARIABLE} is `{list}`, which has no device {index}"))

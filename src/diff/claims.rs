@@ -31,7 +31,7 @@ impl Standing {
         match self {
             Standing::Holds => "holds",
             Standing::Fails => "does not hold",
-            Standing::Open => "cannot tell",
+            Standing::Open => "undecided",
             Standing::Absent => "not measured",
         }
     }

@@ -70,7 +70,7 @@ pub enum AccuracyMetric {
     Mae,
     /// Root of the mean squared error.
     Rmse,
-    /// One less the mean squared error over the variance of the labels.
+    /// 1 minus the mean squared error over the variance of the labels.
     R2,
 }
 

@@ -14,7 +14,7 @@ use crate::vocabulary::quantity::Ratio;
 #[serde(default)]
 pub struct Compare {
     /// The cells that the others are compared with; cells are in one group if they differ on its axes alone.
-    /// `None`: the first entry of the first of variants, models, devices that has more than one.
+    /// `None`: the first entry of the first of variants, runtimes, models, devices that has more than one.
     pub baseline: Option<Selector>,
     /// Differences within it are of no interest.
     pub margin: Margin,
@@ -165,7 +165,7 @@ pub struct Gate {
 impl Experiment {
     /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
     /// the question, its bounds and the goals of which every run stores its value. Statistics of a run's samples, such as
-    /// percentiles, are not computed at a look, and what is the same in every run needs none.
+    /// percentiles, are not computed at a look, and what is the same in every run or known from one needs none.
     pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
         let question = self.choose.iter().flat_map(|question| {
             std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric))
@@ -173,7 +173,8 @@ impl Experiment {
         let asked = question.chain(self.goals.iter().map(|goal| goal.bound.metric));
         let is_stored = |reference: &MetricReference| {
             let MetricReference { metric, statistic } = *reference;
-            statistic == Statistic::Median && !metric.is_constant() && !reference.is_speedup()
+            let is_of_runs = !metric.is_constant() && !metric.is_known_once();
+            statistic == Statistic::Median && is_of_runs && !reference.is_speedup()
         };
         let mut looked_at = vec![MetricReference::LATENCY];
         for reference in asked.filter(is_stored) {

@@ -116,7 +116,7 @@ pub enum Rebuild {
     /// In the rehearsal; every run loads that engine.
     #[default]
     Once,
-    /// In every run: builds choose differently, and the intervals hold how much that matters.
+    /// In every run: builds may choose differently, and the intervals include that effect.
     PerRun,
 }
 

@@ -23,7 +23,7 @@ pub enum SelectorError {
     },
     /// A key stands twice.
     #[error("`{key}` is listed twice in a selector")]
-    #[diagnostic(help("put several names behind one key: `{key}=a|b`"))]
+    #[diagnostic(help("give several names to one key: `{key}=a|b`"))]
     Twice {
         /// The key.
         key: String,
@@ -49,7 +49,7 @@ pub enum SelectorError {
         hint: Option<String>,
     },
     /// A glob that cannot be read.
-    #[error("`{pattern}` is no glob: {reason}")]
+    #[error("`{pattern}` is not a valid glob: {reason}")]
     BadGlob {
         /// The axis or dimension.
         key: String,
@@ -184,7 +184,7 @@ fn check_key(key: &str, patterns: &[String], vocabulary: &Vocabulary) -> Vec<Sel
         }
         let hint = match names {
             // An axis that cannot be left out has an entry.
-            [] => Some(format!("the specification names no `{}`", axis.plural())),
+            [] => Some(format!("the specification has no `{}`", axis.plural())),
             names => suggestion(pattern, names.iter().map(String::as_str), key),
         };
         Some(SelectorError::UnknownName { key: key.to_owned(), name: pattern.clone(), hint })
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(check("variant=fp23")[0].to_string(), "no variant is named `fp23`");
         assert_eq!(check("variant=fp23")[0].hint(), Some("did you mean `fp32`?"));
         assert_eq!(check("device=tpu|cpu")[0].hint(), Some("did you mean `cpu`?"));
-        assert_eq!(check("runtime=1.30.0")[0].hint(), Some("the specification names no `runtimes`"));
+        assert_eq!(check("runtime=1.30.0")[0].hint(), Some("the specification has no `runtimes`"));
         assert!(matches!(check("model=[a")[0], SelectorError::BadGlob { .. }));
     }
 

@@ -21,7 +21,7 @@ pub enum Source {
 /// What stands before the name of a network: `zoo:resnet50`.
 pub(crate) const ZOO: &str = "zoo:";
 
-/// Networks that perfrun makes with seeded weights: exact in structure, without training.
+/// Built-in networks with the exact published structure and random (seeded) weights, untrained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "network")]

@@ -43,9 +43,9 @@ pub struct Host {
     pub smt: Option<bool>,
     /// Frequency governor of the allowed processors.
     pub governor: Option<String>,
-    /// Whether the clock may rise above its nominal value.
+    /// Whether whether turbo (boost clocks) is on.
     pub turbo: Option<bool>,
-    /// Whether a hypervisor runs below.
+    /// Whether whether this is a virtual machine.
     pub virtual_machine: Option<bool>,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,

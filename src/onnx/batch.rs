@@ -176,21 +176,21 @@ mod tests {
             "images[1,3,640,640]",
             &[("batch", 16)],
             &[],
-            "the leading dimension of `images` is fixed at 1 in the file, and the spec asks for batch 16",
+            "the leading dimension of `images` is fixed at 1 in the file, but the spec asks for batch 16",
             "export it with a dynamic batch, or ask for batch 1",
         );
         check_problem(
             "x[?,3] scale[4]",
             &[("batch", 16)],
             &[],
-            "the leading dimension of `scale` is fixed at 4 in the file, and the spec asks for batch 16",
-            "if `batch` means `x` only, say so by giving `scale` its own shape: `shapes: { scale: [4, ...] }`",
+            "the leading dimension of `scale` is fixed at 4 in the file, but the spec asks for batch 16",
+            "if `batch` refers to `x` only, give `scale` its own shape: `shapes: { scale: [4, ...] }`",
         );
     }
 
     #[test]
     fn a_batch_needs_a_dimension() {
-        let none = "the model has no dimension that `batch` could mean";
+        let none = "the model has no dimension that `batch` could refer to";
         let leave = "leave `batch` out for this model";
         check_problem("x[]", &[("batch", 2)], &[], none, leave);
         check_problem("", &[("batch", 2)], &[], none, leave);

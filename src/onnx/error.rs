@@ -49,7 +49,7 @@ pub enum OnnxErrorKind {
         instead: Option<&'static str>,
     },
     /// The end is missing.
-    #[error("the file is cut off: the content that starts at byte {offset} lacks {missing} bytes")]
+    #[error("the file is truncated: the content that starts at byte {offset} is missing {missing} bytes")]
     Truncated {
         /// Where the incomplete content starts.
         offset: u64,
@@ -65,13 +65,13 @@ pub enum OnnxErrorKind {
         detail: String,
     },
     /// A file beside it is not there.
-    #[error("it keeps weights in `{location}`, and there is no such file beside it")]
+    #[error("its external data file `{location}` is missing")]
     ExternalDataMissing {
         /// The path as the model has it.
         location: String,
     },
     /// A file that is not below the model's folder, which nobody expects a model to read.
-    #[error("it keeps weights in `{location}`, which is outside of its folder")]
+    #[error("its external data file `{location}` is outside its folder")]
     ExternalDataOutside {
         /// The path as the model has it.
         location: String,
@@ -110,13 +110,13 @@ impl miette::Diagnostic for OnnxError {
                 Box::new("copy, download or export the model again")
             }
             OnnxErrorKind::ExternalDataMissing { .. } => {
-                Box::new("copy or fetch that file too; the model is not whole without it")
+                Box::new("copy or fetch that file too; the model is incomplete without it")
             }
             OnnxErrorKind::ExternalDataShort { .. } => {
                 Box::new("copy or fetch that file again, from where the model comes from")
             }
             OnnxErrorKind::ExternalDataOutside { .. } => Box::new(
-                "perfrun does not follow it, and neither does ONNX Runtime; save the model again with its weights beside it",
+                "neither perfrun nor ONNX Runtime reads it there; save the model again with its weights in the same folder",
             ),
             OnnxErrorKind::Io(_) => return None,
         };

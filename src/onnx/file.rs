@@ -209,10 +209,7 @@ mod tests {
         assert_eq!(load(&path).unwrap(), model);
         std::fs::remove_file(&written[1]).unwrap();
         let error = load(&path).unwrap_err();
-        assert_eq!(
-            error.kind.to_string(),
-            "it keeps weights in `model.onnx.data`, and there is no such file beside it"
-        );
+        assert_eq!(error.kind.to_string(), "its external data file `model.onnx.data` is missing");
     }
 
     #[test]
@@ -225,7 +222,7 @@ mod tests {
             std::fs::write(&path, model.write_to_bytes().unwrap()).unwrap();
             load(&path).unwrap_err().kind.to_string()
         };
-        let refused = "it keeps weights in `../w.bin`, which is outside of its folder";
+        let refused = "its external data file `../w.bin` is outside its folder";
         assert_eq!(load_with(external_weight("w", "../w.bin")), refused);
         assert!(load_with(external_weight("w", "/etc/passwd")).contains("outside"));
         std::fs::write(folder.path().join("w.bin"), [0; 12]).unwrap();

@@ -40,16 +40,16 @@ pub(crate) enum GraphProblem {
     #[error("the model has no graph")]
     NoGraph,
     /// The standard's operator set is not imported, but used.
-    #[error("the model does not say which version of the standard's operators it uses; 1 to {NEWEST_OPSET} are known")]
+    #[error("the model does not declare an opset version; 1 to {NEWEST_OPSET} are supported")]
     NoOpset,
     /// A version that is not known.
-    #[error("the model uses version {found} of the standard's operators, and 1 to {NEWEST_OPSET} are known")]
+    #[error("the model uses opset {found}; 1 to {NEWEST_OPSET} are supported")]
     UnknownOpset {
         /// What the model imports.
         found: i64,
     },
     /// No such operator in that version.
-    #[error("node `{node}`: the standard has no operator `{operator}` in opset {opset}{}", hint(.nearest.as_deref()))]
+    #[error("node `{node}`: there is no operator `{operator}` in opset {opset}{}", hint(.nearest.as_deref()))]
     UnknownOperator {
         /// Label of the node.
         node: String,
@@ -61,13 +61,15 @@ pub(crate) enum GraphProblem {
         nearest: Option<String>,
     },
     /// Nodes that wait for each other.
-    #[error("nodes wait for each other: {}", .nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(" -> "))]
+    #[error("the graph has a cycle: {}", .nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(" -> "))]
     Cycle {
         /// Labels of the first few.
         nodes: Vec<String>,
     },
     /// A value is used before the node that makes it.
-    #[error("node `{node}` uses `{value}` before node `{producer}` makes it: the nodes are not in order")]
+    #[error(
+        "node `{node}` uses `{value}` before node `{producer}` produces it: the nodes are not topologically sorted"
+    )]
     OutOfOrder {
         /// Label of the node that uses it.
         node: String,
@@ -85,7 +87,7 @@ pub(crate) enum GraphProblem {
         value: String,
     },
     /// Two makers of one value.
-    #[error("node `{node}` produces `{value}`, which is there already")]
+    #[error("node `{node}` produces `{value}`, which already exists")]
     ProducedTwice {
         /// Label of the second node.
         node: String,
@@ -93,7 +95,7 @@ pub(crate) enum GraphProblem {
         value: String,
     },
     /// An output of a graph that nothing makes.
-    #[error("the graph{} promises the output `{value}`, which nothing produces", inside(.node.as_deref()))]
+    #[error("the graph{} declares the output `{value}`, which nothing produces", inside(.node.as_deref()))]
     MissingOutput {
         /// The value.
         value: String,
@@ -315,9 +317,9 @@ mod tests {
 
     #[test]
     fn operators_are_those_of_the_opset() {
-        let unknown = "node `a`: the standard has no operator `Rellu` in opset 17; did you mean `Relu`?";
+        let unknown = "node `a`: there is no operator `Rellu` in opset 17; did you mean `Relu`?";
         assert_eq!(problem(vec![node("Rellu", "a", &["x"], &["y"])]), unknown);
-        let gone = "node `a`: the standard has no operator `Upsample` in opset 17";
+        let gone = "node `a`: there is no operator `Upsample` in opset 17";
         assert_eq!(problem(vec![node("Upsample", "a", &["x"], &["y"])]), gone);
         assert_eq!(problem(vec![node("Rellu", "a", &["x"], &["y"]).in_domain("mine")]), "none");
         assert_eq!(problem(vec![node("SimplifiedLayerNormalization", "a", &["x"], &["y"])]), "none");
@@ -338,22 +340,22 @@ mod tests {
 
     #[test]
     fn values_are_made_once_and_before_they_are_used() {
-        let late = "node `a` uses `h` before node `b` makes it: the nodes are not in order";
+        let late = "node `a` uses `h` before node `b` produces it: the nodes are not topologically sorted";
         assert_eq!(problem(vec![relu("a", "h", "y"), relu("b", "x", "h")]), late);
         assert_eq!(problem(vec![branch("a", "h", "y"), relu("b", "x", "h")]), late);
         assert_eq!(problem(vec![relu("a", "h", "y")]), "node `a` uses `h`, which nothing produces");
         assert_eq!(problem(vec![branch("a", "h", "y")]), "node `within` uses `h`, which nothing produces");
-        let twice = "node `b` produces `y`, which is there already";
+        let twice = "node `b` produces `y`, which already exists";
         assert_eq!(problem(vec![relu("a", "x", "y"), relu("b", "x", "y")]), twice);
-        assert_eq!(problem(vec![relu("a", "x", "h")]), "the graph promises the output `y`, which nothing produces");
+        assert_eq!(problem(vec![relu("a", "x", "h")]), "the graph declares the output `y`, which nothing produces");
     }
 
     #[test]
     fn nodes_that_wait_for_each_other_are_named() {
-        assert_eq!(problem(vec![relu("a", "y", "y")]), "nodes wait for each other: `a`");
+        assert_eq!(problem(vec![relu("a", "y", "y")]), "the graph has a cycle: `a`");
         let nodes = vec![node("Add", "a", &["x", "h"], &["i"]), relu("b", "i", "h"), relu("c", "h", "y")];
-        assert_eq!(problem(nodes), "nodes wait for each other: `a` -> `b`");
+        assert_eq!(problem(nodes), "the graph has a cycle: `a` -> `b`");
         let inside = vec![branch("a", "h", "i"), relu("b", "i", "h"), relu("c", "h", "y")];
-        assert_eq!(problem(inside), "nodes wait for each other: `a` -> `b`");
+        assert_eq!(problem(inside), "the graph has a cycle: `a` -> `b`");
     }
 }

@@ -140,7 +140,7 @@ fn read_contents<R: Read + Seek>(mut source: R, size: u64) -> Result<Contents, O
         None if !contents.has_graph => Err(OnnxErrorKind::Damaged { offset: size, detail: "no graph".to_owned() }),
         // The standard demands it from version 3 on. It is written after the graph: a cut there shows here only.
         None if contents.ir_version >= 3 && contents.opset_imports.is_empty() => {
-            Err(OnnxErrorKind::Damaged { offset: size, detail: "no operator set is named".to_owned() })
+            Err(OnnxErrorKind::Damaged { offset: size, detail: "no opset is declared".to_owned() })
         }
         None => match contents.external_data.iter().find(|location| leaves_folder(location)) {
             Some(location) => Err(OnnxErrorKind::ExternalDataOutside { location: location.clone() }),
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(header.external_files[1].path, folder.path().join("weights.bin"));
         assert_eq!(header.total_bytes(), None);
         let missing = header.check_files(&path).unwrap_err().kind.to_string();
-        assert_eq!(missing, "it keeps weights in `absent.bin`, and there is no such file beside it");
+        assert_eq!(missing, "its external data file `absent.bin` is missing");
         assert_eq!(header.parameters, 6 + 5 + 3 + 2_000_000);
     }
 

@@ -305,8 +305,8 @@ mod tests {
         let reason = "no input of the model has a dimension `sequnce`";
         check_problem("x[N,sequence]", &[("batch", 1), ("sequnce", 8)], &[], reason, "write `sequence`");
         let reason = "no input of the model has a dimension `width`";
-        check_problem("x[N,C]", &[("width", 8)], &[], reason, "what can be set by name is `batch`, `C`, `N`");
-        check_problem("x[1,3]", &[("width", 8)], &[], reason, "leave it out: the file fixes every dimension");
+        check_problem("x[N,C]", &[("width", 8)], &[], reason, "dimensions that can be set by name: `batch`, `C`, `N`");
+        check_problem("x[1,3]", &[("width", 8)], &[], reason, "leave it out: every dimension is fixed in the file");
     }
 
     #[test]
@@ -316,14 +316,14 @@ mod tests {
             &[("batch", 1)],
             &[],
             "`sequence` (dimension 1 of `ids`), `sequence` (dimension 1 of `mask`) have no size",
-            "say what they are, for example `inputs: { sequence: 128 }`",
+            "set them, for example `inputs: { sequence: 128 }`",
         );
         check_problem(
             "x[?,3]",
             &[],
             &[],
             "dimension 0 of `x` has no size",
-            "say what they are, for example `inputs: { batch: 1 }`",
+            "set them, for example `inputs: { batch: 1 }`",
         );
         check_problem(
             "x[N,3,?,?]",
@@ -349,14 +349,14 @@ mod tests {
         check_problem("data[N]", &[], &[("dat", &[1])], "the model has no input `dat`", "write `data`");
         let reason = "the shape [1, 2] of `x` has 2 dimensions, and the file says [N, 3, 8]";
         check_problem("x[N,3,8]", &[], &[("x", &[1, 2])], reason, "give one size for each dimension of the file");
-        let reason = "dimension 1 of `x` is fixed at 3 in the file, and the spec asks for 4";
+        let reason = "dimension 1 of `x` is fixed at 3 in the file, but the spec asks for 4";
         check_problem("x[N,3]", &[], &[("x", &[1, 4])], reason, "export it with a dynamic dimension, or write 3 there");
     }
 
     #[test]
     fn a_key_that_shapes_leaves_nothing_for_is_a_problem() {
         let reason = "`batch: 4` has no effect: `shapes` gives every input that has this dimension another size";
-        let remedy = "leave `batch` out, or take the input that it is for out of `shapes`";
+        let remedy = "leave `batch` out, or remove the input it is meant for from `shapes`";
         check_problem("x[N,3]", &[("batch", 4)], &[("x", &[8, 3])], reason, remedy);
         check_problem("x[?,3]", &[("batch", 4)], &[("x", &[8, 3])], reason, remedy);
         check("x[N,3]", &[("batch", 8)], &[("x", &[8, 3])], "[8, 3] | the dimension `N` = 8");

@@ -44,7 +44,7 @@ pub enum ShapeProblem {
         expected: String,
     },
     /// A shape that contradicts the file.
-    #[error("dimension {index} of `{tensor}` is fixed at {fixed} in the file, and the spec asks for {asked}")]
+    #[error("dimension {index} of `{tensor}` is fixed at {fixed} in the file, but the spec asks for {asked}")]
     FixedDimension {
         /// The input.
         tensor: String,
@@ -56,7 +56,7 @@ pub enum ShapeProblem {
         asked: u64,
     },
     /// A batch that contradicts the file.
-    #[error("the leading dimension of `{tensor}` is fixed at {fixed} in the file, and the spec asks for batch {asked}")]
+    #[error("the leading dimension of `{tensor}` is fixed at {fixed} in the file, but the spec asks for batch {asked}")]
     FixedBatch {
         /// The input.
         tensor: String,
@@ -68,10 +68,10 @@ pub enum ShapeProblem {
         open: Option<String>,
     },
     /// A batch for a model without a dimension that could be one.
-    #[error("the model has no dimension that `batch` could mean")]
+    #[error("the model has no dimension that `batch` could refer to")]
     NoBatch,
     /// A batch of nothing.
-    #[error("batch 0 is no work at all")]
+    #[error("the batch must be at least 1, not 0")]
     EmptyBatch,
     /// A size for a dimension that the model has not.
     #[error("no input of the model has a dimension `{dimension}`")]
@@ -131,15 +131,17 @@ impl ShapeProblem {
             | ShapeProblem::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
             ShapeProblem::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
             ShapeProblem::UnknownDimension { known, .. } if known.is_empty() => {
-                "leave it out: the file fixes every dimension".to_owned()
+                "leave it out: every dimension is fixed in the file".to_owned()
             }
-            ShapeProblem::UnknownDimension { known, .. } => format!("what can be set by name is {}", names(known)),
+            ShapeProblem::UnknownDimension { known, .. } => {
+                format!("dimensions that can be set by name: {}", names(known))
+            }
             ShapeProblem::WrongRank { .. } => "give one size for each dimension of the file".to_owned(),
             ShapeProblem::FixedDimension { fixed, .. } => {
                 format!("export it with a dynamic dimension, or write {fixed} there")
             }
             ShapeProblem::FixedBatch { tensor, fixed, open: Some(open), .. } => format!(
-                "if `batch` means `{open}` only, say so by giving `{tensor}` its own shape: \
+                "if `batch` refers to `{open}` only, give `{tensor}` its own shape: \
                  `shapes: {{ {}: [{fixed}, ...] }}`",
                 yaml_key(tensor)
             ),
@@ -149,7 +151,7 @@ impl ShapeProblem {
             ShapeProblem::NoBatch => "leave `batch` out for this model".to_owned(),
             ShapeProblem::EmptyBatch => "ask for batch 1 or more".to_owned(),
             ShapeProblem::Overridden { dimension, .. } => {
-                format!("leave `{dimension}` out, or take the input that it is for out of `shapes`")
+                format!("leave `{dimension}` out, or remove the input it is meant for from `shapes`")
             }
             ShapeProblem::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
             ShapeProblem::UnknownRank { tensors } => {
@@ -157,7 +159,7 @@ impl ShapeProblem {
                 format!("give the whole shape: `shapes: {{ {} }}`", shapes.collect::<Vec<_>>().join(", "))
             }
             ShapeProblem::UnsupportedType { .. } => {
-                "leave the model out, or cut it behind this input so that it takes numbers".to_owned()
+                "leave the model out, or cut the graph after this input so that it takes numbers".to_owned()
             }
             ShapeProblem::TooLarge { .. } => "ask for smaller sizes".to_owned(),
         }
@@ -173,7 +175,7 @@ fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>
             keys.dedup();
             let entries: Vec<String> =
                 keys.iter().map(|key| format!("{}: {}", yaml_key(key), example_size(Some(key)))).collect();
-            format!("say what they are, for example `inputs: {{ {} }}`", entries.join(", "))
+            format!("set them, for example `inputs: {{ {} }}`", entries.join(", "))
         }
         None => {
             let entries: Vec<String> =
@@ -229,7 +231,7 @@ mod tests {
             problem.to_string(),
             "`sequence` (dimension 1 of `ids`), `sequence` (dimension 1 of `mask`), dimension 0 of `ids` have no size"
         );
-        assert_eq!(problem.remedy(), "say what they are, for example `inputs: { batch: 1, sequence: 128 }`");
+        assert_eq!(problem.remedy(), "set them, for example `inputs: { batch: 1, sequence: 128 }`");
     }
 
     #[test]
@@ -247,7 +249,7 @@ mod tests {
         let problem = ShapeProblem::FixedBatch { tensor: "images".to_owned(), fixed: 1, asked: 16, open: None };
         assert_eq!(
             problem.to_string(),
-            "the leading dimension of `images` is fixed at 1 in the file, and the spec asks for batch 16"
+            "the leading dimension of `images` is fixed at 1 in the file, but the spec asks for batch 16"
         );
         assert_eq!(problem.remedy(), "export it with a dynamic batch, or ask for batch 1");
     }

@@ -14,7 +14,7 @@ pub enum PlanError {
     #[error(transparent)]
     Matrix(#[from] MatrixProblem),
     /// An `include` of a cell that is there.
-    #[error("`matrix.include` adds {cell}, which is in the matrix already")]
+    #[error("`matrix.include` adds {cell}, which is already in the matrix")]
     IncludeTwice {
         /// The cell.
         cell: String,
@@ -40,7 +40,7 @@ pub enum PlanError {
         cell: String,
     },
     /// Nothing is left.
-    #[error("no cell is left: `matrix.exclude` takes all {total} out")]
+    #[error("no cell is left: `matrix.exclude` removes all {total}")]
     Empty {
         /// Cells of the product.
         total: u64,

@@ -22,8 +22,8 @@ pub type Shapes = BTreeMap<(ModelIndex, InputIndex), Resolved>;
 fn nothing_to_search(model: &str) -> Skip {
     Skip {
         kind: SkipKind::Shape,
-        reason: format!("{model}: its batch is fixed in the file, so that there is none to search"),
-        remedy: Some("write that size in place of `best`, or export it with a dynamic batch".to_owned()),
+        reason: format!("{model}: its batch size is fixed in the file, so it cannot be searched"),
+        remedy: Some("write that size instead of `best`, or export the model with a dynamic batch".to_owned()),
     }
 }
 

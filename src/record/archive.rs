@@ -88,7 +88,7 @@ pub(crate) fn write(path: &Path, content: &[(String, Content)]) -> Result<(), St
 pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
     let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
     let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
-    let unreadable = |error: io::Error| damaged(format!("it is no archive of `perfrun export` ({error})"));
+    let unreadable = |error: io::Error| damaged(format!("it is not an archive made by `perfrun export` ({error})"));
     let plain = zstd::Decoder::new(file).map_err(unreadable)?;
     // One byte more than there may be, so that what is cut is seen.
     let mut archive = tar::Archive::new(plain.take(MOST_BYTES + 1));
@@ -98,7 +98,7 @@ pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
         let name = entry.path().map_err(unreadable)?.into_owned();
         let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || !entry.header().entry_type().is_file() {
-            return Err(damaged(format!("`{}` is not a plain file below it", name.display())));
+            return Err(damaged(format!("its entry `{}` is not a regular file inside the archive", name.display())));
         }
         files += 1;
         let target = folder.join(&name);
@@ -164,11 +164,11 @@ mod tests {
             archive.into_inner().unwrap().finish().unwrap();
             let out = tempfile::tempdir().unwrap();
             let error = unpack(&path, out.path()).unwrap_err().to_string();
-            assert!(error.contains("is not a plain file below it"), "{name}: {error}");
+            assert!(error.contains("is not a regular file"), "{name}: {error}");
         }
         std::fs::write(&path, "no archive").unwrap();
         let error = unpack(&path, folder.path()).unwrap_err().to_string();
-        assert!(error.contains("no archive of `perfrun export`"), "{error}");
+        assert!(error.contains("not an archive made by `perfrun export`"), "{error}");
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub enum SearchEnd {
 }
 
 impl CellSearch {
-    /// The largest batch that was seen to fit.
+    /// The largest batch found to fit.
     pub fn largest(&self) -> Option<u64> {
         self.tried.iter().filter(|tried| tried.items_per_s.is_some()).map(|tried| tried.batch).max()
     }

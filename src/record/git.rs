@@ -21,7 +21,7 @@ pub(crate) struct Repository {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GitError {
     /// No revision of that name.
-    #[error("`{revision}` is no revision of this repository")]
+    #[error("`{revision}` is not a revision of this repository")]
     Unknown {
         /// What was asked for.
         revision: String,

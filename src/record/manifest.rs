@@ -139,7 +139,7 @@ pub struct ModelFile {
 /// What one inference costs, by the graph of the model as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InferenceCost {
-    /// Multiply-accumulates of convolutions, products of matrices, recurrent cells and attention; `None`: unknown.
+    /// Multiply-accumulates of convolutions, matrix products, recurrent cells and attention; `None`: unknown.
     pub macs: Option<u64>,
     /// Bytes that the nodes read and write, before any fusion; `None`: unknown.
     pub bytes_moved: Option<u64>,

@@ -48,7 +48,7 @@ use crate::data::table::FileError;
 pub const FORMAT: u32 = 2;
 
 /// Why a record cannot be written or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum StoreError {
     /// A file or folder cannot be written.
     #[error("cannot write {path}")]
@@ -68,6 +68,7 @@ pub enum StoreError {
     },
     /// No record is there.
     #[error("{path} is not a record: it has no manifest.json")]
+    #[diagnostic(help("`perfrun list` shows the records here"))]
     NotARecord {
         /// The folder.
         path: PathBuf,
@@ -82,6 +83,7 @@ pub enum StoreError {
     },
     /// Written by a later version.
     #[error("{path} has format {found}; this perfrun reads up to {known}")]
+    #[diagnostic(help("update perfrun"))]
     Newer {
         /// The file.
         path: PathBuf,

@@ -15,7 +15,7 @@ pub(super) fn tried(search: &CellSearch) -> String {
     let word = |tried: &&Tried| match (tried.items_per_s, &tried.failure) {
         (Some(rate_of), _) => format!("{} ({})", tried.batch, rate(rate_of)),
         (None, Some(failure)) => format!("{} {}", tried.batch, failure.kind.name().replace('_', " ")),
-        (None, None) => format!("{} without a sample", tried.batch),
+        (None, None) => format!("{} no sample", tried.batch),
     };
     tried.iter().map(word).collect::<Vec<_>>().join(", ")
 }
@@ -27,8 +27,8 @@ pub(crate) fn end(search: &CellSearch) -> String {
         (SearchEnd::OutOfMemory, Some((batch, _))) => format!("{batch} ran out of memory"),
         (SearchEnd::Failed, Some((batch, Some(failure)))) => format!("{batch} failed: {}", failure.in_short()),
         (SearchEnd::OutOfMemory | SearchEnd::Failed, _) => "a larger one failed".to_owned(),
-        (SearchEnd::Limit, _) => "none larger was asked for".to_owned(),
-        (SearchEnd::Slow, _) => "a larger one takes too long for a run's samples".to_owned(),
+        (SearchEnd::Limit, _) => "limit of the search reached".to_owned(),
+        (SearchEnd::Slow, _) => "larger ones are too slow for the samples of a run".to_owned(),
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(found(&ran_out), "batch 2, 180 items/s; 1 to 4 fit, 8 ran out of memory");
         assert_eq!(tried(&ran_out), "1 (99.1), 2 (180), 4 (183), 8 out of memory");
         let limited = search(SearchEnd::Limit, None);
-        assert_eq!(found(&limited), "batch 2, 180 items/s; 1 to 4 fit, none larger was asked for");
+        assert_eq!(found(&limited), "batch 2, 180 items/s; 1 to 4 fit, limit of the search reached");
         assert_eq!(end(&search(SearchEnd::Failed, Some(FailureKind::Operator))), "8 failed: no room");
     }
 }

@@ -12,7 +12,7 @@ type Counted = fn(&Effect) -> Count;
 /// The rules in the order of the table, with what each of them is.
 pub(crate) const RULES: [(&str, Counted); 6] = [
     ("perfrun: paired runs, interval beyond the margin", |effect| effect.perfrun),
-    ("perfrun: the interval excludes 1 (a hint, no verdict)", |effect| effect.detected),
+    ("perfrun: the interval excludes 1 (a hint, not a verdict)", |effect| effect.detected),
     ("Mann-Whitney on all iterations, p < 0.05", |effect| effect.pooled_mann_whitney),
     ("95 % intervals of all iterations do not overlap", |effect| effect.pooled_overlap),
     ("bootstrap of the mean of all iterations beyond 1 %", |effect| effect.pooled_change),
@@ -37,7 +37,7 @@ fn comparisons(count: Count) -> String {
 /// `12 runs`, `up to 32 runs (11.4 in the mean)`.
 fn runs(calibration: &Calibration) -> String {
     let most = count(u64::from(calibration.runs), "run");
-    calibration.mean_runs.map_or_else(|| most.clone(), |mean| format!("up to {most} ({mean:.1} in the mean)"))
+    calibration.mean_runs.map_or_else(|| most.clone(), |mean| format!("up to {most} ({mean:.1} on average)"))
 }
 
 /// What it comes down to, a sentence each.
@@ -53,7 +53,7 @@ pub(crate) fn sentences(calibration: &Calibration) -> Vec<String> {
             format!(" (95 % interval of the rate: {} to {})", percent(interval.low), percent(interval.high))
         });
         sentences.push(format!(
-            "Identical code, {} a side {order}, was called different in {}{at_most}.",
+            "Identical code, {} per side {order}, was called different in {}{at_most}.",
             runs(calibration),
             comparisons(alarms)
         ));
@@ -68,14 +68,14 @@ pub(crate) fn sentences(calibration: &Calibration) -> Vec<String> {
     }
     match (calibration.grade, calibration.in_twelve_blocks, calibration.here) {
         (Some(grade), Some(twelve), Some(here)) => sentences.push(format!(
-            "Grade {}: {} {pairs} find a difference of {} with 80 % power, {} runs one of {}.",
+            "Grade {}: {} {pairs} detect a difference of {} with 80 % power, {} runs one of {}.",
             grade.letter(),
             spelt(Grade::BLOCKS as usize),
             percent(twelve),
             calibration.runs,
             percent(here)
         )),
-        _ => sentences.push("No grade: it takes two blocks of identical arms.".to_owned()),
+        _ => sentences.push("No grade: at least two blocks of identical arms are needed.".to_owned()),
     }
     sentences
 }
@@ -96,9 +96,9 @@ pub(crate) fn markdown(calibration: &Calibration) -> String {
         let counts: Vec<String> = calibration.effects.iter().map(|effect| counted(of(effect))).collect();
         text.push_str(&format!("| {rule} | {} |\n", counts.join(" | ")));
     }
-    text.push_str("\nThe number of comparisons that each rule called different, of the same samples.\n");
+    text.push_str("\nThe number of comparisons that each rule called different, from the same samples.\n");
     text.push_str(
-        "\n| cell | comparisons | bias | deviation of a block | found with 80 % power |\n|---|--:|--:|--:|--:|\n",
+        "\n| cell | comparisons | bias | block deviation | detectable with 80 % power |\n|---|--:|--:|--:|--:|\n",
     );
     let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), percent);
     for noise in &calibration.noise {
@@ -163,9 +163,9 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "Identical code, 10 runs a side in interleaved blocks, was called different in 0 of 40 comparisons.",
+                "Identical code, 10 runs per side in interleaved blocks, was called different in 0 of 40 comparisons.",
                 "A true slowdown of 5 % was found in 36 of 40 comparisons at a margin of 2 %.",
-                "Grade B: 12 blocks find a difference of 4.1 % with 80 % power, 10 runs one of 3.6 %.",
+                "Grade B: 12 blocks detect a difference of 4.1 % with 80 % power, 10 runs one of 3.6 %.",
             ]
         );
     }

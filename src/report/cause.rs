@@ -62,15 +62,15 @@ fn what(found: &Disturbance, host: &Host) -> Option<String> {
         metric::CLOCK_CHANGE => format!("the clock changed by {}", percent(amount)),
         metric::QUOTA_STOPS => format!("the quota ran out {}", count(amount as u64, "time")),
         metric::SWAPPED_PAGES => format!("{} moved between memory and swap", count(amount as u64, "page")),
-        metric::MEMORY_LIMIT_EVENTS => format!("the memory limit was met {}", count(amount as u64, "time")),
+        metric::MEMORY_LIMIT_EVENTS => format!("the memory limit was reached {}", count(amount as u64, "time")),
         metric::MAJOR_FAULTS => format!("the worker waited for {} from the disk", count(amount as u64, "page")),
-        metric::PREEMPTIONS => format!("the kernel took the processor from the worker {amount:.0} times a second"),
+        metric::PREEMPTIONS => format!("worker threads were preempted {amount:.0} times a second"),
         metric::PRESSURE_CPU => format!("tasks waited for a processor for {} of the time", percent(amount)),
-        metric::GPU_HEAT => format!("the GPU slowed down for heat in {} of the readings", percent(amount)),
+        metric::GPU_HEAT => format!("the GPU was throttled by heat in {} of the readings", percent(amount)),
         metric::GPU_POWER_CAPPED => {
-            format!("its power limit slowed the GPU down in {} of the readings", percent(amount))
+            format!("the GPU was throttled by its power limit in {} of the readings", percent(amount))
         }
-        metric::GPU_CLOCK_CHANGE => format!("the GPU's clock moved by {}", percent(amount)),
+        metric::GPU_CLOCK_CHANGE => format!("the GPU's clock changed by {}", percent(amount)),
         metric::GPU_OTHERS => format!("other processes used {} of the GPU", percent(amount)),
         metric::GPU_OTHERS_MEMORY => format!("other processes held {} of the GPU's memory", percent(amount)),
         // Of the set-up of a cell, not of what happened to it.

@@ -15,7 +15,7 @@ pub(crate) use phrases::{
     amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, verdict_word,
 };
 
-pub(crate) use rounded::{noise_floor, rounded_ratio};
+pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 
 use crate::judge::summary::{LEAST_RUNS, Percentile};
 use crate::statistics::interval::{Estimate, Interval};

@@ -106,7 +106,7 @@ fn controls(manifest: &Manifest, judged: &Judged) -> Vec<String> {
     let plan = &manifest.plan;
     match (plan.controls.as_slice(), judged.controls.as_slice()) {
         ([], _) => vec![without_control(manifest)],
-        (_, []) => vec!["Control: no block of it has completed.".to_owned()],
+        (_, []) => vec!["Control: none of its blocks completed.".to_owned()],
         ([_], [control]) => vec![one(plan, control)],
         (planned, several) => {
             let mut sentences = vec![counted(planned.len(), several)];
@@ -120,7 +120,7 @@ fn controls(manifest: &Manifest, judged: &Judged) -> Vec<String> {
 fn without_control(manifest: &Manifest) -> String {
     if manifest.quick {
         return format!(
-            "Quick look: no control, and only differences beyond {} are claimed; a whole run decides.",
+            "Quick look: no control, and only differences beyond {} are claimed. Run without `--quick` to decide.",
             percent(QUICK_MARGIN)
         );
     }
@@ -129,7 +129,7 @@ fn without_control(manifest: &Manifest) -> String {
         (_, Aa::Off) => " (`compare.aa: off`)",
         _ => "",
     };
-    format!("No control{reason}: whether identical arms would be found alike here is not known.")
+    format!("No control{reason}: the measurement itself was not checked.")
 }
 
 /// One control by its cell.
@@ -149,11 +149,11 @@ fn one(plan: &Plan, control: &Control) -> String {
             part(BIASED)
         ),
         ControlState::TooFewBlocks => format!(
-            "Control: {} of two identical arms, too few for a verdict, which takes {LEAST_RUNS}.",
+            "Control: {} of two identical arms, too few for a verdict, which needs {LEAST_RUNS}.",
             count(control.paired.blocks as u64, "common block")
         ),
         ControlState::Inconclusive | ControlState::Absent => format!(
-            "Control: two identical arms, inconclusive ({shown}): not found different, but not within the margin of {margin} either."
+            "Control: two identical arms, inconclusive ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
         ),
     }
 }
@@ -225,7 +225,7 @@ mod tests {
         assert!(words(0.0, 0.1, 10).starts_with("Control: two identical arms, inconclusive (1.00x ["));
         assert_eq!(
             words(0.0, 0.1, 3),
-            "Control: 3 common blocks of two identical arms, too few for a verdict, which takes 5."
+            "Control: 3 common blocks of two identical arms, too few for a verdict, which needs 5."
         );
     }
 

@@ -8,7 +8,7 @@ use crate::plan::{Cell, Plan, Skip, SkipKind};
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum DuetError {
     /// A group of one, or of three and more.
-    #[error("`measure.design: duet` measures two cells beside each other, but {} compared here: {}",
+    #[error("`measure.design: duet` measures two cells side by side, but {} compared here: {}",
         if .cells.len() == 1 { "one is" } else { "more are" }, .cells.join(", "))]
     #[diagnostic(help("compare exactly two entries, or use `design: slices`, which takes any number"))]
     NotTwo {
@@ -38,7 +38,7 @@ pub enum DuetError {
     #[diagnostic(help("use `design: slices`, in which the arms take turns"))]
     Cores(CoreSplitError),
     /// A selection that leaves one of two.
-    #[error("--only leaves {cell} without the cell that it is measured beside")]
+    #[error("--only selects {cell} without its partner in the duet")]
     #[diagnostic(help("select both, or use another design"))]
     Alone {
         /// The cell.
@@ -69,7 +69,7 @@ pub(crate) fn check_groups(plan: &mut Plan) -> Result<(), DuetError> {
         if runs.len() == 1 {
             let is_skipped = |index: &&u32| plan.cells[**index as usize].skip.is_some();
             let partner = group.cells.iter().find(is_skipped).map(|index| plan.path(&plan.cells[*index as usize]));
-            let reason = format!("it is measured beside {}, which is skipped", partner.unwrap_or_default());
+            let reason = format!("its partner in the duet, {}, is skipped", partner.unwrap_or_default());
             let own = group.cells.iter().find(|index| !is_skipped(index)).copied();
             alone.extend(own.map(|index| (index as usize, Skip { kind: SkipKind::Other, reason, remedy: None })));
         }
@@ -123,8 +123,7 @@ mod tests {
     fn a_duet_is_of_two() {
         assert_eq!(check_groups(&mut plan("[a, b]", "[cpu]")), Ok(()));
         let three = check_groups(&mut plan("[a, b, c]", "[cpu]")).map_err(|error| error.to_string());
-        let says = "`measure.design: duet` measures two cells beside each other, but more are compared here: \
-                    m/default/a/cpu, m/default/b/cpu, m/default/c/cpu";
+        let says = "`measure.design: duet` measures two cells side by side, but more are compared here: m/default/a/cpu, m/default/b/cpu, m/default/c/cpu";
         assert_eq!(three, Err(says.to_owned()));
         assert!(matches!(check_groups(&mut plan("[a]", "[cpu]")), Err(DuetError::NotTwo { .. })));
     }
@@ -142,7 +141,7 @@ mod tests {
         assert!(matches!(check_selection(&plan), Err(DuetError::Alone { cell }) if cell == "m/default/a/cpu"));
         check_groups(&mut plan).expect("a duet is left");
         let skip = plan.skip(&plan.cells[0]).expect("a reason");
-        assert_eq!(skip.reason, "it is measured beside m/default/b/cpu, which is skipped");
+        assert_eq!(skip.reason, "its partner in the duet, m/default/b/cpu, is skipped");
         assert_eq!((plan.runnable().count(), check_selection(&plan)), (0, Ok(())));
     }
 }

@@ -50,7 +50,7 @@ pub enum PrepareError {
         source: io::Error,
     },
     /// A record that cannot be taken up, because it would mix two things in one.
-    #[error("cannot resume {record}: {what} is not the one that it began with")]
+    #[error("cannot resume {record}: {what} has changed")]
     #[diagnostic(help("start a new record: run the specification without --resume"))]
     Changed {
         /// The record's folder.
@@ -59,10 +59,8 @@ pub enum PrepareError {
         what: String,
     },
     /// A record of an earlier format, to which nothing is added: its runs would be of two versions of perfrun.
-    #[error("cannot resume {record}: it was begun by an earlier perfrun, in format {format}")]
-    #[diagnostic(help(
-        "`perfrun report` renders it as far as it came; to measure, start a new record without --resume"
-    ))]
+    #[error("cannot resume {record}: it is from an older perfrun, in format {format}")]
+    #[diagnostic(help("render it with `perfrun report`, or start a new record without --resume"))]
     Earlier {
         /// The record's folder.
         record: PathBuf,

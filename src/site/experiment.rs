@@ -37,7 +37,7 @@ struct Figure {
 }
 
 /// What every figure shows; said once below the last one.
-const CAPTION: &str = "Each dot: what a commit measured, with its 95 % interval; it leads to that report. Solid line: another machine or setting, so that the sides cannot be compared; dashed: another model, runtime or specification.";
+const CAPTION: &str = "Each dot: the value at a commit, with its 95 % interval and a link to that report. Solid line: the machine or a setting changed, so the sides cannot be compared; dashed: the model, runtime or specification changed.";
 
 pub(super) fn page(of: &Histories<'_>, site: &Site<'_>) -> Page {
     let newest = of.known.points.last();

@@ -38,7 +38,7 @@ impl Depth {
     pub(super) fn one(self, folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
         match self.find(folder, text)?.as_slice() {
             [file] => self.inspect(file, text).map(|()| file.clone()),
-            files => Err(problem(format!("`{text}` stands for {} files", files.len()), "name one file".to_owned())),
+            files => Err(problem(format!("`{text}` matches {} files", files.len()), "name one file".to_owned())),
         }
     }
 
@@ -96,7 +96,7 @@ fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
     let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
     let matcher = match glob {
         Ok(glob) => glob.compile_matcher(),
-        Err(error) => return Err(problem(format!("`{text}` is no glob: {}", error.kind()), None)),
+        Err(error) => return Err(problem(format!("`{text}` is not a valid glob: {}", error.kind()), None)),
     };
     if !start.is_dir() {
         return Err(missing_folder(folder, Path::new(&components[..plain].join("/")), &start));
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(error("dep/*.onnx").message, "there is no folder `dep`");
         assert_eq!(error("*.ort").message, "no file matches `*.ort`");
         assert_eq!(error("notes.txt/x").message, "there is no folder `notes.txt`");
-        assert_eq!(error("[.onnx").message, "`[.onnx` is no glob: unclosed character class; missing ']'");
+        assert_eq!(error("[.onnx").message, "`[.onnx` is not a valid glob: unclosed character class; missing ']'");
     }
 
     #[test]

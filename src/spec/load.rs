@@ -145,11 +145,11 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
 }
 
 fn not_a_map(sources: &Sources, root: &Node) -> Option<Problem> {
-    let hint = "the least that a spec says is `models: model.onnx`";
+    let hint = "a minimal spec is `models: model.onnx`";
     let start = Span { source: 0, start: 0, end: 0 };
     match &root.content {
         Content::Map(_) => None,
-        _ if root.is_null() => Some(sources.problem(start, "the file says nothing").with_hint(hint)),
+        _ if root.is_null() => Some(sources.problem(start, "the file is empty").with_hint(hint)),
         Content::Scalar(_) => {
             Some(sources.problem(root.span, "the file is one text, not a map of keys").with_hint(hint))
         }

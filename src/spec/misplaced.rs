@@ -12,10 +12,14 @@ const ELSEWHERE: [(&str, &str, &str); 9] = [
     (
         "",
         "iterations",
-        "samples are taken until the median is known to 1 %; a number of them: `measure: { stop: { mode: samples, count: 100 } }`",
+        "by default samples are taken until the median is known to 1 %; for a fixed number: `measure: { stop: { mode: samples, count: 100 } }`",
     ),
-    ("", "warmup", "the warm-up is found by itself; to fix it: `measure: { warmup: { mode: samples, count: 10 } }`"),
-    ("", "repetitions", "fresh processes are `runs`"),
+    (
+        "",
+        "warmup",
+        "the warm-up adapts by default; for a fixed one: `measure: { warmup: { mode: samples, count: 10 } }`",
+    ),
+    ("", "repetitions", "use `runs` for fresh processes"),
     ("", "batch", "sizes go into `inputs`: `inputs: { batch: [1, 8] }`"),
     ("", "batch_size", "sizes go into `inputs`: `inputs: { batch: [1, 8] }`"),
     ("", "precision", "precisions are variants: `variants: [fp32, int8]`"),

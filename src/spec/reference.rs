@@ -80,8 +80,10 @@ fn metrics(text: &mut String) {
     }
     let names: Vec<String> = Statistic::NAMES.iter().map(|(name, _)| format!("`latency.{name}`")).collect();
     push(text, format_args!("\nStatistics: {}.\n", names.join(", ")));
-    text.push_str("`stddev` is the standard deviation, `cv` that over the mean, a share such as `5%`.\n");
-    text.push_str("All but latency have one value a run, and so no statistic.\n");
+    text.push_str(
+        "`stddev` is the standard deviation, `cv` the standard deviation over the mean, a share such as `5%`.\n",
+    );
+    text.push_str("All others have one value per run, so no statistics.\n");
 }
 
 fn unit(metric: &Metric) -> &'static str {

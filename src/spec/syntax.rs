@@ -16,12 +16,12 @@ pub(super) fn explain(error: &Error) -> (String, &'static str) {
         Error::DuplicateMappingKey { key, .. } => {
             (format!("`{}` is listed twice in the same map", key.as_deref().unwrap_or("a key")), "keep one of the two")
         }
-        Error::UnsupportedTag { tag, .. } => (format!("the tag `{tag}` means nothing here"), "leave the tag out"),
+        Error::UnsupportedTag { tag, .. } => (format!("the tag `{tag}` is not supported"), "leave the tag out"),
         Error::MergeValueNotMapOrSeqOfMaps { .. } => {
-            ("`<<` merges a map, and this is none".to_owned(), "write `<<: *name` where `&name` marks a map")
+            ("`<<` merges a map, but this is not a map".to_owned(), "write `<<: *name` where `&name` marks a map")
         }
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            ("this alias refers to the value that it stands in".to_owned(), "")
+            ("this alias refers to the value that contains it".to_owned(), "")
         }
         Error::NullIntoString { .. } => ("a key is empty".to_owned(), "write `key: value`"),
         Error::Unexpected { expected: "string scalar", .. } => ("a key is a text, not a list or a map".to_owned(), ""),
@@ -29,8 +29,8 @@ pub(super) fn explain(error: &Error) -> (String, &'static str) {
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => (
-            "from here on this is larger or deeper than any spec".to_owned(),
-            "repeat less with `*name`, nest less, or split the file",
+            "the spec is too large or too deeply nested from here on".to_owned(),
+            "repeat less with aliases (`*name`), nest less, or split the file",
         ),
         _ => plain_words(raw),
     }
@@ -58,28 +58,28 @@ fn plain_words(raw: &str) -> (String, &'static str) {
             "a key is followed by a colon and a space, an entry begins with a dash and a space",
         ),
         ("tabs disallowed", "a tab indents this line", "indent with spaces"),
-        ("tab", "a tab stands where only spaces can", "indent with spaces"),
+        ("tab", "a tab where only spaces are allowed", "indent with spaces"),
         ("unclosed bracket '['", "this `[` is never closed", "add the `]`"),
         ("unclosed bracket '{'", "this `{` is never closed", "add the `}`"),
         ("illegal placement of ':'", "a `: ` that is not expected here", "is a `]`, a `}` or a quote missing above?"),
         (
             "flow mapping",
-            "this map in braces goes wrong here",
+            "syntax error in this map in braces",
             "put commas between its entries, and texts with `,`, `[`, `]`, `{` or `}` in quotes",
         ),
         (
             "flow sequence",
-            "this list in brackets goes wrong here",
+            "syntax error in this list in brackets",
             "put commas between its entries, and texts with `,`, `[`, `]`, `{` or `}` in quotes",
         ),
         (
             "quoted scalar",
-            "a quoted text goes wrong here",
+            "syntax error in this quoted text",
             "is its closing quote missing? in double quotes a backslash is written twice",
         ),
         (
             "unknown anchor",
-            "this `*` begins an alias, and no anchor above has its name",
+            "this `*` starts an alias, but no anchor above has its name",
             "put a glob such as `*.onnx` in quotes; mark what an alias repeats with `&name`",
         ),
         (

@@ -92,7 +92,7 @@ impl Wording<'_> {
         let is_slip = || nearest(key, known.iter().copied()).is_some();
         let entry = value_at(self.json, place).filter(|_| known.contains(&"shapes") && !is_slip());
         let hint = other_mode(schema_path.as_str(), key)
-            .map(|mode| format!("`{key}` goes with `mode: {mode}`"))
+            .map(|mode| format!("`{key}` is only valid with `mode: {mode}`"))
             .or_else(|| misplaced::elsewhere(place.top_key(), key))
             .or_else(|| misplaced::hint(entry?, key, &known))
             .or_else(|| suggestion(key, known.iter().copied(), "key"));
@@ -125,8 +125,8 @@ impl Wording<'_> {
         let key = plain(error.instance());
         match error.kind() {
             ValidationErrorKind::Pattern { pattern } if pattern == VARIABLE_PATTERN => {
-                let message = format!("`{key}` is no name of an environment variable");
-                self.sources.problem(span, message).with_hint("letters, digits and `_`, and no digit first")
+                let message = format!("`{key}` is not a valid name of an environment variable");
+                self.sources.problem(span, message).with_hint("use letters, digits and `_`, not starting with a digit")
             }
             _ => self.sources.problem(span, "a key is empty".to_owned()),
         }
@@ -149,7 +149,7 @@ impl Wording<'_> {
             }
             ValidationErrorKind::MinLength { .. } => text(format!("{name} is an empty text")),
             ValidationErrorKind::Pattern { pattern } => self.bad_pattern(place, pattern),
-            other => text(format!("{name} is not what the schema wants (`{}`): {error}", other.keyword())),
+            other => text(format!("{name} does not match the schema (`{}`): {error}", other.keyword())),
         }
     }
 
@@ -162,7 +162,7 @@ impl Wording<'_> {
             RATIO_PATTERN => self.bad_quantity::<Ratio>(place, &written, "a ratio", "`1%` or `0.01`"),
             SHA256_PATTERN => {
                 let digits = written.chars().count();
-                let message = format!("{name} is no SHA-256: it has {digits} characters");
+                let message = format!("{name} is not a SHA-256: it has {digits} characters");
                 self.at_value(place, message).with_hint("write all 64 hexadecimal digits, as `sha256sum` prints them")
             }
             _ => self.at_value(place, format!("{name} is {}; it must match `{pattern}`", quote(&written))),
@@ -209,9 +209,9 @@ pub(super) fn bad_name(problem: Problem, what: &str, written: &str) -> Problem {
 
 /// The problem of a precision that perfrun does not convert to.
 pub(super) fn unavailable_precision(problem: Problem, precision: &str) -> Problem {
-    problem.with_message(format!("perfrun converts no model to the precision `{precision}`")).with_hint(
-        "a file that you converted yourself can stand for a variant: `files: { NAME: mine.onnx }` in the model's entry",
-    )
+    problem
+        .with_message(format!("perfrun cannot convert models to the precision `{precision}`"))
+        .with_hint("to use a file that you converted yourself: `files: { NAME: mine.onnx }` in the model's entry")
 }
 
 /// A text between backticks, cut where it is long.

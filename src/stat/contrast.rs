@@ -16,7 +16,7 @@ use crate::statistics::{Interval, PairedComparison, UnpairedComparison, UsualRul
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContrastError {
     /// One has runs and the other has not.
-    #[error("{with} holds runs and {without} does not, so an observation of one is none of the other")]
+    #[error("{with} contains runs and {without} single values, so they cannot be compared")]
     DifferentLevels {
         /// The one with runs.
         with: String,
@@ -24,7 +24,7 @@ pub enum ContrastError {
         without: String,
     },
     /// Pairs need as many on both sides.
-    #[error("{baseline} holds {of_baseline} {things} and {candidate} {of_candidate}, which make no pairs")]
+    #[error("{baseline} has {of_baseline} {things} and {candidate} {of_candidate}, so they cannot be paired")]
     DifferentLengths {
         /// The baseline.
         baseline: String,
@@ -44,7 +44,7 @@ impl miette::Diagnostic for ContrastError {
         Some(Box::new(match self {
             ContrastError::DifferentLevels { .. } => "give both as runs (an array of arrays), or both as values",
             ContrastError::DifferentLengths { .. } => {
-                "leave `--paired` away unless the first observations of both files were made together, and so on"
+                "leave out `--paired` unless the observations of both files were made in pairs"
             }
         }))
     }
@@ -292,9 +292,9 @@ mod tests {
     fn sides_that_do_not_match_are_refused() {
         let runs = Series::of_runs("runs.json", &[[1.0, 2.0]; 5]);
         let error = analyse(&series(&BASE), Some(&runs), &Terms::default()).unwrap_err();
-        assert!(error.to_string().starts_with("runs.json holds runs and x does not"), "{error}");
+        assert!(error.to_string().starts_with("runs.json contains runs"), "{error}");
         let error = analyse(&series(&BASE), Some(&series(&BASE[1..])), &terms(true)).unwrap_err();
-        assert_eq!(error.to_string(), "x holds 9 values and x 8, which make no pairs");
+        assert_eq!(error.to_string(), "x has 9 values and x 8, so they cannot be paired");
     }
 
     #[test]

@@ -74,15 +74,15 @@ impl ReadError {
             Fault::NotANumber => format!("`{text}` is not a number"),
             Fault::NotFinite => format!("`{text}` is not a finite number"),
             Fault::Extreme => format!("`{text}` is too large or too small to compute with"),
-            Fault::NumberAmongRuns => format!("`{text}` stands among arrays"),
-            Fault::RunAmongNumbers => "an array stands among numbers".to_owned(),
+            Fault::NumberAmongRuns => format!("`{text}` is mixed with arrays"),
+            Fault::RunAmongNumbers => "an array is mixed with numbers".to_owned(),
             Fault::TooDeep => "an array within a run".to_owned(),
             Fault::EmptyRun => "a run without values".to_owned(),
-            Fault::NoSeparator => format!("`{text}` where `,` or `]` belongs"),
+            Fault::NoSeparator => format!("expected `,` or `]`, found `{text}`"),
             Fault::Unfinished => "the array does not end".to_owned(),
             Fault::Trailing => format!("`{text}` after the end of the array"),
             Fault::Object => "an object is not a series of numbers".to_owned(),
-            Fault::NoValues => return format!("{} holds no value", self.source_name),
+            Fault::NoValues => return format!("{} contains no values", self.source_name),
         };
         match self.place {
             Some((line, column)) => format!("{}:{line}:{column}: {what}", self.source_name),
@@ -111,7 +111,7 @@ impl ReadError {
             Fault::NotFinite => "leave out what was not measured, or say in a comment (`#`) why it is missing",
             Fault::Extreme => "give the values in another unit: between 1e-70 and 1e70, or 0",
             Fault::Object => {
-                "pick the numbers out of it: `jq '.results[0].times' FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
+                "extract its numbers: `jq '.results[0].times' FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
             }
             Fault::Trailing => "give one array; `jq -s . FILE` makes one of several, each of which is then a run",
             Fault::NoValues => "give one value a line, or a JSON array of numbers",

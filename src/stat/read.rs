@@ -54,7 +54,7 @@ mod tests {
         check_error(b"[1,\n  NaN]", "x.txt:2:3: `NaN` is not a finite number");
         check_error(b"[1,\n2", "x.txt:2:2: the array does not end");
         for empty in ["", "\n\n", "# nothing\n", "time\n", "[]"] {
-            check_error(empty.as_bytes(), "x.txt holds no value");
+            check_error(empty.as_bytes(), "x.txt contains no values");
         }
         let long = format!("1\n{}\n", "x".repeat(1000));
         check_error(long.as_bytes(), &format!("x.txt:2:1: `{}…` is not a number", "x".repeat(40)));

@@ -9,7 +9,7 @@ pub fn describe(calibration: &Calibration, ui: &Ui) -> String {
     let mut text = String::from("\n");
     text.push_str(&ui.labelled_lines("found", sentences(calibration)));
     let widest = RULES.iter().map(|(rule, _)| rule.len()).max().unwrap_or(0);
-    text.push_str(&format!("\n{:<widest$}", "called different, of the same samples"));
+    text.push_str(&format!("\n{:<widest$}", "called different, from the same samples"));
     for effect in &calibration.effects {
         text.push_str(&format!("  {:>12}", heading(effect)));
     }

@@ -24,7 +24,7 @@ use crate::vocabulary::quantity::{Nanos, Ratio};
 /// Benchmark ONNX models from a YAML file; claim only what the data support.
 ///
 /// `perfrun experiments/x.yaml` checks the file, expands it into a matrix, runs every cell in fresh processes in a
-/// randomised order, and writes a report next to it.
+/// randomised order, and writes the report to `reports/x/`.
 #[derive(Debug, Parser)]
 #[command(name = "perfrun", version, max_term_width = 100, disable_help_subcommand = true)]
 #[command(after_help = after_help())]
@@ -37,14 +37,15 @@ pub struct Cli {
 fn after_help() -> String {
     format!(
         "\
-A first word that is no command is a specification: `perfrun x.yaml` is `perfrun run x.yaml`.
+`run` is the default command: `perfrun x.yaml` is short for `perfrun run x.yaml`.
 
 Exit codes:
 {}
 Environment:
-  PERFRUN_CACHE    where runtimes are kept (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
+  PERFRUN_CACHE    runtimes, models and conversions (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
+  PERFRUN_WAIT     how long to wait for a quiet machine (default: 30s)
   ORT_DYLIB_PATH   the ONNX Runtime library to use
-  NO_COLOR         no colour",
+  NO_COLOR         turns colour off",
         exit_codes_help()
     )
 }
@@ -54,37 +55,37 @@ Environment:
 pub enum Command {
     /// Validate, plan, measure and report; the default.
     Run(RunArgs),
-    /// Check specifications; every problem at once, with its place and a hint.
+    /// Check specifications: all problems at once, each with its location and a hint.
     Validate(ValidateArgs),
-    /// Show the matrix: the product of the axes, every cell, every skip with its reason, the order, the time.
+    /// Show the plan: the cells, what is skipped and why, the run order and the estimated time.
     Plan(PlanArgs),
-    /// Render a record again from what is stored.
+    /// Render the report of a stored record again.
     Report(ReportArgs),
-    /// Say what changed between two commits, records or reports, and whether a gate holds.
+    /// Show what changed between two commits, records or reports, and check a gate.
     Diff(DiffArgs),
     /// Show a metric over commits and records, and where it changed.
     History(HistoryArgs),
     /// Write a static site: every experiment, its history, and what each commit measured.
     Site(SiteArgs),
-    /// Measure what results were made from again, and say claim by claim whether it holds here.
+    /// Repeat the measurement behind a results.json and check claim by claim whether it holds here.
     Reproduce(ReproduceArgs),
-    /// Put records of one specification together: shards, or several machines.
+    /// Merge records of one specification: shards, or several machines.
     Merge(MergeArgs),
-    /// List the records here: when, commit, cells, grade, size.
+    /// List the local records with date, commit, cells, grade and size.
     List(ListArgs),
-    /// Remove all but the newest records.
+    /// Remove old records, keeping the newest of each experiment.
     Clean(CleanArgs),
-    /// Pack a record into one file, for depositing and for colleagues.
+    /// Pack a record into one file, to archive or share.
     Export(ExportArgs),
-    /// Take a record from an archive into the local store.
+    /// Unpack an exported record into the local store.
     Import(ImportArgs),
-    /// Describe numbers from anywhere, or compare two files of them, by the rules of a report.
+    /// Summarise a file of numbers, or compare two, with the same statistics as a report.
     Stat(StatArgs),
-    /// Show what a model file wants and gives: inputs, outputs, producer, opset, size.
+    /// Show a model file's inputs, outputs, opset, producer, size and cost.
     Inspect(InspectArgs),
-    /// Convert a model to another precision, as a variant of an experiment does.
+    /// Convert a model to another precision, as for a variant.
     Convert(ConvertArgs),
-    /// List the networks that perfrun makes, or write one to a file.
+    /// List the built-in networks, or write one to a file.
     Zoo(ZooArgs),
     /// Write a commented specification for these models.
     Init(InitArgs),
@@ -92,11 +93,11 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Find, fetch and list ONNX Runtime libraries.
     Runtime(RuntimeArgs),
-    /// Measure identical code against itself: this machine's noise floor, false alarms, and what it can find.
+    /// Measure identical code against itself: the machine's noise floor, false alarms and detectable differences.
     Calibrate(CalibrateArgs),
-    /// Say what this machine offers and what would spoil a measurement.
+    /// Show what this machine offers and what would disturb a measurement.
     Doctor(DoctorArgs),
-    /// Say what a code, a key of a specification, a metric or a word of a report means.
+    /// Explain a warning code, a key of the specification, a metric or a term of the report.
     Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
@@ -114,17 +115,17 @@ pub struct Overrides {
     /// Only the cells that match: `--only model=mlp|cnn,variant=all,batch=1`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
-    /// Fresh processes for each cell, in place of the specification's.
+    /// Fresh processes for each cell; overrides the specification's `runs`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// Time that the whole record may take, in place of the specification's: `--budget 10m`.
+    /// Time limit for the whole record, such as `--budget 10m`; overrides the specification's `budget`.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// Only this part of the groups that are compared: `--shard 2/5` on the second of five machines or jobs; `perfrun merge`
-    /// puts the records together.
+    /// Measure only part I of N, such as `--shard 2/5` on the second of five machines or jobs; groups stay whole, and
+    /// `perfrun merge` merges the records.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and never goes to `reports/`.
+    /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and writes nothing to `reports/`.
     #[arg(long, conflicts_with = "runs")]
     pub quick: bool,
 }
@@ -138,25 +139,25 @@ pub struct RunArgs {
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Go on with an unfinished record: this folder, or the newest of the specification.
+    /// Resume an unfinished record: this folder, or the newest of the specification.
     #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "budget"])]
     pub resume: Option<Option<PathBuf>>,
-    /// Show the plan and measure nothing.
+    /// Show the plan without measuring.
     #[arg(long)]
     pub dry_run: bool,
-    /// Where the report goes, in place of `reports/<experiment>/`.
+    /// Folder for the report [default: `reports/<experiment>/`].
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Which files the report consists of; results.json is always among them.
+    /// Files to write; results.json is always included.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
     pub format: Vec<Format>,
-    /// Fail when a device of the specification cannot be measured on, in place of skipping its cells.
+    /// Fail if a device of the specification is not available, instead of skipping its cells.
     #[arg(long)]
     pub require_devices: bool,
-    /// Wait until nobody else uses the machine, at most this long: `--wait 5m` (default: PERFRUN_WAIT, or 30s).
+    /// Wait up to this long for the machine to become quiet: `--wait 5m` (default: PERFRUN_WAIT, or 30s).
     #[arg(long, value_name = "TIME", conflicts_with = "no_wait")]
     pub wait: Option<Nanos>,
-    /// Do not wait for another perfrun that measures on this machine; exit with 2.
+    /// If another perfrun is measuring on this machine, exit with 2 instead of waiting.
     #[arg(long)]
     pub no_wait: bool,
     /// The ONNX Runtime library: the file, or a folder that holds it.
@@ -165,10 +166,10 @@ pub struct RunArgs {
     /// Replace a committed report that was measured on another machine.
     #[arg(long)]
     pub replace: bool,
-    /// Name of this machine for a report beside one of another machine.
+    /// Name of this machine, for the report's folder if `reports/<experiment>/` is from another machine.
     #[arg(long, value_name = "NAME", value_parser = machine_name)]
     pub machine: Option<String>,
-    /// Open the HTML report in the end.
+    /// Open the HTML report when done.
     #[arg(long)]
     pub open: bool,
 }
@@ -178,13 +179,13 @@ fn machine_name(text: &str) -> Result<String, String> {
     if crate::spec::is_name(text) {
         return Ok(text.to_owned());
     }
-    Err("a name has letters, digits, `.`, `_` and `-`, begins with a letter or a digit, and has at most 64".to_owned())
+    Err("use letters, digits, `.`, `_` and `-`, starting with a letter or digit; at most 64 characters".to_owned())
 }
 
 /// The words for `--format`, with what each file is.
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     let value = |format: Format| PossibleValue::new(format.name()).help(format.meaning());
-    let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("no format is called `{name}`"));
+    let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("unknown format `{name}`"));
     PossibleValuesParser::new(Format::all().map(value)).try_map(unknown)
 }
 
@@ -195,7 +196,7 @@ pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
 fn help_of_record() -> String {
     let of_results = Format::of_results_in_words();
     format!(
-        "The record: its folder, its name, the newest of an experiment by the experiment's name, or `latest`; for {of_results} also a results.json, or the folder that holds it"
+        "A record's folder or name, an experiment's name (its newest record), or `latest`; for {of_results} also a results.json or its folder"
     )
 }
 
@@ -216,10 +217,10 @@ pub struct PlanArgs {
     /// The specification.
     #[arg(value_name = "SPEC", required_unless_present = "pilot")]
     pub spec: Option<PathBuf>,
-    /// Propose runs and samples from what this record shows, in place of the plan.
+    /// Instead of the plan, propose numbers of runs and samples based on this record.
     #[arg(long, value_name = "RECORD", conflicts_with = "spec")]
     pub pilot: Option<PathBuf>,
-    /// The precision that `--pilot` plans for: half the width of the 95 % interval, relative to the estimate.
+    /// Target precision of `--pilot`: half the width of the 95 % interval, relative to the estimate.
     #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
     pub precision: Ratio,
     /// Changes to the specification.
@@ -236,16 +237,16 @@ pub struct ReportArgs {
     /// The record's folder, or results.
     #[arg(value_name = "RECORD", help = help_of_record())]
     pub record: PathBuf,
-    /// Where the report goes, in place of the record's folder.
+    /// Folder for the report [default: the record's folder].
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Which files the report consists of.
+    /// Files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
     pub format: Vec<Format>,
-    /// A template of your own, filled beside the report; may be given several times.
+    /// A template of your own, rendered along with the report; can be repeated.
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,
-    /// Open the HTML report in the end.
+    /// Open the HTML report when done.
     #[arg(long)]
     pub open: bool,
 }
@@ -253,10 +254,10 @@ pub struct ReportArgs {
 /// Arguments of `init`.
 #[derive(Clone, Debug, Args)]
 pub struct InitArgs {
-    /// Model files, folders of them, or `zoo:NAME` for networks that perfrun makes.
+    /// Model files, folders of them, or `zoo:NAME` for built-in networks.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
-    /// Where to write (default: `experiments/<name>.yaml`; `-`: standard output). Never overwritten.
+    /// File to write (default: `experiments/<name>.yaml`; `-`: standard output); never overwrites.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -297,30 +298,29 @@ pub struct RuntimeArgs {
 /// What `runtime` can do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RuntimeAction {
-    /// Libraries that are here, and the versions that can be fetched.
+    /// List the local libraries and the versions that can be fetched.
     List,
-    /// Fetch the official wheel through pip, check it, and keep its library.
+    /// Download the official wheel with pip or uv, verify its checksum, and keep its library.
     Install {
-        /// Which version; without it, the one that perfrun is made for.
+        /// Version to install [default: the one perfrun is built for].
         #[arg(value_name = "VERSION")]
         version: Option<String>,
-        /// The package that it comes in.
+        /// Package to take it from.
         #[arg(long, value_name = "NAME", default_value = Package::default().name(), value_parser = Package::ALL.map(Package::name))]
         package: String,
         /// Short for `--package onnxruntime-gpu`.
         #[arg(long, conflicts_with = "package")]
         gpu: bool,
-        /// Fetch CUDA 13 and cuDNN 9 beside it (1.3 GB), which cells on NVIDIA's GPUs then use; the driver is all that is
-        /// needed besides.
+        /// Also fetch CUDA 13 and cuDNN 9 (1.3 GB) for cells on NVIDIA GPUs; only the driver must be installed.
         #[arg(long, requires = "gpu")]
         with_cuda: bool,
-        /// Fetch a provider's plug-in beside it.
+        /// Fetch the plug-in of this provider instead of a runtime.
         #[arg(long, value_name = "NAME", value_parser = Plugin::ALL.map(Plugin::device), conflicts_with_all = ["package", "gpu", "version"])]
         provider: Option<String>,
     },
     /// Print the library that a run would use.
     Path {
-        /// A version, in place of the one that a run without `runtimes` would use.
+        /// A version [default: the one that a run without `runtimes` would use].
         #[arg(value_name = "VERSION", conflicts_with = "runtime")]
         version: Option<String>,
         /// The library, as in `run`.
@@ -332,10 +332,10 @@ pub enum RuntimeAction {
 /// Arguments of `doctor`.
 #[derive(Clone, Debug, Args)]
 pub struct DoctorArgs {
-    /// Lock the clocks of NVIDIA's GPUs, where this user may; say how to undo it, or what to type as root.
+    /// Lock the clocks of NVIDIA GPUs, or print the commands to do it as root; also prints how to undo it.
     #[arg(long, conflicts_with = "json")]
     pub fix: bool,
-    /// Find out on the device itself whether perfrun measures rightly on it, and print a table for an issue.
+    /// Test on the device itself whether perfrun measures it correctly, and print a table to paste into an issue.
     #[arg(long, requires = "device", conflicts_with = "fix")]
     pub verify: bool,
     /// The device to verify, as in `devices` of a specification.
@@ -352,7 +352,7 @@ pub struct DoctorArgs {
 /// Arguments of `explain`.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a word (`inconclusive`); without it, all of them are listed.
+    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a term (`inconclusive`); lists all of them if omitted.
     #[arg(value_name = "WORD")]
     pub word: Option<String>,
     /// Print JSON.

@@ -1,7 +1,9 @@
 //! What a record comes down to, on the terminal: the table, what failed, the answer, whether it can be believed, and at most
 //! one line of what to doubt.
 
-use super::{Ui, table};
+use unicode_width::UnicodeWidthStr;
+
+use super::{LABEL_WIDTH, Ui, table};
 use crate::report::Trust;
 use crate::report::view::{Conclusion, FailureView, Notices, WarningView};
 
@@ -13,12 +15,28 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     let mut text = format!("\n{table}\n\n");
     text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
-    text.push_str(&ui.labelled_lines("answer", &conclusion.answer));
+    text.push_str(&match conclusion.answer_rows() {
+        Some(rows) => answers(&rows, ui),
+        None => ui.labelled_lines("answer", &conclusion.answer),
+    });
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
     text.push_str(&ui.labelled_lines("partial", &notices.partial));
     text.push_str(&ui.labelled_lines("warnings", doubts(notices)));
     text
+}
+
+/// One line a subject, its reason behind it.
+fn answers(rows: &[&[String; 3]], ui: &Ui) -> String {
+    let widest = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
+    let [subjects, choices] = [widest(0), widest(1)];
+    let pad = |text: &str, width: usize| format!("{text}{}", " ".repeat(width.saturating_sub(text.width())));
+    let line = |(index, [subject, choice, why]): (usize, &&[String; 3])| {
+        let label = if index == 0 { "answer" } else { "" };
+        let before = pad(label, LABEL_WIDTH) + &pad(subject, subjects + 2) + &pad(choice, choices + 2);
+        ui.hanging(&before, before.width(), why)
+    };
+    rows.iter().enumerate().map(line).collect()
 }
 
 /// Every failed cell with its reason, and what that makes of the exit code.
@@ -30,7 +48,7 @@ fn failures(notices: &Notices) -> Vec<String> {
     let mut lines: Vec<String> = notices.failures.iter().map(line).collect();
     if !lines.is_empty() {
         lines.extend(notices.not_run.clone());
-        lines.push("exit code 3, since runs failed".to_owned());
+        lines.push("exit code 3: some runs failed".to_owned());
     }
     lines
 }

@@ -24,7 +24,9 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
     let is_short = |rows: &&Table| is_all || rows.rows.len() <= MOST_FOLDED;
     let rest = page.rest.as_ref().map(|rest| &rest.table).filter(is_short);
     let unchanged = page.unchanged.as_ref().map(|rest| &rest.table).filter(|_| is_all);
-    for rows in [Some(&page.first), rest, page.claims.as_ref(), unchanged].into_iter().flatten() {
+    let mut rows = page.first.clone();
+    rows.rows.extend(rest.iter().flat_map(|rest| rest.rows.iter().cloned()));
+    for rows in [Some(&rows), page.claims.as_ref(), unchanged].into_iter().flatten() {
         if !rows.rows.is_empty() {
             text += &format!("\n{}\n", table::render(&overview(rows), ui.width()));
         }

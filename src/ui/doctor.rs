@@ -23,7 +23,7 @@ pub fn describe(ui: &Ui, facts: &Facts<'_>) -> String {
     let mut text = String::new();
     machine(ui, &mut text, facts);
     let with = |state: State| facts.checks.iter().filter(move |check| check.state == state);
-    list(&mut text, "done", with(State::Ok).map(|check| (check, None)));
+    list(&mut text, "ok", with(State::Ok).map(|check| (check, None)));
     list(&mut text, "needs root", with(State::Off).filter_map(|check| Some((check, Some(check.with_root?)))));
     list(&mut text, "without root", with(State::Off).filter_map(|check| Some((check, Some(check.without_root?)))));
     let unknown: Vec<&str> = with(State::Unknown).map(|check| check.what).collect();
@@ -32,7 +32,7 @@ pub fn describe(ui: &Ui, facts: &Facts<'_>) -> String {
         let _ =
             writeln!(text, "\nnot visible here (usual in virtual machines and containers)\n  {}", unknown.join(", "));
     }
-    text.push_str("\nperfrun changes no setting.\n");
+    text.push_str("\nNo setting was changed.\n");
     text
 }
 
@@ -72,7 +72,7 @@ fn machine(ui: &Ui, text: &mut String, facts: &Facts<'_>) {
     let mut say = |label: &str, line: &str| text.push_str(&ui.labelled_text(label, line));
     say("processor", &unknown(host.cpu.as_ref()));
     say("", &processors);
-    say("threads", &format!("{} for cells whose variant sets none", host.default_threads()));
+    say("threads", &format!("{} by default", host.default_threads()));
     say("memory", &unknown(memory));
     say("system", &format!("{}, kernel {}", host.system, unknown(host.kernel.as_ref())));
     say("runtime", facts.runtime);
@@ -103,12 +103,12 @@ mod tests {
         let host = crate::machine::host::describe();
         let facts = Facts { host: &host, runtime: "none", devices: vec!["cpu: usable".to_owned()], checks: &checks };
         let text = describe(&Ui::detect(), &facts);
-        let lists = text.split_once("\ndone\n").map(|(_, lists)| lists).unwrap_or_default();
+        let lists = text.split_once("\nok\n").map(|(_, lists)| lists).unwrap_or_default();
         assert_eq!(
             lists,
             "  good: found\n\nneeds root\n  bad: found\n      command as root\n\nwithout root\n  bad: found\n      \
              what anybody can do\n\nnot visible here (usual in virtual machines and containers)\n  hidden\n\n\
-             perfrun changes no setting.\n"
+             No setting was changed.\n"
         );
     }
 }

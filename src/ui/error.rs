@@ -47,6 +47,7 @@ pub enum Error {
     Runtime(#[from] RuntimeError),
     /// A record.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Store(#[from] StoreError),
     /// A report.
     #[error(transparent)]
@@ -76,6 +77,7 @@ pub enum Error {
     Table(#[from] TableError),
     /// The machine's lock.
     #[error(transparent)]
+    #[diagnostic(transparent)]
     Lock(#[from] LockError),
     /// What is asked for cannot be done; the user can mend it.
     #[error("{message}")]
@@ -96,7 +98,7 @@ pub enum Error {
     },
     /// A fault of perfrun.
     #[error("{0}")]
-    #[diagnostic(help("this is a fault of perfrun; please report it"))]
+    #[diagnostic(help("this is a bug in perfrun; please report it"))]
     Internal(String),
 }
 

@@ -9,7 +9,7 @@ pub fn describe(ui: &Ui, explanation: &Explanation) -> String {
     match explanation {
         Explanation::Code(code) => {
             let mut text = format!("{} ({})\n", code.code, code.severity.name());
-            let lines = [("seen", &code.meaning), ("effect", &code.effect), ("to do", &code.remedy)];
+            let lines = [("meaning", &code.meaning), ("effect", &code.effect), ("remedy", &code.remedy)];
             lines.iter().for_each(|(label, line)| text.push_str(&ui.labelled_text(label, line)));
             text
         }
@@ -45,14 +45,14 @@ fn describe_key(ui: &Ui, key: &Key) -> String {
 fn describe_metric(ui: &Ui, metric: &MetricText) -> String {
     let better = match (metric.better, metric.is_of_environment) {
         (Some(better), _) => format!(", {better} is better"),
-        (None, true) => " of the machine around a run; nothing is judged by it".to_owned(),
+        (None, true) => " of the machine during a run; never used for verdicts".to_owned(),
         (None, false) => ", neither direction is better".to_owned(),
     };
     let mut text = format!("{} (metric{better})\n", metric.reference);
     text.push_str(&ui.labelled_text("meaning", &format!("{}.", capital(&metric.meaning))));
     text.push_str(&ui.labelled_text("stored as", metric.stored));
     if !metric.statistics.is_empty() {
-        let names = format!("{}; after a dot: {}.p95", metric.statistics.join(", "), "latency");
+        let names = format!("{}; written after a dot: {}.p95", metric.statistics.join(", "), "latency");
         text.push_str(&ui.labelled_text("statistics", &names));
     }
     text
@@ -65,7 +65,7 @@ fn capital(text: &str) -> String {
 
 /// Everything that can be explained.
 pub fn list(ui: &Ui, topics: &Topics) -> String {
-    let mut text = String::from("perfrun explain WORD says what one of these means.\n");
+    let mut text = String::from("`perfrun explain WORD` explains one of these.\n");
     let mut say = |title: &str, words: &[&str]| {
         text.push_str(&format!("\n{title}\n"));
         text.push_str(&ui.labelled_text("", &words.join("  ")));
@@ -75,8 +75,8 @@ pub fn list(ui: &Ui, topics: &Topics) -> String {
         say(&format!("codes: {}", severity.name()), &of_severity.collect::<Vec<_>>());
     }
     say("metrics", &topics.metrics);
-    say("metrics of the machine around a run", &topics.environment);
-    say("words of reports and screens", &topics.words.iter().map(String::as_str).collect::<Vec<_>>());
+    say("metrics of the machine during a run", &topics.environment);
+    say("terms of reports", &topics.words.iter().map(String::as_str).collect::<Vec<_>>());
     say("keys of a specification", &topics.keys.iter().map(String::as_str).collect::<Vec<_>>());
     text
 }

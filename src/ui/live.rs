@@ -72,8 +72,7 @@ impl<'a> Live<'a> {
             }
             Event::CheckingGrade { required, runs } => {
                 let letter = required.letter();
-                let text =
-                    format!("grade {letter}: {runs} runs of one cell against itself, before anything is measured");
+                let text = format!("grade {letter}: checking first with {runs} runs of one cell against itself");
                 self.ui.labelled("require", &text);
             }
             Event::Planned { manifest, cells, estimate, budget, total } => {
@@ -113,7 +112,7 @@ impl<'a> Live<'a> {
             let runs = manifest.plan.runs;
             ui.labelled(
                 "quick look",
-                &format!("{runs} short runs a cell, no control; only differences beyond {margin} are claimed"),
+                &format!("{runs} short runs per cell, no control; only differences beyond {margin} are claimed"),
             );
         }
         for (index, skip) in manifest.plan.skips.iter().enumerate() {
@@ -126,7 +125,7 @@ impl<'a> Live<'a> {
             ui.labelled("", busy);
         }
         if already_done > 0 {
-            ui.labelled("resuming", &format!("{already_done} runs of an earlier session are kept"));
+            ui.labelled("resuming", &format!("keeping {already_done} runs of earlier sessions"));
         }
     }
 
@@ -241,7 +240,7 @@ impl<'a> Live<'a> {
             return;
         }
         let mut text = format!("{place}   {} runs done", count(Outcome::Completed));
-        for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "given up")] {
+        for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "not run")] {
             let number = count(outcome);
             if number > 0 {
                 text.push_str(&format!(", {number} {word}"));
@@ -264,7 +263,7 @@ impl<'a> Live<'a> {
     fn interrupted(&mut self) {
         if !self.told_interrupt {
             self.told_interrupt = true;
-            let text = "interrupted: finishing the run, then a partial report; again to stop now";
+            let text = "interrupted: finishing the current run, then a partial report; press Ctrl-C again to stop now";
             match &self.bar {
                 Some(bar) => bar.println(text),
                 None => self.ui.note(text),
@@ -311,15 +310,15 @@ fn place(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: us
 fn budget_words(budget: &BudgetUsed, by_need: bool) -> String {
     let limit = duration(budget.limit.to_duration());
     let fits = match (budget.runs, budget.wanted) {
-        (runs, wanted) if by_need && runs >= wanted => format!("{limit}: about {wanted} blocks are expected, and fit"),
-        (runs, wanted) if by_need => format!("{limit}: about {runs} of {wanted} expected blocks fit"),
-        (runs, wanted) if runs >= wanted => format!("{limit}: all {wanted} runs of each cell fit"),
-        (runs, wanted) => format!("{limit}: about {runs} of {wanted} runs of each cell fit"),
+        (runs, wanted) if by_need && runs >= wanted => format!("{limit}: enough for the expected {wanted} blocks"),
+        (runs, wanted) if by_need => format!("{limit}: enough for about {runs} of the expected {wanted} blocks"),
+        (runs, wanted) if runs >= wanted => format!("{limit}: enough for all {wanted} runs of each cell"),
+        (runs, wanted) => format!("{limit}: enough for about {runs} of {wanted} runs of each cell"),
     };
     let finds = match budget.detectable_effect {
-        _ if (budget.runs as usize) < LEAST_RUNS => format!("; no verdict below {LEAST_RUNS}"),
-        Some(effect) => format!("; differences under {} are likely to be missed", percent(effect)),
-        None => "; what that can find is not known here yet (`perfrun calibrate` measures it)".to_owned(),
+        _ if (budget.runs as usize) < LEAST_RUNS => format!("; a verdict needs {LEAST_RUNS}"),
+        Some(effect) => format!("; differences below {} may be missed", percent(effect)),
+        None => "; noise floor of this machine unknown (`perfrun calibrate` measures it)".to_owned(),
     };
     fits + &finds
 }

@@ -16,6 +16,8 @@ pub mod table;
 
 use std::io::{self, IsTerminal, Write};
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::ui::cli::Said;
 use crate::ui::error::ExitCode;
 
@@ -125,14 +127,20 @@ impl Ui {
 
     /// The text of [`Ui::labelled`], broken to the width, each line ended.
     pub fn labelled_text(&self, label: &str, text: &str) -> String {
-        let room = self.width.saturating_sub(LABEL_WIDTH).max(20);
+        self.hanging(label, LABEL_WIDTH, text)
+    }
+
+    /// A text behind what stands at the left, its further lines under the first, each line ended.
+    pub fn hanging(&self, before: &str, indent: usize, text: &str) -> String {
+        let room = self.width.saturating_sub(indent).max(20);
         let mut lines = String::new();
         // A broken path or number could not be copied.
         let options =
             textwrap::Options::new(room).break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
         for (index, line) in textwrap::wrap(text, options).iter().enumerate() {
-            let label = if index == 0 { label } else { "" };
-            lines.push_str(format!("{label:<LABEL_WIDTH$}{line}").trim_end());
+            let before = if index == 0 { before } else { "" };
+            let gap = " ".repeat(indent.saturating_sub(before.width()));
+            lines.push_str(format!("{before}{gap}{line}").trim_end());
             lines.push('\n');
         }
         lines

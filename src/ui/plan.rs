@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub use settings::equal_variants;
 
 use crate::experiment::{Axis, Design, Experiment};
-use crate::plan::{Expected, Plan, PlannedRun, block_order};
+use crate::plan::{Expected, Group, Plan, PlannedRun, block_order};
 use crate::report::format::count;
 use crate::run::Prepared;
 use crate::spec::Note;
@@ -104,7 +104,8 @@ fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::R
     if experiment.measure.design == Design::Sequential {
         return Ok(());
     }
-    let groups = plan.groups.len() as u64;
+    let is_run = |group: &&Group| group.cells.iter().any(|cell| plan.cells[*cell as usize].skip.is_none());
+    let groups = plan.groups.iter().filter(is_run).count() as u64;
     let blocks = match experiment.looks().is_one() {
         true => count(u64::from(plan.runs), "block"),
         false => format!("{} blocks", experiment.runs),

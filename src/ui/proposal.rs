@@ -36,7 +36,7 @@ fn cells(proposals: &[Proposal], width: usize) -> String {
             proposal.seconds.map_or(String::new(), time),
         ]
     });
-    grid(["cell", "runs x samples", "gave", "needed", "time"], rows.collect(), width)
+    grid(["cell", "runs x samples", "achieved", "needed", "time"], rows.collect(), width)
 }
 
 fn comparisons(needed: &[Needed], width: usize) -> String {
@@ -48,7 +48,7 @@ fn comparisons(needed: &[Needed], width: usize) -> String {
             needed.blocks.map_or(NONE.to_owned(), |blocks| blocks.to_string()),
         ]
     });
-    grid(["cell", "blocks", "find", "needed"], rows.collect(), width)
+    grid(["cell", "blocks", "detect", "needed"], rows.collect(), width)
 }
 
 /// Beyond what is reasonable.
@@ -69,10 +69,10 @@ fn runs_for_comparisons(needed: &[Needed]) -> (String, String) {
         Some(runs) if runs == Runs::AUTO => {
             ("runs: auto".to_owned(), format!("{runs} are enough for every comparison"))
         }
-        Some(runs) => (format!("runs: {{ max: {} }}", runs.max), "serves every comparison".to_owned()),
+        Some(runs) => (format!("runs: {{ max: {} }}", runs.max), "is enough for every comparison".to_owned()),
         None => {
             let open = needed.iter().filter(|needed| needed.blocks.is_none()).count() as u64;
-            ("-".to_owned(), format!("no reasonable number is enough for {}", count(open, "comparison")))
+            ("-".to_owned(), format!("no practical number is enough for {}", count(open, "comparison")))
         }
     }
 }
@@ -85,7 +85,7 @@ fn runs_for_cells(proposals: &[Proposal], relative: f64) -> (String, String) {
         }
         None => {
             let open = proposals.iter().filter(|proposal| proposal.runs.is_none()).count() as u64;
-            ("-".to_owned(), format!("no reasonable number gives ± {} of {}", percent(relative), count(open, "cell")))
+            ("-".to_owned(), format!("no practical number gives ± {} for {}", percent(relative), count(open, "cell")))
         }
     }
 }
@@ -120,13 +120,13 @@ mod tests {
         let comparisons = [needed("mlp/b1/int8/cpu", Some(19))];
         let expected = [
             "for ± 1 % of each estimate (95 %)",
-            "cell                       runs x samples     gave    needed   time",
-            "mobilenet-v2/b16/fp32/cpu       12 x 1234  ± 1.2 %  17 x 400   25 s",
-            "mlp/b1/int8/cpu                 12 x 1234  ± 1.2 %   5 x 400  7.5 s",
+            "cell                       runs x samples  achieved    needed   time",
+            "mobilenet-v2/b16/fp32/cpu       12 x 1234   ± 1.2 %  17 x 400   25 s",
+            "mlp/b1/int8/cpu                 12 x 1234   ± 1.2 %   5 x 400  7.5 s",
             "",
             "to find a difference of twice the margin (80 % power)",
-            "cell             blocks   find  needed",
-            "mlp/b1/int8/cpu      12  5.1 %      19",
+            "cell             blocks  detect  needed",
+            "mlp/b1/int8/cpu      12   5.1 %      19",
             "",
             "in the specification",
             "  runs: auto          8 to 32 are enough for every comparison",
@@ -141,21 +141,21 @@ mod tests {
         let comparisons = [needed("mlp/b1/int8/cpu", None), needed("mlp/b1/fp16/cpu", Some(50))];
         let expected = [
             "for ± 1 % of each estimate (95 %)",
-            "cell             runs x samples     gave    needed   time",
-            "mlp/b1/fp32/cpu       12 x 1234  ± 1.2 %  too many",
-            "mlp/b1/int8/cpu       12 x 1234  ± 1.2 %   5 x 400  7.5 s",
+            "cell             runs x samples  achieved    needed   time",
+            "mlp/b1/fp32/cpu       12 x 1234   ± 1.2 %  too many",
+            "mlp/b1/int8/cpu       12 x 1234   ± 1.2 %   5 x 400  7.5 s",
             "",
             "to find a difference of twice the margin (80 % power)",
-            "cell             blocks   find    needed",
-            "mlp/b1/int8/cpu      12  5.1 %  too many",
-            "mlp/b1/fp16/cpu      12  5.1 %        50",
+            "cell             blocks  detect    needed",
+            "mlp/b1/int8/cpu      12   5.1 %  too many",
+            "mlp/b1/fp16/cpu      12   5.1 %        50",
             "",
             "in the specification",
-            "  -                   no reasonable number is enough for 1 comparison",
-            "  -                   no reasonable number gives ± 1 % of 1 cell",
+            "  -                   no practical number is enough for 1 comparison",
+            "  -                   no practical number gives ± 1 % for 1 cell",
         ];
         assert_eq!(describe(&proposals, &comparisons, 0.01, 80).lines().collect::<Vec<_>>(), expected);
         let last = describe(&[], &comparisons[1..], 0.01, 80);
-        assert!(last.contains("runs: { max: 50 }   serves every comparison"), "{last}");
+        assert!(last.contains("runs: { max: 50 }   is enough for every comparison"), "{last}");
     }
 }

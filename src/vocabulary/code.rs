@@ -82,13 +82,13 @@ pub use words::{percent, spelt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Good to know; shown in details.
+    /// Information; shown in the details.
     Info,
-    /// The number beside it deserves doubt.
+    /// The number may be unreliable.
     Warn,
     /// No verdict should rest on it.
     Block,
-    /// The value is not to be used.
+    /// The value must not be used.
     Invalid,
 }
 
@@ -106,10 +106,10 @@ impl Severity {
     /// What a code of this weight means for a reader, a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
-            Severity::Info => "Good to know; shown in details.",
-            Severity::Warn => "The number beside it deserves doubt.",
-            Severity::Block => "The verdicts that rest on it become inconclusive.",
-            Severity::Invalid => "The value is not to be used.",
+            Severity::Info => "Information; shown in the details.",
+            Severity::Warn => "The number may be unreliable.",
+            Severity::Block => "Verdicts that depend on it become inconclusive.",
+            Severity::Invalid => "The value must not be used.",
         }
     }
 
@@ -259,11 +259,11 @@ pub fn reference_markdown() -> String {
     let mut text = String::from(concat!(
         "# Codes\n\n",
         "<!-- Generated from the table by `perfrun::vocabulary::code::reference_markdown`; a test keeps it current. -->\n\n",
-        "A code says that something was seen which a reader of a number should know.\n",
-        "Nothing is ever dropped because of a code: it is stored with its run, and counted.\n",
-        "A cell carries what can change a decision about it: a code of its runs once more than a quarter of them carry it, since the mean of the middle half leaves out fewer.\n",
-        "What a single run is enough for is about outputs and the clock.\n",
-        "What disturbs runs from outside is told in one line above the tables, by its cause.\n",
+        "A code marks something that a reader of a number should know.\n",
+        "A code never removes data; it is stored with its run, and counted.\n",
+        "A cell carries a code of its runs if more than a quarter of them do; the mean of the middle half leaves out fewer than that.\n",
+        "For codes about outputs and the clock, a single run is enough.\n",
+        "Disturbances from outside are summarised by cause in one line above the tables.\n",
         "`perfrun explain CODE` prints an entry of this page.\n",
     ));
     for severity in Severity::ALL {
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn words_agree_with_what_stands_further_down() {
         let clock_share = percent(1.0 / crate::worker::measure::batching::LEAST_CLOCK_COSTS as f64);
-        assert!(Code::ClockSlow.text().effect.contains(&format!("cost below {clock_share}")));
+        assert!(Code::ClockSlow.text().effect.contains(&format!("overhead below {clock_share}")));
     }
 
     /// Records of earlier versions hold codes for the shape of samples.

@@ -88,6 +88,11 @@ impl Metric {
         CONSTANT.iter().any(|metric| metric.name == self.name)
     }
 
+    /// Whether one run of a cell tells it for all, so that there is no interval.
+    pub fn is_known_once(&self) -> bool {
+        ONCE.iter().any(|metric| metric.name == self.name)
+    }
+
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
     pub fn stem(&self) -> &'static str {
         ["_ns", "_bytes", "_per_s", "_ratio", "_joules"]
@@ -148,7 +153,7 @@ pub const LOAD: Metric = metric(
     "load",
     Nanoseconds,
     LowerIsBetter,
-    "session creation, graph optimisation included; the file was read once before, so its pages are warm",
+    "session creation, graph optimisation included; the file was read once before, so it is in the page cache",
 );
 /// The first inference.
 pub const FIRST_INFERENCE: Metric = metric(
@@ -156,7 +161,7 @@ pub const FIRST_INFERENCE: Metric = metric(
     "first inference",
     Nanoseconds,
     LowerIsBetter,
-    "the first inference of the process, in no other statistic",
+    "the first inference of the process; not part of any other statistic",
 );
 /// Until the run was steady.
 pub const TIME_TO_STEADY: Metric = metric(
@@ -212,7 +217,7 @@ pub const PRECISION: Metric = procedure(metric(
     "precision within a run",
     Ratio,
     Neutral,
-    "half of the interval of the run's median or mean over its value, by the rule that stops sampling",
+    "relative half-width of the interval of the run's median or mean, from the rule that stops sampling",
 ));
 /// Bytes held by the inputs.
 pub const INPUT_POOL: Metric = procedure(metric(
@@ -286,7 +291,7 @@ pub const R2: Metric = metric(
     "R2",
     Number,
     HigherIsBetter,
-    "one less the mean squared error over the variance of the labels; its interval is over items, for these labels; the same in every run",
+    "1 minus the mean squared error over the variance of the labels; its interval is over items, for these labels; the same in every run",
 );
 
 /// How many times as good as its baseline a cell is; of a comparison, not of a run, and so not in [`METRICS`].
@@ -341,6 +346,8 @@ pub const METRICS: &[Metric] = &[
 
 /// Those that are the same in every run: what a file is, and what comes out of it.
 const CONSTANT: &[Metric] = &[MODEL_SIZE, FIDELITY_COSINE, FIDELITY_TOP1, ACCURACY_TOP1, ACCURACY_TOP5, MAE, RMSE, R2];
+
+const ONCE: &[Metric] = &[TO_DEVICE, TO_HOST, EVENTS, UNFINISHED, FALLBACK, COPIES];
 
 /// The metric of that stored name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {

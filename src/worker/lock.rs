@@ -4,20 +4,24 @@
 //! it with the process, so a lock is never stale.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Held while measuring with a real backend.
 #[derive(Debug)]
 pub(crate) struct MachineLock {
-    _file: File,
+    file: File,
+    holder: String,
 }
 
 /// The lock is not to be had now.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum LockError {
     /// Another perfrun measures.
-    #[error("another perfrun measures on this machine: {holder}")]
+    #[error("another perfrun is measuring on this machine: {holder}")]
+    #[diagnostic(help("leave out --no-wait to wait for it"))]
     Held {
         /// What the lock's file says.
         holder: String,
@@ -47,19 +51,44 @@ impl MachineLock {
     /// [`LockError::Held`] with the holder, or a file that cannot be used.
     pub(crate) fn try_take(path: &Path, holder: &str) -> Result<Self, LockError> {
         let failed = |source| LockError::Io { path: path.to_owned(), source };
-        let mut file = open_shared(path).map_err(failed)?;
+        let file = open_shared(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let holder = fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-                let holder = if holder.is_empty() { "unknown".to_owned() } else { holder };
-                return Err(LockError::Held { holder });
+                let text = fs::read_to_string(path).unwrap_or_default();
+                return Err(LockError::Held { holder: in_words(&text, SystemTime::now()) });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
-        // Who holds the lock is a courtesy; a file of another user is locked all the same.
-        let _unwritable = file.set_len(0).and_then(|()| writeln!(file, "{holder}"));
-        Ok(MachineLock { _file: file })
+        let lock = MachineLock { file, holder: holder.to_owned() };
+        lock.write("");
+        Ok(lock)
+    }
+
+    /// Tells those who wait when the lock is likely to be free.
+    pub(crate) fn expect_end(&self, left: Duration) {
+        let end = (SystemTime::now() + left).duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.write(&format!("{}\n", end.as_secs()));
+    }
+
+    /// Who holds the lock is a courtesy; a file of another user is locked all the same.
+    fn write(&self, end: &str) {
+        let text = format!("{}\n{end}", self.holder);
+        let _unwritable = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.as_bytes(), 0));
+    }
+}
+
+/// `process 7, experiment x, about 3 more minutes`: the lock's file is a name and, from when it is known, the second in
+/// which its holder expects to end.
+fn in_words(text: &str, now: SystemTime) -> String {
+    let mut lines = text.lines();
+    let holder = lines.next().map(str::trim).filter(|holder| !holder.is_empty()).unwrap_or("unknown");
+    let end = lines.next().and_then(|end| UNIX_EPOCH.checked_add(Duration::from_secs(end.parse().ok()?)));
+    let left = end.and_then(|end| end.duration_since(now).ok()).map(|left| left.as_secs().div_ceil(60));
+    match left {
+        Some(minutes @ 2..) => format!("{holder}, about {minutes} more minutes"),
+        Some(_) => format!("{holder}, less than a minute more"),
+        None => holder.to_owned(),
     }
 }
 
@@ -75,12 +104,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_estimate_that_has_passed_or_is_none_is_not_told() {
+        let now = UNIX_EPOCH + Duration::from_secs(1000);
+        assert_eq!(in_words("x\n1059\n", now), "x, less than a minute more");
+        for text in ["x", "x\n999\n", "x\nsoon", "x\n-1", "x\n99999999999999999999"] {
+            assert_eq!(in_words(text, now), "x");
+        }
+        assert_eq!(in_words("", now), "unknown");
+    }
+
+    #[test]
     fn the_second_one_is_told_about_the_first() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("lock");
         let first = MachineLock::try_take(&path, "process 1, experiment x").expect("a free lock");
         let second = MachineLock::try_take(&path, "process 2");
         assert!(matches!(second, Err(LockError::Held { holder }) if holder == "process 1, experiment x"));
+        first.expect_end(Duration::from_secs(150));
+        let third = MachineLock::try_take(&path, "process 3");
+        let left = "process 1, experiment x, about 3 more minutes";
+        assert!(matches!(third, Err(LockError::Held { holder }) if holder == left));
         drop(first);
         MachineLock::try_take(&path, "process 2").expect("free again");
     }

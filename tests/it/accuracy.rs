@@ -213,11 +213,7 @@ fn a_command_of_ones_own_scores_saved_outputs() {
     place_again.write("x.yaml", &spec);
     place_again.write("score.sh", "echo no such class >&2; exit 3\n");
     let done = place_again.run(&["x.yaml"]).expect_code(3);
-    assert!(
-        done.stderr.contains("not known: `score: [sh, score.sh]`: exit status: 3: no such class"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("unknown: `score: [sh, score.sh]`: exit status: 3: no such class"), "{}", done.stderr);
 }
 
 /// What is said of a dataset that cannot be used, with exit code 2.
@@ -246,7 +242,7 @@ fn what_does_not_fit_is_refused_before_anything_is_measured() {
     let bytes = Array { element: ElementType::Uint8, bytes: vec![0; 128], ..images() };
     says(plain, &[bytes, classes(&[1, 2])], "holds uint8, but the input is `image: float32");
     let other = |name: &str| Array { name: name.to_owned(), ..images() };
-    says(plain, &[other("a"), other("b"), classes(&[1, 2])], "nothing in the dataset is for the input");
+    says(plain, &[other("a"), other("b"), classes(&[1, 2])], "no array of the dataset matches the input");
     says("{ file: d.npz, labels: labels, output: y }", &[images(), classes(&[1, 2])], "no output `y`; it has `logits`");
     says("{ file: d.npz, inputs: { x: image } }", &[images()], "no input `x`; it has `image`");
     let none = Array { shape: vec![0, 1, 8, 8], bytes: Vec::new(), ..images() };
@@ -259,7 +255,7 @@ fn labels_that_are_no_class_are_told_and_the_rest_goes_on() {
     let (scores, _) = scores_and_labels();
     write_npz(&place, "d.npz", &[scores, classes(&[7; 200])]);
     let done = place.run(&["x.yaml"]).expect_code(3);
-    assert!(done.stderr.contains("label 7 of item 0 is none of the 3 classes"), "{}", done.stderr);
+    assert!(done.stderr.contains("label 7 of item 0 is not one of the 3 classes"), "{}", done.stderr);
     assert!(place.page("reports/x").contains("label 7 of item 0"));
 }
 

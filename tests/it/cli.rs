@@ -47,7 +47,7 @@ fn a_folder_without_specifications_is_refused() {
     let place = Workplace::new();
     std::fs::create_dir(place.path("empty")).unwrap();
     let done = place.run(&["empty"]).expect_code(2);
-    assert!(done.stderr.contains("no specification below empty"), "{}", done.stderr);
+    assert!(done.stderr.contains("no specification found in empty"), "{}", done.stderr);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn doctor_answers_even_where_the_library_is_not_usable() {
 fn doctor_has_its_lists_as_data_too() {
     let place = Workplace::new();
     let text = place.run(&["doctor"]).expect_code(0).stdout;
-    assert!(text.contains("\ndone\n") && text.ends_with("perfrun changes no setting.\n"), "{text}");
+    assert!(text.contains("\nok\n") && text.ends_with("No setting was changed.\n"), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&place.run(&["doctor", "--json"]).expect_code(0).stdout).unwrap();
     let checks = json["checks"].as_array().unwrap();
@@ -336,7 +336,7 @@ fn models_are_no_specifications_and_a_folder_of_them_hints_at_it() {
     let text = refused.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
     assert!(text.contains("`perfrun models/a.onnx` takes a quick look"), "{text}");
     let refused = place.run(&["models/a.onnx", "--resume"]).expect_code(2);
-    assert!(refused.stderr.contains("a quick look is not resumed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("a quick look cannot be resumed"), "{}", refused.stderr);
     let refused = place.run(&["models/a.onnx"]).expect_code(2);
     assert!(refused.stderr.contains("this is not an ONNX file"), "{}", refused.stderr);
 }
@@ -344,7 +344,7 @@ fn models_are_no_specifications_and_a_folder_of_them_hints_at_it() {
 #[test]
 fn records_are_listed_and_all_but_the_newest_are_removed() {
     let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
-    assert!(place.run(&["list"]).expect_code(0).stdout.contains("no records here"));
+    assert!(place.run(&["list"]).expect_code(0).stdout.contains("no records yet"));
     // The first one is that of the committed report, the others are of less.
     place.run(&["x.yaml"]).expect_code(0);
     for _ in 0..2 {
@@ -363,7 +363,7 @@ fn records_are_listed_and_all_but_the_newest_are_removed() {
     let refused = place.run(&["report", "y"]).expect_code(2);
     assert!(refused.stderr.contains("there is no record `y`"), "{}", refused.stderr);
     let refused = place.run(&["clean"]).expect_code(2);
-    assert!(refused.stderr.contains("--yes removes them"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("add --yes to remove them"), "{}", refused.stderr);
     place.run(&["clean", "y", "--yes"]).expect_code(2);
     // One that was interrupted takes no place of a complete one, and is not removed while it is the newest.
     let folder = place.path(".perfrun/records/x");

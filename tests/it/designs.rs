@@ -192,7 +192,7 @@ fn what_a_duet_cannot_measure_is_for_the_user_to_mend() {
     }
     let place = Workplace::with_spec(&two(1.0, DUET, TIMED));
     let done = place.run(&["x.yaml", "--only", "variant=other"]).expect_code(2);
-    assert!(done.stderr.contains("--only leaves m/default/other/cpu without"), "{}", done.stderr);
+    assert!(done.stderr.contains("--only selects m/default/other/cpu without"), "{}", done.stderr);
 }
 
 /// Four blocks of three arms, of which one hangs in block 2.

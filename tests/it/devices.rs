@@ -17,7 +17,7 @@ const WEBGPU: &str = "devices: [cpu, webgpu]\nruntimes: [{ name: webgpu, version
                       compare: { aa: off }\n";
 
 /// Why a comparison with much time on the CPU has no verdict.
-const WITHHELD: &str = "too much of it ran on the CPU";
+const WITHHELD: &str = "too much of the time was spent on the CPU";
 
 /// A Vulkan driver, or none; looked for once.
 fn driver() -> Option<&'static Path> {
@@ -72,7 +72,7 @@ fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
     assert!(!cell(&results, "cpu").metrics.contains_key("fallback_ratio"));
     assert_eq!(results.provenance.frame["boundary"], "device");
     let report = place.page("reports/x");
-    assert!(report.contains("On webgpu inputs lay on the device before the clock started"), "{report}");
+    assert!(report.contains("On webgpu inputs were on the device before the clock started"), "{report}");
 }
 
 /// Six remainders of division, which WebGPU does not take, between two nodes that it does.
@@ -287,7 +287,7 @@ fn webgpu_is_verified_on_webgpu() {
 fn what_cannot_be_verified_says_why() {
     for (arguments, what) in [
         (&["--device", "gpu", "--verify"][..], "did you mean `cuda`?"),
-        (&["--device", "qnn", "--verify"], "name a build that has it: --runtime PATH"),
+        (&["--device", "qnn", "--verify"], "use a build that has it: --runtime PATH"),
         (&["--verify"], "--device <DEVICE>"),
         (&["--device", "cpu"], "--verify"),
     ] {

@@ -149,12 +149,12 @@ fn revisions_tags_ranges_records_and_paths_are_sides() {
 fn what_is_no_side_says_what_would_be_one() {
     let repository = Repository::new(SPEC);
     let refused = |arguments: &[&str]| repository.diff(arguments).expect_code(2).stderr;
-    assert!(refused(&["nope"]).contains("`nope` is no revision"));
-    assert!(refused(&["--", "-n"]).contains("is no revision"));
+    assert!(refused(&["nope"]).contains("`nope` is not a revision"));
+    assert!(refused(&["--", "-n"]).contains("is not a revision"));
     assert!(refused(&["record:nope"]).contains("no record of that name"));
     assert!(refused(&["path:nope"]).contains("there is no such path"));
-    assert!(refused(&["HEAD~5", "HEAD"]).contains("`HEAD~5` is no revision"));
-    assert!(refused(&["--experiment", "y"]).contains("there are x"));
+    assert!(refused(&["HEAD~5", "HEAD"]).contains("`HEAD~5` is not a revision"));
+    assert!(refused(&["--experiment", "y"]).contains("x"));
     assert!(refused(&["--allow", "cpus"]).contains("logical_cpus"));
     assert!(refused(&["--margin", "3"]).contains("write `3%`"), "3 of what?");
     assert!(refused(&["--metric", "latncy"]).contains("latncy"));
@@ -162,7 +162,7 @@ fn what_is_no_side_says_what_would_be_one() {
     repository.0.write("reports/x/results.json", "{ \"format\": 3 }");
     assert!(refused(&[]).contains("results.json"));
     let elsewhere = Workplace::new();
-    assert!(elsewhere.run(&["diff"]).expect_code(2).stderr.contains("no git repository"));
+    assert!(elsewhere.run(&["diff"]).expect_code(2).stderr.contains("not a git repository"));
     elsewhere.write("reports/.keep", "");
     assert!(elsewhere.run(&["diff", "reports", "reports"]).expect_code(2).stderr.contains("neither side has a report"));
 }
@@ -175,7 +175,7 @@ fn a_gate_falls_on_what_is_worse_and_holds_on_what_is_not() {
     repository.change("scale: 0.5", "scale: 0.65");
     repository.diff(&[]).expect_code(0);
     let fell = repository.diff(&["--gate"]).expect_code(4).stdout;
-    assert!(fell.contains("gate fell"), "{fell}");
+    assert!(fell.contains("gate failed"), "{fell}");
     assert!(fell.contains("slower, gate 10 %"), "{fell}");
     // Beyond the margin of the row, within what the gate allows.
     let wide = repository
@@ -185,8 +185,8 @@ fn a_gate_falls_on_what_is_worse_and_holds_on_what_is_not() {
     repository.0.write("experiments/x.yaml", &wide);
     repository.measure();
     let holds = repository.diff(&["--gate"]).expect_code(0).stdout;
-    assert!(holds.contains("gate holds"), "{holds}");
-    assert!(holds.contains("slower, gate 90 % holds"), "{holds}");
+    assert!(holds.contains("gate passed"), "{holds}");
+    assert!(holds.contains("slower, gate 90 % passed"), "{holds}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_gate_fails_closed() {
     std::fs::remove_dir_all(repository.0.path("reports/x")).unwrap();
     repository.0.write("reports/y/.keep", "");
     let done = repository.diff(&["--gate"]).expect_code(4);
-    assert!(done.stdout.contains("x: only the older side has it, so that a gate on it falls"), "{}", done.stdout);
+    assert!(done.stdout.contains("x: only on the older side, so its gate fails"), "{}", done.stdout);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_commit_accepts_a_row_and_the_comment_says_so() {
         "also\n\nPerfrun-Accept: two/default/int8/cpu latency likewise",
     ]);
     let done = repository.diff(&["HEAD~2", "HEAD", "--gate", "--format", "md"]).expect_code(0);
-    assert!(done.stdout.contains("gate holds") && done.stdout.contains("2 accepted by a commit"), "{}", done.stdout);
+    assert!(done.stdout.contains("gate passed") && done.stdout.contains("2 accepted by a commit"), "{}", done.stdout);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn on_another_machine_speedups_are_compared_instead() {
     let repository = Repository::new(SPEC);
     repository.edit(|results| results["provenance"]["frame"]["cpu"] = json!("another"));
     let done = repository.diff(&["--format", "md"]).expect_code(0).stdout;
-    assert!(done.contains("incomparable: other cpu"), "{done}");
+    assert!(done.contains("incomparable: different cpu"), "{done}");
     assert!(done.contains("| one/int8 against one/fp32 | 2.0"), "{done}");
     assert!(done.contains("| holds |"), "{done}");
     let allowed = repository.rows(&["--allow", "cpu"]);
@@ -300,7 +300,7 @@ fn a_comment_begins_with_its_mark_and_has_room_in_one() {
     let done = repository.diff(&["--format", "md"]).expect_code(0).stdout;
     assert!(done.starts_with("<!-- perfrun diff -->\n### perfrun: "), "{}", &done[..200]);
     assert!(done.len() <= 60_000, "{}", done.len());
-    assert!(done.contains("have no room here"));
+    assert!(done.contains("do not fit here"));
     assert!(done.trim_end().ends_with("</details>"));
 }
 
@@ -356,7 +356,7 @@ fn both_sides_are_measured_again_in_turns() {
     repository.commit("slower");
     let done = repository.diff(&["v1", "HEAD", "--remeasure", "--gate"]).expect_code(4);
     assert!(done.stderr.contains("2 of 4 cells changed; 2 the same on both sides"), "{}", done.stderr);
-    assert!(done.stdout.contains("gate fell. 2 slower, 2 unchanged"), "{}", done.stdout);
+    assert!(done.stdout.contains("gate failed. 2 slower, 2 unchanged"), "{}", done.stdout);
     let rows = repository.rows(&["v1", "HEAD", "--remeasure"]);
     let change = &latency(&rows, "one", "int8")["change"];
     let [value, low, high] = ["value", "low", "high"].map(|key| change[key].as_f64().unwrap());
@@ -376,7 +376,7 @@ fn what_did_not_change_is_not_measured_again() {
     let records = || std::fs::read_dir(repository.0.path(".perfrun/records/x")).unwrap().count();
     let before = records();
     let done = repository.diff(&["--remeasure", "--gate"]).expect_code(0);
-    assert!(done.stdout.contains("gate holds. 4 unchanged"), "{}", done.stdout);
+    assert!(done.stdout.contains("gate passed. 4 unchanged"), "{}", done.stdout);
     assert_eq!(records(), before);
     repository.0.write("experiments/x.yaml", &text.replace("[one, two]", "[one, three]"));
     let done = repository.diff(&["--remeasure", "--gate"]).expect_code(4);
@@ -387,9 +387,9 @@ fn what_did_not_change_is_not_measured_again() {
 fn only_revisions_can_be_measured_again() {
     let repository = Repository::new(SPEC);
     let refused = |arguments: &[&str]| repository.diff(arguments).expect_code(2).stderr;
-    assert!(refused(&["reports/x", "HEAD", "--remeasure"]).contains("takes git revisions"));
+    assert!(refused(&["reports/x", "HEAD", "--remeasure"]).contains("git revisions"));
     assert!(refused(&["HEAD", "--budget", "1m"]).contains("--remeasure"));
-    assert!(refused(&["--remeasure", "--experiment", "y"]).contains("nothing that both sides could measure"));
+    assert!(refused(&["--remeasure", "--experiment", "y"]).contains("nothing can be measured on both sides"));
 }
 
 /// Commits the report with other numbers, as if measured anew: `factors` by which int8 is slower, one a commit.
@@ -436,9 +436,9 @@ fn a_history_finds_the_step_and_names_the_commits_around_it() {
     assert_eq!(plots, 3, "two cells and history.json");
     assert!(repository.0.read("plots/one-default-int8-cpu-latency.svg").contains("+10.0 %"));
     let refused = |arguments: &[&str]| repository.0.run(arguments).expect_code(2).stderr;
-    assert!(refused(&["history", "y"]).contains("there are x"));
+    assert!(refused(&["history", "y"]).contains("x"));
     assert!(refused(&["history", "x", "--metric", "build"]).contains("no cell has `build`"));
-    assert!(refused(&["history", "x", "--revision", "nope"]).contains("`nope` is no revision"));
+    assert!(refused(&["history", "x", "--revision", "nope"]).contains("`nope` is not a revision"));
 }
 
 #[test]
@@ -489,7 +489,7 @@ fn a_gate_without_anything_to_compare_with_falls() {
     repository.git(&["checkout", "-q", "HEAD~1", "--", "reports"]);
     repository.commit("again");
     let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
-    assert!(done.stdout.contains("x: only the newer side has it"), "{}", done.stdout);
+    assert!(done.stdout.contains("x: only on the newer side"), "{}", done.stdout);
     repository.diff(&["HEAD~1", "HEAD", "--gate", "--allow-unjudged"]).expect_code(0);
     repository.diff(&["HEAD~1", "HEAD", "--bisect"]).expect_code(125);
 }
@@ -548,7 +548,7 @@ fn cells_that_are_fed_otherwise_are_not_passed_over_when_measured_again() {
     let text = repository.0.read("experiments/x.yaml");
     repository.0.write("experiments/x.yaml", &text.replace("[1, 3]", "[8, 3]"));
     let done = repository.diff(&["--remeasure", "--gate"]).expect_code(4);
-    assert!(done.stdout.contains("incomparable: other inputs"), "{}", done.stdout);
+    assert!(done.stdout.contains("incomparable: different inputs"), "{}", done.stdout);
     repository.0.write("experiments/x.yaml", &text.replace("models: [one, two]", "model: [one, two]"));
     repository.diff(&["--remeasure", "--gate"]).expect_code(4);
 }
@@ -603,7 +603,7 @@ fn models_that_nobody_measured_are_named() {
     });
     let done = repository.diff(&["HEAD"]).expect_code(0);
     let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("working tree has models that nobody measured: two"), "{text}");
+    assert!(text.contains("working tree has models that were never measured: two"), "{text}");
 }
 
 #[test]

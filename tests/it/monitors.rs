@@ -40,7 +40,8 @@ fn a_gpu_that_does_what_it_should_raises_nothing() {
 
 #[test]
 fn heat_and_power_slow_a_gpu_down_and_the_report_says_which() {
-    for (slowed, cause) in [("heat", "the GPU slowed down for heat"), ("power", "its power limit slowed the GPU down")]
+    for (slowed, cause) in
+        [("heat", "the GPU was throttled by heat"), ("power", "the GPU was throttled by its power limit")]
     {
         let (place, record) = measured(&format!("slowed: {slowed}"));
         assert_eq!(codes(&record), ["W_GPU_THROTTLED"], "{slowed}");
@@ -53,7 +54,7 @@ fn heat_and_power_slow_a_gpu_down_and_the_report_says_which() {
 fn a_clock_that_moves_is_told_and_a_lock_is_the_remedy() {
     let (place, record) = measured("clocks: [1500, 1400]");
     assert_eq!(codes(&record), ["W_GPU_CLOCKS"]);
-    assert!(report(&place).contains("the GPU's clock moved by 6.7 %"), "{}", report(&place));
+    assert!(report(&place).contains("the GPU's clock changed by 6.7 %"), "{}", report(&place));
     let (_, record) = measured("clocks: [1500, 1426]");
     assert_eq!(codes(&record), [""; 0], "4.9 % is within the limit");
 }
@@ -134,14 +135,14 @@ fn a_gpu_that_is_as_required_is_measured() {
     let place = Workplace::with_spec(&spec("locked: true", more));
     place.run(&["x.yaml"]).expect_code(0);
     let plan = place.run(&["plan", "x.yaml"]).expect_code(0).stdout;
-    assert!(plan.contains("locked GPU clocks and nobody else on the GPU"), "{plan}");
+    assert!(plan.contains("locked GPU clocks and no other process on the GPU"), "{plan}");
 }
 
 #[test]
 fn what_is_required_of_gpus_needs_one() {
     let place = Workplace::with_spec("backend: mock\nmodels: [m]\nrequire: { gpu_clocks: locked }\n");
     let done = place.run(&["validate", "x.yaml"]).expect_code(2);
-    assert!(done.stderr.contains("`devices` names none"), "{}", done.stderr);
+    assert!(done.stderr.contains("`devices` has none"), "{}", done.stderr);
 }
 
 #[test]

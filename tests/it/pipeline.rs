@@ -346,7 +346,7 @@ fn resuming_after_the_specification_changed_does_not_commit() {
     std::fs::write(&manifest, text.replace("\"hang\"", "\"error\"")).unwrap();
     place.write("x.yaml", &place.read("x.yaml").replace("runs: 4", "runs: 5"));
     let done = place.run(&["x.yaml", "--resume"]).expect_code(3);
-    assert!(done.stderr.contains("is not what this record began with"), "{}", done.stderr);
+    assert!(done.stderr.contains("has changed since this record began"), "{}", done.stderr);
     assert!(!place.path("reports/x").exists());
 }
 
@@ -394,7 +394,7 @@ fn every_output_tells_whether_it_can_be_believed() {
     let off = place.run(&["x.yaml", "--set", "compare.aa=off", "--output", "off"]).expect_code(0);
     assert!(off.stdout.contains("\ntrust      no control (`compare.aa: off`)"), "{}", off.stdout);
     let quick = place.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
-    assert!(quick.stderr.contains("quick look 5 short runs a cell, no control"), "{}", quick.stderr);
+    assert!(quick.stderr.contains("quick look 5 short runs per cell, no control"), "{}", quick.stderr);
     assert!(quick.stdout.contains("\ntrust      quick look: no control, and only differences beyond 10 %"));
     assert!(place.read("quick/report.md").starts_with("# x: quick look\n"));
     assert!(place.read("quick/report.html").contains("<title>x: quick look</title>"));

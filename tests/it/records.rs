@@ -33,7 +33,7 @@ fn a_record_of_format_1_is_read_from_its_manifest() {
     assert_eq!(record.runs.len(), 9);
     place.run(&["report", &folder, "--output", "out"]).expect_code(0);
     let report = place.read("out/report.md");
-    assert!(report.contains("6 of 12 runs have an outcome"), "{report}");
+    assert!(report.contains("6 of 12 runs are done"), "{report}");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_record_of_format_1_is_not_gone_on_with() {
     let place = Workplace::new();
     let folder = of_format_1(&place);
     let refused = place.run(&["run", "--resume", &folder]).expect_code(2);
-    assert!(refused.stderr.contains("begun by an earlier perfrun, in format 1"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("from an older perfrun, in format 1"), "{}", refused.stderr);
     assert!(refused.stderr.contains("perfrun report"), "{}", refused.stderr);
 }
 

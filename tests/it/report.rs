@@ -277,7 +277,7 @@ fn many_rows_bound_the_number_of_figures() {
     let batches: Vec<u64> = (1..=20).collect();
     let axes = Axes { models: &["m"], batches: &batches, variants: &["a", "b", "c"], devices: &["cpu"], runs: 5 };
     let fixture = Fixture::new("many", &axes, |_| usual(1e6, 40)).summarized();
-    assert_eq!(fixture.figures().len(), 9);
+    assert_eq!(fixture.figures().len(), 10);
     let page = fixture.render().page;
     assert!(page.contains("The distributions of 12 more rows of the table are not drawn"));
     assert!(page.contains("4 more comparisons not drawn"));
@@ -316,12 +316,12 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
     assert!(!fixture(false).summarized().render().page.contains("Trade-offs"));
     let weighed = fixture(true).summarized();
     let page = weighed.render().page;
-    assert!(page.contains("\nTrade-offs\n") && page.contains("| frontier | 100 % |"), "{page}");
+    assert!(page.contains("\nTrade-offs\n") && page.contains("| frontier |"), "{page}");
     assert!(weighed.figures().iter().any(|(file, _)| file.starts_with("tradeoff")));
     let mut alone = fixture(true);
     alone.fail_rehearsal("m/b1/b/cpu", perfrun::internals::worker::backend::FailureKind::Operator, "no kernel", None);
     let rendered = alone.summarized().render();
-    let words = "weighs nothing here: no two cells that could stand in for each other have latency and peak memory.";
+    let words = "has nothing to compare: no two interchangeable cells have latency and peak memory.";
     assert!(rendered.page.contains(words), "{}", rendered.page);
 }
 
@@ -350,7 +350,7 @@ fn a_coefficient_of_variation_is_shown_in_percent() {
 fn nothing_is_claimed_where_identical_arms_differ() {
     let markdown = Fixture::failed_control().render().markdown;
     let beginning = markdown.split("<details>").next().unwrap();
-    assert!(beginning.contains("inconclusive: two identical arms differed"), "{beginning}");
+    assert!(beginning.contains("the control failed"), "{beginning}");
     assert!(!beginning.contains("] faster") && !beginning.contains("is faster"), "{beginning}");
 }
 

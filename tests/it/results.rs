@@ -173,7 +173,7 @@ fn results_are_not_replaced_by_what_is_read_from_them() {
     let old = std::fs::read_to_string(root().join("tests/fixtures/results/format1-quickstart.json")).unwrap();
     place.write("r/results.json", &old);
     let refused = place.run(&["report", "r", "--format", "json"]).expect_code(2);
-    assert!(refused.stderr.contains("would be replaced by itself"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("would be overwritten"), "{}", refused.stderr);
     place.run(&["report", "r", "--format", "json", "--output", "new"]).expect_code(0);
     assert_eq!(place.read("r/results.json"), old);
     assert!(place.read("new/results.json").starts_with("{\n \"format\": 2,"));
@@ -185,7 +185,7 @@ fn a_report_that_cannot_be_read_is_not_replaced() {
     let place = Workplace::with_spec("backend: { mock: {} }\nmodels: [m]\nruns: 2\n");
     place.write("reports/x/results.json", "{ \"format\": 9 }");
     let done = place.run(&["x.yaml"]).expect_code(0);
-    assert!(done.stderr.contains("cannot be read (") && done.stderr.contains(" and stays; "), "{}", done.stderr);
+    assert!(done.stderr.contains("cannot be read (") && done.stderr.contains(" and is kept; "), "{}", done.stderr);
     assert_eq!(place.read("reports/x/results.json"), "{ \"format\": 9 }");
     place.run(&["x.yaml", "--replace"]).expect_code(0);
     assert!(place.read("reports/x/results.json").contains("\"format\": 2,"));
@@ -217,5 +217,5 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     place.run(&["report", record.to_str().unwrap(), "--format", "csv", "--output", "again"]).expect_code(0);
     assert_eq!(place.read("again/results.csv"), csv);
     let refused = place.run(&["report", "reports/x", "--output", "pages"]).expect_code(2);
-    assert!(refused.stderr.contains("holds no samples"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("has no samples"), "{}", refused.stderr);
 }

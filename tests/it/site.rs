@@ -106,9 +106,9 @@ fn a_site_is_written_over_a_site_and_over_nothing_else() {
     assert_eq!(pages(&place.path("out")), first, "the same commits give the same bytes");
     place.write("other/index.html", "mine");
     let refused = place.run(&["site", "other"]).expect_code(2);
-    assert!(refused.stderr.contains("holds something else"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a perfrun site"), "{}", refused.stderr);
     let refused = place.run(&["site", "out", "--revision", "nope"]).expect_code(2);
-    assert!(refused.stderr.contains("`nope` is no revision"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`nope` is not a revision"), "{}", refused.stderr);
     let empty = Workplace::new();
     let refused = empty.run(&["site"]).expect_code(2);
     assert!(refused.stderr.contains("there is no report to show"), "{}", refused.stderr);

@@ -119,13 +119,13 @@ fn bad_input_is_named_with_its_place() {
     check_refusal("a;b\n1;2\n", &["x.txt"], "cut -d';' -f2");
     check_refusal("[1, null]", &["x.txt"], "x.txt:1:5: `null` is not a number");
     check_refusal("{\"results\": []}", &["x.txt"], "jq '.results[0].times'");
-    check_refusal("", &["x.txt"], "x.txt holds no value");
+    check_refusal("", &["x.txt"], "x.txt contains no values");
     check_refusal("1\n", &["nothing.txt"], "nothing.txt");
     check_refusal("1\n", &["."], ".");
-    check_refusal("1\n", &["x.txt", "y.txt", "--paired"], "x.txt holds 1 values and y.txt 3");
-    check_refusal("[[1],[2]]", &["x.txt", "y.txt"], "x.txt holds runs and y.txt does not");
+    check_refusal("1\n", &["x.txt", "y.txt", "--paired"], "x.txt has 1 values and y.txt 3");
+    check_refusal("[[1],[2]]", &["x.txt", "y.txt"], "x.txt contains runs");
     check_refusal("1\n", &["-", "-"], "both files are standard input");
-    check_refusal("1\n", &["x.txt", "--confidence", "95"], "a confidence lies between 0 and 1");
+    check_refusal("1\n", &["x.txt", "--confidence", "95"], "between 0 and 1");
     check_refusal("1\n", &["x.txt", "--paired"], "CANDIDATE");
     check_refusal("1\n", &["x.txt", "y.txt", "--interleaved", "--session-spread", "1%"], "cannot be used with");
 }
@@ -155,9 +155,9 @@ fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
         place.write(name, &content);
     }
     let cases: [(&[&str], &str, &str); 3] = [
-        (&["a.txt", "b.txt", "--paired"], "dependent_pairs", "the pairs follow each other and weigh as 1 of 24"),
+        (&["a.txt", "b.txt", "--paired"], "dependent_pairs", "the pairs are autocorrelated, worth only 1 of 24"),
         (&["a.txt", "b.txt"], "dependent", "give them as runs"),
-        (&["a.json", "b.json"], "dependent", "measure both in turns"),
+        (&["a.json", "b.json"], "dependent", "interleave the measurements"),
     ];
     for (arguments, kind, says) in cases {
         let comparison = &json(&place, arguments)["comparison"];

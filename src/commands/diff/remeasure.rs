@@ -59,8 +59,8 @@ pub(super) fn run(
         }
     }
     if compared.diffs.is_empty() && compared.gone.is_empty() {
-        let help = "both need a specification of the same path, below `experiments/`";
-        return Err(Error::refused("there is nothing that both sides could measure", help));
+        let help = "both sides need a specification at the same path below `experiments/`";
+        return Err(Error::refused("nothing can be measured on both sides", help));
     }
     Ok(Some(compared))
 }
@@ -71,7 +71,7 @@ fn name(side: &Source) -> Result<String, Error> {
         Source::WorkingTree => Ok("working tree".to_owned()),
         Source::Path(path) => Err(Error::refused(
             format!("{} cannot be measured again", path.display()),
-            "--remeasure takes git revisions: their specifications and models",
+            "--remeasure needs git revisions, with their specifications and models",
         )),
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn pair(mut baseline: Reports, mut candidate: Reports, wanted: &[Stri
         let help = if known.is_empty() {
             "there are no reports".to_owned()
         } else {
-            format!("there are {}", known.join(", "))
+            format!("known experiments: {}", known.join(", "))
         };
         return Err(Error::refused(format!("neither side has a report of `{unknown}`"), help));
     }
@@ -39,7 +39,7 @@ pub(super) fn pair(mut baseline: Reports, mut candidate: Reports, wanted: &[Stri
     if baseline.is_empty() && candidate.is_empty() {
         return Err(Error::refused(
             "neither side has a report",
-            "`perfrun experiments/x.yaml` writes reports/x, which is then committed",
+            "run `perfrun experiments/x.yaml` and commit reports/x",
         ));
     }
     let mut pairs = Pairs::default();

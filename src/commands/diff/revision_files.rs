@@ -65,7 +65,7 @@ impl<'a> RevisionFiles<'a> {
         Ok(Some(self.folder.path().join(path)))
     }
 
-    /// The files that a specification may read; nothing where there is no specification.
+    /// The files that a specification may read; nothing where no specification given.
     fn named(&self, path: &str) -> Option<Vec<&String>> {
         let Some(Blob::Bytes(bytes)) = self.repository.read(self.commit, path) else { return None };
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -84,7 +84,7 @@ impl<'a> RevisionFiles<'a> {
     fn target(&self, file: &str) -> Result<Option<PathBuf>, Error> {
         // A tree can name anything, `..` too.
         if Path::new(file).components().any(|part| !matches!(part, Component::Normal(_))) {
-            return Err(Error::refused(format!("{} holds a file named {file}", self.name), "`git fsck` says more"));
+            return Err(Error::refused(format!("{} contains an invalid path: {file}", self.name), "see `git fsck`"));
         }
         let target = self.folder.path().join(file);
         let parent = target.parent().unwrap_or(self.folder.path());
@@ -103,7 +103,7 @@ impl<'a> RevisionFiles<'a> {
                 let here = self.repository.fetched(&sha256).into_iter().chain([now]).find(is_it);
                 let here = here.ok_or_else(|| {
                     Error::refused(
-                        format!("{file} of {} is kept by Git LFS and is not here", self.name),
+                        format!("{file} of {} is stored in Git LFS and has not been fetched", self.name),
                         format!("fetch it: git lfs fetch origin {}", self.commit),
                     )
                 })?;

@@ -28,9 +28,9 @@ pub(super) struct Shown {
 impl Shown {
     /// What is said of experiments that one side alone has.
     fn alone(&self) -> Vec<String> {
-        let judged = if self.is_fallen == Some(true) { ", so that a gate on it falls" } else { "" };
-        let gone = self.gone.iter().map(|name| format!("{name}: only the older side has it{judged}."));
-        let new = self.new.iter().map(|name| format!("{name}: only the newer side has it."));
+        let judged = if self.is_fallen == Some(true) { ", so its gate fails" } else { "" };
+        let gone = self.gone.iter().map(|name| format!("{name}: only on the older side{judged}."));
+        let new = self.new.iter().map(|name| format!("{name}: only on the newer side."));
         gone.chain(new).collect()
     }
 
@@ -102,10 +102,7 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
         super::super::print(ui, &shown.text(format, arguments)?)?;
         return Ok(());
     } else if !formats.is_empty() {
-        return Err(Error::refused(
-            "several formats cannot be printed at once",
-            "name a folder with --output, or one format",
-        ));
+        return Err(Error::refused("only one format can be printed", "choose one format, or a folder with --output"));
     }
     super::super::print(ui, &ui::diff::render(&shown.pages, &shown.alone(), arguments.all, ui))?;
     Ok(())

@@ -125,7 +125,7 @@ impl Sources {
     pub(super) fn required(&self, text: &str) -> Result<&Repository, Error> {
         self.repository
             .as_ref()
-            .ok_or_else(|| self.unknown(text, "neither a record nor a path, and this is no git repository"))
+            .ok_or_else(|| self.unknown(text, "not a record or a path, and this is not a git repository"))
     }
 
     fn commit(&self, revision: &str) -> Result<String, Error> {
@@ -206,14 +206,14 @@ impl Sources {
             let text = match repository.read(commit, &path) {
                 Some(Blob::Bytes(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
                 Some(Blob::Elsewhere(_)) => {
-                    let message = format!("{} is kept by Git LFS", shown.display());
+                    let message = format!("{} is stored in Git LFS", shown.display());
                     return Err(Error::refused(
                         message,
-                        "results have to be in git itself to be compared across commits",
+                        "to be compared across commits it must be in git itself: `git lfs untrack 'reports/**/results.json'`, then commit it again",
                     ));
                 }
                 None => {
-                    return Err(Error::refused(format!("git cannot read {}", shown.display()), "`git fsck` says why"));
+                    return Err(Error::refused(format!("git cannot read {}", shown.display()), "see `git fsck`"));
                 }
             };
             reports.insert(folder, tree.side(name, results::parse(&shown, &text)?));

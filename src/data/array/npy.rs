@@ -98,7 +98,7 @@ impl<R: Read> NpyReader<R> {
         let unreadable = |error: io::Error| format(format!("array `{name}` is not in NumPy's format: {error}"));
         let header = header_bytes(&mut reader).map_err(unreadable)?;
         if !has_sane_shape(&header) {
-            return Err(format(format!("array `{name}` has a shape that no memory holds")));
+            return Err(format(format!("array `{name}` has a shape too large for memory")));
         }
         let header = NpyHeader::from_reader(header.as_slice()).map_err(unreadable)?;
         let dtype = header.dtype();
@@ -153,7 +153,7 @@ impl<R: Read> NpyReader<R> {
         (&mut self.reader).take(length).read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
         if content.len() as u64 != length {
             let (name, found) = (&self.head.name, content.len());
-            return Err(format(format!("array `{name}` is cut off: it has {found} of {length} bytes")));
+            return Err(format(format!("array `{name}` is truncated: it has {found} of {length} bytes")));
         }
         if self.is_big_endian {
             let size = self.head.element.size_bytes().unwrap_or(1) as usize;
@@ -179,7 +179,7 @@ fn header_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(8).read_to_end(&mut bytes)?;
     if bytes.len() < 8 || !bytes.starts_with(MAGIC) {
-        return Err(io::Error::other("it does not begin as such a file does"));
+        return Err(io::Error::other("it does not start like a .npy file"));
     }
     let digits = if bytes[6] == 1 { 2 } else { 4 };
     reader.take(digits).read_to_end(&mut bytes)?;
@@ -312,7 +312,7 @@ mod tests {
         );
         assert_eq!(read(&bytes).unwrap(), array);
         let error = read(&bytes[..bytes.len() - 1]).unwrap_err();
-        assert_eq!(error.to_string(), "x.npy: array `x` is cut off: it has 23 of 24 bytes");
+        assert_eq!(error.to_string(), "x.npy: array `x` is truncated: it has 23 of 24 bytes");
         assert!(read(b"PK").is_err());
     }
 
@@ -321,7 +321,7 @@ mod tests {
         for shape in [&[0, u64::MAX / 2, 9][..], &[1 << 40, 1 << 40], &[u64::MAX]] {
             let mut bytes = Vec::new();
             write_npy(&array(&[], shape), &mut bytes).unwrap();
-            assert_eq!(read(&bytes).unwrap_err().to_string(), "x.npy: array `x` has a shape that no memory holds");
+            assert_eq!(read(&bytes).unwrap_err().to_string(), "x.npy: array `x` has a shape too large for memory");
         }
         let long = b"\x93NUMPY\x02\x00\xff\xff\xff\xff";
         assert!(read(long).unwrap_err().to_string().ends_with("its header is too long"));

@@ -26,7 +26,7 @@ impl Npz {
         let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
         let archive = ZipArchive::new(file).map_err(|error| ArrayProblem::Format {
             path: path.to_owned(),
-            reason: format!("it is no .npz: {error}"),
+            reason: format!("not a .npz file: {error}"),
         })?;
         Ok(Npz { archive, path: path.to_owned() })
     }
@@ -101,6 +101,6 @@ mod tests {
         assert_eq!((cut.shape.as_slice(), cut.numbers()), (&[2, 2][..], Some(vec![0.0, 1.0, 2.0, 3.0])));
         assert_eq!(npz.read("z", 2).unwrap(), None);
         std::fs::write(&path, "PK").unwrap();
-        assert!(Npz::open(&path).unwrap_err().to_string().contains("it is no .npz"));
+        assert!(Npz::open(&path).unwrap_err().to_string().contains("not a .npz file"));
     }
 }

@@ -62,7 +62,7 @@ fn array(series: &Series, path: &Path) -> Result<Array, FileError> {
     if values.null_count() > 0 {
         return Err(wrong("it has empty values"));
     }
-    let (element, bytes) = numbers(&values).ok_or_else(|| wrong(&format!("{} is no number", values.dtype())))?;
+    let (element, bytes) = numbers(&values).ok_or_else(|| wrong(&format!("{} is not a number", values.dtype())))?;
     Ok(Array { name, element, shape, bytes })
 }
 
@@ -114,7 +114,7 @@ mod tests {
         let array = read_parquet(&path, "pixels", 2).unwrap();
         assert_eq!((array.shape.as_slice(), array.numbers()), (&[2, 2][..], Some(vec![1.0, 2.0, 3.0, 4.0])));
         assert_eq!(read_parquet(&path, "label", 9).unwrap().numbers(), Some(vec![7.0, 8.0, 9.0]));
-        assert!(read_parquet(&path, "name", 9).unwrap_err().to_string().contains("is no number"));
+        assert!(read_parquet(&path, "name", 9).unwrap_err().to_string().contains("is not a number"));
         assert!(read_parquet(&path, "colour", 9).is_err());
         std::fs::write(&path, "PAR1").unwrap();
         assert!(parquet_heads(&path).is_err());

@@ -25,8 +25,8 @@ fn words(change: &Changed) -> Option<String> {
         ("specification", before, after) => return specification(before, after),
         // Conversions follow their model, unless the converter changed.
         ("files", ..) => return converter(&change.before, &change.after),
-        (_, Value::Null, _) => format!("{name} is new"),
-        (_, _, Value::Null) => format!("{name} is gone"),
+        (_, Value::Null, _) => format!("{name} added"),
+        (_, _, Value::Null) => format!("{name} removed"),
         (_, Value::Object(_), Value::Object(_)) => format!("{name}: {}", fields(&change.before, &change.after)?),
         (_, before, after) => format!("{name}: {} -> {}", plain(before), plain(after)),
     })
@@ -99,7 +99,7 @@ fn fields(before: &Value, after: &Value) -> Option<String> {
         telling.map(|name| field(name, &from[name], to.get(name).unwrap_or(&Value::Null))).collect();
     told.retain(|text| !text.is_empty());
     let is_other = from.contains_key("sha256");
-    if told.is_empty() { is_other.then(|| "other bytes".to_owned()) } else { Some(told.join(", ")) }
+    if told.is_empty() { is_other.then(|| "content changed".to_owned()) } else { Some(told.join(", ")) }
 }
 
 fn field(name: &str, before: &Value, after: &Value) -> String {

@@ -38,7 +38,7 @@ pub(super) fn draw(diff: &Diff) -> Option<Drawn> {
     let rows = drawn.iter().filter_map(one).collect();
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
     let caption = format!(
-        "With its {} interval; shaded: the margin of {}. Filled: judged faster or slower.",
+        "With {} interval; shaded: the margin of {}; filled: judged faster or slower.",
         format::percent(crate::diff::Terms::CONFIDENCE),
         format::percent(margin)
     );

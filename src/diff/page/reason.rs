@@ -21,9 +21,9 @@ pub(super) fn verdict(row: &Row) -> String {
 fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
     let allowed = difference(gate.worse_by, row.metric);
     match gate.outcome {
-        Held::Falls => Some(format!("gate {allowed}")),
+        Held::Falls => Some(format!("gate {allowed} failed")),
         Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
-        Held::Holds if row.is_difference() => Some(format!("gate {allowed} holds")),
+        Held::Holds if row.is_difference() => Some(format!("gate {allowed} passed")),
         Held::Holds | Held::Unjudged | Held::New => None,
     }
 }
@@ -34,13 +34,15 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
         Reason::BeyondMargin => format!("beyond {}", difference(row.margin, row.metric)),
         Reason::WithinMargin => format!("within {}", difference(row.margin, row.metric)),
         Reason::Unchanged => "same bytes, same settings".to_owned(),
-        Reason::TooFewRuns { needed } => format!("a verdict takes {needed} runs on each side"),
-        Reason::SizeNotEstablished => format!("perhaps by less than {}", difference(row.margin, row.metric)),
-        Reason::NotEnoughData { detectable: Some(effect) } => format!("sees {} and more", percent(*effect)),
+        Reason::TooFewRuns { needed } => format!("a verdict needs {needed} runs on each side"),
+        Reason::SizeNotEstablished => format!("possibly by less than {}", difference(row.margin, row.metric)),
+        Reason::NotEnoughData { detectable: Some(effect) } => {
+            format!("sees {} and more", percent(*effect))
+        }
         Reason::NotEnoughData { detectable: None } => "too few items".to_owned(),
-        Reason::OtherFrame { facts } => format!("incomparable: other {}", list(&plain(facts))),
+        Reason::OtherFrame { facts } => format!("incomparable: different {}", list(&plain(facts))),
         Reason::Withheld { why } => format!("not judged: {}", why.words()),
-        Reason::Stale { .. } => "not judged: not what was measured".to_owned(),
+        Reason::Stale { .. } => "not judged: changed since it was measured".to_owned(),
         Reason::Lost { why } => unmeasured(why),
         Reason::Gained { .. } | Reason::New => "new".to_owned(),
         Reason::Gone => "gone".to_owned(),

@@ -71,7 +71,7 @@ fn headline(of: &Reproduction) -> String {
     let fails = of.count(Standing::Fails);
     let others = [
         said(Standing::Fails, if fails == 1 { "does not" } else { "do not" }),
-        said(Standing::Open, "cannot be told"),
+        said(Standing::Open, "undecided"),
         said(Standing::Absent, "not measured here"),
     ];
     let holds = format!("{} of {} hold", of.count(Standing::Holds), count(all as u64, "claim"));

@@ -14,9 +14,9 @@ const MOST_SENTENCES: usize = 3;
 pub(super) fn headline(diff: &Diff, shown: &[&Row]) -> String {
     let counts = counted(shown);
     let gate = diff.gate.as_ref().map(|gate| match (gate.is_fallen, gate.judged) {
-        (true, 0) => "gate fell. Nothing could be judged. ",
-        (true, _) => "gate fell. ",
-        (false, _) => "gate holds. ",
+        (true, 0) => "gate failed. Nothing could be judged. ",
+        (true, _) => "gate failed. ",
+        (false, _) => "gate passed. ",
     });
     let counts = if counts.is_empty() { "nothing to compare".to_owned() } else { counts };
     format!("{}{counts}", gate.unwrap_or_default())
@@ -81,7 +81,9 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
     for side in sides {
         notices.extend(stale(side));
         notices.extend(unmeasured(side));
-        notices.extend(side.is_quick.then(|| format!("{} is a quick look: nothing within 10 % is judged", side.name)));
+        notices.extend(
+            side.is_quick.then(|| format!("{} is a quick look: differences within 10 % are not judged", side.name)),
+        );
     }
     let frame = facts::named(&diff.changes.frame);
     if !frame.is_empty() {
@@ -100,13 +102,13 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
 fn stale(side: &SideSeen) -> Option<String> {
     let files = list(&side.stale);
     (!side.stale.is_empty()).then(|| {
-        format!("{} was not measured as it stands: {files} changed since; run the specification again", side.name)
+        format!("{} is out of date: {files} changed since it was measured; run the specification again", side.name)
     })
 }
 
 fn unmeasured(side: &SideSeen) -> Option<String> {
     (!side.unmeasured.is_empty())
-        .then(|| format!("{} has models that nobody measured: {}", side.name, list(&side.unmeasured)))
+        .then(|| format!("{} has models that were never measured: {}", side.name, list(&side.unmeasured)))
 }
 
 /// Unchanged cells show what sessions alone do.
@@ -117,9 +119,9 @@ fn moved(diff: &Diff) -> Option<String> {
     let beyond = least_told(diff.session_spread?);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
-            "cells with the same bytes and settings differ by {} on both sides, which is the machine: {}",
+            "cells with the same bytes and settings differ by {} between the sides, so the machine changed: {}",
             percent(typical.abs()),
-            "measure both sides together"
+            "use `--remeasure`"
         )
     })
 }
@@ -170,27 +172,30 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
     });
     let apart = diff.session_spread.map(|spread| {
         format!(
-            "Measured apart: {} and {}. The same code is taken to differ by {} from session to session, so that changes under about {} cannot be told{}; `--remeasure` measures both sides together.",
+            "Measured apart: {} and {}. Identical code is assumed to differ by {} between sessions, so changes below about {} cannot be detected{}; `--remeasure` measures both sides together.",
             side(&diff.baseline),
             side(&diff.candidate),
             percent(spread),
             percent(least_told(spread)),
             match diff.from_history {
                 0 => String::new(),
-                cells => format!("; of {} as much as their history shows", count(cells as u64, "cell")),
+                cells => format!("; for {} the spread is from their history", count(cells as u64, "cell")),
             }
         )
     });
     let judged = diff.rows.iter().filter_map(|row| row.gate.as_ref()?.p_holm).count();
-    let gated =
-        if judged > 1 { format!("; a gate's by Holm over {}", count(judged as u64, "row")) } else { String::new() };
+    let gated = if judged > 1 {
+        format!("; those of the gate by Holm over {}", count(judged as u64, "row"))
+    } else {
+        String::new()
+    };
     let what = if diff.blocks.is_some() { "the log ratios of the blocks" } else { "each side's runs" };
-    let verdicts = format!("Verdicts by intervals of the mean of the middle half of {what}{gated}.");
+    let verdicts = format!("Verdicts are by intervals of the mean of the middle half of {what}{gated}.");
     together.into_iter().chain(apart).chain([verdicts]).collect()
 }
 
 fn side(side: &SideSeen) -> String {
-    let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("at an unknown time");
+    let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("date unknown");
     let grade = side.grade.as_deref().map_or("no grade".to_owned(), |grade| format!("grade {grade}"));
     format!("{} ({when}, {}, {grade})", side.name, side.machine)
 }

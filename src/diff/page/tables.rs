@@ -114,8 +114,7 @@ pub(super) fn claims(diff: &Diff) -> Option<Table> {
             ],
         }
     };
-    let note =
-        "A speed-up against each side's own baseline needs no common machine. It holds where the verdict is the same.";
+    let note = "Speed-ups against own baselines can be compared across machines. One holds if the verdict is the same.";
     (!diff.claims.is_empty()).then(|| Table {
         columns: columns.into(),
         rows: diff.claims.iter().map(line).collect(),

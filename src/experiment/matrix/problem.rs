@@ -20,7 +20,7 @@ pub enum MatrixProblem {
         model: String,
     },
     /// Axes of a zip differ in length.
-    #[error("zipped axes need equally many entries: {lengths}")]
+    #[error("zipped axes need the same number of entries: {lengths}")]
     UnequalZip {
         /// Their lengths, as `models` has 2.
         lengths: String,
@@ -36,7 +36,7 @@ pub enum MatrixProblem {
         largest: Axis,
     },
     /// An `include` that leaves out an axis of several entries.
-    #[error("the cell to include is not said whole: {} may be one of several", list(axes, "and"))]
+    #[error("`matrix.include` is ambiguous: {} has several entries", list(axes, "and"))]
     IncludeUnsaid {
         /// The words for these axes.
         axes: Vec<&'static str>,
@@ -57,9 +57,9 @@ impl MatrixProblem {
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            MatrixProblem::ZippedTwice { .. } => Some("an axis walks once"),
+            MatrixProblem::ZippedTwice { .. } => Some("list each axis in one group of `zip` only"),
             MatrixProblem::TooManyCells { .. } => Some("split the experiment, or `zip` axes that belong together"),
-            MatrixProblem::IncludeUnsaid { .. } => Some("only an axis with one entry may be left out"),
+            MatrixProblem::IncludeUnsaid { .. } => Some("name every axis that has more than one entry"),
             _ => None,
         }
     }

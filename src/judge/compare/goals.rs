@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Judged;
 use super::choose::{BoundCheck, BoundOutcome, Doubt, check_bound};
+use super::{Judged, Terms};
 use crate::experiment::Goal;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -19,6 +19,13 @@ pub struct GoalCheck {
     pub outcome: GoalOutcome,
 }
 
+impl GoalCheck {
+    /// Whether its cells would decide it, and a quick look decides nothing.
+    pub fn is_withheld(&self) -> bool {
+        self.outcome != outcome(&self.check)
+    }
+}
+
 /// Whether a goal is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,17 +38,12 @@ pub enum GoalOutcome {
     Undecided,
 }
 
-/// Checks every goal by intervals of this confidence.
-pub(super) fn check(
-    plan: &Plan,
-    summary: &Summary,
-    judged: &Judged,
-    confidence: f64,
-    goals: &[Goal],
-) -> Vec<GoalCheck> {
+/// Checks every goal by intervals of the confidence of `terms`; a quick look decides none.
+pub(super) fn check(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, goals: &[Goal]) -> Vec<GoalCheck> {
     let one = |goal: &Goal| {
-        let check = check_bound(plan, summary, judged, confidence, &goal.bound);
-        GoalCheck { name: goal.name.clone(), outcome: outcome(&check), check }
+        let check = check_bound(plan, summary, judged, terms.confidence, &goal.bound);
+        let outcome = if terms.is_quick { GoalOutcome::Undecided } else { outcome(&check) };
+        GoalCheck { name: goal.name.clone(), outcome, check }
     };
     goals.iter().map(one).collect()
 }

@@ -42,7 +42,7 @@ use pair::verdict_between;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
 use crate::record::Manifest;
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{MetricReference, PEAK_RSS};
 
 /// Everything that is judged in one record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct Judged {
     /// The tails of the same pairs, where their runs have enough samples; no gate rests on them.
     #[serde(default)]
     pub tails: Vec<Comparison>,
+    /// The peak memory of the same pairs; no gate rests on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<Comparison>,
     /// Whether the cells of a group differ at all, for groups of three and more.
     pub families: Vec<Family>,
     /// Identical arms against each other, in the order of the plan's controls.
@@ -109,9 +112,13 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     control::withhold(&mut comparisons, plan, &controls);
     family::adjust(&mut comparisons);
     let tails = tails::tails(plan, summary, &terms, &controls);
+    let of_memory = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms);
+    let mut memory: Vec<Comparison> = plan.pairs().filter_map(of_memory).collect();
+    control::withhold(&mut memory, plan, &controls);
     let pairs: Vec<_> = comparisons.iter().filter_map(|row| Some(row.details.as_ref()?.paired)).collect();
     let mut judged = Judged {
         tails,
+        memory,
         families: family::families(plan, summary),
         detectable_effect: control::detectable_effect(&controls, &pairs, summary, manifest),
         comparisons,
@@ -128,7 +135,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
         Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question, &weighed)),
         None => judged.ties = tie::ties(plan, summary, &judged, &terms, &weighed),
     }
-    judged.goals = goals::check(plan, summary, &judged, terms.confidence, &manifest.experiment.goals);
+    judged.goals = goals::check(plan, summary, &judged, &terms, &manifest.experiment.goals);
     let is_listed = !manifest.experiment.pareto.is_empty();
     judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, is_listed);
     judged

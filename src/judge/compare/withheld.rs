@@ -42,10 +42,10 @@ impl Withheld {
             Withheld::NotFinite => "outputs with NaN or infinity",
             Withheld::NotResolved => "samples too short for a cold cache",
             Withheld::ManyFailures => "more than a fifth of the runs failed",
-            Withheld::NotSteady => "most runs never became steady",
-            Withheld::OnCpu => "too much of it ran on the CPU",
-            Withheld::BatchesDiffer => "measured at different batches; items/s compares them",
-            Withheld::ControlFailed => "two identical arms differed",
+            Withheld::NotSteady => "most runs never reached a steady state",
+            Withheld::OnCpu => "too much of the time was spent on the CPU",
+            Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
+            Withheld::ControlFailed => "the control failed",
             Withheld::QuickLook => "quick look",
         }
     }

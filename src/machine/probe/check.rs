@@ -106,11 +106,11 @@ fn load(host: &Host, others: &Others) -> Check {
         what: "other load",
         place: "/proc/<process>/stat, /proc/loadavg",
         state: if busy.is_some() { State::Off } else { State::Ok },
-        found: Some(busy.unwrap_or_else(|| "nobody else uses the processors".to_owned())),
+        found: Some(busy.unwrap_or_else(|| "no other process uses the processors".to_owned())),
         code: Some(Code::Load),
         with_root: None,
         without_root: Some(
-            "stop it, or let `perfrun run --wait 5m` wait for quiet; else another machine, or more runs",
+            "stop it, or wait for a quiet machine with `--wait 5m`; otherwise another machine, or more runs",
         ),
     }
 }
@@ -125,7 +125,7 @@ fn governor(host: &Host) -> Check {
         code: Some(Code::Governor),
         with_root: Some("cpupower frequency-set -g performance"),
         without_root: Some(
-            "more runs: clocks that follow the load scatter runs, and blocks spread that over all cells",
+            "more runs: a clock that follows the load makes runs vary; blocks spread that over all cells",
         ),
     }
 }
@@ -137,7 +137,7 @@ fn turbo(host: &Host) -> Check {
         state: state(host.turbo.as_ref(), |is_on| !is_on),
         found: host
             .turbo
-            .map(|is_on| if is_on { "on: clocks depend on temperature and neighbours" } else { "off" }.to_owned()),
+            .map(|is_on| if is_on { "on: clocks depend on temperature and other load" } else { "off" }.to_owned()),
         code: None,
         with_root: Some(
             "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo    (other drivers: echo 0 > /sys/devices/system/cpu/cpufreq/boost)",
@@ -156,9 +156,9 @@ fn clock_source(host: &Host) -> Check {
         found: host.clock_source.clone(),
         code: Some(Code::ClockSlow),
         with_root: Some(
-            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource    (where it is available)",
+            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource    (x86, where it is available)",
         ),
-        without_root: Some("another machine type; long samples do not suffer"),
+        without_root: Some("another machine type; long samples are not affected"),
     }
 }
 
@@ -171,7 +171,7 @@ fn hypervisor(host: &Host) -> Check {
         found: host.virtual_machine.map(words),
         code: None,
         with_root: None,
-        without_root: Some("a dedicated instance, or more runs; what is taken is counted as steal"),
+        without_root: Some("a dedicated instance, or more runs; the time taken is recorded as steal"),
     }
 }
 
@@ -180,7 +180,7 @@ fn quota(host: &Host) -> Check {
     let is_tight = host.cpu_quota.zip(cores).is_some_and(|(quota, cores)| quota < cores);
     let words = |quota: f64| format!("{quota:.2} processors; a cell gets {} by default", threads(host));
     Check {
-        what: "control group quota",
+        what: "cgroup CPU quota",
         place: "/sys/fs/cgroup/**/cpu.max",
         state: if is_tight { State::Off } else { State::Ok },
         found: Some(host.cpu_quota.map_or_else(|| "none".to_owned(), words)),
@@ -215,10 +215,11 @@ fn hyperthreads(host: &Host) -> Check {
 }
 
 fn memory_nodes(host: &Host) -> Check {
-    let words =
-        |nodes: u32| if nodes == 1 { "1".to_owned() } else { format!("{nodes}, and processors of all are allowed") };
+    let words = |nodes: u32| {
+        if nodes == 1 { "1".to_owned() } else { format!("{nodes}, with processors of all of them allowed") }
+    };
     Check {
-        what: "memory nodes",
+        what: "NUMA nodes",
         place: "/sys/devices/system/node/node*/cpulist",
         state: state(host.memory_nodes.as_ref(), |nodes| *nodes == 1),
         found: host.memory_nodes.map(words),

@@ -95,7 +95,7 @@ impl ConversionReport {
     /// Notes that the model was raised from an older operator set.
     pub(crate) fn note_raised(&mut self, from: Option<i64>) {
         if let Some(from) = from {
-            self.note(format!("the model was raised from operator set {from} to {RAISED}"));
+            self.note(format!("the model was converted from opset {from} to {RAISED}"));
         }
     }
 
@@ -109,7 +109,7 @@ impl ConversionReport {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConversionProblem {
     /// It holds what the conversion would make.
-    #[error("the model is in that precision already: it has {nodes} nodes of {operator}")]
+    #[error("the model already has that precision: it has {nodes} {operator} nodes")]
     AlreadyInPrecision {
         /// An operator of the new precision.
         operator: String,
@@ -134,7 +134,7 @@ pub(crate) enum ConversionProblem {
     },
     /// An element type that decides what to do is not known.
     #[error(
-        "the element type of `{value}`, which `{node}` reads, is not known; infer the shapes of the model and save it, or keep \
+        "the element type of `{value}`, which `{node}` reads, is not known; run shape inference on the model and save it, or keep \
          `{node}` as it is"
     )]
     UnknownTypes {
@@ -145,8 +145,8 @@ pub(crate) enum ConversionProblem {
     },
     /// Operators of the new precision came later than the model's operator set.
     #[error(
-        "the model uses operator set {has}, and {operator} needs {needed}; `onnx.version_converter.convert_version` of the \
-         Python package onnx raises it"
+        "the model uses opset {has}, but {operator} needs {needed}; convert it with `onnx.version_converter.convert_version` \
+         from the Python package onnx"
     )]
     OpsetTooOld {
         /// The model's.
@@ -236,8 +236,7 @@ mod tests {
             ConversionProblem::OpsetTooOld { has: 7, needed: 11, operator: "DynamicQuantizeLinear".to_owned() };
         assert_eq!(
             problem.to_string(),
-            "the model uses operator set 7, and DynamicQuantizeLinear needs 11; `onnx.version_converter.convert_version` of \
-             the Python package onnx raises it"
+            "the model uses opset 7, but DynamicQuantizeLinear needs 11; convert it with `onnx.version_converter.convert_version` from the Python package onnx"
         );
         let nothing = ConversionProblem::NothingToConvert { kept: Vec::new() };
         assert_eq!(nothing.to_string(), "nothing in the model can be converted");

@@ -116,14 +116,11 @@ impl Raising {
             "Scatter" => node.op_type = Some("ScatterElements".to_owned()),
             "Dropout" => dropout(&mut node, known)?,
             "BatchNormalization" if node.int("spatial") == Some(0) => {
-                return Err(unsupported(
-                    &node,
-                    "it normalises every place by itself, which later operator sets dropped",
-                ));
+                return Err(unsupported(&node, "it normalises each position separately, which later opsets dropped"));
             }
             "BatchNormalization" => node.attribute.retain(|attribute| attribute.name() != "spatial"),
             "Scan" if self.has < 9 => {
-                return Err(unsupported(&node, "operator set 9 gave it another form"));
+                return Err(unsupported(&node, "opset 9 changed its definition"));
             }
             "Softmax" | "LogSoftmax" | "Hardmax" => {
                 self.softmax(node, &known.flat, nodes);

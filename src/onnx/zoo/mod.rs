@@ -108,7 +108,7 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ZooProblem {
     /// Classes are set for a network that has none.
-    #[error("`{architecture}` is no classifier, so `classes` does not apply")]
+    #[error("`{architecture}` is not a classifier, so `classes` does not apply")]
     NoClassifier {
         /// Its name.
         architecture: &'static str,
@@ -248,7 +248,7 @@ mod tests {
             let settings = Settings { classes: Some(classes), ..Settings::default() };
             build(architecture(name).unwrap(), &settings).unwrap_err().to_string()
         };
-        assert_eq!(refused("gpt2_small", 10), "`gpt2_small` is no classifier, so `classes` does not apply");
+        assert_eq!(refused("gpt2_small", 10), "`gpt2_small` is not a classifier, so `classes` does not apply");
         let most = "`vit_b_16` cannot have 4294967295 classes: at least 1, at most 100000";
         assert_eq!(refused("vit_b_16", u32::MAX), most);
         assert_eq!(refused("resnet50", 0), "`resnet50` cannot have 0 classes: at least 1, at most 100000");

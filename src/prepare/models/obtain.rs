@@ -31,7 +31,7 @@ pub enum ObtainError {
     },
     /// The server did not give it.
     #[error("model `{model}`: {url} cannot be fetched: {reason}")]
-    #[diagnostic(help("fetch it by other means, and name the file with `path`"))]
+    #[diagnostic(help("download it by other means, and give the file as `path`"))]
     Fetch {
         /// Its name.
         model: String,
@@ -41,8 +41,8 @@ pub enum ObtainError {
         reason: String,
     },
     /// It is another file than the specification means.
-    #[error("model `{model}`: {url} has another SHA-256 than the specification says: {found}")]
-    #[diagnostic(help("if the change is meant, write that one"))]
+    #[error("model `{model}`: {url} has the SHA-256 {found}, not the one in the specification")]
+    #[diagnostic(help("if the change is intended, update `sha256`"))]
     CheckSum {
         /// Its name.
         model: String,
@@ -53,7 +53,7 @@ pub enum ObtainError {
     },
     /// The cache.
     #[error("the cache {path}: {source}", path = path.display())]
-    #[diagnostic(help("PERFRUN_CACHE names another folder"))]
+    #[diagnostic(help("set PERFRUN_CACHE to another folder"))]
     Cache {
         /// Where.
         path: PathBuf,

@@ -45,7 +45,7 @@ pub enum RuntimeError {
         found: &'static str,
     },
     /// The library is for another processor.
-    #[error("{} is for {found}, and this machine is {wanted}", path.display())]
+    #[error("{} is for {found}, but this machine is {wanted}", path.display())]
     #[diagnostic(help("name a libonnxruntime.so for {wanted}, or let perfrun fetch one: `perfrun runtime install`"))]
     WrongMachine {
         /// The file.
@@ -56,7 +56,7 @@ pub enum RuntimeError {
         wanted: &'static str,
     },
     /// The library lacks functions that perfrun needs.
-    #[error("{} is ONNX Runtime {version}, and perfrun needs {oldest} or newer", path.display())]
+    #[error("{} is ONNX Runtime {version}, but perfrun needs {oldest} or newer", path.display())]
     #[diagnostic(help("let perfrun fetch one: `perfrun runtime install`"))]
     TooOld {
         /// The file.
@@ -69,7 +69,7 @@ pub enum RuntimeError {
     /// A version without a checksum in perfrun.
     #[error("perfrun has no checksum of {package} {version} for this machine, so it cannot fetch it")]
     #[diagnostic(help(
-        "it knows {}; for another one name its library with `--runtime PATH`, or by its `path` in `runtimes`",
+        "known versions: {}; for another one give its library with `--runtime PATH`, or as `path` in `runtimes`",
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     ))]
     UnknownVersion {
@@ -81,7 +81,7 @@ pub enum RuntimeError {
         known: Vec<String>,
     },
     /// No package is known for this machine.
-    #[error("perfrun knows no ONNX Runtime package for {os} on {architecture}")]
+    #[error("there is no ONNX Runtime package for {os} on {architecture}")]
     #[diagnostic(help("build or download the library yourself and name it with `--runtime PATH`"))]
     UnsupportedPlatform {
         /// The operating system, as Rust names it.
@@ -90,7 +90,7 @@ pub enum RuntimeError {
         architecture: &'static str,
     },
     /// No program that could download.
-    #[error("there is no pip and no uv to fetch ONNX Runtime with")]
+    #[error("fetching ONNX Runtime needs pip or uv, and neither is installed")]
     #[diagnostic(help("install pip or uv; or {OFFLINE_HELP}"))]
     NoPip,
     /// The program that downloads failed.
@@ -105,9 +105,9 @@ pub enum RuntimeError {
         tail: String,
     },
     /// The download is not the file that it should be.
-    #[error("the downloaded {file} has the SHA-256 {found}, and perfrun expects {expected}")]
+    #[error("the downloaded {file} has the SHA-256 {found}, but perfrun expects {expected}")]
     #[diagnostic(help(
-        "do not use it: the package index or mirror that pip is set to serves another file (`pip config list`)"
+        "do not use it: the package index or mirror that pip is configured for serves another file (`pip config list`)"
     ))]
     Checksum {
         /// The package.

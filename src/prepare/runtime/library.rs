@@ -181,8 +181,8 @@ fn check_file(path: &Path, origin: Origin) -> Result<(), RuntimeError> {
         [0x7f, b'E', b'L', b'F', ..] => not_a_library("an ELF file of another kind than 64-bit little-endian"),
         [b'M', b'Z', ..] => not_a_library("a Windows library"),
         [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..] | [0xca, 0xfe, 0xba, 0xbe, ..] => not_a_library("a macOS library"),
-        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..] => not_a_library("a Git LFS pointer, perhaps"),
-        _ => not_a_library("no ELF header"),
+        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..] => not_a_library("perhaps a Git LFS pointer"),
+        _ => not_a_library("not an ELF file"),
     }
 }
 
@@ -266,7 +266,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libonnxruntime.so.1.31.1");
         assert!(matches!(named(&path, Origin::Flag), Err(RuntimeError::Missing { .. })));
-        for (bytes, found) in [(&b""[..], "an empty file"), (b"MZ", "a Windows library"), (b"hello", "no ELF header")] {
+        for (bytes, found) in [(&b""[..], "an empty file"), (b"MZ", "a Windows library"), (b"hello", "not an ELF file")]
+        {
             std::fs::write(&path, bytes).unwrap();
             let error = named(&path, Origin::Flag).unwrap_err();
             assert!(matches!(error, RuntimeError::NotALibrary { found: text, .. } if text == found));

@@ -82,7 +82,7 @@ fn reason(complaint: &str, output: &Output) -> String {
     }
     match complaint.lines().map(str::trim).rfind(|line| !line.is_empty()) {
         Some(line) => line.trim_start_matches("ERROR: ").to_owned(),
-        None if output.status.success() => "it succeeded without the file that was asked for".to_owned(),
+        None if output.status.success() => "it reported success, but without the file that was requested".to_owned(),
         None => output.status.to_string(),
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct ItemScores {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum AccuracyProblem {
     /// Texts and the like.
-    #[error("`{name}` holds no numbers that could be compared")]
+    #[error("`{name}` is not numeric")]
     NoNumbers {
         /// The array.
         name: String,
@@ -43,7 +43,7 @@ pub(crate) enum AccuracyProblem {
         wanted: &'static str,
     },
     /// No class of the model.
-    #[error("label {label} of item {item} is none of the {classes} classes of output `{output}`")]
+    #[error("label {label} of item {item} is not one of the {classes} classes of output `{output}`")]
     Label {
         /// The label.
         label: f64,
@@ -66,7 +66,7 @@ pub(crate) enum AccuracyProblem {
 
 /// What would do for classes.
 const SCORES: &str =
-    "`top1` wants one score for each class or one class for each item; for other outputs write a `score` command";
+    "`top1` needs one score per class or one class per item; for other outputs write a `score` command";
 
 /// What would do for numbers.
 const VALUES: &str =
@@ -186,7 +186,7 @@ mod tests {
         let message =
             |labels: &[i64]| ItemScores::of(AccuracyMetric::Top1, &output, &classes(labels)).unwrap_err().to_string();
         assert_eq!(message(&[1]), "there are 1 labels for 2 items of output `y`");
-        assert_eq!(message(&[1, 3]), "label 3 of item 1 is none of the 3 classes of output `y`");
+        assert_eq!(message(&[1, 3]), "label 3 of item 1 is not one of the 3 classes of output `y`");
         let image = floats("y", &[1, 2, 2], &[0.0; 4]);
         assert!(
             ItemScores::of(AccuracyMetric::Top1, &image, &classes(&[1])).unwrap_err().to_string().contains("`score`")

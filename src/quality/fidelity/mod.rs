@@ -186,19 +186,19 @@ impl Sums {
             // As many decimals as tell the two apart.
             let decimals =
                 (4..=12).find(|decimals| format!("{:.decimals$}", self.cosine) != format!("{least:.decimals$}"));
-            self.miss(format!("cosine {:.*}, wanted {least}", decimals.unwrap_or(12), self.cosine));
+            self.miss(format!("cosine {:.*}, required {least}", decimals.unwrap_or(12), self.cosine));
         }
         if let (Some(close), Some(least)) = (close, limits.close)
             && close < least
         {
             let (close, least) = (100.0 * close, 100.0 * least);
-            self.miss(format!("{close:.2} % of the elements are close, wanted {least} %"));
+            self.miss(format!("{close:.2} % of the elements are close, required {least} %"));
         }
         let top1 = self.agreement.as_ref().map(Agreement::top1);
         if let (Some(top1), Some(least)) = (top1, limits.top1)
             && top1 < least
         {
-            self.miss(format!("top-1 agreement {:.1} %, wanted {} %", 100.0 * top1, 100.0 * least));
+            self.miss(format!("top-1 agreement {:.1} %, required {} %", 100.0 * top1, 100.0 * least));
         }
         Fidelity {
             input_sets,
@@ -266,14 +266,14 @@ mod tests {
         assert!((fidelity.max_abs - 0.01).abs() < 1e-6 && (fidelity.mean_abs - 0.005).abs() < 1e-6);
         assert!(fidelity.max_scaled.is_some_and(|scaled| (scaled - 0.005).abs() < 1e-6));
         let fidelity = compared(&[1.01, 2.0], &[1.0, 2.0], Precision::Fp32);
-        assert_eq!(fidelity.misses, ["50.00 % of the elements are close, wanted 99.9 %"]);
+        assert_eq!(fidelity.misses, ["50.00 % of the elements are close, required 99.9 %"]);
         let fidelity = compared(&[1.0, 0.0], &[1.0, 1.0], Precision::Int8);
-        assert_eq!(fidelity.misses, ["cosine 0.7071, wanted 0.98"]);
+        assert_eq!(fidelity.misses, ["cosine 0.7071, required 0.98"]);
         assert!(compared(&[-1.0], &[1.0], Precision::Int4).passes());
         let strict = FidelityLimits { cosine: Some(0.999_999_9), ..FidelityLimits::default() };
         let sets = |values: &[f32]| vec![vec![output(values, &[2])]];
         let fidelity = compare(&sets(&[1.0, 0.001]), &sets(&[1.0, 0.0]), &strict);
-        assert_eq!(fidelity.misses, ["cosine 0.9999995, wanted 0.9999999"]);
+        assert_eq!(fidelity.misses, ["cosine 0.9999995, required 0.9999999"]);
     }
 
     #[test]

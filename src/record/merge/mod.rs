@@ -72,7 +72,7 @@ pub(crate) enum MergeError {
         record: String,
     },
     /// Cells of several devices are compared, and so of several machines.
-    #[error("the specification compares devices, which several machines would have one group of")]
+    #[error("the specification compares devices, so its groups cannot span several machines")]
     Devices,
 }
 
@@ -80,10 +80,10 @@ impl MergeError {
     /// What to do about it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            MergeError::Unfinished { .. } => "go on with it: perfrun run --resume RECORD",
-            MergeError::Differ { .. } => "`perfrun diff` compares records that are not of one specification",
+            MergeError::Unfinished { .. } => "finish it: perfrun run --resume RECORD",
+            MergeError::Differ { .. } => "use `perfrun diff` to compare records of different specifications",
             MergeError::Twice { .. } => {
-                "leave one out; of two machines that look alike, say which is which: NAME=RECORD"
+                "leave one out; if they come from two identical machines, name each: NAME=RECORD"
             }
             MergeError::Split { .. } => "measure the group in one record; `--shard` keeps groups whole",
             MergeError::Merged { .. } => "merge the records that it was made from",

@@ -28,11 +28,11 @@ use values::{
 /// What a difference in a fact means for a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// What one compares: it may differ, and is named.
+    /// What is compared: it may differ, and the difference is shown.
     Subject,
     /// What must be equal for a comparison to mean anything.
     Frame,
-    /// What may matter, and is named with a warning.
+    /// What may matter: a difference is shown as a warning.
     Context,
 }
 
@@ -104,7 +104,7 @@ use Class::{Context, Frame, Subject};
 pub(crate) const FIELDS: &[Field] = &[
     of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
     of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by(Axis::Models, "name"),
-    of("files", Subject, files, "what variants are run with where it is not the model's own file: SHA-256, origin, version of the converter"),
+    of("files", Subject, files, "files of variants that do not run the model's own file: SHA-256, origin, version of the converter"),
     of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by(Axis::Models, "model"),
     of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by(Axis::Runtimes, "name"),
     of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one").by(Axis::Devices, "device"),
@@ -114,7 +114,7 @@ pub(crate) const FIELDS: &[Field] = &[
     host("logical_cpus", Frame, |host| json!(host.logical_cpus), "logical processors of the machine"),
     host("allowed_cpus", Frame, |host| json!(host.allowed_cpus), "processors that workers may use"),
     host("allowed_cores", Frame, |host| json!(host.allowed_cores), "physical cores among them"),
-    host("cpu_quota", Frame, quota, "processors' worth of time that the control group grants; `none` without a limit"),
+    host("cpu_quota", Frame, quota, "CPU quota of the cgroup, in processors; `none` without a limit"),
     host("memory_gib", Frame, |host| json!(memory_gib(host)), "memory, rounded up to whole GiB, since kernels keep some for themselves"),
     host("system", Frame, |host| json!(host.system), "operating system and architecture"),
     of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
@@ -133,20 +133,20 @@ pub(crate) const FIELDS: &[Field] = &[
     host("kernel", Context, |host| json!(host.kernel), "kernel release"),
     host("microcode", Context, |host| json!(host.microcode), "microcode of the processor"),
     host("governor", Context, |host| json!(host.governor), "frequency governor"),
-    host("turbo", Context, |host| json!(host.turbo), "the clock may rise above its nominal value"),
+    host("turbo", Context, |host| json!(host.turbo), "whether turbo (boost clocks) is on"),
     host("smt", Context, |host| json!(host.smt), "two hardware threads share a core"),
-    host("virtual_machine", Context, |host| json!(host.virtual_machine), "a hypervisor runs below"),
-    host("memory_nodes", Context, |host| json!(host.memory_nodes), "memory nodes of the allowed processors"),
+    host("virtual_machine", Context, |host| json!(host.virtual_machine), "whether this is a virtual machine"),
+    host("memory_nodes", Context, |host| json!(host.memory_nodes), "NUMA nodes of the allowed processors"),
     host("last_level_cache_bytes", Context, |host| json!(host.last_level_cache_bytes), "last level of cache of the allowed processors"),
-    host("clock_source", Context, |host| json!(host.clock_source), "what the kernel reads the time from"),
+    host("clock_source", Context, |host| json!(host.clock_source), "the kernel's clock source"),
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
-    of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processors' worth of time that others used when the record began").passing(),
+    of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processor time used by other processes when the record began, in processors").passing(),
     of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then").passing(),
     of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by(Axis::Devices, "device"),
-    of("idle_watts", Context, idle_watts, "power of each of these GPUs and, as `packages`, of the processors, while nothing of perfrun ran").passing(),
-    of("peaks", Context, |manifest| json!(manifest.peaks()), "operations per second that the machine was seen to do, by device, threads and kind of number").passing(),
-    of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "bytes per second that it was seen to read and write, by device, threads and how many they are").passing(),
-    of("launching", Context, |manifest| json!(manifest.launches()), "nanoseconds that an inference and each of its nodes were seen to take before they compute anything").passing(),
+    of("idle_watts", Context, idle_watts, "idle power of each of these GPUs and, as `packages`, of the processors").passing(),
+    of("peaks", Context, |manifest| json!(manifest.peaks()), "highest measured operations per second of the machine, by device, threads and data type").passing(),
+    of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "highest measured memory bandwidth in bytes per second, by device, threads and size").passing(),
+    of("launching", Context, |manifest| json!(manifest.launches()), "measured overhead of an inference and of each of its nodes, in nanoseconds").passing(),
 ];
 
 /// Names of the facts in which two sides must agree.

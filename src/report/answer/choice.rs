@@ -7,24 +7,24 @@ mod tests;
 
 pub(in crate::report) use bounds::{goals, within};
 
-use super::evidence::speaks_of_baseline;
+use super::evidence::{saved_memory, speaks_of_baseline};
 use super::{Sentence, nothing_is_claimed, ties, words};
 use crate::judge::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing};
-use crate::judge::compare::{Comparison, Unfit};
+use crate::judge::compare::{Comparison, Judged, Unfit};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::{capitalized, format};
 use crate::statistics::paired::Verdict;
-use crate::vocabulary::metric::{Direction, MetricReference, Unit};
+use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
 use options::{Cluster, Question, questions};
 
 /// One sentence for each model, or for all together where models compete.
-pub(super) fn sentences(plan: &Plan, summary: &Summary, choice: &Choice) -> Vec<Sentence> {
+pub(super) fn sentences(plan: &Plan, summary: &Summary, judged: &Judged, choice: &Choice) -> Vec<Sentence> {
     if let Some(failed) = choice.failed_control {
         return vec![nothing_is_claimed(plan, failed.cell, failed.difference)];
     }
-    questions(plan, choice).iter().map(|question| sentence(plan, summary, question, choice)).collect()
+    questions(plan, choice).iter().map(|question| sentence(plan, summary, judged, question, choice)).collect()
 }
 
 /// More kinds of answers than these are told in the text alone.
@@ -36,7 +36,7 @@ const MOST_NAMED: usize = 4;
 /// Where there are many rivals, so many are named and the others counted.
 const MOST_RIVALS: usize = 2;
 
-fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Choice) -> Sentence {
+fn sentence(plan: &Plan, summary: &Summary, judged: &Judged, question: &Question<'_>, choice: &Choice) -> Sentence {
     let clusters = question.clusters();
     let by: Vec<String> = clusters.iter().map(|cluster| broken_by(question, cluster)).collect();
     let lead_of = |(cluster, by): (&Cluster<'_>, &String)| lead(cluster, by, choice, clusters.len() > 1);
@@ -47,11 +47,11 @@ fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Ch
         parts.join("; ")
     };
     let is_none = clusters.iter().all(Cluster::is_empty);
-    let lead = match question.label.as_str() {
-        "" if is_none || parts.len() > MOST_CLUSTERS => format!("{}.", capitalized(&pick)),
-        "" if by.iter().all(String::is_empty) => format!("{}: {pick}.", superlative(choice.best)),
-        "" => format!("Best: {pick}."),
-        label => format!("{label}: {pick}."),
+    let subject = match question.label.as_str() {
+        "" if is_none || parts.len() > MOST_CLUSTERS => "",
+        "" if by.iter().all(String::is_empty) => superlative(choice.best),
+        "" => "Best",
+        label => label,
     };
     let mut clauses: Vec<String> = Vec::new();
     // The lead has just named what is the only answer.
@@ -59,20 +59,30 @@ fn sentence(plan: &Plan, summary: &Summary, question: &Question<'_>, choice: &Ch
     for cluster in &clusters {
         clauses.extend(evidence(question, cluster, clusters.len() > 1, is_named));
     }
-    clauses.extend(ties::clauses(&question.all_ties(), summary, question.places()));
+    // What the lead makes a condition comes early: three lines hold it.
+    let after = clauses.len().min(1);
+    clauses.splice(after..after, doubts(question, choice));
+    let ties = ties::clauses(&question.all_ties(), summary, question.places());
+    // What broke a tie is told with its values.
+    let tells_memory = ties.is_empty() && choice.best.metric.name != PEAK_RSS.name;
+    clauses.extend(ties);
     if speaks_of_baseline(plan) {
         clauses.extend(outputs(question, summary, is_named));
     }
-    clauses.extend(doubts(question, choice));
+    if let Some(baseline) = plan.baseline.as_ref().filter(|_| tells_memory) {
+        clauses.extend(memory(question, summary, judged, &baseline.name, is_named));
+    }
     clauses.extend(out_of_bounds(question, choice));
     clauses.extend(unfit(question));
     // Every cluster has evidence, or says why there is none.
-    let text = match choice.best == MetricReference::LATENCY {
-        true if is_named && !clusters[0].is_empty() => clauses.join("; "),
-        true => capitalized(&clauses.join("; ")),
-        false => format!("By {}, {}", choice.best.title(), clauses.join("; ")),
-    };
-    Sentence::new(lead, format!("{text}."))
+    if let Some(first) = clauses.first_mut() {
+        *first = match choice.best == MetricReference::LATENCY {
+            true if is_named && !clusters[0].is_empty() => std::mem::take(first),
+            true => capitalized(first),
+            false => format!("By {}, {first}", choice.best.title()),
+        };
+    }
+    Sentence::about(subject, &pick, &clauses)
 }
 
 fn superlative(best: MetricReference) -> &'static str {
@@ -181,7 +191,7 @@ fn against(question: &Question<'_>, judged: &[(&str, &Comparison)]) -> String {
     let words = |(rival, judged): &Rival<'_>| words::judgement(judged, Some(rival), question.places());
     let mut parts: Vec<String> = level.iter().filter_map(words).collect();
     if all_level > level.len() {
-        parts.push(format!("not told apart from {}", format::count((all_level - level.len()) as u64, "other")));
+        parts.push(format!("indistinguishable from {}", format::count((all_level - level.len()) as u64, "other")));
     }
     parts.extend(beaten.iter().filter_map(words));
     if all_beaten > beaten.len() {
@@ -196,9 +206,9 @@ fn none(cluster: &Cluster<'_>, is_one_of_several: bool) -> String {
         cluster.contests.iter().flat_map(|(_, contest)| &contest.entrants).any(|entrant| wanted(&entrant.standing))
     };
     let why = if any(|standing| matches!(standing, Standing::Beaten { .. })) {
-        "each that could be chosen is beaten by another"
+        "every candidate is beaten by another"
     } else if any(|standing| matches!(standing, Standing::OutOfBounds { .. })) {
-        "nothing that can be judged keeps the bounds"
+        "no cell that can be judged keeps the bounds"
     } else {
         "nothing can be judged"
     };
@@ -228,7 +238,7 @@ fn doubts(question: &Question<'_>, choice: &Choice) -> Vec<String> {
                 format!("whether {whose} {verb} {kept} is undecided ({value})")
             }
             _ => {
-                let across = || "the intervals lie across it".to_owned();
+                let across = || "the intervals include the bound".to_owned();
                 let why = bounds::doubt_words(doubt, check.bound.metric).unwrap_or_else(across);
                 format!("whether {whose} {verb} {kept} is undecided{place} ({why})")
             }
@@ -272,6 +282,23 @@ fn outputs(question: &Question<'_>, summary: &Summary, is_named: bool) -> Vec<St
     farthest.into_iter().filter_map(told).collect()
 }
 
+/// `40 MiB less memory than fp32`, of what is best.
+fn memory(question: &Question<'_>, summary: &Summary, judged: &Judged, baseline: &str, is_named: bool) -> Vec<String> {
+    let mut saved: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    for entrant in question.entrants().filter(|entrant| entrant.standing == Standing::Unbeaten) {
+        let (name, own) = (question.name(entrant.cell), saved_memory(judged, summary, entrant.cell));
+        match saved.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => known.push(own),
+            None => saved.push((name, vec![own])),
+        }
+    }
+    let told = |(name, saved): &(String, Vec<Option<f64>>)| {
+        let words = words::memory_words(&saved.iter().copied().collect::<Option<Vec<f64>>>()?)?;
+        Some(if is_named { format!("{name}: {words} than {baseline}") } else { format!("{words} than {baseline}") })
+    };
+    saved.iter().filter_map(told).collect()
+}
+
 /// `fp16 failed (operator) at b16`; what the plan skips is a notice.
 fn unfit(question: &Question<'_>) -> Vec<String> {
     let found = question.told(|entrant| match entrant.standing {
@@ -300,7 +327,7 @@ pub(in crate::report) fn unfit_words(why: Unfit, are_several: bool, place: &str)
         Unfit::NotRun => format!("{has} no completed run{place}"),
         Unfit::TooFewRuns(runs) => {
             format!(
-                "{is} not judged{place}: {} of the {LEAST_RUNS} that a verdict needs",
+                "{is} not judged{place}: {}, but a verdict needs {LEAST_RUNS}",
                 format::count(u64::from(runs), "run")
             )
         }
@@ -308,6 +335,6 @@ pub(in crate::report) fn unfit_words(why: Unfit, are_several: bool, place: &str)
         Unfit::OutputsDiffer => format!("{is} not ranked{place}: the {OUTPUTS_DIFFER}"),
         Unfit::NoValue => format!("{has} no value{place}"),
         Unfit::TooFewSamples => format!("{is} not judged{place}: too few samples for this percentile"),
-        Unfit::NoDirection => format!("{is} not judged{place}: neither more nor less is better"),
+        Unfit::NoDirection => format!("{is} not judged{place}: the metric has no better direction"),
     }
 }

@@ -8,8 +8,9 @@ use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
 use crate::report::absence::Absence;
 use crate::report::format;
-use crate::report::{comparison_of, has_several};
+use crate::report::has_several;
 use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric::PEAK_RSS;
 
 /// What one sentence is about: the groups of one model on one device.
 #[derive(Debug)]
@@ -96,6 +97,8 @@ pub(super) struct Entry<'a> {
     pub accuracy: Option<&'a Score>,
     /// The outputs that keep their limits and are farthest from the reference's, by their cosine.
     pub agrees: Option<&'a Fidelity>,
+    /// By how many bytes its peak memory is below the baseline's, where a verdict tells them apart.
+    pub saved: Vec<f64>,
 }
 
 /// The subjects of a plan, in order of their first cell.
@@ -115,14 +118,16 @@ pub(super) fn subjects<'a>(plan: &'a Plan, summary: &'a Summary, judged: &'a Jud
         subject.groups += 1;
         subject.places = (subject.groups > 1).then(|| Places::of(plan));
         for index in group.cells.iter().map(|index| *index as usize) {
-            subject.add(plan, index, &summary.cells[index], &judged.comparisons);
+            subject.add(plan, index, summary, judged);
         }
     }
     subjects
 }
 
 impl<'a> Subject<'a> {
-    fn add(&mut self, plan: &'a Plan, index: usize, summary: &'a CellSummary, comparisons: &'a [Comparison]) {
+    fn add(&mut self, plan: &'a Plan, index: usize, summary: &'a Summary, judged: &'a Judged) {
+        let saved = saved_memory(judged, summary, index);
+        let summary = &summary.cells[index];
         let cell = &plan.cells[index];
         let place = place(plan, cell);
         let missing = missing(cell, summary);
@@ -141,10 +146,12 @@ impl<'a> Subject<'a> {
                 differs: Vec::new(),
                 accuracy: None,
                 agrees: None,
+                saved: Vec::new(),
             });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
+        entry.saved.extend(saved);
         entry.missing.extend(missing.map(|missing| (place.clone(), missing)));
         let is_changed = |score: &&Score| score.change.is_some() && speaks_of_baseline(plan);
         entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(is_changed));
@@ -156,7 +163,7 @@ impl<'a> Subject<'a> {
             }
             Some(_) | None => {}
         }
-        match comparison_of(comparisons, index) {
+        match judged.of(index) {
             Some(comparison) if comparison.interval.is_some() && comparison.withheld.is_none() => {
                 entry.judged.push((place, comparison));
             }
@@ -221,6 +228,13 @@ impl<'a> Subject<'a> {
         let mut cells = usable.flat_map(|other| &other.judged).map(|(_, judged)| judged.cell);
         cells.any(|ahead| entry.judged.iter().any(|(_, judged)| self.tie(ahead, judged.cell).is_some()))
     }
+}
+
+/// By how many bytes the peak memory of a cell is below its baseline's, where a verdict tells them apart.
+pub(super) fn saved_memory(judged: &Judged, summary: &Summary, cell: usize) -> Option<f64> {
+    let told = judged.memory.iter().find(|one| one.cell == cell && one.verdict.is_difference())?;
+    let peak = |cell: usize| Some(summary.cells.get(cell)?.estimate(&PEAK_RSS)?.value);
+    Some(peak(told.baseline)? - peak(cell)?)
 }
 
 /// Why a cell has no completed run.

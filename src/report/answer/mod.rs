@@ -6,16 +6,12 @@
 
 mod choice;
 mod evidence;
+mod sentence;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
 mod ties;
 mod words;
-
-use std::fmt;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::judge::compare::{Comparison, Judged, Withheld};
 use crate::judge::summary::{LEAST_RUNS, Summary};
@@ -24,33 +20,12 @@ use crate::quality::accuracy::Score;
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric;
 
-use super::capitalized;
 use super::format::{self, Column};
 pub(super) use choice::unfit_words;
 pub(super) use choice::{goals, within};
 use evidence::{Entry, Subject, subjects};
+pub(super) use sentence::{Sentence, rows, table};
 pub(in crate::report) use words::hint_words;
-
-/// One sentence of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Sentence {
-    /// What it comes down to: `resnet50: int8.`
-    pub lead: String,
-    /// The evidence.
-    pub text: String,
-}
-
-impl Sentence {
-    fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
-        Sentence { lead: lead.into(), text: text.into() }
-    }
-}
-
-impl fmt::Display for Sentence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.lead, self.text)
-    }
-}
 
 /// What the comparisons say, one sentence a subject, in plan order; where the specification asks what to choose, what
 /// answers that; nothing where a control failed for the whole record.
@@ -66,7 +41,7 @@ pub(super) fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sen
         return vec![nothing_is_claimed(plan, failed.cell, failed.difference())];
     }
     if let Some(choice) = &judged.choice {
-        return choice::sentences(plan, summary, choice);
+        return choice::sentences(plan, summary, judged, choice);
     }
     let Some(baseline) = &plan.baseline else { return vec![alone(plan, summary)] };
     if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {
@@ -86,7 +61,7 @@ fn nothing_is_claimed(plan: &Plan, cell: usize, difference: f64) -> Sentence {
     Sentence::new(
         "Nothing is claimed.",
         format!(
-            "Two identical arms of {cell} differed by {apart}, beyond the margin: whatever made them differ may have made the other differences too. Look for other load and at the warnings, and measure again."
+            "Two identical arms of {cell} differed by {apart}, beyond the margin, so the other differences may have the same cause. Check for other load and the warnings, and measure again."
         ),
     )
 }
@@ -110,15 +85,14 @@ fn alone(plan: &Plan, summary: &Summary) -> Sentence {
         })
         .collect();
     let more = if estimates.len() > MOST_SHOWN { "; the table has the others" } else { "" };
-    let reason = "one variant, one model and one device leave nothing to compare with";
+    let reason = "nothing to compare: one variant, one model and one device";
     Sentence::new("Measured, not compared.", format!("{}{more}; {reason}.", shown.join("; ")))
 }
 
 fn too_few(comparisons: &[Comparison]) -> Sentence {
     let most = comparisons.iter().map(|comparison| comparison.blocks).max().unwrap_or(0);
-    let text = format!(
-        "A verdict needs {LEAST_RUNS} runs that a cell and its baseline have in common; here there are at most {most}."
-    );
+    let text =
+        format!("A verdict needs {LEAST_RUNS} common runs of a cell and its baseline; here there are at most {most}.");
     Sentence::new("Nothing is judged yet.", text)
 }
 
@@ -166,27 +140,26 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
         let entry = subject.entries.iter().find(|entry| entry.name == *name);
         entry.map_or_else(|| name.clone(), named)
     };
-    let lead = match (lead, subject.label.as_str()) {
+    let (label, choice) = match (lead, subject.label.as_str()) {
         (Lead::Pick { names, open }, label) => {
             let label = match label {
                 "" if by.is_empty() => "Fastest",
                 "" => "Best",
                 label => label,
             };
-            format!("{label}: {}{by}{open}.", names.iter().map(shown).collect::<Vec<_>>().join(" or "))
+            (label, format!("{}{by}{open}", names.iter().map(shown).collect::<Vec<_>>().join(" or ")))
         }
-        (Lead::Open(statement), "") => format!("{}.", capitalized(&statement)),
-        (Lead::Open(statement), label) => format!("{label}: {statement}."),
+        (Lead::Open(statement), label) => (label, statement),
     };
     let mut clauses = words::clauses(subject, baseline, &picks, ties.clauses);
     if clauses.is_empty() {
         clauses.push(match subject.entries.is_empty() {
             _ if lacks_baseline => format!("`--only` excluded the baseline {baseline}; add it"),
             true => format!("There is nothing else to compare {baseline} with"),
-            false => format!("No cell shares a run with {baseline}"),
+            false => format!("Nothing else was measured to compare {baseline} with"),
         });
     }
-    Sentence::new(lead, format!("{}.", clauses.join("; ")))
+    Sentence::about(label, &choice, &clauses)
 }
 
 fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
@@ -220,7 +193,7 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         let rivals = subject.entries.iter().filter(|entry| is_open(entry) && !beaten(entry));
         let rivals = rivals.filter(|entry| unbeaten.iter().all(|named| named.name != entry.name));
         let rivals: Vec<&str> = rivals.map(|entry| entry.name.as_str()).take(MOST_NAMED).collect();
-        let open = if rivals.is_empty() { String::new() } else { format!(", with {} open", format::list(&rivals)) };
+        let open = if rivals.is_empty() { String::new() } else { format!("; {} undecided", format::list(&rivals)) };
         return Lead::Pick { names: unbeaten.iter().map(|entry| entry.name.clone()).collect(), open };
     }
     let only = |names: Vec<String>| Lead::Pick { names, open: String::new() };

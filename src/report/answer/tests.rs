@@ -16,6 +16,7 @@ struct Scene {
     summary: Summary,
     comparisons: Vec<Comparison>,
     ties: Vec<Tie>,
+    memory: Vec<Comparison>,
 }
 
 fn scene(yaml: &str) -> Scene {
@@ -28,7 +29,7 @@ fn scene(yaml: &str) -> Scene {
     };
     let cells = plan.cells.iter().map(|planned| cell(planned.id)).collect();
     let summary = Summary { cells, ..Summary::default() };
-    Scene { plan, summary, comparisons: Vec::new(), ties: Vec::new() }
+    Scene { plan, summary, comparisons: Vec::new(), ties: Vec::new(), memory: Vec::new() }
 }
 
 impl Scene {
@@ -94,20 +95,34 @@ impl Scene {
     }
 
     fn sentences(&self) -> Vec<String> {
-        let (comparisons, ties) = (self.comparisons.clone(), self.ties.clone());
-        let judged = Judged { comparisons, ties, ..Judged::default() };
+        let (comparisons, ties, memory) = (self.comparisons.clone(), self.ties.clone(), self.memory.clone());
+        let judged = Judged { comparisons, ties, memory, ..Judged::default() };
         answer(&self.plan, &self.summary, &judged).iter().map(ToString::to_string).collect()
     }
 
     /// Two cells that latency does not tell apart take as much memory as this, in MiB.
     fn tied(mut self, ahead: (&str, f64), behind: (&str, f64)) -> Self {
         for (path, memory) in [ahead, behind] {
-            let cell = self.cell(path);
-            let known = self.summary.cells[cell].clone();
-            self.summary.cells[cell] = known.with_values(&metric::PEAK_RSS, &[memory * 1024.0 * 1024.0; 10]);
+            self.takes(path, memory);
         }
         let by = crate::vocabulary::metric::MetricReference::of(&metric::PEAK_RSS);
         self.ties.push(Tie { ahead: self.cell(ahead.0), behind: self.cell(behind.0), by });
+        self
+    }
+
+    fn takes(&mut self, path: &str, memory: f64) {
+        let cell = self.cell(path);
+        let known = self.summary.cells[cell].clone();
+        self.summary.cells[cell] = known.with_values(&metric::PEAK_RSS, &[memory * 1024.0 * 1024.0; 10]);
+    }
+
+    /// Peak memory in MiB, with a verdict against the baseline.
+    fn memory(mut self, path: &str, memory: f64, baseline: (&str, f64), verdict: Verdict) -> Self {
+        self.takes(path, memory);
+        self.takes(baseline.0, baseline.1);
+        let (cell, baseline) = (self.cell(path), self.cell(baseline.0));
+        let known = self.comparisons.iter().find(|one| one.cell == cell).unwrap().clone();
+        self.memory.push(Comparison { baseline, verdict, ..known });
         self
     }
 }
@@ -144,9 +159,33 @@ fn ties_are_broken_by_what_else_is_weighed() {
     assert_eq!(
         scene.sentences(),
         [
-            "m: int8 by peak memory. Equivalent to fp32; too noisy to tell fp16 from fp32: sees 5 % and more; int8 is ahead of fp32 and fp16 by peak memory (75.5 MiB against 125 MiB and 127 MiB)."
+            "m: int8 by peak memory. Equivalent to fp32; int8 is ahead of fp32 and fp16 by peak memory (75.5 MiB against 125 MiB and 127 MiB); too noisy to tell fp16 from fp32: sees 5 % and more."
         ]
     );
+}
+
+#[test]
+fn what_is_chosen_has_its_memory_beside_it() {
+    let faster = || scene(THREE).compared("m/default/int8/cpu", 2.32, Some([2.29, 2.35]));
+    let with = |memory, verdict| {
+        let scene = faster().memory("m/default/int8/cpu", memory, ("m/default/fp32/cpu", 125.0), verdict);
+        scene.sentences().concat()
+    };
+    assert_eq!(with(75.5, Verdict::Better), "m: int8. 2.3x faster than fp32, 50 MiB less memory.");
+    assert_eq!(with(137.0, Verdict::Worse), "m: int8. 2.3x faster than fp32, 12.0 MiB more memory.");
+    assert_eq!(with(124.9, Verdict::Equivalent), "m: int8. 2.3x faster than fp32.");
+}
+
+#[test]
+fn more_than_four_subjects_are_a_table() {
+    let mut scene = scene("models: [a, b, c, d, e]\nvariants: [fp32, int8]");
+    for model in ["a", "b", "c", "d", "e"] {
+        scene = scene.compared(&format!("{model}/default/int8/cpu"), 2.32, Some([2.29, 2.35]));
+    }
+    let judged = Judged { comparisons: scene.comparisons.clone(), ..Judged::default() };
+    let sentences = answer(&scene.plan, &scene.summary, &judged);
+    let rows = rows(&sentences).unwrap();
+    assert_eq!(*rows[4], ["e", "int8", "2.3x faster than fp32"].map(str::to_owned));
 }
 
 #[test]
@@ -165,7 +204,7 @@ fn of_two_faster_entries_that_are_tied_the_lighter_is_named() {
         .tied(("m/default/fp16/cpu", 80.0), ("m/default/int8/cpu", 90.0));
     assert!(
         scene.sentences()[0]
-            .starts_with("m: fp16 by peak memory. 2.3x faster than fp32; int8 is 2.3x faster than fp32"),
+            .starts_with("m: fp16 by peak memory. 2.3x faster than fp32; fp16 is ahead of int8 by peak memory"),
         "{:?}",
         scene.sentences()
     );
@@ -222,7 +261,7 @@ fn what_is_open_is_not_claimed() {
 fn what_may_be_faster_still_is_said_to_be_open() {
     let scene = scene(THREE).compared("m/default/int8/cpu", 1.1, Some([1.08, 1.12]));
     let open = scene.compared("m/default/fp16/cpu", 1.6, Some([0.97, 2.6]));
-    assert!(open.sentences()[0].starts_with("m: int8, with fp16 open. 1.10x faster than fp32"));
+    assert!(open.sentences()[0].starts_with("m: int8; fp16 undecided. 1.10x faster than fp32"));
     let scene = super::tests::scene(THREE).compared("m/default/int8/cpu", 1.1, Some([1.08, 1.12]));
     let beaten = scene.compared("m/default/fp16/cpu", 1.0, Some([0.95, 1.05]));
     assert!(beaten.sentences()[0].starts_with("m: int8. 1.10x faster than fp32"));
@@ -241,7 +280,7 @@ fn a_quick_look_is_undecided() {
     let quick = scene.withheld("m/default/int8/cpu", Withheld::QuickLook);
     assert_eq!(
         quick.sentences(),
-        ["m: undecided between fp32 and int8. int8 shows no difference beyond 2 % (quick look)."]
+        ["m: undecided between fp32 and int8. int8 is inconclusive (a quick look claims only differences beyond 2 %)."]
     );
 }
 
@@ -250,9 +289,7 @@ fn nothing_is_judged_below_five_runs() {
     let scene = scene(THREE).compared("m/default/int8/cpu", 2.3, None).compared("m/default/fp16/cpu", 0.7, None);
     assert_eq!(
         scene.sentences(),
-        [
-            "Nothing is judged yet. A verdict needs 5 runs that a cell and its baseline have in common; here there are at most 3."
-        ]
+        ["Nothing is judged yet. A verdict needs 5 common runs of a cell and its baseline; here there are at most 3."]
     );
 }
 
@@ -265,7 +302,7 @@ fn failures_are_told_and_a_failing_candidate_is_no_rival() {
     assert_eq!(
         scene.sentences(),
         [
-            "m: fp32. int8 is slower than fp32 (0.80x); fp16 is not judged: 3 common runs of the 5 that a verdict needs, since runs failed (out of memory)."
+            "m: fp32. int8 is slower than fp32 (0.80x); fp16 is not judged: 3 common runs, but a verdict needs 5, since runs failed (out of memory)."
         ]
     );
 }
@@ -280,7 +317,7 @@ fn withheld_verdicts_have_a_reason() {
     assert_eq!(
         unsteady.sentences(),
         [
-            "m: undecided between fp32 and int8. fp16 is slower than fp32 (0.50x); int8 is not judged: most runs never became steady."
+            "m: undecided between fp32 and int8. fp16 is slower than fp32 (0.50x); int8 is not judged: most runs never reached a steady state."
         ]
     );
 }
@@ -354,7 +391,7 @@ fn a_single_cell_is_measured_and_not_compared() {
     assert_eq!(
         scene.sentences(),
         [
-            "Measured, not compared. m takes 40 us at default; one variant, one model and one device leave nothing to compare with."
+            "Measured, not compared. m takes 40 us at default; nothing to compare: one variant, one model and one device."
         ]
     );
 }

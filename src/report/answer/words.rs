@@ -17,28 +17,40 @@ const MOST_NAMED: usize = 4;
 /// Ratios of more places than this become a range.
 const MOST_PLACES: usize = 3;
 
-/// One clause for each candidate, what is picked first, and the first clause naming the baseline; then what broke `ties`,
-/// and why others have none.
+/// One clause for each candidate, what is picked first, then what broke `ties`, then the others and why some have none; the
+/// first one names the baseline.
 pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, picks: &[String], ties: Vec<String>) -> Vec<String> {
     let mut clauses: Vec<String> = Vec::new();
     let judged: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
     let places = subject.places;
     if judged.len() > MOST_NAMED {
         clauses.extend(counted(subject, baseline));
+        clauses.extend(ties);
     } else {
         let (picked, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) =
             judged.into_iter().partition(|entry| picks.contains(&entry.name));
         let (noisy, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) = others.into_iter().partition(|entry| is_noisy(entry));
-        for entry in picked.into_iter().chain(others) {
+        // What broke a tie is told with its values.
+        let tells_memory = ties.is_empty();
+        let clause = |entry: &Entry<'_>, is_first: bool| {
             // The lead has just named the only pick, which what follows could be taken to be compared with.
             let is_only_pick = picks == [entry.name.as_str()];
-            let than = Some(baseline).filter(|_| clauses.is_empty() || picks.len() == 1);
-            clauses.extend(about(entry, !is_only_pick || !clauses.is_empty(), than, places));
+            let than = Some(baseline).filter(|_| is_first || picks.len() == 1);
+            let clause = about(entry, !is_only_pick || !is_first, than, places)?;
+            let is_told = tells_memory && picks.contains(&entry.name) && entry.saved.len() == entry.judged.len();
+            let memory = memory_words(&entry.saved).filter(|_| is_told);
+            Some(clause + &memory.map(|memory| format!(", {memory}")).unwrap_or_default())
+        };
+        for entry in &picked {
+            clauses.extend(clause(entry, clauses.is_empty()));
+        }
+        clauses.extend(ties);
+        for (index, entry) in others.iter().enumerate() {
+            clauses.extend(clause(entry, picked.is_empty() && index == 0));
         }
         let noisy = too_noisy(&noisy, baseline);
         clauses.extend(noisy.map(|noisy| if clauses.is_empty() { capitalized(&noisy) } else { noisy }));
     }
-    clauses.extend(ties);
     clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, places)));
     clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, places)));
     clauses.extend(subject.entries.iter().filter_map(|entry| differing(entry, places)));
@@ -125,6 +137,19 @@ fn differing(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
     Some(format!("{}{} {} (not ranked)", entry.name, at(places, &names), first.words()))
 }
 
+/// `40 MiB less memory`, `35 MiB to 40 MiB less memory`; nothing where it is less at one place and more at another.
+pub(super) fn memory_words(saved: &[f64]) -> Option<String> {
+    let is_less = *saved.first()? > 0.0;
+    if saved.iter().any(|bytes| (*bytes > 0.0) != is_less) {
+        return None;
+    }
+    let mut sizes: Vec<f64> = saved.iter().map(|bytes| bytes.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let [least, most] = [sizes[0], sizes[sizes.len() - 1]].map(format::rounded_bytes);
+    let range = if least == most { least } else { format!("{least} to {most}") };
+    Some(format!("{range} {} memory", if is_less { "less" } else { "more" }))
+}
+
 fn borrowed<'a>(judged: &'a [(String, &'a Comparison)]) -> Vec<(&'a str, &'a Comparison)> {
     judged.iter().map(|(place, comparison)| (place.as_str(), *comparison)).collect()
 }
@@ -190,7 +215,7 @@ fn not_different(relation: &str, alike: &[(&str, &Comparison)], places: Option<P
     let small = alike
         .first()
         .filter(|_| alike.iter().all(is_small))
-        .map(|(_, first)| format!("different, but perhaps by less than {}", percent(first.margin)));
+        .map(|(_, first)| format!("different, but possibly by less than {}", percent(first.margin)));
     let why = withheld.map(str::to_owned).or(small).map(|why| format!(" ({why})")).unwrap_or_default();
     format!("{relation}{place}{why}")
 }
@@ -206,11 +231,14 @@ pub(in crate::report) fn hint_words(hint: Hint, margin: f64) -> String {
         Hint::TooFewBlocks { needed } => format!("a verdict needs {needed} common runs"),
         Hint::SizeNotEstablished { more_blocks } => {
             let more = more_blocks.map_or(String::new(), |more| format!("; {}", would_decide(more)));
-            format!("different, but perhaps by less than {}{more}", percent(margin))
+            format!("different, but possibly by less than {}{more}", percent(margin))
         }
         Hint::NotEnoughData { detectable_effect, more_blocks } => match more_blocks {
             Some(more) => would_decide(more),
-            None => format!("more runs would hardly decide, these find {} and more", percent(detectable_effect)),
+            None => format!(
+                "more runs would hardly help: only differences of {} or more are detectable",
+                percent(detectable_effect)
+            ),
         },
     }
 }
@@ -237,7 +265,7 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
     }
     if entries.len() > uniform {
         let place = subject.places.map_or("row", |places| places.one);
-        counts.push(format!("{} different from {place} to {place}", entries.len() - uniform));
+        counts.push(format!("{} that vary from {place} to {place}", entries.len() - uniform));
     }
     let mut clauses = vec![format!("Of {} compared with {baseline}: {}", entries.len(), counts.join(", "))];
     let winners = entries.iter().filter(|entry| subject.wins_everywhere(entry));
@@ -256,14 +284,18 @@ fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
     let names: Vec<&str> = entry.unjudged.iter().map(|(place, _)| place.as_str()).collect();
     let at = at(places, &names);
     if first.withheld == Some(Withheld::QuickLook) {
-        return Some(format!("{} shows no difference beyond {}{at} (quick look)", entry.name, percent(first.margin)));
+        let margin = percent(first.margin);
+        return Some(format!(
+            "{} is inconclusive{at} (a quick look claims only differences beyond {margin})",
+            entry.name
+        ));
     }
     let why = match first.withheld {
         Some(withheld) => withheld.words().to_owned(),
         None => {
             let common = format::count(first.blocks as u64, "common run");
             let failed = entry.failure.map(|kind| format!(", since runs failed ({})", kind.replace('_', " ")));
-            format!("{common} of the {LEAST_RUNS} that a verdict needs{}", failed.unwrap_or_default())
+            format!("{common}, but a verdict needs {LEAST_RUNS}{}", failed.unwrap_or_default())
         }
     };
     Some(format!("{} is not judged{at}: {why}", entry.name))

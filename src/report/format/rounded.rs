@@ -6,6 +6,7 @@
 
 use super::{Column, fixed, shown_interval, significant_decimals};
 use crate::statistics::interval::{Estimate, Interval};
+use crate::vocabulary::metric::Unit;
 
 /// Half widths from so many steps on take a digit away: rounding to the next one errs by five steps at most.
 const WIDE: f64 = 5.0;
@@ -30,6 +31,12 @@ pub(crate) fn rounded_ratio(value: f64, interval: Option<Interval>) -> String {
         text = fixed(value, decimals);
     }
     format!("{text}x")
+}
+
+/// `40 MiB`, of 41,893,000 bytes.
+pub(crate) fn rounded_bytes(bytes: f64) -> String {
+    let estimate = Estimate { value: bytes, interval: None, n: 1, confidence: 0.95 };
+    Column::fit(Unit::Bytes, [&estimate]).rounded(&estimate)
 }
 
 /// No margin is so small that a ratio beyond it needs more.
@@ -68,7 +75,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::vocabulary::metric::Unit;
 
     fn shown(value: f64, half_width: f64) -> String {
         let interval = Some(Interval::around(value, half_width));

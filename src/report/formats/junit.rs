@@ -7,6 +7,7 @@ use super::{ReportFormat, Source};
 use crate::report::format::amount;
 use crate::report::results::{Cell, GoalFound, Results, Status};
 use crate::report::template::html as escaped;
+use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
 use crate::vocabulary::printable::printable;
 
@@ -57,7 +58,7 @@ fn text(results: &Results) -> String {
 fn of_cell(experiment: &str, cell: &Cell) -> Case {
     let failure = || cell.failures.first().map(|failure| format!("{}: {}", failure.kind, failure.message));
     let outcome = match cell.status {
-        Status::Measured if cell.is_invalid() => Outcome::Failed("its numbers mean nothing".to_owned()),
+        Status::Measured if cell.is_invalid() => Outcome::Failed(format!("its numbers are invalid: {}", invalid(cell))),
         Status::Measured => Outcome::Passed,
         Status::Partial | Status::Failed => Outcome::Failed(failure().unwrap_or_else(|| "runs failed".to_owned())),
         Status::Skipped => Outcome::Skipped(cell.skipped.as_ref().map_or_else(String::new, |skip| skip.reason.clone())),
@@ -65,6 +66,12 @@ fn of_cell(experiment: &str, cell: &Cell) -> Case {
     };
     let seconds = cell.usable(LATENCY.name).map(|found| found.value / 1e9);
     Case { class: format!("{experiment}.cells"), name: cell.names.path(), seconds, outcome }
+}
+
+/// The codes that make a cell's numbers invalid.
+fn invalid(cell: &Cell) -> String {
+    let grave = cell.codes.iter().filter(|(_, seen)| seen.weight() == Some(Severity::Invalid));
+    grave.map(|(code, _)| code.as_str()).collect::<Vec<&str>>().join(", ")
 }
 
 fn of_goal(experiment: &str, goal: &GoalFound, paths: &HashMap<&str, String>) -> Case {

@@ -36,7 +36,7 @@ impl ReportFormat for Latex {
 /// A number that nobody has is an error, not an empty place in a sentence.
 const PREAMBLE: &str = r"\makeatletter
 \providecommand{\perfrun}[1]{\@ifundefined{perfrun@#1}%
-  {\PackageError{perfrun}{There is no number `#1'}{It was not measured, or is called otherwise.}}{\@nameuse{perfrun@#1}}}
+  {\PackageError{perfrun}{There is no number `#1'}{It was not measured, or has another name.}}{\@nameuse{perfrun@#1}}}
 ";
 
 fn text(results: &Results) -> String {
@@ -72,13 +72,13 @@ impl Page<'_> {
         let [experiment, record, machine] = [experiment, record, &provenance.machine].map(|text| plain(text));
         let mut text = format!("% {experiment}: perfrun, record {record}, machine {machine}.\n");
         if measured.quick || !measured.complete {
-            text.push_str("% A quick look or an unfinished record: nothing to publish.\n");
+            text.push_str("% A quick look or an unfinished record: do not publish.\n");
         }
         if left_out > 0 {
             // Writing into a String cannot fail.
             let _ = writeln!(
                 text,
-                "% Without a latency, and so left out: {left_out} of {} cells.",
+                "% Left out, since they have no latency: {left_out} of {} cells.",
                 self.results.cells.len()
             );
         }

@@ -12,6 +12,7 @@ pub(crate) mod junit;
 mod latex;
 mod markdown;
 mod parquet;
+mod statistics;
 
 use std::fmt;
 
@@ -22,6 +23,7 @@ use crate::report::results::Results;
 static FORMATS: &[&dyn ReportFormat] = &[
     &markdown::Markdown,
     &html::Html,
+    &statistics::Statistics,
     &json::Json,
     &csv::Csv,
     &parquet::Parquet,

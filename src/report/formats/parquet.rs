@@ -15,7 +15,7 @@ impl ReportFormat for Parquet {
     }
 
     fn meaning(&self) -> &'static str {
-        "results.parquet, the same with types"
+        "results.parquet, as results.csv but typed"
     }
 
     fn source(&self) -> Source {

@@ -271,10 +271,10 @@ fn caption(rows: &[Row<'_>], cells: usize, most: usize) -> String {
     let what =
         if batched > 1 { format!("samples (means of up to {batched} iterations)") } else { "iterations".to_owned() };
     let mut text = format!(
-        "Hills: density of {what}, every process with the same weight, each hill scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Strips: one process each, in the order of blocks; thick where its middle half lies, from 5 to 95 % of its samples, with its median. Bar: the mean of the middle half of the medians with its 95 % interval."
+        "Curves: density of {what}, every process with the same weight, scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Strips: one per process, in block order, from 5 to 95 % of its samples, thick for the middle half, with the median. Bar: the mean of the middle half of the medians with its 95 % interval."
     );
     if rows.iter().any(|row| row.run_boxes.len() > most) {
-        text += &format!(" Of each cell {most} processes are drawn, evenly spaced.");
+        text += &format!(" {most} processes of each cell are drawn, evenly spaced.");
     }
     if rows.len() > 1 && rows.iter().any(|row| row.is_baseline) {
         text += " Dashed: the baseline's mean.";

@@ -15,6 +15,7 @@ mod run_box;
 mod simplify;
 mod speedup;
 mod svg;
+mod throughput;
 mod timeline;
 
 pub(crate) use course::{Course, CourseBreak, CourseChange};
@@ -40,6 +41,8 @@ pub struct Plots {
     pub control: Option<Plot>,
     /// Two metrics against each other, with the index of the set of cells in what is judged.
     pub tradeoffs: Vec<(usize, Plot)>,
+    /// Items per second over the batch size.
+    pub throughput: Vec<Plot>,
     /// The distributions of each group.
     pub distributions: Vec<Plot>,
     /// Samples over time, for the HTML report alone.
@@ -57,7 +60,7 @@ impl Plots {
     /// Every figure that can have a file of its own, in the order of the report.
     pub fn all(&self) -> impl Iterator<Item = &Plot> {
         let tradeoffs = self.tradeoffs.iter().map(|(_, plot)| plot);
-        self.speedup.iter().chain(tradeoffs).chain(&self.distributions).chain(&self.control)
+        self.speedup.iter().chain(&self.throughput).chain(tradeoffs).chain(&self.distributions).chain(&self.control)
     }
 }
 
@@ -83,6 +86,7 @@ pub fn is_ours(svg: &str) -> bool {
 pub fn draw(input: &Input<'_>) -> Plots {
     let mut plots = Plots {
         speedup: speedup::draw(input),
+        throughput: throughput::draw(input),
         tradeoffs: pareto::draw(input),
         control: speedup::draw_controls(input),
         timelines: timeline::draw(input),
@@ -98,6 +102,7 @@ pub fn draw(input: &Input<'_>) -> Plots {
         let plot = distribution::draw(input, *group, &name, file);
         plots.distributions.push(plot);
     }
+    explain_once(&mut plots.throughput);
     explain_once(&mut plots.distributions);
     explain_once(&mut plots.timelines);
     if groups.len() > MOST_GROUPS {

@@ -63,14 +63,14 @@ fn caption(others: &[MetricReference]) -> String {
             (
                 "all",
                 format!(
-                    " Places are by {} too, which is not drawn; the line is that of the two that are.",
+                    " The frontier also considers {}, which is not drawn; the line is for the two metrics shown.",
                     format::list(&names)
                 ),
             )
         }
     };
     format!(
-        "Bars: 95 % intervals, over runs; those of an accuracy over items. Filled: on the frontier, no other is at least as good in {number} and better in one. Rings: perhaps on it, within noise. Small grey dots: dominated, the table says by what. Line: the frontier as estimated.{by}"
+        "Bars: 95 % intervals, over runs; those of an accuracy over items. Filled: on the frontier, so no other is at least as good in {number} and better in one. Rings: possibly on it, within noise. Small grey dots: dominated; the table shows by which cell. Line: the frontier as estimated.{by}"
     )
 }
 

@@ -44,7 +44,7 @@ pub(super) fn draw_controls(input: &Input<'_>) -> Option<Plot> {
     let axis = "identical arms: 1 but for noise (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.svg();
     let caption = format!(
-        "The same cell measured as if it were two, in the same blocks. Bar: the ratio with its {} interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
+        "The same cell measured as two identical arms in the same blocks. Bar: the ratio with its {} interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(controls.first()?.paired.confidence),
         format::percent(margin)
     );

@@ -93,7 +93,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Whether what was timed is not the model's work, or was not timed, so that its numbers mean nothing.
+    /// Whether what was timed is not the model's work, or was not timed, so that its numbers are invalid.
     pub fn is_invalid(&self) -> bool {
         self.codes.values().any(|seen| seen.weight() == Some(Severity::Invalid))
     }

@@ -61,7 +61,7 @@ pub struct Details {
     /// Winsorised deviation of the log ratios of the blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winsorised_deviation: Option<f64>,
-    /// The relative effect that these blocks find with 80 % power.
+    /// The smallest relative effect that these blocks detect with 80 % power.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// p value of a difference beyond the margin, adjusted by Holm over the record.

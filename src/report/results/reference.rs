@@ -52,36 +52,36 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `disturbances` | what was above its limit on the machine, in how many runs: other processes, a hypervisor, heat, quotas |
 | `comparisons` | each cell against its baseline, by cell id and metric: ratio, interval, verdict, reason |
 | `controls`, `sight` | identical arms against each other; the grade, and how small a difference can be seen |
-| `efforts`, `families`, `goals`, `choice`, `ties`, `tradeoffs` | blocks that each group took, omnibus tests, promises, the answer to the question, what breaks ties of latency, what gives and takes |
+| `efforts`, `families`, `goals`, `choice`, `ties`, `tradeoffs` | blocks that each group took, omnibus tests, promises, the answer to the question, tie-breakers for latency, trade-offs |
 
 In a cell, `metrics` has an estimate for each metric (`value`, `low`, `high`, `n`), and `runs` has columns with one value for each completed run; `runs.block` says which block each belongs to.
 Latency has a column for each statistic: `latency_ns` is the median, then `latency_mean_ns`, `latency_p95_ns` and so on.
-What is the same in every run (size, fidelity, accuracy) stands once, without a column.
+What is the same in every run (size, fidelity, accuracy) appears once, without a column.
 `environment` has the smallest, median and largest value of what explains a number, or the one that all runs have.
 `codes` has what can change a decision about the cell, and `shape` what its samples look like.
 What is unknown is absent, never zero. Measured numbers have five significant digits: an error of at most 0.005 %.
 
 ## Compatibility
 
-A format only gains fields; readers ignore fields that they do not know.
-A field that leaves or changes its meaning makes a new format.
-Every earlier format is read, a later one is refused.
+Within a format, fields are only added; readers should ignore fields that they do not know.
+Removing a field or changing its meaning makes a new format.
+Earlier formats are read, later ones are refused.
 Of format 1 names, metrics, runs, comparisons, controls and provenance are read; the rest is absent.
 
 ## Provenance
 
 `provenance` has every fact by what a difference in it means for a comparison.
 `machine` is a name made of those facts of the frame that are about the host: a committed report is replaced only on the machine that made it.
-What belongs to one cell (`definition`, `sha256`, `runtime`) stands in its row and is of the subject.
+What belongs to one cell (`definition`, `sha256`, `runtime`) is in its row and belongs to the subject.
 "#;
 
 /// The text of the reference.
 pub fn reference_markdown() -> String {
     let mut text = TEXT.to_owned();
     let classes = [
-        (Class::Subject, "subject", "What one compares: it may differ, and is named."),
-        (Class::Frame, "frame", "What must be equal, else two numbers cannot be compared."),
-        (Class::Context, "context", "What may matter, and is named with a warning."),
+        (Class::Subject, "subject", "What is compared: it may differ, and the difference is shown."),
+        (Class::Frame, "frame", "What must be equal for two numbers to be comparable."),
+        (Class::Context, "context", "What may matter: a difference is shown as a warning."),
     ];
     for (class, name, meaning) in classes {
         // Writing into a String cannot fail.

@@ -13,7 +13,7 @@ const BEGINNING: &str = r#"# Templates of your own
 
 `perfrun report RECORD --template FILE` fills a template with everything that the reports are made of.
 `--template` may be given several times.
-The result lies beside the report, under the template's name without `.j2`: `table.tex.j2` makes `table.tex`.
+The result is written next to the report, under the template's name without `.j2`: `table.tex.j2` makes `table.tex`.
 
 ```text
 perfrun report .perfrun/records/quickstart/20261120T101112Z-0a1b2c3d --template docs/examples/latency.tex.j2 --output paper
@@ -25,7 +25,7 @@ Both are filled by a test.
 The language is [Jinja](https://jinja.palletsprojects.com/en/stable/templates/), as [minijinja](https://docs.rs/minijinja) understands it.
 
 - A name that is not there is an error with its line, never an empty text. What may be absent is `none`: `{% if cell.latency is not none %}`.
-- Values are escaped by the result's name: `.html`, `.htm`, `.xml` and `.svg` as HTML, `.md` as Markdown, `.tex` as LaTeX; in any other file they stand as they are. `|safe` leaves a value as it is.
+- Values are escaped by the result's name: `.html`, `.htm`, `.xml` and `.svg` as HTML, `.md` as Markdown, `.tex` as LaTeX; in any other file they are not escaped. `|safe` leaves a value unescaped.
 - The line break after a `{% tag %}` and the spaces before it are not part of the result.
 - In LaTeX `{#` begins a comment of the template and `{%` a tag: write `{ #1}` and `{ %`.
 
@@ -36,12 +36,12 @@ Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters
 | `block` | Markdown that begins a line, where headings and lists begin |
 | `code` | Markdown code in a line |
 | `fenced("yaml")` | a fenced block of Markdown |
-| `prose`, `prose_html` | sentences whose backticks are meant, as Markdown and as HTML |
-| `html` | a text inside HTML that stands in Markdown |
+| `prose`, `prose_html` | sentences with code in backticks, as Markdown and as HTML |
+| `html` | text inside HTML within Markdown |
 | `path_html` | the path of a cell that may break after each part, as HTML |
 
 Numbers of `cells` are as they are stored, in nanoseconds and bytes; every other number is a text, rounded to what its interval supports.
-These names may grow; one that goes or changes its meaning is told in the changelog.
+Names may be added; removals and changes of meaning are listed in the changelog.
 "#;
 
 /// The reference: `docs/reference/template.md`.

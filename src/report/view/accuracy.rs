@@ -147,7 +147,7 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
         .collect();
     files.dedup();
     notes.push(format!(
-        "Data: {}. Every item once, in a process of its own, outside every timed region.",
+        "Data: {}. Every item is run once, in a separate process, outside the timed regions.",
         files.join("; ")
     ));
     if metrics.iter().any(|metric| metric.among().is_some()) {
@@ -163,7 +163,7 @@ fn notes(input: &Input<'_>, metrics: &[AccuracyMetric]) -> Vec<String> {
     let plan = &manifest.plan;
     let problems = manifest.accuracy().iter().filter_map(|known| {
         let problem = without_home(known.problem.as_ref()?);
-        Some(format!("Not known, or not all, of {}: {problem}", name(plan, known)))
+        Some(format!("Missing or incomplete for {}: {problem}", name(plan, known)))
     });
     notes.extend(problems);
     notes
@@ -195,7 +195,7 @@ fn lines_of(plan: &Plan, model: &str, known: &[&VariantAccuracy]) -> Vec<String>
             lines.push(format!("{}: {}", name(plan, known), own.join(", ")));
         }
         if let Some(problem) = &known.problem {
-            lines.push(format!("{}: not known: {problem}", name(plan, known)));
+            lines.push(format!("{}: unknown: {problem}", name(plan, known)));
         }
     }
     lines

@@ -23,7 +23,7 @@ pub(super) fn boundary(manifest: &Manifest) -> Option<String> {
         format!("On {} {}.", format::list(labels), within(experiment.measure.boundary, *completion))
     };
     let sentences: Vec<String> = ways.iter().map(sentence).collect();
-    let placed = "Where each node ran was read from every session; what part of the time nodes on the CPU and copies between nodes took was profiled over ten inferences after the samples of the first run.";
+    let placed = "The placement of each node was read from every session; the share of time in CPU nodes and in copies between nodes was profiled over ten inferences after the samples of the first run.";
     (!sentences.is_empty()).then(|| format!("{} {placed}", sentences.join(" ")))
 }
 
@@ -37,10 +37,10 @@ fn within(boundary: Boundary, completion: Completion) -> &'static str {
             "inputs and outputs stayed on the device, and the clock ended when an event at the end of its stream had been waited for (`boundary: device`)"
         }
         (Boundary::Device, Completion::ReadBack) => {
-            "inputs lay on the device before the clock started; outputs were copied to host memory within it, since the runtime offers no way to wait for the device (`boundary: device`)"
+            "inputs were on the device before the clock started; outputs were copied to host memory within it, since the runtime offers no way to wait for the device (`boundary: device`)"
         }
         (Boundary::Device, Completion::Returns) => {
-            "inputs lay where the model runs before the clock started, and a call returned when its outputs were complete (`boundary: device`)"
+            "inputs were where the model runs before the clock started, and a call returned when its outputs were complete (`boundary: device`)"
         }
     }
 }

@@ -107,7 +107,7 @@ pub(crate) struct NumberView {
     pub high: Option<f64>,
     /// Runs that it is the mean of.
     pub n: usize,
-    /// `ns`, `bytes`, `1/s`, or empty for ratios and counts.
+    /// `ns`, `bytes`, `1/s`, `J`, `W`, `°C`, or empty for ratios and counts.
     pub unit: String,
     /// `18.42 ms ± 0.11`: rounded to what the interval supports.
     pub text: String,

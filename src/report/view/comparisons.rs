@@ -39,7 +39,7 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
             "the same after Benjamini and Hochberg: the expected share of false ones among this row and those with a smaller q",
         ),
         number("p, equivalence", "two one-sided tests of a difference within the margin"),
-        number("detectable", "relative effect that these blocks find with 80 % power"),
+        number("detectable", "smallest relative effect that these blocks detect with 80 % power"),
         number("blocks", "blocks that both cells completed"),
     ];
     let row = |comparison: &Comparison| {
@@ -170,7 +170,7 @@ pub(super) fn effects(input: &Input<'_>) -> Option<Table> {
     };
     let rows: Vec<TableRow> = input.judged.comparisons.iter().filter_map(row).collect();
     let notes = vec![
-        "All but sign flips and signed ranks ignore which runs shared a block, so they see less than the verdict does where the machine drifts, and they know no margin. None of them decides anything."
+        "All but sign flips and signed ranks ignore which runs shared a block, so they are less sensitive than the verdict if the machine drifts, and they do not use the margin. They decide nothing."
             .to_owned(),
     ];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })
@@ -199,7 +199,7 @@ pub(super) fn families(input: &Input<'_>) -> Option<Table> {
         number("cells", "cells that were compared"),
         number("blocks", "blocks that all of them completed"),
         number("Friedman", "chi-squared with its degrees of freedom: the test for blocks"),
-        number("p, Friedman", "that all cells are alike"),
+        number("p, Friedman", "that all cells are equal"),
         number("p, Welch's ANOVA", "that all means are equal; ignores the blocks"),
         number("p, Kruskal-Wallis", "that all distributions are equal; ignores the blocks"),
         number("eta squared", "share of the variance that lies between cells"),
@@ -224,7 +224,7 @@ pub(super) fn families(input: &Input<'_>) -> Option<Table> {
         TableRow { anchor: None, cells }
     };
     let rows: Vec<TableRow> = input.judged.families.iter().map(row).collect();
-    let notes = vec!["Whether the cells of a group differ at all. These tests open or close no verdict.".to_owned()];
+    let notes = vec!["Whether the cells of a group differ at all. These tests do not affect any verdict.".to_owned()];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })
 }
 
@@ -232,11 +232,11 @@ pub(super) fn families(input: &Input<'_>) -> Option<Table> {
 pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
     let plan = &input.manifest.plan;
     let columns = [
-        text("cell", "measured twice in every block, as if it were two"),
+        text("cell", "measured twice in every block, as two identical arms"),
         number("ratio", "time of the one arm over that of the other, with its interval: 1 but for noise"),
         text("verdict", "as of two different things; faster or slower is a false alarm"),
         number("spread", "Winsorised deviation of the log ratios over blocks"),
-        number("detectable", "relative effect that these blocks find with 80 % power"),
+        number("detectable", "smallest relative effect that these blocks detect with 80 % power"),
         number("blocks", "blocks that both arms completed"),
     ];
     let percentage = |value: f64| TableCell::number(percent(value), value);
@@ -259,7 +259,7 @@ pub(super) fn controls(input: &Input<'_>) -> Option<Table> {
     let rows: Vec<TableRow> = input.judged.controls.iter().map(row).collect();
     let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));
     let notes = vec![format!(
-        "Grades: A where {} blocks find {a}, B where they find {b}, C where they find {c}, D otherwise.",
+        "Grades: A if {} blocks detect {a}, B if they detect {b}, C if they detect {c}, D otherwise.",
         spelt(Grade::BLOCKS as usize)
     )];
     (!rows.is_empty()).then(|| Table { columns: columns.into_iter().collect(), rows, notes })

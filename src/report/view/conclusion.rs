@@ -2,7 +2,7 @@
 
 use super::notices::notices;
 use super::{Notices, Overview};
-use crate::report::answer::{Sentence, answer, goals, within};
+use crate::report::answer::{Sentence, answer, goals, rows, within};
 use crate::report::{Input, Trust};
 
 /// What a record comes down to.
@@ -23,6 +23,11 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
+    /// Subject, choice and reason, where the answer is more than one reads as sentences.
+    pub fn answer_rows(&self) -> Option<Vec<&[String; 3]>> {
+        rows(&self.answer)
+    }
+
     /// That of a record, whose summary is without values that must not be used.
     pub fn new(input: &Input<'_>) -> Self {
         let plan = &input.manifest.plan;

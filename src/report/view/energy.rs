@@ -18,7 +18,7 @@ pub(super) fn energy(input: &Input<'_>) -> Option<String> {
     let before =
         if idle.is_empty() { String::new() } else { format!(" Before the first block, idle, {}.", list(&idle)) };
     Some(format!(
-        "Energy per inference is what {} rose by while counted samples were taken, over their inferences; what is drawn without any work is in it.{before}",
+        "Energy per inference is the increase of {} while counted samples were taken, divided by their inferences; idle power is included.{before}",
         list(&counters)
     ))
 }

@@ -37,10 +37,10 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
     }
     if input.summary.cells.iter().any(|cell| warnings_beside(input, cell) > 0) {
         caption +=
-            " Warnings count beside a number where more than a quarter of its runs carry them, and some cell does not.";
+            " A number shows its warnings if more than a quarter of its runs carry them and not every cell does.";
     }
     if input.summary.cells.iter().any(|cell| is_disturbed(input, cell)) {
-        caption += " Disturbed: more than a quarter of its runs were, by what is named above.";
+        caption += " Disturbed: more than a quarter of its runs were, by the cause named above.";
     }
     Headline { title: "Latency of one inference".to_owned(), caption, names, columns, rows }
 }
@@ -248,7 +248,7 @@ fn caption(input: &Input<'_>) -> String {
     let sample = input.judged.comparisons.iter().find(is_judged);
     if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {
         sentences.push(format!(
-            "With it the speed-up against {} with its {} interval, and the verdict at a margin of {}; bold: judged faster than {}, and no other clearly ahead.",
+            "Next to it the speed-up against {} with its {} interval, and the verdict at a margin of {}; bold: judged faster than {}, and not clearly beaten by another.",
             baseline.name,
             format::percent(sample.confidence),
             format::percent(sample.margin),

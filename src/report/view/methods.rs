@@ -31,16 +31,16 @@ pub(super) fn in_short(input: &Input<'_>) -> Vec<String> {
     let caches = if measure.cache == Cache::Cold { ", cold caches" } else { "" };
     let runs = match manifest.experiment.looks().is_one() {
         // The budget may have left room for fewer than were asked for.
-        true => count(u64::from(manifest.plan.runs), "fresh process"),
+        true => format!("{} fresh processes", manifest.plan.runs),
         false => format!("{} fresh processes", manifest.experiment.runs),
     };
     let measured = format!(
-        "Latency: {runs} a cell, {arranged}; mean of the middle half of their medians, rounded; one stream, closed loop{caches}."
+        "Latency: {runs} per cell, {arranged}; mean of the middle half of their medians, rounded; one stream, closed loop{caches}."
     );
     let terms = Terms::of(manifest);
     let judged = manifest.plan.baseline.as_ref().map(|_| {
         format!(
-            "Verdict: where the {} interval of the speed-up, paired by block, lies against a margin of {}.",
+            "Verdict: by the {} interval of the speed-up, paired by block, and a margin of {}.",
             percent(terms.confidence),
             percent(terms.margin_of(MetricReference::LATENCY))
         )
@@ -70,7 +70,7 @@ fn design(input: &Input<'_>) -> String {
     let was = if manifest.findings.complete { "was" } else { "was to be" };
     let fails = |cell: &CellSummary| cell.runs.failed + cell.runs.not_run > 0;
     let exceptions = match input.summary.cells.iter().any(fails) {
-        true => " (but for runs that failed or were not started, which the notices name)",
+        true => " (except runs that failed or were not started, listed in the notices)",
         false => "",
     };
     let mut text = format!(
@@ -86,7 +86,7 @@ fn design(input: &Input<'_>) -> String {
                 capitalized(&controls)
             ),
             _ => format!(
-                " {} {was} measured twice in the same blocks, as if {it} were two things: the control.",
+                " {} {was} measured twice in the same blocks, with {it} counted as two identical arms: the control.",
                 capitalized(&controls)
             ),
         };
@@ -95,7 +95,7 @@ fn design(input: &Input<'_>) -> String {
         let entries: Vec<String> =
             manifest.imposed_session.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         text += &format!(
-            " Because workers stayed resident, every session that does not set it itself had {}.",
+            " Because workers stayed resident, every session had {} unless its variant sets it.",
             entries.join(", ")
         );
     }
@@ -104,11 +104,12 @@ fn design(input: &Input<'_>) -> String {
     }
     if manifest.findings.search.as_ref().is_some_and(|found| !found.searches.is_empty()) {
         text += &format!(
-            " Where the specification leaves the batch to a search, batches of 1, 2, 4 ... were tried, each in a fresh process, until memory ran out, an inference left a run no time for five samples, or the limit; the cell was measured at the smallest batch whose throughput was within {} of the best.",
+            " Where the specification leaves the batch to a search, batches of 1, 2, 4 ... were tried, each in a fresh process, until memory ran out, a run had no time for five samples, or the limit was reached; the cell was measured at the smallest batch whose throughput was within {} of the best.",
             format::percent(manifest.experiment.compare.margin.default.0)
         );
     }
-    text += " Before the first block every cell was loaded and run briefly once; those runs are in no statistic.";
+    text +=
+        " Before the first block every cell was loaded and run briefly once; those runs are not part of any statistic.";
     text
 }
 
@@ -121,14 +122,14 @@ fn arrangement(manifest: &Manifest) -> String {
     let measure = &manifest.experiment.measure;
     match measure.design {
         Design::Blocks => format!(
-            "Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other stand next to each other, and {order}."
+            "Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other are adjacent, and {order}."
         ),
         Design::Slices => format!(
             "In block k, run k of every cell of a group was alive at the same time, one of them active, in alternating slices of {}; {order}.",
             measure.slice_time
         ),
         Design::Duet => format!(
-            "In block k, run k of both cells of a group measured at the same time, in slices of {}, on equal, disjoint sets of cores that they swapped in every block; both suffer from each other, so the latencies are those of a shared machine and stand in no comparison with others. Speed-ups are medians over the paired slices.",
+            "In block k, run k of both cells of a group measured at the same time, in slices of {}, on equal, disjoint sets of cores that they swapped in every block; they disturb each other, so the latencies are those of a shared machine and cannot be compared with others. Speed-ups are medians over the paired slices.",
             measure.slice_time
         ),
         Design::Sequential => {
@@ -156,7 +157,7 @@ fn run(input: &Input<'_>) -> String {
     }
     if measure.cache == Cache::Cold {
         sentences.push(
-            "Before every sample, outside the clock, a buffer of twice the last-level cache was written and read, so that a sample found nothing of the model there; throughput has no meaning then.".to_owned(),
+            "Before every sample, outside the clock, a buffer of twice the last-level cache was written and read, so that nothing of the model was left in the caches; throughput is meaningless then.".to_owned(),
         );
     }
     sentences.extend(boundary(input.manifest));
@@ -269,7 +270,7 @@ fn by_need(manifest: &Manifest, looks: Looks) -> String {
         None => "its interval was within the margin",
     };
     let is_asked = !manifest.experiment.goals.is_empty() || manifest.experiment.choose.is_some();
-    let asked = if is_asked { ", and what was promised and asked its answer" } else { "" };
+    let asked = if is_asked { ", and every goal and question was decided" } else { "" };
     format!(
         "{} times by need (looked at after {}; a group was done when {settled}{asked})",
         manifest.experiment.runs,
@@ -285,9 +286,7 @@ fn controls(manifest: &Manifest) -> String {
         _ => " Where a control is judged faster or slower than itself, nothing is claimed of its group",
     };
     let blocks = spelt(Grade::BLOCKS as usize);
-    format!(
-        "{claim}; the grade is by the relative difference that {blocks} blocks like these find with a power of 80 %."
-    )
+    format!("{claim}; the grade is by the relative difference that {blocks} blocks like these detect with 80 % power.")
 }
 
 fn versions(manifest: &Manifest) -> String {

@@ -22,7 +22,7 @@ mod pivots;
 mod provenance;
 mod samples;
 mod searches;
-mod table;
+pub(in crate::report) mod table;
 mod tables;
 mod tails;
 mod tradeoffs;
@@ -38,14 +38,14 @@ pub use overview::Overview;
 pub(crate) use overview::OverviewColumn;
 pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
 
-use super::answer::Sentence;
+use super::answer::{Sentence, table as table_of};
 use super::plots::Plots;
 use super::{Input, Trust};
 use crate::vocabulary::printable::printable;
 use crate::vocabulary::privacy::without_home;
 
 /// What a quick look is worth.
-const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first look, on which no decision, no gate and no history should rest. A run without `--quick` measures what the specification says.";
+const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history. Run without `--quick` to measure the specification as written.";
 
 /// A whole report.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -56,6 +56,8 @@ pub(crate) struct Report {
     pub description: Option<String>,
     /// The answer, made from verdicts alone.
     pub answer: Vec<Sentence>,
+    /// The same as a table, of more than four sentences.
+    pub answer_table: Option<Table>,
     /// Whether each goal of the specification is met.
     pub goals: Vec<Sentence>,
     /// How the bounds of the specification's question are kept.
@@ -88,6 +90,10 @@ pub(crate) struct Report {
     pub outputs: Option<Table>,
     /// Tests over whole groups of at least three cells.
     pub families: Option<Table>,
+    /// How far the outputs are from the reference's in units of the last place of float32; `None` where none were compared.
+    pub last_places: Option<Table>,
+    /// How often each cell is on the frontier of resampled blocks; `None` where no metrics are weighed.
+    pub memberships: Option<Table>,
     /// Identical arms against each other; `None` without a control.
     pub controls: Option<Table>,
     /// The tables that the specification asks for.
@@ -106,6 +112,8 @@ pub(crate) struct Report {
     pub cells: Vec<CellView>,
     /// The figure of all comparisons: one, or none where nothing is compared.
     pub speedup: Vec<PlotView>,
+    /// The figures of items per second over the batch size; none where the batch is not varied.
+    pub throughput: Vec<PlotView>,
     /// The figures of the distributions.
     pub distributions: Vec<PlotView>,
     /// The figure of the controls: one, or none without a control.
@@ -347,6 +355,7 @@ impl Report {
         Report {
             experiment: manifest.experiment.name.clone(),
             description: manifest.experiment.description.as_deref().map(printable),
+            answer_table: table_of(&answer),
             answer,
             goals,
             within,
@@ -364,6 +373,8 @@ impl Report {
             accuracy: accuracy::accuracy(input),
             outputs: outputs::outputs(input),
             families: comparisons::families(input),
+            last_places: outputs::last_places(input),
+            memberships: tradeoffs::memberships(input),
             controls: comparisons::controls(input),
             tables: pivots::pivots(input),
             tradeoffs: tradeoffs::tradeoffs(input, plots),
@@ -373,6 +384,7 @@ impl Report {
             samples: samples::samples(input),
             cells: cells::cells(input),
             speedup: plots.speedup.iter().map(PlotView::of).collect(),
+            throughput: plots.throughput.iter().map(PlotView::of).collect(),
             distributions: plots.distributions.iter().map(PlotView::of).collect(),
             control: plots.control.iter().map(PlotView::of).collect(),
             timelines: plots.timelines.iter().map(PlotView::of).collect(),

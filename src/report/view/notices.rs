@@ -45,27 +45,30 @@ fn partial(input: &Input<'_>) -> Vec<String> {
             false => String::new(),
         };
         let done: u64 = input.summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum();
-        sentences.push(format!("The record is not complete: {done} {planned}runs have an outcome. `perfrun run --resume` goes on from there."));
+        sentences.push(format!(
+            "The record is not complete: {done} {planned}runs are done. Continue with `perfrun run --resume`."
+        ));
     }
     if let Some(budget) = manifest.findings.budget.filter(|budget| budget.runs < budget.wanted) {
         // The grade, where there is one, says it for this record itself.
         let finds = budget
             .detectable_effect
             .filter(|_| input.judged.detectable_effect.here.is_none())
-            .map_or(String::new(), |effect| {
-                format!(" Differences under {} are likely to be missed with so few.", format::percent(effect))
-            });
+            .map_or(String::new(), |effect| format!(" Differences below {} may be missed.", format::percent(effect)));
         let of = if manifest.experiment.looks().is_one() {
             format!("{} of {}", budget.runs, budget.wanted)
         } else {
             budget.runs.to_string()
         };
         let what = if manifest.experiment.looks().is_one() { "runs of each cell" } else { "blocks" };
-        sentences.push(format!("The budget of {} left room for {of} {what}.{finds}", budget.limit));
+        sentences.push(format!("The budget of {} was enough for {of} {what} only.{finds}", budget.limit));
     }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{}`", without_home(flag))).collect();
-        sentences.push(format!("Run with {}: not the specification as it stands in its file.", format::list(&flags)));
+        sentences.push(format!(
+            "Run with {}, so this is not the specification as written in its file.",
+            format::list(&flags)
+        ));
     }
     sentences
 }
@@ -160,7 +163,7 @@ fn not_run(input: &Input<'_>) -> Option<String> {
     (runs > 0).then(|| {
         let were = if runs == 1 { "was" } else { "were" };
         format!(
-            "{} of {} {were} not started: the cell's rehearsal had failed, or two of its runs had failed alike.",
+            "{} of {} {were} not started: the cell's rehearsal failed, or two of its runs failed in the same way.",
             count(runs, "run"),
             count(cells as u64, "cell")
         )
@@ -222,7 +225,7 @@ impl<'a> Seen<'a> {
             code: self.code.to_owned(),
             severity: if text.is_some() { self.severity.name() } else { "unknown" }.to_owned(),
             is_info: self.severity == Severity::Info,
-            meaning: text.map_or("This version of perfrun does not know the code.", |text| &text.meaning).to_owned(),
+            meaning: text.map_or("Unknown to this version of perfrun.", |text| &text.meaning).to_owned(),
             effect: or_nothing(text.map(|text| &text.effect)),
             remedy: or_nothing(text.map(|text| &text.remedy)),
             place: match &self.place {
@@ -303,7 +306,7 @@ fn unverified(input: &Input<'_>) -> Option<String> {
     let labels: Vec<String> = doubtful.map(|(_, device)| device.label()).collect();
     let first = labels.first()?;
     Some(format!(
-        "{}: never verified by this version of perfrun; `perfrun doctor --device {first} --verify` does it.",
+        "{}: not verified for this version of perfrun; verify with `perfrun doctor --device {first} --verify`.",
         format::list(&labels)
     ))
 }

@@ -2,7 +2,9 @@
 
 use super::tables::filled;
 use super::{Table, TableCell, TableColumn, TableRow};
+use crate::judge::summary::CellSummary;
 use crate::onnx::precision::ConversionReport;
+use crate::plan::Cell;
 use crate::quality::fidelity::{Agreement, Fidelity};
 use crate::record::{Manifest, VariantFile, VariantOrigin};
 use crate::report::Input;
@@ -31,9 +33,6 @@ pub(super) fn outputs(input: &Input<'_>) -> Option<Table> {
             "largest difference over the largest magnitude of the reference's output",
             &|f| f.max_scaled.map(|scaled| (percent(scaled), scaled)),
         ),
-        number("ULP", "the same in units of the last place of float32 at that magnitude", &|f| {
-            f.max_scaled_ulp.map(|ulp| (magnitude(ulp), ulp as f64))
-        }),
         number("close", "share of elements within the limits", &|f| f.close.map(|close| (percent(close), close))),
         number("top-1", "items whose largest output is the reference's", &|f| {
             f.agreement.as_ref().map(|agreement| (percent(agreement.top1()), agreement.top1()))
@@ -58,6 +57,23 @@ pub(super) fn outputs(input: &Input<'_>) -> Option<Table> {
     Some(table)
 }
 
+/// How far the outputs are from the reference's in units of the last place.
+pub(super) fn last_places(input: &Input<'_>) -> Option<Table> {
+    let plan = &input.manifest.plan;
+    let row = |(cell, summary): (&Cell, &CellSummary)| {
+        let ulp = summary.fidelity.as_ref()?.max_scaled_ulp?;
+        let cells = vec![TableCell::text(plan.path(cell)), TableCell::number(magnitude(ulp), ulp as f64)];
+        Some(TableRow { anchor: None, cells })
+    };
+    let rows: Vec<TableRow> = plan.cells.iter().zip(&input.summary.cells).filter_map(row).collect();
+    let column = |title: &str, is_numeric| TableColumn { title: title.to_owned(), meaning: None, is_numeric };
+    let notes = vec![
+        "The largest difference from the reference's output, in units of the last place of float32 at the magnitude of its largest element."
+            .to_owned(),
+    ];
+    (!rows.is_empty()).then(|| Table { columns: vec![column("cell", false), column("ULP", true)], rows, notes })
+}
+
 fn verdict(known: &[Option<&Fidelity>]) -> super::tables::Filled {
     let cell = |fidelity: &Option<&Fidelity>| {
         fidelity.map_or_else(TableCell::nothing, |fidelity| TableCell::text(fidelity.words()))
@@ -73,7 +89,8 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     let items = known().filter_map(|fidelity| fidelity.items_of_data).max();
     let same = [items.map(|items| count(items, "item") + " of the data"), sets.map(|sets| count(sets, "input set"))];
     let same: Vec<String> = same.into_iter().flatten().collect();
-    let random = sets.map(|_| "Of random inputs the top classes say nothing: accuracy takes a `dataset` with labels.");
+    let random =
+        sets.map(|_| "With random inputs the top classes are meaningless: accuracy needs a `dataset` with labels.");
     let from = format!(
         "From the rehearsal: the outputs of each cell and of its reference for the same {}. An element is close if it differs by no more than `abs` + `rel` times the reference's; the limits are those of `fidelity`.",
         same.join(", or the same ")

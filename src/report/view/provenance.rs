@@ -153,12 +153,12 @@ fn machine(host: &Host, others_cpus: f64, load: Option<Load>) -> Vec<Fact> {
             "processor quota",
             host.cpu_quota.map_or_else(|| "none".to_owned(), |quota| format!("{quota} processors")),
         ),
-        Fact::new("hardware threads", yes_no(host.smt, "two share a core", "one a core")),
+        Fact::new("hardware threads", yes_no(host.smt, "two per core", "one per core")),
         Fact::new("frequency governor", text(&host.governor)),
         Fact::new("turbo", yes_no(host.turbo, "on", "off")),
         Fact::new("virtual machine", yes_no(host.virtual_machine, "yes", "no")),
         Fact::new("memory", host.memory_bytes.map_or_else(unknown, format::bytes)),
-        Fact::new("memory nodes", number(host.memory_nodes)),
+        Fact::new("NUMA nodes", number(host.memory_nodes)),
         Fact::new("system", host.system.clone()),
         Fact::new("kernel", text(&host.kernel)),
         Fact::new("clock source", text(&host.clock_source)),
@@ -166,8 +166,8 @@ fn machine(host: &Host, others_cpus: f64, load: Option<Load>) -> Vec<Fact> {
             "address randomisation",
             host.aslr.map_or_else(unknown, |level| if level == 0 { "off".to_owned() } else { format!("on ({level})") }),
         ),
-        Fact::new("used by others before", format!("{others_cpus:.1} processors")),
-        Fact::new("load before, one minute", load.map_or_else(unknown, |load| format!("{:.2}", load.one_minute))),
+        Fact::new("CPU used by others before", format!("{others_cpus:.1} processors")),
+        Fact::new("load average before (1 min)", load.map_or_else(unknown, |load| format!("{:.2}", load.one_minute))),
         Fact::new("machine id (hash)", host.machine.clone()),
     ]
 }
@@ -185,7 +185,7 @@ fn devices(manifest: &Manifest) -> Vec<Fact> {
 fn peak(peak: &Peak) -> Fact {
     let rate = format::rate(peak.operations_per_s, peak.arithmetic);
     let size = peak.size;
-    let value = format!("{rate}, the fastest product of two matrices of {size} rows and columns");
+    let value = format!("{rate}, the fastest matrix product of {size} rows and columns");
     Fact::new(seen("peak", &peak.device, peak.threads), value)
 }
 
@@ -194,8 +194,8 @@ fn bandwidth(seen: &Bandwidth) -> Fact {
     let rate = format::bandwidth(seen.bytes_per_s);
     let within = format::bytes(seen.of_bytes);
     let value = match seen.of {
-        Stream::Weights => format!("{rate} in a row times a matrix of {within}"),
-        Stream::Activations => format!("{rate} in a sum of vectors of {within} together"),
+        Stream::Weights => format!("{rate} in a vector-matrix product with a matrix of {within}"),
+        Stream::Activations => format!("{rate} in a sum of vectors, {within} in total"),
     };
     Fact::new(self::seen("bandwidth", &seen.device, seen.threads), value)
 }
@@ -203,7 +203,7 @@ fn bandwidth(seen: &Bandwidth) -> Fact {
 /// `starting nodes, cpu, 1 thread: 270 ns each, ...`.
 fn launching(seen: &Launching) -> Fact {
     let [node, call] = [seen.node_ns, seen.call_ns].map(|time| format::amount(Unit::Nanoseconds, time));
-    let value = format!("{node} each, and {call} an inference, the fastest of nodes that compute next to nothing");
+    let value = format!("{node} each, and {call} per inference, measured with nodes that compute almost nothing");
     Fact::new(self::seen("starting nodes", &seen.device, seen.threads), value)
 }
 
@@ -241,7 +241,7 @@ fn runtime(input: &Input<'_>) -> Vec<Fact> {
         let cells = count(dynamic as u64, "cell");
         facts.push(Fact::new(
             "outputs",
-            format!("allocated by the runtime inside the clock in {cells}, whose shapes vary"),
+            format!("allocated by the runtime inside the timed region in {cells}, since their shapes vary"),
         ));
     }
     facts
@@ -256,9 +256,9 @@ fn nodes(input: &Input<'_>) -> String {
     }
     let text = |(provider, (least, most)): (&str, (u64, u64))| {
         if least == most {
-            format!("{provider}: {most} a model")
+            format!("{provider}: {most} per model")
         } else {
-            format!("{provider}: {least} to {most} a model")
+            format!("{provider}: {least} to {most} per model")
         }
     };
     ranges.into_iter().map(text).collect::<Vec<_>>().join("; ")
@@ -328,7 +328,7 @@ pub(super) fn models(manifest: &Manifest) -> Option<Table> {
     let rows = manifest.plan.names(Axis::Models).iter().zip(&manifest.models).map(row).collect();
     let has_macs =
         manifest.models.iter().flatten().any(|file| file.costs.iter().flatten().any(|cost| cost.macs.is_some()));
-    let note = "MACs are multiply-accumulates of one inference of the model as stored, at the first input: convolutions, products of matrices, recurrent cells and attention.";
+    let note = "MACs are multiply-accumulates of one inference of the model as stored, at the first input: convolutions, matrix products, recurrent cells and attention.";
     let notes = has_macs.then(|| note.to_owned()).into_iter().collect();
     Some(Table { columns: titles.into_iter().map(column).collect(), rows, notes })
 }

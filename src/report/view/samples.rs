@@ -14,10 +14,10 @@ const COUNTS: [Count; 3] = [
     ("slow first", "runs whose first counted sample lies ten robust standard deviations above the median", |shape| {
         shape.slow_first_runs
     }),
-    ("unsettled", "runs whose duration still changed when the time for warming up was over", |shape| {
+    ("unsettled", "runs whose duration was still changing when the warm-up time was over", |shape| {
         shape.unsettled_runs
     }),
-    ("imprecise", "runs that a bound ended before the precision that was asked for", |shape| shape.imprecise_runs),
+    ("imprecise", "runs that reached a limit before the requested precision", |shape| shape.imprecise_runs),
 ];
 
 /// One row a cell; `None` where no cell has samples.
@@ -112,7 +112,7 @@ fn drift(shape: &CellShape, _: &CellSummary) -> Option<TableCell> {
 
 /// `flat 8, slowing down 2`; the runs that were not flat sort the column.
 fn courses(cells: &[CellSummary]) -> Filled {
-    let mut courses = column(cells, "course", "runs by what became of the duration in their course", |shape, _| {
+    let mut courses = column(cells, "course", "runs by how the duration developed over time", |shape, _| {
         let counts: Vec<String> =
             shape.courses.iter().map(|(course, runs)| format!("{} {runs}", course.words())).collect();
         let uneven: u32 =
@@ -125,7 +125,7 @@ fn courses(cells: &[CellSummary]) -> Filled {
 
 fn notes(cells: &[CellSummary]) -> Vec<String> {
     let mut notes = vec![
-        "This is shape, and weakens no median: no sample is dropped for its value, and only what is marked as late warm-up is left out. Course: change points in the medians of fifty slices of each run (after Barrett et al. 2017); warming up: slower at first; slowing down: somewhere faster than at its end; not steady: changed in its last quarter."
+        "This describes the shape of the samples and does not affect the medians: no sample is dropped for its value; only late warm-up is left out. Course: change points in the medians of fifty slices of each run (after Barrett et al. 2017); warming up: slower at first; slowing down: somewhere faster than at its end; not steady: changed in its last quarter."
             .to_owned(),
     ];
     let shared = cells.iter().map(|cell| cell.iterations).filter(|iterations| *iterations > 1).max();

@@ -15,7 +15,7 @@ pub(super) fn searches(input: &Input<'_>) -> Option<Table> {
     let columns = vec![
         text("cell", "whose batch was searched"),
         number("batch", &format!("measured at: the smallest within {margin} of the best throughput")),
-        number("largest", "largest batch that was seen to fit"),
+        number("largest", "largest batch found to fit"),
         text("end", "why nothing larger was tried"),
         text("tried (items/s)", "each in a fresh process, by the median of a short run"),
     ];
@@ -33,7 +33,7 @@ pub(super) fn searches(input: &Input<'_>) -> Option<Table> {
     };
     let rows = found.searches.iter().map(row).collect();
     let notes = vec![
-        "The throughputs of a search are of one short run each, and in no statistic: the cell was measured at the batch that was chosen."
+        "Each throughput of a search is from one short run, and not part of any statistic: the cell was measured at the batch that was chosen."
             .to_owned(),
     ];
     Some(Table { columns, rows, notes })

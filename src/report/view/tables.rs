@@ -50,7 +50,7 @@ pub(super) fn details(input: &Input<'_>) -> Table {
     columns.extend(share_of_roof(cells));
     columns.extend(bounds(cells));
     columns.push(number("samples", "counted samples of all runs", cells, |cell| Some(cell.latency.as_ref()?.samples)));
-    columns.push(number("iterations per sample", "a sample is the mean of so many iterations", cells, |cell| {
+    columns.push(number("iterations per sample", "number of iterations averaged in one sample", cells, |cell| {
         cell.latency.as_ref().map(|_| u64::from(cell.iterations))
     }));
     columns.push(runs(cells));
@@ -85,7 +85,7 @@ fn share_of_roof(cells: &[CellSummary]) -> Option<Filled> {
         Some(share) => TableCell::number(format::percent(share), share),
         None => TableCell::nothing(),
     };
-    let meaning = "shortest time in which this machine could do the products of the model and move their weights and activations, by the fastest that was seen here, over the latency (method 5.6)";
+    let meaning = "shortest possible time on this machine for the matrix products of the model and their memory traffic, by its measured peak rates, over the latency (method 5.6)";
     Some(filled("of roof", meaning, cells.iter().map(cell).collect()))
 }
 
@@ -93,8 +93,7 @@ fn share_of_roof(cells: &[CellSummary]) -> Option<Filled> {
 fn bounds(cells: &[CellSummary]) -> Option<Filled> {
     cells.iter().find_map(|cell| cell.diagnosis.bound)?;
     let text = |cell: &CellSummary| cell.diagnosis.bound.as_ref().map(format::bound).unwrap_or_default();
-    let meaning =
-        "what has to change before the cell can become much faster (method 5.6); empty where nothing tells it";
+    let meaning = "what has to change before the cell can become much faster (method 5.6); empty if unknown";
     let mut filled = filled("bound by", meaning, cells.iter().map(|cell| TableCell::text(text(cell))).collect());
     filled.column.is_numeric = false;
     Some(filled)
@@ -106,7 +105,7 @@ pub(super) fn startup(input: &Input<'_>) -> Table {
     let metrics = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE, metric::TIME_TO_STEADY];
     let columns = metrics.iter().filter_map(|metric| of_metric(cells, metric)).collect();
     let notes = vec![
-        "One value a process, so n is the number of runs; never mixed with the steady state. The model file was read once before, so its pages are warm."
+        "One value per process, so n is the number of runs; never mixed with the steady state. The model file was read once before, so it is in the page cache."
             .to_owned(),
     ];
     table(input, columns, notes)
@@ -195,7 +194,7 @@ fn best_case(cells: &[CellSummary], scale: format::Scale) -> Option<Filled> {
         Some(value) => TableCell::number(column.plain(value), value),
         None => TableCell::nothing(),
     };
-    let meaning = "the smallest sample: not an estimate, and without interval";
+    let meaning = "the smallest sample: not an estimate, so without interval";
     Some(filled(&column.heading("best case"), meaning, cells.iter().map(cell).collect()))
 }
 
@@ -247,7 +246,7 @@ pub(super) fn filled(title: &str, meaning: &str, cells: Vec<TableCell>) -> Fille
 
 fn notes(cells: &[CellSummary], percentiles: &[(Statistic, &str)]) -> Vec<String> {
     let mut notes = vec![
-        "Each number is the mean of the middle half of one value a run, ± half of its 95 % interval; items/s and CPU time are of one stream."
+        "Each number is the mean of the middle half of one value per run, ± half of its 95 % interval; items/s and CPU time are of one stream."
             .to_owned(),
     ];
     let batched = cells.iter().any(|cell| cell.iterations > 1 && cell.latency.is_some());

@@ -44,9 +44,7 @@ pub(super) fn left_out(input: &Input<'_>, plots: &Plots) -> Option<String> {
     if !asked.is_empty() && input.judged.tradeoffs.is_empty() {
         let names: Vec<String> = asked.iter().map(MetricReference::title).collect();
         let what = format::list(&names);
-        return Some(format!(
-            "`pareto` weighs nothing here: no two cells that could stand in for each other have {what}."
-        ));
+        return Some(format!("`pareto` has nothing to compare: no two interchangeable cells have {what}."));
     }
     let (mut open, mut told) = (0, 0);
     for tradeoff in &input.judged.tradeoffs {
@@ -63,7 +61,7 @@ pub(super) fn left_out(input: &Input<'_>, plots: &Plots) -> Option<String> {
 fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
     let cells: Vec<usize> = tradeoff.points.iter().map(|point| point.cell).collect();
     let name = |cell: usize| name_among(plan, &cells, cell);
-    let mut columns = vec![column("cell", "what could be chosen", false)];
+    let mut columns = vec![column("cell", "candidate", false)];
     let mut rows: Vec<TableRow> = tradeoff
         .points
         .iter()
@@ -82,19 +80,39 @@ fn table(plan: &Plan, tradeoff: &Tradeoff) -> Table {
         }
     }
     columns.push(column("place", "on the frontier, or what is better or equivalent in all and better in one", false));
-    columns.push(column("on the estimated frontier in", "share of the resamples of blocks, without margins", true));
     for (row, point) in rows.iter_mut().zip(&tradeoff.points) {
         row.cells.push(TableCell::text(place(tradeoff, point, name)));
-        row.cells.push(match point.membership {
-            Some(share) => TableCell::number(share_words(share), share),
-            None => TableCell::nothing(),
-        });
     }
     let all = if tradeoff.metrics.len() == 2 { "both metrics" } else { "all metrics" };
-    let note = format!(
-        "Dominated: by one that is better or equivalent in {all} and better in one, by the same verdicts as everywhere. The last column is the share of {MEMBERSHIP_RESAMPLES} resamples of the blocks in which the cell is on the frontier of the estimates, without margins."
-    );
+    let note = format!("Dominated: another is better or equivalent in {all} and better in one, by the usual verdicts.");
     Table { columns, rows, notes: vec![note] }
+}
+
+/// How often each cell is on the frontier of resampled blocks: one row a cell and set.
+pub(super) fn memberships(input: &Input<'_>) -> Option<Table> {
+    let plan = &input.manifest.plan;
+    let row = |tradeoff: &Tradeoff, point: &Point| {
+        let metrics: Vec<String> = tradeoff.metrics.iter().map(MetricReference::title).collect();
+        let share = point.membership?;
+        let cells = vec![
+            TableCell::text(plan.path(&plan.cells[point.cell])),
+            TableCell::text(format::list(&metrics)),
+            TableCell::number(share_words(share), share),
+        ];
+        Some(TableRow { anchor: None, cells })
+    };
+    let sets = input.judged.tradeoffs.iter().filter(|tradeoff| is_told(input, tradeoff)).take(MOST_TABLES);
+    let rows: Vec<TableRow> =
+        sets.flat_map(|tradeoff| tradeoff.points.iter().filter_map(|point| row(tradeoff, point))).collect();
+    let columns = vec![
+        column("cell", "candidate", false),
+        column("metrics", "what is weighed", false),
+        column("on the frontier in", "share of the resamples of blocks, without margins", true),
+    ];
+    let note = format!(
+        "The share of {MEMBERSHIP_RESAMPLES} resamples of the blocks in which the cell is on the frontier of the estimates, without margins."
+    );
+    (!rows.is_empty()).then(|| Table { columns, rows, notes: vec![note] })
 }
 
 fn column(title: &str, meaning: &str, is_numeric: bool) -> TableColumn {

@@ -62,7 +62,7 @@ pub enum DatasetProblem {
         known: Vec<String>,
     },
     /// No array belongs to an input.
-    #[error("nothing in the dataset is for the input `{input}`; it has {}", words(.known))]
+    #[error("no array of the dataset matches the input `{input}`; it has {}", words(.known))]
     Nothing {
         /// The input.
         input: String,
@@ -70,7 +70,7 @@ pub enum DatasetProblem {
         known: Vec<String>,
     },
     /// Values that need a decision.
-    #[error("array `{array}` holds {element}, but the input is `{input}`; store it as the model wants it")]
+    #[error("array `{array}` holds {element}, but the input is `{input}`; store it in the type of the input")]
     Element {
         /// The array.
         array: String,
@@ -105,7 +105,7 @@ pub enum DatasetProblem {
     #[error("the dataset has no items")]
     Empty,
     /// Values that do not fit into the type.
-    #[error("array `{array}` holds values that are no {element}")]
+    #[error("array `{array}` contains values that are not valid {element}")]
     Values {
         /// The array.
         array: String,

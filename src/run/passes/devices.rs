@@ -82,7 +82,7 @@ fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), Halt> {
         (Some(look), _) => why_refused(&label, look, wanted),
         (None, problem) if wanted.locked_clocks || wanted.nobody_else => {
             let why = problem.as_deref().unwrap_or("unknown");
-            Some((format!("`require`: {label} cannot be looked at: {why}"), "see `perfrun doctor`".to_owned()))
+            Some((format!("`require`: {label} cannot be inspected: {why}"), "see `perfrun doctor`".to_owned()))
         }
         _ => None,
     };

@@ -112,7 +112,7 @@ impl Checks {
     pub(super) fn unfinished(&mut self, large: &Seen) {
         /// Or a twentieth of an inference.
         const HARDLY_NS: f64 = 20_000.0;
-        const WHAT: &str = "nothing is left to do when the clock ends";
+        const WHAT: &str = "no work is left when the clock stops";
         let Some(left) = large.metric(&metric::UNFINISHED) else { return self.add(WHAT, false, "unknown") };
         let found = format!("{} after {}", ms(left), ms(large.latency_ns));
         self.add(WHAT, left <= HARDLY_NS.max(0.05 * large.latency_ns), found);
@@ -131,7 +131,7 @@ impl Checks {
     }
 
     pub(super) fn pipelined(&mut self, tried: &Tried) {
-        const WHAT: &str = "several under way are no slower than one";
+        const WHAT: &str = "several inferences in flight are no slower than one";
         match tried {
             Ok(seen) => {
                 let (alone, together) = (1e9 / seen.latency_ns.max(1.0), seen.metric(&metric::PIPELINED));
@@ -143,7 +143,7 @@ impl Checks {
     }
 
     pub(super) fn cold(&mut self, warm: &Tried, cold: &Tried) {
-        const WHAT: &str = "cold caches take the device longer";
+        const WHAT: &str = "cold caches make the device slower";
         match (warm, cold) {
             (Ok(warm), Ok(cold)) => {
                 let nanos = |seen: &Seen| seen.device_ns.unwrap_or(0.0);
@@ -155,7 +155,7 @@ impl Checks {
     }
 
     pub(super) fn graph(&mut self, plain: &Seen, tried: &Result<(Result<Fidelity, Failure>, Seen), Failure>) {
-        const WHAT: &str = "a recorded graph has the same outputs, sooner";
+        const WHAT: &str = "a recorded CUDA graph has the same outputs and is faster";
         match tried {
             Ok((like, replayed)) => {
                 self.outputs(WHAT, like);
@@ -224,7 +224,7 @@ impl Checks {
     }
 
     pub(super) fn monitor(&mut self, problem: Option<&String>, large: &Seen) {
-        const WHAT: &str = "the driver tells what the device does";
+        const WHAT: &str = "the driver reports what the device does";
         if let Some(problem) = problem {
             return self.add(WHAT, false, problem);
         }

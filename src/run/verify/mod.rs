@@ -138,7 +138,7 @@ impl Verification<'_> {
         if provider.is_some_and(|provider| provider.devices == Devices::Numbered) {
             let absent = Device { index: Some(99), ..self.device.clone() };
             let refused = trier.products("numbers", SIZES[0], Way { device: Some(absent), ..Way::default() })?;
-            checks.refused("a number that no device has is refused", FailureKind::Provider, &refused);
+            checks.refused("a device number that does not exist is refused", FailureKind::Provider, &refused);
         }
         if let Some(gpu) = &self.gpu {
             checks.monitor(gpu.as_ref().err(), &large);
@@ -147,7 +147,7 @@ impl Verification<'_> {
             if let (Some(bytes), true) = (bytes, provider.is_some_and(|provider| provider.engine_cache.is_none())) {
                 let way = Way { refuses_fallback: true, ..Way::default() };
                 let too_large = trier.run("memory", models::as_large_as(2 * bytes), way)?;
-                checks.refused("running out of memory is told as that", FailureKind::OutOfMemory, &too_large);
+                checks.refused("running out of memory is reported as such", FailureKind::OutOfMemory, &too_large);
             }
         }
         Ok(checks.0)
@@ -177,7 +177,7 @@ impl Verification<'_> {
     /// What only a stream of perfrun's own makes possible.
     fn on_a_stream(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(), StoppedAtOnce> {
         let afterwards = Afterwards { profile: None, in_flight: Some(IN_FLIGHT) };
-        let pipelined = trier.products("several under way", SIZES[0], Way { afterwards, ..Way::default() })?;
+        let pipelined = trier.products("several in flight", SIZES[0], Way { afterwards, ..Way::default() })?;
         checks.pipelined(&pipelined);
         let warm = trier.products("warm caches", CACHED, Way::default())?;
         let cold = trier.products("cold caches", CACHED, Way { is_cold: true, ..Way::default() })?;

@@ -49,7 +49,7 @@ pub(super) fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, ch
             && value > 1.0
         {
             let hint = format!("write `{}%`", text.0.trim_end_matches('%'));
-            check.error(&place.key(key), format!("`{}` is more than all of it: `{metric}` is a share", text.0), hint);
+            check.error(&place.key(key), format!("`{}` is more than 100 %: `{metric}` is a share", text.0), hint);
         }
     }
     if let (Some(least), Some(most), Some(min), Some(max)) = (&form.min, &form.max, min, max)
@@ -79,8 +79,8 @@ pub(super) fn raise_samples(
     match &mut measure.stop {
         Stop::Precision { max_samples, .. } if *max_samples < needed => {
             let message =
-                format!("`{reference}` takes {needed} samples of a run, more than `max_samples`, {max_samples}");
-            let hint = format!("ask for a lower percentile, or write `measure.stop.max_samples: {needed}` or more");
+                format!("`{reference}` needs {needed} samples per run, more than `max_samples` ({max_samples})");
+            let hint = format!("use a lower percentile, or write `measure.stop.max_samples: {needed}` or more");
             check.error(&place, message, hint);
         }
         Stop::Precision { min_samples, .. } if *min_samples < needed => {
@@ -98,10 +98,10 @@ pub(super) fn raise_samples(
 fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32), stop: &Place, check: &mut Check<'_>) {
     if written < needed {
         let message = format!(
-            "`{reference}`, which `choose`, `goals`, `gate` or `pareto` asks for, takes {needed} samples of a run, and `{key}` is {written}"
+            "`{reference}`, which `choose`, `goals`, `gate` or `pareto` uses, needs {needed} samples per run, but `{key}` is {written}"
         );
         let hint =
-            format!("with fewer it has no upper bound, so no cell is known to keep to it; write `{key}: {needed}`");
+            format!("with fewer it has no upper bound, so no cell can be shown to keep it; write `{key}: {needed}`");
         check.warn(&stop.key(key), message, hint);
     }
 }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_fixed_number_of_samples_stays_and_is_warned_of() {
         let fixed = "choose: { best: latency.p95 }\nmeasure: { stop: { mode: samples, count: 71 } }";
-        let expected = "`latency.p95`, which `choose`, `goals`, `gate` or `pareto` asks for, takes 72 samples of a run, and `count` is 71";
+        let expected = "`latency.p95`, which `choose`, `goals`, `gate` or `pareto` uses, needs 72 samples per run, but `count` is 71";
         assert_eq!(warnings(fixed), [expected]);
         assert!(warnings(&fixed.replace("71", "72")).is_empty());
         assert!(warnings("choose: { best: latency.p95 }\nmeasure: { stop: { mode: time, time: 1s } }").is_empty());

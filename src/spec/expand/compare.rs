@@ -68,7 +68,7 @@ pub(super) fn require(form: &RequireForm, devices: &[Device], check: &mut Check<
     let asked = [("gpu_clocks", form.gpu_clocks.is_some()), ("foreign_processes", form.foreign_processes.is_some())];
     let is_met_by_nothing = !check.is_damaged(&Place::top("devices")) && !devices.iter().any(Device::is_nvidia);
     for (key, _) in asked.iter().filter(|(_, is_asked)| *is_asked && is_met_by_nothing) {
-        let message = format!("`{key}` is of GPUs of NVIDIA, and `devices` names none");
+        let message = format!("`{key}` is for NVIDIA GPUs, but `devices` has none");
         check.error(&place.key(key), message, "leave it out, or add `cuda` to `devices`".to_owned());
     }
     Require {

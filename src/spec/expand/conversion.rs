@@ -28,7 +28,7 @@ pub(super) fn check(form: &VariantForm, made: &[Variant], place: &Place, check: 
     }
     if made.iter().all(|variant| variant.precision == Precision::Fp32) {
         let problem =
-            check.at_key(&place, "`convert` does nothing with the precision `fp32`, which is the model as stored");
+            check.at_key(&place, "`convert` has no effect with the precision `fp32`, which is the model as stored");
         check.problems.push(problem.with_hint("add a `precision`, or leave it out"));
         return;
     }
@@ -44,14 +44,14 @@ pub(super) fn check(form: &VariantForm, made: &[Variant], place: &Place, check: 
         if !made.iter().any(|variant| precisions.contains(&variant.precision)) {
             let names: Vec<String> = precisions.iter().map(|precision| format!("`{}`", precision.name())).collect();
             let problem =
-                check.at_key(&place.key(key), format!("`{key}` goes with the precision {}", names.join(" or ")));
+                check.at_key(&place.key(key), format!("`{key}` only applies to the precision {}", names.join(" or ")));
             check.problems.push(problem);
         }
     }
     let is_dynamic = |variant: &Variant| variant.convert.quantization == Quantization::Dynamic;
     if (convert.calibration.is_some() || convert.items.is_some()) && made.iter().all(is_dynamic) {
         let key = if convert.calibration.is_some() { "calibration" } else { "items" };
-        let problem = check.at_key(&place.key(key), format!("`{key}` does nothing with `quantization: dynamic`"));
+        let problem = check.at_key(&place.key(key), format!("`{key}` has no effect with `quantization: dynamic`"));
         check.problems.push(problem.with_hint("dynamic scales are found at run time"));
     }
     if convert.block.is_some_and(|block| !block.is_power_of_two()) {

@@ -50,7 +50,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 fn file(text: &str, endings: &[&str], place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<PathBuf> {
     if !endings.iter().any(|ending| has_ending(Path::new(text), ending)) {
         let known: Vec<String> = endings.iter().map(|ending| format!("`.{ending}`")).collect();
-        let message = format!("`{text}` is none of {}", known.join(", "));
+        let message = format!("`{text}` is not one of {}", known.join(", "));
         check.error(place, message, "NumPy's `savez` writes a `.npz`".to_owned());
         return None;
     }
@@ -62,12 +62,12 @@ fn check_use(form: &DatasetForm, place: &Place, check: &mut Check<'_>) {
     let has_labels = form.labels.is_some();
     let idle = [("metrics", !form.metrics.is_empty()), ("output", form.output.is_some())];
     for (key, _) in idle.into_iter().filter(|(_, is_written)| *is_written && !has_labels) {
-        let message = format!("`{key}` does nothing without `labels`");
-        check.error(&place.key(key), message, "name the array that holds what is right".to_owned());
+        let message = format!("`{key}` has no effect without `labels`");
+        check.error(&place.key(key), message, "name the array that holds the labels".to_owned());
     }
     let of_classes = |metric: &AccuracyMetric| metric.among().is_some();
     if form.metrics.iter().any(of_classes) && !form.metrics.iter().all(of_classes) {
-        let message = "classes and other values cannot both be the labels";
+        let message = "metrics of classes and of values cannot be combined";
         check.error(&place.key("metrics"), message, "take `top1` and `top5`, or `mae`, `rmse` and `r2`".to_owned());
     }
     let repeated = (1..form.metrics.len()).find(|index| form.metrics[..*index].contains(&form.metrics[*index]));
@@ -97,7 +97,7 @@ pub(super) fn check_metrics(
             is_listed && dataset.has_labels()
         };
         if !datasets.iter().any(gives) {
-            let message = format!("nothing tells `{reference}`: no `dataset` has labels and this metric");
+            let message = format!("`{reference}` cannot be computed: no `dataset` has labels and this metric");
             let hint = format!("add `dataset: {{ file: data.npz, labels: labels, metrics: [{}] }}`", metric.name());
             check.error(&place, message, hint);
         }

@@ -86,7 +86,7 @@ fn check_slice_time(design: Design, check: &mut Check<'_>) {
         Design::Sequential => "sequential",
     };
     if check.has(&place) {
-        let message = format!("`slice_time` does nothing with `design: {word}`, which has no slices");
+        let message = format!("`slice_time` has no effect with `design: {word}`, which has no slices");
         check.warn(&place, message, "write `design: slices` or `design: duet`, or leave it out");
     }
 }
@@ -98,11 +98,9 @@ fn check_pipelined(measure: &Measure, devices: &[Device], check: &mut Check<'_>)
         |device: &Device| Provider::of(device).is_some_and(|provider| provider.completion == Completion::Stream);
     let problem = match () {
         () if measure.pipelined.is_none() || check.is_damaged(&Place::top("devices")) => return,
-        () if !devices.iter().any(has_stream) => {
-            "`pipelined` needs a device whose stream perfrun has: cuda or tensorrt"
-        }
+        () if !devices.iter().any(has_stream) => "`pipelined` is only available for cuda and tensorrt",
         () if measure.boundary == Boundary::Host => "with `boundary: host` every call waits for its copies",
-        () if measure.cache == Cache::Cold => "inferences under way together find no cold caches",
+        () if measure.cache == Cache::Cold => "with several inferences in flight the caches are not cold",
         () => return,
     };
     check.error(&place, problem.to_owned(), "leave `pipelined` out".to_owned());

@@ -23,7 +23,7 @@ pub(super) fn plugins(form: &Ordered<String>, folder: &Path, check: &mut Check<'
     for (name, text) in &form.0 {
         let place = Place::top("plugins").key(name);
         if name == Device::CPU {
-            let message = "`cpu` is in every runtime, and no plug-in".to_owned();
+            let message = "`cpu` is part of every runtime and cannot be a plug-in".to_owned();
             check.error(&place, message, "give the plug-in another name; `devices` can use it".to_owned());
             continue;
         }
@@ -98,7 +98,7 @@ fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>
         (Devices::Hardware, unit) => (None, Some(hardware(provider, unit.unwrap_or(Hardware::Cpu.word()))?)),
     };
     let device = Device { index, hardware, ..Device::of(provider.name) };
-    let advice = (name != provider.name).then(|| format!("here it is `{}`", device.label()));
+    let advice = (name != provider.name).then(|| format!("perfrun calls it `{}`", device.label()));
     Ok((device, advice))
 }
 
@@ -107,7 +107,7 @@ fn has(plugins: &Ordered<String>, name: &str) -> bool {
 }
 
 fn no_numbers(name: &str) -> (String, Option<String>) {
-    (format!("`{name}` has no numbers"), Some(format!("write `{name}`")))
+    (format!("`{name}` takes no number"), Some(format!("write `{name}`")))
 }
 
 fn number(provider: &Provider, text: &str) -> Result<u32, (String, Option<String>)> {
@@ -115,7 +115,7 @@ fn number(provider: &Provider, text: &str) -> Result<u32, (String, Option<String
         Ok(index) if index < MOST_DEVICES && text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(index),
         _ => {
             let hint = format!("write for example `{}:0`", provider.name);
-            Err((format!("`{text}` is no number of a device"), Some(hint)))
+            Err((format!("`{text}` is not a device number"), Some(hint)))
         }
     }
 }
@@ -126,7 +126,7 @@ fn hardware(provider: &Provider, text: &str) -> Result<Hardware, (String, Option
         let upper = text.to_uppercase();
         let meant = words.contains(&upper.as_str()).then(|| format!("write `{}:{upper}`", provider.name));
         (
-            format!("`{text}` is no hardware of `{}`", provider.name),
+            format!("`{text}` is not a hardware type of `{}`", provider.name),
             meant.or_else(|| Some(format!("write one of {}", words.join(", ")))),
         )
     })
@@ -140,7 +140,7 @@ pub(super) fn unknown_provider(name: &str, plugins: &Ordered<String>) -> Option<
     let by_runtime_name = PROVIDERS.iter().find(|known| known.runtime_name == name);
     let without_number = name.split_once(':').map_or(name, |(provider, _)| provider);
     Some(match by_runtime_name {
-        Some(known) => Some(format!("here it is `{}`", known.name)),
+        Some(known) => Some(format!("perfrun calls it `{}`", known.name)),
         None if Provider::named(without_number).is_some() => {
             Some(format!("options are for all devices of a provider: write `{without_number}`"))
         }
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(read(text, &none()).unwrap().0.label(), label);
         }
         assert!(read("cuda", &none()).unwrap().1.is_none());
-        assert_eq!(read("CoreMLExecutionProvider", &none()).unwrap().1.as_deref(), Some("here it is `coreml`"));
+        assert_eq!(read("CoreMLExecutionProvider", &none()).unwrap().1.as_deref(), Some("perfrun calls it `coreml`"));
     }
 
     #[test]

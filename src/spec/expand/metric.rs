@@ -61,8 +61,8 @@ pub(super) fn check_direction(reference: MetricReference, place: &Place, check: 
         return;
     }
     let judged = known().filter(|metric| metric.direction != Direction::Neutral).map(Metric::stem);
-    let message = format!("`{reference}` has no better and no worse, so nothing is best by it");
-    check.error(place, message, format!("choose by {}", list(&judged.collect::<Vec<_>>(), "or")));
+    let message = format!("`{reference}` has no better direction, so it cannot rank cells");
+    check.error(place, message, format!("use {}", list(&judged.collect::<Vec<_>>(), "or")));
 }
 
 /// Refuses the speedup where nothing is compared.

@@ -56,7 +56,7 @@ fn from_word(text: &str, place: &Place, check: &mut Check<'_>) -> Option<Found> 
     let name = text.strip_prefix(ZOO).unwrap_or(text).trim();
     let Some(network) = Network::of_name(name) else {
         let known = Network::ALL.map(Network::name);
-        check.error(place, format!("perfrun makes no network `{name}`"), suggestion(name, known, "network"));
+        check.error(place, format!("there is no built-in network `{name}`"), suggestion(name, known, "network"));
         return None;
     };
     Some(of_source(Source::Zoo { network, classes: None }, network.name(), text, place))
@@ -76,13 +76,13 @@ fn from_source(form: &ModelForm, place: &Place, check: &mut Check<'_>) -> Option
     let (first, second) = (written.next(), written.next());
     if let (Some(first), Some(second)) = (first, second) {
         let problem =
-            check.at_key(&place.key(second), format!("`{second}` and `{first}` say two places for one model"));
+            check.at_key(&place.key(second), format!("`{second}` and `{first}` give two sources for one model"));
         check.problems.push(problem.with_hint("leave one out"));
         return Some(None);
     }
     if form.classes.is_some() && form.zoo.is_none() {
         let problem = check.at_key(&place.key("classes"), "`classes` goes with `zoo`");
-        check.problems.push(problem.with_hint("a file has the classes that it has"));
+        check.problems.push(problem.with_hint("the classes of a file are fixed"));
     }
     if let Some(network) = form.zoo {
         let source = Source::Zoo { network, classes: form.classes };
@@ -92,7 +92,7 @@ fn from_source(form: &ModelForm, place: &Place, check: &mut Check<'_>) -> Option
     if !url.starts_with("https://") && !url.starts_with("http://") {
         check.error(
             &place.key("url"),
-            format!("`{url}` is no address"),
+            format!("`{url}` is not a URL"),
             "write one that begins with https://".to_owned(),
         );
         return Some(None);
@@ -229,7 +229,7 @@ pub(super) fn check_files(
         for (key, _) in form.files.0.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
             let place = place.key("files").key(key);
             let problem =
-                check.at_key(&place, format!("`{key}` is no variant of this experiment, and no precision of one"));
+                check.at_key(&place, format!("`{key}` is not a variant of this experiment, nor the precision of one"));
             let hint = if Precision::of_name(key).is_some() {
                 format!("add `{key}` to `variants`")
             } else {
@@ -245,7 +245,7 @@ fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
         if matches!(found.model.source, Some(Source::Url(_))) {
             return;
         }
-        check.error(&found.place.key("sha256"), "`sha256` does nothing without a `path`", None);
+        check.error(&found.place.key("sha256"), "`sha256` has no effect without a `path`", None);
         return;
     };
     if check.depth == Depth::Names {
@@ -254,8 +254,9 @@ fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
     match digest::of_file(path) {
         Ok(actual) if actual == expected => {}
         Ok(actual) => {
-            let message = format!("`{}` has another SHA-256", found.written);
-            let hint = format!("the file has {actual}; fetch the right one, or write this one if the change is meant");
+            let message = format!("`{}` does not have this SHA-256", found.written);
+            let hint =
+                format!("the file has {actual}; fetch the right file, or write this hash if the change is intended");
             check.error(&found.place.key("sha256"), message, hint);
         }
         Err(error) => check.error(&found.place.key("path"), format!("cannot read `{}`: {error}", found.written), None),

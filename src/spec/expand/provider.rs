@@ -37,7 +37,7 @@ pub(super) fn overlay(
             let value = match provider.as_ref() {
                 Device::CPU => cpu_option(name, &setting.0, &place.key(name), check),
                 _ if one_graph.is_some_and(|option| option == name) && Provider::is_on(&setting.0) => {
-                    let message = format!("`{name}` records the first inputs alone, and perfrun feeds several in turn");
+                    let message = format!("`{name}` records the first inputs only, but perfrun uses several in turn");
                     let help = "CUDA graphs are measured with `devices: [cuda]` and `enable_cuda_graph: 1`";
                     check.error(&place.key(name), message, help.to_owned());
                     None
@@ -55,7 +55,7 @@ fn cpu_option(name: &str, value: &str, place: &Place, check: &mut Check<'_>) -> 
         let problem = check.at_key(place, format!("the provider `cpu` has no option `{name}`"));
         let hint = match nearest(name, CPU_OPTIONS) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "it has only `use_arena`; settings of the session stand in `session`".to_owned(),
+            None => "it has only `use_arena`; session settings go into `session`".to_owned(),
         };
         check.problems.push(problem.with_hint(hint));
         return None;
@@ -81,7 +81,7 @@ pub(super) fn check_used(form: &ExperimentForm, devices: &Axis<Device>, check: &
             let is_used = devices.values.iter().any(|device| device.provider == *provider);
             if !is_used && devices::unknown_provider(provider, &form.plugins).is_none() {
                 let place = place.key("provider").key(provider);
-                let message = format!("these options of `{provider}` do nothing: no device is `{provider}`");
+                let message = format!("these options of `{provider}` have no effect: no device is `{provider}`");
                 check.warn(&place, message, format!("add `{provider}` to `devices`, or leave them out"));
             }
         }
@@ -116,6 +116,6 @@ mod tests {
     #[test]
     fn options_without_their_device_are_warned_of() {
         let spec = "variants: [{ name: a, provider: { cuda: { prefer_nhwc: 1 } } }]";
-        assert_eq!(warnings(spec), ["these options of `cuda` do nothing: no device is `cuda`"]);
+        assert_eq!(warnings(spec), ["these options of `cuda` have no effect: no device is `cuda`"]);
     }
 }

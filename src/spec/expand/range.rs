@@ -21,11 +21,11 @@ fn complain(problem: RangeProblem, form: &RangeForm, place: &Place, check: &mut 
     let RangeForm { from, to, .. } = form;
     match problem {
         RangeProblem::NoStep => {
-            let hint = format!("say how it goes on: `{{ from: {from}, to: {to}, times: 2 }}`, or `plus: 1`");
+            let hint = format!("add a step: `{{ from: {from}, to: {to}, times: 2 }}`, or `plus: 1`");
             check.error(place, "this range has no step", hint);
         }
         RangeProblem::TwoSteps => {
-            check.error(place, "`times` and `plus` are two steps, and a range has one", "leave one out".to_owned());
+            check.error(place, "a range has one step, either `times` or `plus`", "leave one out".to_owned());
         }
         RangeProblem::Backwards => {
             let message = format!("`from` is {from}, more than `to`, {to}; a range ascends");
@@ -33,7 +33,7 @@ fn complain(problem: RangeProblem, form: &RangeForm, place: &Place, check: &mut 
         }
         RangeProblem::TimesZero => {
             let hint = "begin with 1, or write `plus` in place of `times`".to_owned();
-            check.error(&place.key("from"), "`from` is 0, and so is 0 times anything", hint);
+            check.error(&place.key("from"), "`from` is 0, so multiplying never gets beyond 0", hint);
         }
     }
 }

@@ -65,7 +65,7 @@ fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'
         let is_path = text.contains('/') || text.contains(".so");
         let local = format!("a local build is a map: `{{ path: {text} }}`");
         let hint = if is_path { local } else { format!("write for example \"{}\"", known[0]) };
-        (format!("{} is no version", quote(text)), hint)
+        (format!("{} is not a version", quote(text)), hint)
     } else if parts.len() < 3 {
         // `1.3` may be meant for 1.30, which YAML reads as the same number: nothing is guessed.
         let newest = known.iter().find(|version| version.starts_with(&format!("{text}.")));
@@ -73,7 +73,7 @@ fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'
         (format!("{} is incomplete; a version has three parts", quote(text)), format!("write \"{whole}\""))
     } else {
         let message = format!("perfrun has no checksum of {} {text}, so it cannot fetch it", package.name());
-        (message, format!("it knows {}; a library that you have is a runtime by its `path`", list(known, "and")))
+        (message, format!("known versions: {}; to use a library of your own, give its `path`", list(known, "and")))
     };
     check.error(place, message, hint);
     None
@@ -88,10 +88,10 @@ fn from_form(
 ) -> Option<Runtime> {
     let contradiction = match form {
         RuntimeForm { path: Some(_), version: Some(_), .. } => {
-            Some(("version", "`version` and `path` say two libraries for one runtime"))
+            Some(("version", "`version` and `path` give two libraries for one runtime"))
         }
         RuntimeForm { path: Some(_), package: Some(_), .. } => {
-            Some(("package", "`package` does nothing beside `path`, which names the library itself"))
+            Some(("package", "`package` has no effect with `path`, which names the library itself"))
         }
         _ => None,
     };
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(runtimes(folder.path(), "1.31.1").unwrap()[0].name, "1.31.1");
         assert_eq!(runtimes(folder.path(), "[1.30]").unwrap_err(), "`1.30` is incomplete; a version has three parts");
-        assert_eq!(runtimes(folder.path(), "nightly").unwrap_err(), "`nightly` is no version");
+        assert_eq!(runtimes(folder.path(), "nightly").unwrap_err(), "`nightly` is not a version");
     }
 
     #[test]

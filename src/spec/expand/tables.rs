@@ -48,10 +48,10 @@ fn read_axes(
     for (place, word) in words.places(place) {
         let axis = word.0;
         if axis.may_be_absent() && known.length(axis) == 0 && known.is_complete(axis) {
-            let message = format!("the specification names no `{}`, so they tell nothing apart", axis.plural());
+            let message = format!("the specification has no `{}`, so they distinguish nothing", axis.plural());
             check.error(&place, message, None);
         } else if used.contains(&axis) {
-            let hint = "an axis makes rows or columns, once".to_owned();
+            let hint = "use an axis once, in `rows` or in `columns`".to_owned();
             check.error(&place, format!("`{}` is listed twice in this table", axis.singular()), hint);
         } else {
             used.push(axis);
@@ -77,7 +77,7 @@ fn check_cover(name: &str, used: &[AxisName], axes: &Space, matrix: &Matrix, pla
         if count > 1 && is_known && !used.contains(&axis) && !walks_with_used(axis) {
             let word = axis.singular();
             let message = format!(
-                "the table `{name}` says nothing of `{word}`, so the cells of {count} {} would fall on one place",
+                "the table `{name}` has no `{word}`, so the cells of {count} {} would share one place",
                 axis.plural()
             );
             check.error(place, message, format!("add `{word}` to its `rows` or `columns`"));

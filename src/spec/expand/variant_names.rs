@@ -33,7 +33,7 @@ pub(super) fn check_precision(
     let (word, has) = (named.name(), other.precision.name());
     let message = match &form.base {
         Some(base) => format!("the variant `{word}` would measure {has}, the precision of its base `{base}`"),
-        None => format!("the variant `{word}` would measure {has}: a name is no precision"),
+        None => format!("the variant `{word}` would measure {has}: a name does not set the precision"),
     };
     let hint = format!(
         "write `{{ name: {word}, precision: {word} }}`; where the stored model or the provider has that precision already, `precision: fp32` is the model as stored"
@@ -89,7 +89,7 @@ mod tests {
         let model = "models/mlp.onnx";
         assert_eq!(
             problems(model, "[{ name: fp32 }, { name: int8 }]"),
-            ["the variant `int8` would measure fp32: a name is no precision"]
+            ["the variant `int8` would measure fp32: a name does not set the precision"]
         );
         assert_eq!(problems(model, "[fp32, { name: int8, threads: [1, 2] }]").len(), 1);
         assert_eq!(

@@ -101,14 +101,14 @@ fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("a variant with settings is a map: `{{ name: {word}, threads: 1 }}`"),
         };
-        check.error(place, format!("`{word}` is no precision"), hint);
+        check.error(place, format!("`{word}` is not a precision"), hint);
     }
     None
 }
 
 fn check_mock(form: &VariantForm, place: &Place, backend: BackendKind, check: &mut Check<'_>) {
     if form.mock.is_some() && backend == BackendKind::ReadsModels {
-        let problem = check.at_key(&place.key("mock"), "`mock` does nothing with the backend `onnxruntime`");
+        let problem = check.at_key(&place.key("mock"), "`mock` has no effect with the backend `onnxruntime`");
         check.problems.push(problem.with_hint("write `backend: mock`, or leave the key out"));
     }
 }
@@ -160,7 +160,7 @@ fn unknown_base(base: &str, place: &Place, earlier: &Axis<Variant>, written: &Wr
         let own = place.0.iter().find_map(|step| if let Step::Index(index) = step { Some(*index) } else { None });
         if own.is_none_or(|own| *at >= own) {
             let hint = "put the base above the variants that build on it".to_owned();
-            check.error(&place, format!("`{base}` is no variant above this one"), hint);
+            check.error(&place, format!("`{base}` is not a variant above this one"), hint);
         }
         return;
     }
@@ -253,13 +253,13 @@ fn check_execution(form: &VariantForm, made: &[Variant], place: &Place, check: &
     let is_parallel = |variant: &&Variant| variant.execution == Some(Execution::Parallel);
     let key = if form.execution.is_some() { place.key("execution") } else { place.clone() };
     if made.iter().filter(is_parallel).any(|variant| !has_threads(&variant)) {
-        let message = "`execution: parallel` does nothing with one thread between operators";
+        let message = "`execution: parallel` has no effect with one inter-op thread";
         check.error(&key, message, "give it more: `threads: { inter: 2 }`".to_owned());
     }
     let is_idle = |variant: &Variant| variant.execution == Some(Execution::Sequential) && has_threads(&variant);
     // Beside a list of both modes the threads are for the other one.
     if !made.is_empty() && made.iter().all(is_idle) {
-        let message = "with `execution: sequential` threads between operators do nothing";
+        let message = "inter-op threads have no effect with `execution: sequential`";
         check.warn(&key, message, "leave `threads: { inter }` or `execution` out");
     }
 }
@@ -396,6 +396,6 @@ mod tests {
     #[test]
     fn threads_that_sequential_execution_leaves_idle_are_warned_of() {
         let spec = "variants: [{ name: v, threads: { inter: 2 }, execution: sequential }]";
-        assert_eq!(warnings(spec), ["with `execution: sequential` threads between operators do nothing"]);
+        assert_eq!(warnings(spec), ["inter-op threads have no effect with `execution: sequential`"]);
     }
 }

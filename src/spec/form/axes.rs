@@ -36,7 +36,7 @@ pub(in crate::spec) struct ModelForm {
     pub(in crate::spec) name: Option<Name>,
     /// The ONNX file, relative to this file. Needed unless the backend is `mock`.
     pub(in crate::spec) path: Option<String>,
-    /// In place of a file: a network that perfrun makes, exact in structure, with seeded weights and without training.
+    /// Instead of a file: a built-in network with the exact published structure and random (seeded) weights.
     /// `zoo:NAME` is short for `{ zoo: NAME }`.
     pub(in crate::spec) zoo: Option<Network>,
     /// Classes of that network, if it is a classifier. Default: as published.
@@ -44,7 +44,7 @@ pub(in crate::spec) struct ModelForm {
     pub(in crate::spec) classes: Option<u32>,
     /// In place of a file: where to fetch it. It needs `sha256`.
     pub(in crate::spec) url: Option<String>,
-    /// What the file's SHA-256 must be.
+    /// The expected SHA-256 of the file.
     pub(in crate::spec) sha256: Option<Sha256Text>,
     /// This model's own inputs, in place of the experiment's.
     pub(in crate::spec) inputs: Option<Inputs>,
@@ -81,7 +81,7 @@ pub(in crate::spec) enum SizeEntry {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "batch-search")]
 pub(in crate::spec) struct SearchForm {
-    /// What is searched.
+    /// The batch is searched.
     pub(in crate::spec) search: SearchWord,
     /// Nothing larger is tried.
     #[serde(default = "most_searched")]
@@ -191,7 +191,7 @@ pub(in crate::spec) struct VariantForm {
     /// An earlier variant whose settings hold where this one says nothing.
     pub(in crate::spec) base: Option<String>,
     /// The arithmetic of the model: `fp32` is the model as stored, others are converted from it. Default: that of the
-    /// base, or `fp32`, unless the name is that of another precision: then it must be said.
+    /// base, or `fp32`, unless the name is that of another precision; then it is required.
     pub(in crate::spec) precision: Option<OneOrMany<Precision>>,
     /// How the model is converted to that precision.
     pub(in crate::spec) convert: Option<ConvertForm>,
@@ -199,8 +199,8 @@ pub(in crate::spec) struct VariantForm {
     pub(in crate::spec) threads: Option<OneOrMany<ThreadsEntry>>,
     /// How far ONNX Runtime rewrites the graph. Default: `all`.
     pub(in crate::spec) graph_optimization: Option<OneOrMany<GraphOptimization>>,
-    /// Whether operators run one after the other or side by side, for which there must be threads between operators.
-    /// Default: `parallel` with more than one such thread.
+    /// Whether operators run one after the other or in parallel, which needs inter-op threads. Default: `parallel` with
+    /// more than one inter-op thread.
     pub(in crate::spec) execution: Option<OneOrMany<Execution>>,
     /// Session entries by ONNX Runtime's own names, such as `session.intra_op.allow_spinning`.
     pub(in crate::spec) session: Ordered<Setting>,
@@ -254,10 +254,10 @@ pub(in crate::spec) struct ConvertForm {
     pub(in crate::spec) quantization: Option<Quantization>,
     /// How observed activations become a range, in static int8. Default: `min_max`.
     pub(in crate::spec) calibration: Option<Calibration>,
-    /// Items that ranges are found from, in static int8: as many of the seeded inputs that are measured with.
+    /// Number of calibration items for static int8: of the dataset, else of the seeded inputs.
     #[schemars(range(min = 1, max = 100_000), default = "calibration_items")]
     pub(in crate::spec) items: Option<u32>,
-    /// Whether weights of int8 keep to seven bits, for processors whose 8-bit products saturate. Default: false.
+    /// Whether int8 weights use only seven bits, for processors whose 8-bit products saturate. Default: false.
     pub(in crate::spec) reduce_range: Option<bool>,
     /// Weights of int4 that share a scale: a power of two from 16 to 256.
     #[schemars(range(min = 16, max = 256), default = "int4_block")]

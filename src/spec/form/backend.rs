@@ -200,11 +200,11 @@ pub(in crate::spec) struct MockVariantForm {
     /// The largest batch that fits. Default: that of the backend.
     #[schemars(range(min = 1))]
     pub(in crate::spec) fits: Option<u64>,
-    /// A failure to play.
+    /// A failure to simulate.
     pub(in crate::spec) fail: Option<MockFailureForm>,
 }
 
-/// A failure that the mock backend plays.
+/// A failure that the mock backend simulates.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "mock-failure")]

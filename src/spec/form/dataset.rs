@@ -16,7 +16,7 @@ pub(in crate::spec) struct DatasetForm {
     /// A `.npz`, `.npy` or `.parquet` file, relative to this one. Every array has one item along its first dimension; a
     /// Parquet file has one in each row.
     pub(in crate::spec) file: String,
-    /// What is right: an array of the file, a column, or a `.npy` file of its own. Whole numbers are classes, others are
+    /// The labels: an array of the file, a column, or a `.npy` file of its own. Whole numbers are classes, others are
     /// values to be predicted. Default: none, and then the data only calibrate and compare.
     pub(in crate::spec) labels: Option<String>,
     /// Which array each input of the model takes: `{ input: array }`. Default: the array of the input's name; with one
@@ -27,7 +27,7 @@ pub(in crate::spec) struct DatasetForm {
     /// What is computed. Default: `top1` for classes; `mae`, `rmse` and `r2` for other labels.
     #[schemars(length(min = 1))]
     pub(in crate::spec) metrics: Vec<AccuracyMetric>,
-    /// At most so many items, the first ones. Default: all.
+    /// Use only this many items, from the start. Default: all.
     #[schemars(range(min = 1))]
     pub(in crate::spec) items: Option<u64>,
     /// A command of your own that reads saved outputs and prints numbers as JSON, such as `{"map50": 0.41}`. It is started

@@ -15,10 +15,10 @@ pub(in crate::spec) struct FidelityForm {
     /// The least cosine of an output with the reference's.
     #[schemars(range(min = -1, max = 1))]
     pub(in crate::spec) cosine: Option<f64>,
-    /// An element may differ by this and, beside it, by `rel` of the reference's.
+    /// Absolute tolerance of an element, added to that of `rel`.
     #[schemars(range(min = 0))]
     pub(in crate::spec) abs: Option<f64>,
-    /// The part of the reference's element that it may differ by.
+    /// Relative tolerance of an element, as a share of the reference's.
     pub(in crate::spec) rel: Option<RatioText>,
     /// The least share of elements that are within `abs` and `rel`.
     pub(in crate::spec) close: Option<RatioText>,

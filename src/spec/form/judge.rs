@@ -19,8 +19,8 @@ use super::shorthand::{OneOrMany, two_shapes};
 #[schemars(rename = "compare", extend("minProperties" = 1, "examples" = [{ "baseline": { "variant": "fp32" } }]))]
 pub(in crate::spec) struct CompareForm {
     /// The cells that the others are compared with, such as `{ variant: fp32 }`. A cell is compared with the one that
-    /// differs from it on these axes alone. Default: the first entry of the first of variants, models, devices that
-    /// has more than one.
+    /// differs from it on these axes alone. Default: the first entry of the first of variants, runtimes, models,
+    /// devices that has more than one.
     pub(in crate::spec) baseline: Option<SelectorForm>,
     /// Differences within it are of no interest: a ratio, or a map with one for tails.
     pub(in crate::spec) margin: MarginForm,
@@ -62,18 +62,18 @@ two_shapes!(MarginForm, "margin", Ratio(String => MarginForm::Ratio), Form, |gen
     })
 });
 
-/// What must be so on this machine before anything is measured.
+/// Conditions that this machine must meet before anything is measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "require", extend("minProperties" = 1, "examples" = [{ "grade": "B" }]))]
 pub(in crate::spec) struct RequireForm {
     /// The least grade of the machine, found by a short control before the first block.
     pub(in crate::spec) grade: Option<LeastGrade>,
-    /// Nobody else uses the machine.
+    /// No other load on the machine.
     pub(in crate::spec) quiet: bool,
-    /// The clocks of every GPU that is measured on.
+    /// State of the clocks of every GPU that is measured on.
     pub(in crate::spec) gpu_clocks: Option<GpuClocks>,
-    /// Who else may compute on a GPU that is measured on.
+    /// Other processes that may use a GPU that is measured on.
     pub(in crate::spec) foreign_processes: Option<ForeignProcesses>,
 }
 
@@ -82,16 +82,16 @@ pub(in crate::spec) struct RequireForm {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "gpu-clocks")]
 pub(in crate::spec) enum GpuClocks {
-    /// They hold, whatever the GPU does.
+    /// They do not change with the load.
     Locked,
 }
 
-/// Who else may be on a GPU.
+/// Other processes on a GPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "foreign-processes")]
 pub(in crate::spec) enum ForeignProcesses {
-    /// Nobody.
+    /// No other process.
     None,
 }
 
@@ -122,9 +122,9 @@ impl From<LeastGrade> for Grade {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "choose", extend("examples" = [{ "best": "latency" }]))]
 pub(in crate::spec) struct ChooseForm {
-    /// The metric by which the best is chosen. A percentile raises `min_samples` to what it takes.
+    /// The metric by which the best is chosen. A percentile raises `min_samples` to what it needs.
     pub(in crate::spec) best: MetricText,
-    /// What it has to keep.
+    /// Bounds that it must keep.
     #[serde(default)]
     pub(in crate::spec) within: Vec<BoundForm>,
 }
@@ -134,31 +134,31 @@ pub(in crate::spec) struct ChooseForm {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "bound", extend("examples" = [{ "metric": "latency.p95", "max": "20ms" }]))]
 pub(in crate::spec) struct BoundForm {
-    /// Of what. A percentile raises `min_samples` to what it takes.
+    /// The metric. A percentile raises `min_samples` to what it needs.
     pub(in crate::spec) metric: MetricText,
     /// The least value.
     pub(in crate::spec) min: Option<BoundText>,
     /// The largest value.
     pub(in crate::spec) max: Option<BoundText>,
-    /// The cells that it binds. Default: all.
+    /// The cells that it applies to. Default: all.
     #[serde(default, rename = "where")]
     pub(in crate::spec) of: Option<SelectorForm>,
 }
 
-/// A promise: at least one of `min` and `max`, kept by every completed cell that it speaks of.
+/// A goal: at least one of `min` and `max`, met by every completed cell that it applies to.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "goal", extend("examples" = [{ "metric": "speedup", "min": 1.5, "where": { "variant": "int8" } }]))]
 pub(in crate::spec) struct GoalForm {
     /// What reports call it.
     pub(in crate::spec) name: Option<Name>,
-    /// Of what. A percentile raises `min_samples` to what it takes.
+    /// The metric. A percentile raises `min_samples` to what it needs.
     pub(in crate::spec) metric: MetricText,
     /// The least value.
     pub(in crate::spec) min: Option<BoundText>,
     /// The largest value.
     pub(in crate::spec) max: Option<BoundText>,
-    /// The cells that it speaks of. Default: all.
+    /// The cells that it applies to. Default: all.
     #[serde(default, rename = "where")]
     pub(in crate::spec) of: Option<SelectorForm>,
 }
@@ -176,11 +176,11 @@ impl GoalForm {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "gate", extend("examples" = [{ "metric": "latency", "worse_by": "5%" }]))]
 pub(in crate::spec) struct GateForm {
-    /// Of what. A percentile raises `min_samples` to what it takes.
+    /// The metric. A percentile raises `min_samples` to what it needs.
     pub(in crate::spec) metric: MetricText,
     /// By how much it may be worse.
     pub(in crate::spec) worse_by: DifferenceText,
-    /// The cells that it speaks of. Default: all.
+    /// The cells that it applies to. Default: all.
     #[serde(default, rename = "where")]
     pub(in crate::spec) of: Option<SelectorForm>,
 }
@@ -197,7 +197,7 @@ pub(in crate::spec) struct TableForm {
     /// Axes whose entries make the columns. Default: none, so that there is one column for each of `show`.
     #[serde(default = "no_columns")]
     pub(in crate::spec) columns: OneOrMany<CoordinateWord>,
-    /// What stands at each place of the table.
+    /// What each entry of the table shows.
     #[serde(default = "latency")]
     pub(in crate::spec) show: OneOrMany<MetricText>,
 }
@@ -210,7 +210,7 @@ fn latency() -> OneOrMany<MetricText> {
     OneOrMany::Many(vec!["latency".into()])
 }
 
-/// An axis in the word for one of its entries, as selectors have it.
+/// The singular name of an axis, as in selectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spec) struct CoordinateWord(pub(in crate::spec) Axis);
 

@@ -33,10 +33,9 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) cache: Cache,
     /// Where the tensors of an inference are when its clock starts and ends. On the CPU both are the same.
     pub(in crate::spec) boundary: Boundary,
-    /// Whether nodes that a provider does not take may run on the CPU; with `false` such a cell fails.
+    /// Whether nodes that a provider does not support may run on the CPU; with `false` such a cell fails.
     pub(in crate::spec) allow_fallback: bool,
-    /// Measures throughput also with so many inferences handed over before the last one is waited for; where perfrun has a
-    /// stream of the device, which is CUDA and TensorRT.
+    /// Also measures throughput with this many inferences in flight; on CUDA and TensorRT only.
     #[schemars(range(min = 2, max = 64))]
     pub(in crate::spec) pipelined: Option<u32>,
     /// How often a provider that builds an engine from a model, as TensorRT does, builds it.
@@ -83,12 +82,12 @@ pub(in crate::spec) enum WarmupForm {
 pub(in crate::spec) struct AdaptiveWarmup {
     /// Never shorter.
     pub(in crate::spec) min_time: DurationText,
-    /// Never longer, whatever the minima say (but three samples are taken).
+    /// Never longer, even if a minimum is not reached (at least three samples are taken).
     pub(in crate::spec) max_time: DurationText,
     /// Never fewer samples.
     #[schemars(range(min = 1))]
     pub(in crate::spec) min_samples: u32,
-    /// The difference between the second quarter and the last half that counts as none.
+    /// Largest difference between the second quarter and the last half that counts as steady.
     pub(in crate::spec) tolerance: RatioText,
 }
 
@@ -148,7 +147,7 @@ pub(in crate::spec) struct PrecisionStop {
     pub(in crate::spec) max_samples: u32,
     /// Never shorter.
     pub(in crate::spec) min_time: DurationText,
-    /// Never longer, whatever the minima say (but five samples are taken).
+    /// Never longer, even if a minimum is not reached (at least five samples are taken).
     pub(in crate::spec) max_time: DurationText,
 }
 
@@ -174,7 +173,7 @@ pub(in crate::spec) struct SamplesStop {
     /// How many samples.
     #[schemars(range(min = 1))]
     pub(in crate::spec) count: u32,
-    /// Never longer (but five samples are taken).
+    /// Never longer (at least five samples are taken).
     #[serde(default = "one_minute")]
     pub(in crate::spec) max_time: DurationText,
 }
@@ -277,7 +276,7 @@ fn modes_schema(description: &str, modes: [(&str, Schema); 3]) -> Schema {
         let mut shape = schema.to_value();
         let fields = shape.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let mut tag = Map::from_iter([
-            ("description".to_owned(), Value::from("Which way; the other keys depend on it.")),
+            ("description".to_owned(), Value::from("The mode; it decides which other keys apply.")),
             ("const".to_owned(), Value::from(mode)),
         ]);
         let mut required: Vec<Value> = shape.get("required").and_then(Value::as_array).cloned().unwrap_or_default();

@@ -55,7 +55,7 @@ pub(super) struct ExperimentForm {
     /// What is measured: a path, a folder (every `.onnx` file below it), a glob, or a list of these and of entries.
     /// Paths are relative to this file; a name defaults to the file's name without its ending.
     pub(super) models: OneOrMany<ModelEntry>,
-    /// What the models are fed: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
+    /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
     /// point named `default` that sets nothing.
     pub(super) inputs: Option<Inputs>,
     /// How the models are run: a precision, or an entry with settings.
@@ -65,8 +65,8 @@ pub(super) struct ExperimentForm {
     /// skipped, with the reason.
     #[schemars(example = "cuda:0")]
     pub(super) devices: OneOrMany<String>,
-    /// Execution providers that come as libraries of their own, in place of the ones that perfrun fetches or beside
-    /// them: a name, which `devices` can use, and the file, relative to this one.
+    /// Execution providers in libraries of their own, instead of or in addition to those that perfrun fetches: a name,
+    /// which `devices` can use, and the file, relative to this one.
     pub(super) plugins: Ordered<String>,
     /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
     /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.
@@ -82,28 +82,28 @@ pub(super) struct ExperimentForm {
     pub(super) measure: MeasureForm,
     /// What is compared with what, and how strictly.
     pub(super) compare: CompareForm,
-    /// Time that the whole record may take. What does not fit is said before anything is measured.
+    /// Time limit for the whole record. What does not fit is reported before anything is measured.
     pub(super) budget: Option<DurationText>,
-    /// What must be so on this machine before anything is measured; otherwise perfrun refuses.
+    /// Conditions that this machine must meet; otherwise perfrun refuses to measure.
     pub(super) require: RequireForm,
     /// A question that the report answers: which cell is best among those that keep within bounds.
     pub(super) choose: Option<ChooseForm>,
-    /// Promises, judged by interval and told at the top of the report. perfrun ends with exit code 4 where one is missed.
+    /// Goals, judged by interval and shown at the top of the report. perfrun exits with 4 if one is missed.
     #[schemars(length(min = 1))]
     pub(super) goals: Vec<GoalForm>,
     /// Whether a goal that is undecided counts as missed.
     pub(super) goals_strict: bool,
-    /// What may not become worse from one commit to the next: what `perfrun diff --gate` ends with exit code 4 for.
+    /// What must not become worse from one commit to the next; otherwise `perfrun diff --gate` exits with 4.
     #[schemars(length(min = 1))]
     pub(super) gate: Vec<GateForm>,
-    /// Metrics that the report weighs against each other, two or more: which cells nothing else dominates. Default: what
-    /// `choose` names, and `latency` and `peak_rss`.
+    /// Metrics that the report weighs against each other, two or more: which cells nothing else dominates. Default: the
+    /// first two of what `choose` names, `latency`, the accuracy where it is known, and `peak_rss`.
     #[schemars(length(min = 2))]
     pub(super) pareto: Vec<MetricText>,
-    /// How far outputs may be from the reference's, by precision or by variant. What keeps its limits not is marked, and is
+    /// How far outputs may be from the reference's, by precision or by variant. Cells beyond the limits are marked, and
     /// never called best.
     pub(super) fidelity: Ordered<FidelityForm>,
-    /// Real data of every model that has none of its own: with labels, accuracy stands beside speed.
+    /// Real data for every model that has none of its own: with labels, accuracy is reported next to speed.
     pub(super) dataset: Option<DatasetForm>,
     /// Tables that the report shows beside its own.
     #[schemars(length(min = 1))]
@@ -150,8 +150,8 @@ impl Default for ExperimentForm {
 pub(super) struct MatrixForm {
     /// Every combination, or the baseline and what differs from it in one thing alone.
     pub(super) design: Combine,
-    /// Groups of axes that walk together and count as one. They have equally many entries; an axis is in one group at
-    /// most.
+    /// Groups of axes that advance together and count as one. They need the same number of entries; an axis can be in one
+    /// group only.
     #[schemars(inner(length(min = 2)))]
     pub(super) zip: Vec<Vec<Axis>>,
     /// Cells to leave out.

@@ -92,7 +92,7 @@ text!(
     MetricText,
     "metric",
     {
-        "description": "What is meant of a measurement: a metric's name, and for latency a statistic behind a dot. \
+        "description": "A metric's name, and for latency a statistic after a dot. \
                         Without one it is the median.",
         "type": "string",
         "minLength": 1,

@@ -23,66 +23,66 @@ reports/*/results.json, without a checkout.
 
   git bisect run perfrun diff v1.2 --remeasure --bisect
 
---gate ends with 4 where something became worse than `gate:` of the specification allows, or could not
-be judged. A commit accepts a row with a line `Perfrun-Accept: CELL METRIC REASON` at its end.")]
+--gate exits with 4 if something became worse than the specification's `gate` allows, or could not be
+judged. A commit accepts a row with the trailer `Perfrun-Accept: CELL METRIC REASON`.")]
 pub struct DiffArgs {
-    /// The older side; `A...B` are two of them from where they parted.
+    /// The older side; `A...B` compares B with its merge base with A [default: the last commit].
     #[arg(value_name = "A")]
     pub baseline: Option<String>,
-    /// The newer side; without it the working tree.
+    /// The newer side [default: the working tree].
     #[arg(value_name = "B")]
     pub candidate: Option<String>,
-    /// Measure both sides again, in turns, and compare them pair by pair: what a noisy machine still tells. Cells with the same
-    /// bytes and settings on both sides are not measured.
+    /// Measure both sides again, interleaved, and compare them in pairs; this works on noisy machines too. Cells with
+    /// the same bytes and settings on both sides are not measured.
     #[arg(long)]
     pub remeasure: bool,
-    /// Time that measuring may take, both sides of an experiment together.
+    /// Time limit for measuring both sides of an experiment.
     #[arg(long, value_name = "TIME", requires = "remeasure")]
     pub budget: Option<Nanos>,
-    /// Fresh processes for each cell, in place of the specification's.
+    /// Fresh processes for each cell; overrides the specification's `runs`.
     #[arg(long, value_name = "N", requires = "remeasure", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
     /// The ONNX Runtime library, as in `run`.
     #[arg(long, value_name = "PATH", requires = "remeasure")]
     pub runtime: Option<PathBuf>,
-    /// Wait until nobody else uses the machine, at most this long.
+    /// Wait up to this long for the machine to become quiet.
     #[arg(long, value_name = "TIME", requires = "remeasure")]
     pub wait: Option<Nanos>,
-    /// Only this experiment; may be given several times.
+    /// Only this experiment; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub experiment: Vec<String>,
-    /// What is compared, in place of latency, p95, accuracy, memory, size and load: `latency.p95,peak_rss`.
+    /// Metrics to compare, such as `latency.p95,peak_rss` [default: latency, p95, accuracy, memory, size and load].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric)]
     pub metric: Vec<MetricReference>,
-    /// Differences of no interest, in place of the specification's: `3%`, or of one metric: `peak_rss=1MiB`.
+    /// Override the specification's margin: `3%`, or for one metric `peak_rss=1MiB`.
     #[arg(long, value_name = "[METRIC=]DIFFERENCE", value_parser = margin)]
     pub margin: Vec<MarginOverride>,
-    /// Compare although the sides differ in this fact of the frame, such as `cpu`; `all` lifts every one.
+    /// Compare even if the sides differ in this fact of the frame, such as `cpu`; `all` ignores every difference.
     #[arg(long, value_name = "FACT", value_delimiter = ',', value_parser = fact)]
     pub allow: Vec<String>,
-    /// Compare cells with the same bytes and settings too, such as before and after an update of a driver.
+    /// Also compare cells with the same bytes and settings, for example before and after a driver update.
     #[arg(long)]
     pub unchanged: bool,
-    /// Show every row, unchanged ones too.
+    /// Show every row, including unchanged ones.
     #[arg(long)]
     pub all: bool,
-    /// End with 4 where `gate:` of the specification does not hold; without one, where latency is worse by its margin.
+    /// Exit with 4 if the specification's `gate` fails; without a `gate`, if latency is worse by more than its margin.
     #[arg(long)]
     pub gate: bool,
-    /// For `git bisect run`: end with 0 where nothing that the gate asks for is worse, 1 where something is, 125 where nobody can
-    /// tell, 129 for everything else.
+    /// For `git bisect run`: exit with 0 if no gated metric is worse, 1 if one is, 125 if undecided, 129 on any other
+    /// error.
     #[arg(long, conflicts_with_all = ["gate", "fail_on", "allow_unjudged"])]
     pub bisect: bool,
-    /// By which verdicts the gate falls [default: worse]; implies --gate.
+    /// Verdicts that fail the gate [default: worse]; implies --gate.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fail_on: Vec<FailOnWord>,
-    /// Rows that could not be judged do not make the gate fall.
+    /// Rows that could not be judged do not fail the gate.
     #[arg(long)]
     pub allow_unjudged: bool,
     /// Write diff.md, diff.html and diff.json to this folder.
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// What is printed, or with --output which files are written.
+    /// Format to print; with --output, the files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub format: Vec<PageFormat>,
     /// Short for `--format json`.
@@ -93,13 +93,13 @@ pub struct DiffArgs {
 /// Forms of what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PageFormat {
-    /// Markdown for a comment: at most 60,000 bytes, the first line a mark by which it is found again.
+    /// Markdown for a pull-request comment: at most 60,000 bytes; the first line is a marker to find it again.
     Md,
     /// One page with plots.
     Html,
     /// Every row.
     Json,
-    /// JUnit: a test case for each row that the gate asks for, and for each difference.
+    /// JUnit: a test case for each gated row and for each difference.
     Junit,
 }
 
@@ -108,7 +108,7 @@ pub enum PageFormat {
 pub enum FailOnWord {
     /// Worse by more than is allowed.
     Worse,
-    /// Nobody can tell.
+    /// Inconclusive.
     Inconclusive,
 }
 
@@ -124,7 +124,7 @@ fn margin(text: &str) -> Result<MarginOverride, String> {
     }
     // Metrics have different units, so that what holds for all of them is relative.
     let ratio = text.trim_end().ends_with('%').then(|| text.parse::<Ratio>().ok()).flatten();
-    let difference = Difference::Relative(ratio.ok_or("write `3%`, or a difference of one metric: `peak_rss=1MiB`")?.0);
+    let difference = Difference::Relative(ratio.ok_or("write `3%`, or for one metric `peak_rss=1MiB`")?.0);
     Ok(MarginOverride { metric: None, difference })
 }
 
@@ -133,7 +133,7 @@ fn fact(text: &str) -> Result<String, String> {
     if text == "all" || names.contains(&text) {
         return Ok(text.to_owned());
     }
-    Err(format!("there is no fact of that name in the frame; they are {}", names.join(", ")))
+    Err(format!("no such fact in the frame; use one of {}", names.join(", ")))
 }
 
 /// Arguments of `history`.
@@ -142,19 +142,19 @@ pub struct HistoryArgs {
     /// The experiment: the name of its folder below `reports/`.
     #[arg(value_name = "EXPERIMENT")]
     pub experiment: String,
-    /// What is shown.
+    /// Metric to show.
     #[arg(long, value_name = "METRIC", default_value = "latency", value_parser = metric)]
     pub metric: MetricReference,
     /// Only the cells that match: `--only model=mlp,variant=fp32|int8`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
-    /// Up to this revision.
+    /// Newest revision to include.
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub revision: String,
-    /// The newest so many points.
+    /// Show only the newest N points.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub last: Option<u32>,
-    /// Committed reports alone, without records that nobody committed.
+    /// Only committed reports, without local records.
     #[arg(long)]
     pub committed: bool,
     /// Write history.json and a figure for each cell to this folder.
@@ -168,16 +168,16 @@ pub struct HistoryArgs {
 /// Arguments of `site`.
 #[derive(Clone, Debug, Args)]
 pub struct SiteArgs {
-    /// Where to write.
+    /// Output folder.
     #[arg(value_name = "DIR", default_value = "site")]
     pub output: PathBuf,
-    /// What histories are of.
+    /// Metrics whose history is shown.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "latency", value_parser = metric)]
     pub metric: Vec<MetricReference>,
-    /// Up to this revision.
+    /// Newest revision to include.
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub revision: String,
-    /// Where a host shows a commit, `{commit}` standing for its hash [default: of the remote `origin` on GitHub, GitLab or
+    /// URL of a commit, with `{commit}` for its hash [default: derived from the remote `origin` on GitHub, GitLab or
     /// Codeberg].
     #[arg(long, value_name = "URL")]
     pub commit_url: Option<String>,

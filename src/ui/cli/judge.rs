@@ -9,51 +9,50 @@ use crate::vocabulary::quantity::{Nanos, Ratio};
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A file has one value a line; blank lines, # comments and a first line with a name are no values.
-Or it is JSON: an array of numbers, or an array of arrays, which are runs: each the values of a
-process of its own.
+A file has one value per line; blank lines, # comments and a header line are skipped. Or it is JSON:
+an array of numbers, or an array of arrays, each with the values of one run (one process).
 
   perfrun stat times.txt
   hyperfine --export-json t.json ./old ./new
   perfrun stat <(jq '.results[0].times' t.json) <(jq '.results[1].times' t.json) --unit s
   perfrun stat old.json new.json --json | jq .comparison.verdict
 
-docs/reference/stat.md has every name of the JSON output with its definition.")]
+docs/reference/stat.md defines every field of the JSON output.")]
 pub struct StatArgs {
-    /// Numbers; `-` is standard input. With CANDIDATE it is the baseline.
+    /// File of numbers, or `-` for standard input; the baseline if CANDIDATE is given.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What is compared with FILE.
+    /// File to compare with FILE.
     #[arg(value_name = "CANDIDATE")]
     pub candidate: Option<PathBuf>,
-    /// The first values (or runs) of both files belong together, the second ones too, and so on.
+    /// The files are paired: the first value (or run) of one belongs to the first of the other, and so on.
     #[arg(long, requires = "candidate")]
     pub paired: bool,
     /// Larger values are better; without this, smaller ones are.
     #[arg(long, requires = "candidate")]
     pub higher_is_better: bool,
-    /// Differences up to this ratio do not matter.
+    /// Margin: differences up to this ratio do not matter.
     #[arg(long, value_name = "RATIO", default_value = "2%")]
     pub margin: Ratio,
-    /// Both files were measured in turns, and not one after the other; `--paired` implies it.
+    /// The files were measured interleaved, not one after the other; implied by `--paired`.
     #[arg(long, requires = "candidate", conflicts_with = "session_spread")]
     pub interleaved: bool,
-    /// How much files that were measured one after the other differ with nothing changed [default: 1%].
+    /// Spread of identical code measured in separate sessions [default: 1%].
     #[arg(long, value_name = "RATIO", requires = "candidate", conflicts_with = "paired")]
     pub session_spread: Option<Ratio>,
-    /// Confidence of intervals.
+    /// Confidence level of intervals.
     #[arg(long, value_name = "RATIO", default_value = "95%", value_parser = confidence)]
     pub confidence: Ratio,
-    /// What starting a run costs, in values: plans how many values a run should have.
+    /// Cost of starting a run, in values; used to plan the number of values per run.
     #[arg(long, value_name = "VALUES", value_parser = cost)]
     pub run_cost: Option<f64>,
-    /// Also what four usual rules would report of the same numbers.
+    /// Also show what four common rules report for the same numbers.
     #[arg(long, requires = "candidate")]
     pub usual: bool,
     /// Unit of the values, for display.
     #[arg(long, value_name = "TEXT")]
     pub unit: Option<String>,
-    /// Seed of everything random.
+    /// Random seed.
     #[arg(long, value_name = "N", default_value_t = 42)]
     pub seed: u64,
     /// Print every statistic as JSON, at full precision.
@@ -66,12 +65,12 @@ fn confidence(text: &str) -> Result<Ratio, String> {
     if ratio.0 > 0.0 && ratio.0 < 1.0 {
         return Ok(ratio);
     }
-    Err("a confidence lies between 0 and 1, such as `95%` or `0.95`".to_owned())
+    Err("the confidence must be between 0 and 1, such as `95%` or `0.95`".to_owned())
 }
 
 fn cost(text: &str) -> Result<f64, String> {
     let cost = text.parse().ok().filter(|cost: &f64| *cost >= 0.0 && cost.is_finite());
-    cost.ok_or_else(|| "a cost is a number of values, such as `300`".to_owned())
+    cost.ok_or_else(|| "the cost must be a number of values, such as `300`".to_owned())
 }
 
 /// Arguments of `calibrate`.
@@ -86,16 +85,16 @@ pub struct CalibrateArgs {
     /// Only the cells that match, as in `run`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
-    /// At least so many comparisons of identical code.
+    /// Minimum number of comparisons of identical code.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub comparisons: u32,
-    /// A known slowdown to be found, such as `5%`; several are several positive controls.
+    /// Positive control: a known slowdown that must be found, such as `5%`; can be repeated.
     #[arg(long = "effect", value_name = "RATIO", default_values = ["5%"])]
     pub effects: Vec<Ratio>,
-    /// The order of the runs; `sequential` shows what blocks are for.
+    /// Order of the runs; `sequential` shows the errors that blocks prevent.
     #[arg(long, value_name = "DESIGN", default_value = "blocks")]
     pub design: CalibrationDesign,
-    /// Where `calibration.md` and `calibration.json` go, in place of the record's folder.
+    /// Folder for `calibration.md` and `calibration.json` [default: the record's folder].
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Print `calibration.json`.
@@ -104,7 +103,7 @@ pub struct CalibrateArgs {
     /// The ONNX Runtime library, as in `run`.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// Wait until nobody else uses the machine, at most this long.
+    /// Wait up to this long for the machine to become quiet.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
 }

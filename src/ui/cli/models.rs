@@ -13,7 +13,7 @@ pub struct InspectArgs {
     /// Model files, or folders of them.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
-    /// Sizes of dimensions, for what one inference costs: `batch=1,sequence=128`. Default: a batch of 1.
+    /// Input sizes for the cost of one inference: `batch=1,sequence=128`. Default: a batch of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
     /// Print JSON.
@@ -51,19 +51,19 @@ pub struct ConvertArgs {
     /// The model file.
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
-    /// To what.
+    /// Target precision.
     #[arg(long, value_name = "PRECISION")]
     pub precision: TargetPrecision,
     /// The file to write; never overwritten.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// The kind of device that it is for: operators that its provider lacks stay as they are.
+    /// Target device; operators that its provider does not support stay as they are.
     #[arg(long, value_enum, default_value_t)]
     pub device: TargetDevice,
-    /// With fp16 and bf16: whether inputs and outputs stay as they are, behind casts, or are converted too.
+    /// With fp16 and bf16: keep the inputs and outputs as they are (with casts), or convert them too.
     #[arg(long, value_enum, default_value_t)]
     pub io: IoWord,
-    /// An operator or node that stays as it is; may be given several times.
+    /// Operator or node to leave as it is; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub keep: Vec<String>,
     /// With int8: how activations get their scales.
@@ -72,20 +72,20 @@ pub struct ConvertArgs {
     /// With static int8: how observed activations become a range.
     #[arg(long, value_enum, default_value_t)]
     pub calibration: CalibrationWord,
-    /// With static int8: real items that ranges are found from, a `.npz`, `.npy` or `.parquet` file with an array for each
-    /// input. Without it they are random, and only the speed of what comes out can be judged.
+    /// With static int8: calibration data, a `.npz`, `.npy` or `.parquet` file with an array for each input. Without
+    /// it the data are random, and only the speed of the result is meaningful.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// With static int8: how many items. Default: 128 of a file, 8 random ones.
+    /// With static int8: number of calibration items. Default: 128 from a file, or 8 random ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     items: Option<u32>,
     /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`. Default: a batch of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
-    /// With int8: weights keep to seven bits, for processors whose 8-bit products saturate.
+    /// With int8: 7-bit weights, for processors whose 8-bit products saturate.
     #[arg(long)]
     pub reduce_range: bool,
-    /// With int4: weights that share a scale.
+    /// With int4: block size, the number of weights that share a scale.
     #[arg(long, value_name = "N", default_value_t = INT4_BLOCK)]
     pub block: u32,
     /// Print what was done as JSON.
@@ -233,7 +233,7 @@ pub enum ZooAction {
         /// The file to write (default: its name in the current folder); never overwritten.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Classes of its classifier, in place of those that are published.
+        /// Number of classes of its classifier [default: as published].
         #[arg(long, value_name = "N")]
         classes: Option<u32>,
     },

@@ -19,15 +19,15 @@ pub struct ListArgs {
 
 /// Arguments of `clean`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Records that a report of the working tree is made from always stay.")]
+#[command(after_help = "Records behind a report in the working tree are always kept.")]
 pub struct CleanArgs {
     /// Only records of these experiments.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// How many of the newest complete records of each experiment stay, with all that are newer.
+    /// Number of newest complete records to keep of each experiment; anything newer is kept too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub keep: u32,
-    /// Do not ask.
+    /// Remove without asking.
     #[arg(long)]
     pub yes: bool,
 }
@@ -35,13 +35,13 @@ pub struct CleanArgs {
 /// Arguments of `export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// The record: its folder, its name, or `latest`.
+    /// The record: its folder, its name, an experiment's name, or `latest`.
     #[arg(value_name = "RECORD")]
     pub record: String,
     /// The archive (default: `EXPERIMENT-RECORD.tar.zst` in the current folder).
     #[arg(value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Put models and data in too, if they are still as they were measured.
+    /// Include models and data, if they are unchanged since the measurement.
     #[arg(long)]
     pub models: bool,
 }
@@ -49,10 +49,10 @@ pub struct ExportArgs {
 /// Arguments of `import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// What `perfrun export` wrote.
+    /// Archive written by `perfrun export`.
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// Put specification, models and data where they were too; nothing is replaced.
+    /// Also restore specification, models and data to their paths; never overwrites.
     #[arg(long)]
     pub files: bool,
 }
@@ -60,21 +60,20 @@ pub struct ImportArgs {
 /// Arguments of `reproduce`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-The specification is the one in the results, read as if it lay where it did. Models and data must have the
-bytes that were measured, and ONNX Runtime the version. Exit code 4: a claim does not hold, or none could be
-told.")]
+The specification stored in the results is used, resolved at its original path. Models, data and the version
+of ONNX Runtime must be those that were measured. Exit code 4: a claim does not hold, or none could be checked.")]
 pub struct ReproduceArgs {
     /// A results.json, the folder of a report, or a record.
     #[arg(value_name = "RESULTS")]
     pub results: PathBuf,
-    /// The ONNX Runtime library, in place of the version that was measured.
+    /// Use this ONNX Runtime library instead of the version that was measured.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// Wait until nobody else uses the machine, at most this long.
+    /// Wait up to this long for the machine to become quiet.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
-    /// Run the commands and open the libraries that the specification names (`wrap`, `env`, `score`, `plugins`, own builds): they
-    /// are their author's.
+    /// Trust the author of the results: allow the commands and libraries that the specification names (`wrap`, `env`,
+    /// `score`, `plugins`, own builds).
     #[arg(long)]
     pub trust: bool,
     /// Print Markdown.
@@ -88,18 +87,18 @@ pub struct ReproduceArgs {
 /// Arguments of `merge`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Records of one machine are parts of a whole: each cell was measured in one of them (--shard, --only).
-Of several machines every device carries the machine's name, as in `cpu@laptop`; NAME= says it, and
-without it the name is made of the processor. Cells of one group come from one record, so that verdicts
-rest on runs that took turns.")]
+Records of one machine must be parts of one experiment, each cell in only one of them (--shard, --only).
+Records of several machines keep all cells; devices get the machine's name, as in `cpu@laptop`. Set it with
+NAME=RECORD (default: derived from the processor). All cells of a group must come from one record, so that
+verdicts rest on interleaved runs.")]
 pub struct MergeArgs {
     /// Records: folders, names, or `latest`.
     #[arg(value_name = "[NAME=]RECORD", required = true, num_args = 2..)]
     pub records: Vec<String>,
-    /// Where the report goes, in place of `reports/<experiment>/` for the whole of one machine, else the new record's folder.
+    /// Folder for the report [default: `reports/<experiment>/` for a whole record of one machine, else the new record].
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Which files the report consists of; results.json is always among them.
+    /// Files to write; results.json is always included.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = super::default_formats(), value_parser = super::formats())]
     pub format: Vec<Format>,
     /// Replace a committed report that was measured on another machine.

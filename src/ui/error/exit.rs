@@ -63,15 +63,15 @@ impl ExitCode {
     pub fn meaning(self) -> &'static str {
         match self {
             ExitCode::Done => "done",
-            ExitCode::Internal => "internal fault",
+            ExitCode::Internal => "internal error",
             ExitCode::Mendable => {
-                "input or usage error: usage, specification, a missing file, an unwritable place, a required device \
-                 that is absent"
+                "input or usage error: command line, specification, missing file, unwritable folder, required device \
+                 not available"
             }
-            ExitCode::RunsFailed => "some runs failed, an accuracy could not be told, or nothing could be measured",
-            ExitCode::GateFell => "a gate fell, or a goal was missed",
+            ExitCode::RunsFailed => "some runs failed, an accuracy could not be computed, or nothing could be measured",
+            ExitCode::GateFell => "a gate failed, or a goal was missed",
             ExitCode::Interrupted => "interrupted; everything finished so far is kept",
-            ExitCode::Bisect(_) => "what `git bisect run` is told",
+            ExitCode::Bisect(_) => "exit code for `git bisect run`",
         }
     }
 
@@ -79,13 +79,13 @@ impl ExitCode {
     pub fn examples(self) -> &'static str {
         match self {
             ExitCode::Done => "every run that was started has completed",
-            ExitCode::Internal => "a fault of perfrun; please report it",
+            ExitCode::Internal => "a bug in perfrun; please report it",
             ExitCode::Mendable => {
                 "a mistake on the command line, a record of a newer format, no ONNX Runtime library, an absent device with \
-                 `--require-devices`, a machine that is in use with `--no-wait`, or that is not as `require` asks, a revision that does not exist"
+                 `--require-devices`, a machine that is in use with `--no-wait` or does not meet `require`, an unknown revision"
             }
             ExitCode::RunsFailed => {
-                "an operator that is not supported, a crash, a deadline, a dataset that cannot be scored, every cell skipped"
+                "an unsupported operator, a crash, a timeout, a dataset that cannot be scored, a device that cannot be used, a check of `doctor --verify` that failed"
             }
             ExitCode::GateFell => {
                 "something became worse than `gate` allows, or could not be judged (`diff --gate`); an interval lies wholly \
@@ -133,12 +133,12 @@ pub fn exit_codes_markdown() -> String {
         let _ = writeln!(text, "| {} | {} | {} |", code.number(), code.meaning(), code.examples());
     }
     let order = ExitCode::ALL.map(|code| code.number().to_string()).join(", ");
-    let _ = write!(text, "\nWhen several apply, the first of {order} is told.\n");
+    let _ = write!(text, "\nIf several apply, the exit code is the first of {order}.\n");
     text.push_str(concat!(
-        "With several specifications it is the gravest of all.\n\n",
-        "Skipped cells are no failure, as long as something was measured.\n",
+        "With several specifications it is the most severe of them.\n\n",
+        "Skipped cells do not count as failures, as long as something was measured.\n",
         "A failed run does not end a record: the other runs go on, and the report is written.\n",
-        "`diff --bisect` alone tells `git bisect run`: 0 not worse, 1 worse, 125 nobody can tell, 129 everything else.\n\n",
+        "For `git bisect run`, `diff --bisect` exits with 0 (not worse), 1 (worse), 125 (undecided) or 129 (any error).\n\n",
         "Failed runs are counted by kind in the report; [record.md](record.md#failures) lists the kinds.\n\n",
         "Messages and progress go to standard error.\n",
         "Standard output holds data only: the table, a plan, a schema, a path.\n",

@@ -33,9 +33,9 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
         line("budget", &self::budget(experiment, plan, budget))?;
     }
     let grade = experiment.require.grade.map(|grade| format!("grade {} or better", grade.letter()));
-    let quiet = experiment.require.quiet.then(|| "nobody else on the machine".to_owned());
+    let quiet = experiment.require.quiet.then(|| "no other load on the machine".to_owned());
     let locked = experiment.require.gpu_clocks_locked.then(|| "locked GPU clocks".to_owned());
-    let alone = experiment.require.no_foreign_processes.then(|| "nobody else on the GPU".to_owned());
+    let alone = experiment.require.no_foreign_processes.then(|| "no other process on the GPU".to_owned());
     let required: Vec<String> = grade.into_iter().chain(quiet).chain(locked).chain(alone).collect();
     if !required.is_empty() {
         line("require", &format::list(&required))?;
@@ -76,7 +76,7 @@ fn search(plan: &Plan) -> Option<String> {
     let most = searches.iter().max()?;
     let cells = format::count(searches.len() as u64, "cell");
     Some(format!(
-        "the best batch of {cells}: 1, 2, 4 .. at most {most}, each in a fresh process; not in the time below"
+        "the best batch of {cells}: 1, 2, 4 .. up to {most}, each in a fresh process; not included in the time below"
     ))
 }
 
@@ -107,7 +107,7 @@ fn baseline(experiment: &Experiment, plan: &Plan) -> String {
         let mut axes = Axis::compared_unasked();
         axes.retain(|axis| !plan.names(*axis).is_empty());
         let axes: Vec<&str> = axes.into_iter().map(Axis::plural).collect();
-        return format!("none: {} have one entry each", format::list(&axes));
+        return format!("none: {} have only one entry each", format::list(&axes));
     };
     let first = if baseline.is_default { ", the first of its axis" } else { "" };
     let margin = experiment.compare.margin;
@@ -117,8 +117,8 @@ fn baseline(experiment: &Experiment, plan: &Plan) -> String {
 
 fn control(notes: &[Note], plan: &Plan) -> String {
     match plan.controls.as_slice() {
-        [] if notes.contains(&Note::NoControl) => "none: nothing is compared by design".to_owned(),
-        [] => "none: nothing checks the measurement itself".to_owned(),
+        [] if notes.contains(&Note::NoControl) => "none: `design: sequential` compares nothing".to_owned(),
+        [] => "none: the measurement itself is not checked".to_owned(),
         [one] => format!("{} is measured twice", plan.path(&plan.cells[*one as usize])),
         several => format!("{} cells are measured twice, one in each group that runs", several.len()),
     }
@@ -146,11 +146,11 @@ fn design(experiment: &Experiment) -> Option<String> {
 }
 
 fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u32) -> String {
-    let mut words = format!("at least {to} in every run for `{reference}`, not {from}");
+    let mut words = format!("at least {to} per run instead of {from}, needed for `{reference}`");
     if let Stop::Precision { max_time, .. } = experiment.measure.stop {
         // The time of a sample with which the limit comes just as the last one does.
         let slowest = max_time.to_duration() / to.max(1);
-        let _ = write!(words, "; slower models than {slowest:.1?} reach `max_time`, {max_time}, before");
+        let _ = write!(words, "; models slower than {slowest:.1?} reach `max_time` ({max_time}) first");
     }
     words
 }
@@ -237,9 +237,9 @@ mod tests {
             "baseline   variant `b`; margin 3 %, tails 5 %",
             "control    2 cells are measured twice, one in each group that runs",
             "design     duet: two cells at a time on halves of the cores, slices of 500ms; caches are cold before every sample",
-            "samples    at least 368 in every run for `latency.p99`, not 50; slower models than 13.6ms reach `max_time`, 5s, before",
+            "samples    at least 368 per run instead of 50, needed for `latency.p99`; models slower than 13.6ms reach `max_time` (5s) first",
             "budget     30s; not enough for 8 runs of every cell, which take at least 46 s",
-            "require    grade B or better and nobody else on the machine",
+            "require    grade B or better and no other load on the machine",
             "choose     highest throughput within",
             "           latency.p99 <= 20 ms for batch=1",
             "           1.5 MiB <= peak_rss <= 512 MiB",
@@ -254,8 +254,8 @@ mod tests {
     #[test]
     fn what_compares_nothing_says_so() {
         let expected = [
-            "baseline   none: variants, models and devices have one entry each",
-            "control    none: nothing is compared by design",
+            "baseline   none: variants, models and devices have only one entry each",
+            "control    none: `design: sequential` compares nothing",
             "design     sequential: cell after cell",
         ];
         assert_eq!(lines("measure: { design: sequential }"), expected);

@@ -72,14 +72,14 @@ fn basis(known: &[Expected], cells: u64) -> String {
     let of = |source: Source| known.iter().filter(|expected| expected.source == source).count() as u64;
     let (reports, costs) = (of(Source::Report), of(Source::Costs));
     let by = match (reports, costs) {
-        (0, 0) => return "the rehearsal at the beginning of a run measures it".to_owned(),
-        (_, 0) => "by earlier reports of this machine".to_owned(),
-        (0, _) => "by what an inference costs and this machine can do".to_owned(),
-        _ => format!("by earlier reports of this machine, and for {} by what it costs", count(costs, "cell")),
+        (0, 0) => return "bounds only; the rehearsal at the start of a run estimates it".to_owned(),
+        (_, 0) => "from earlier reports of this machine".to_owned(),
+        (0, _) => "from the cost of the models and the speed of this machine".to_owned(),
+        _ => format!("from earlier reports of this machine, and for {} from its cost", count(costs, "cell")),
     };
     match cells.saturating_sub(reports + costs) {
-        0 => format!("{by}; the rehearsal measures it"),
-        open => format!("{by}; of {} nothing is known", count(open, "cell")),
+        0 => format!("{by}; the rehearsal refines it"),
+        open => format!("{by}; nothing is known about {}", count(open, "cell")),
     }
 }
 
@@ -107,13 +107,13 @@ mod tests {
         let known = [(1, Source::Report), (20, Source::Report)];
         let expected = [
             "  2 cells and 1 control x 8 to 32 runs: about 39 s (8 runs 26 s, 32 runs 1m 43s)",
-            "  by earlier reports of this machine; the rehearsal measures it",
+            "  from earlier reports of this machine; the rehearsal refines it",
         ];
         assert_eq!(lines("", &known), expected);
         let known = [(1, Source::Report), (20, Source::Costs)];
         let expected = [
             "  2 cells and 1 control x 12 runs: about 39 s",
-            "  by earlier reports of this machine, and for 1 cell by what it costs; the rehearsal measures it",
+            "  from earlier reports of this machine, and for 1 cell from its cost; the rehearsal refines it",
         ];
         assert_eq!(lines("runs: 12", &known), expected);
     }
@@ -122,12 +122,12 @@ mod tests {
     fn what_is_not_known_is_a_range() {
         let expected = [
             "  2 cells and 1 control x 8 to 32 runs: 20 s to 16m 05s",
-            "  the rehearsal at the beginning of a run measures it",
+            "  bounds only; the rehearsal at the start of a run estimates it",
         ];
         assert_eq!(lines("", &[]), expected);
         let expected = [
             "  2 cells and 1 control x 1 run: 3.1 s to 21 s",
-            "  by what an inference costs and this machine can do; of 1 cell nothing is known",
+            "  from the cost of the models and the speed of this machine; nothing is known about 1 cell",
         ];
         assert_eq!(lines("runs: 1", &[(1, Source::Costs)]), expected);
     }

@@ -52,7 +52,7 @@ fn of_two(findings: &Findings, contrast: &Contrast, width: usize) -> Vec<String>
         two::evidence(contrast, findings, width),
     ];
     if let Some(rules) = &contrast.usual_rules {
-        let heading = paragraph("What usual rules report of these numbers:", width);
+        let heading = paragraph("What common rules report for these numbers:", width);
         blocks.push(heading + &two::usual(rules, width));
     }
     blocks

@@ -78,7 +78,7 @@ pub(super) fn table(description: &Description, findings: &Findings, width: usize
     let label = if description.runs.is_some() { "sd of all" } else { "sd" };
     grid.row(label, number(description.moments.standard_deviation), "", remark.unwrap_or_default());
     let scaled =
-        robust.standard_deviation.map(|deviation| format!("as a standard deviation {}", digits.number(deviation)));
+        robust.standard_deviation.map(|deviation| format!("as standard deviation: {}", digits.number(deviation)));
     grid.row("MAD", number(robust.median_absolute_deviation), "", scaled.unwrap_or_default());
     let moments = &description.moments;
     for (label, value, remark) in [
@@ -106,14 +106,14 @@ fn of_values(grid: &mut Grid, description: &Description, precision: &Precision, 
     grid.row("mean", mean, interval(precision.independent), "if the values are independent");
     if order.autocorrelation_time > WORTHWHILE_TIME {
         let worth = format!(
-            "as {} independent values, by their autocorrelation (time {})",
+            "worth {} independent values (autocorrelation time {})",
             significant(order.effective_n, 3),
             significant(order.autocorrelation_time, 3)
         );
         grid.row("", "", interval(precision.effective), worth);
     }
     if let Some(batches) = precision.batch_means {
-        let remark = format!("by 20 batches of {}", batches.batch_size);
+        let remark = format!("from 20 batches of {}", batches.batch_size);
         grid.row("", digits.number(batches.estimate.value), interval(Some(batches.estimate)), remark);
     }
     for quantile in SHOWN.iter().filter_map(|probability| description.quantile(*probability)) {
@@ -142,10 +142,10 @@ fn correlated(quantile: &Quantile) -> Option<CorrelatedQuantile> {
 /// What a quantile and its interval rest on.
 fn remark(quantile: &Quantile, digits: Digits) -> String {
     if quantile.probability >= 0.9 && !quantile.is_supported.unwrap_or(false) {
-        return format!("takes {} independent values", needed_for(quantile.probability));
+        return format!("needs {} independent values", needed_for(quantile.probability));
     }
     if let Some(effective) = correlated(quantile) {
-        return format!("as {} independent values", significant(effective.effective_n, 3));
+        return format!("worth {} independent values", significant(effective.effective_n, 3));
     }
     let bound = quantile.upper_bound.filter(|_| quantile.probability >= 0.9);
     bound.map_or(String::new(), |bound| format!("at most {}, one-sided", digits.number(bound.value)))
@@ -161,7 +161,7 @@ fn over_runs(grid: &mut Grid, runs: &AcrossRuns, digits: Digits) {
         let sign = if is_tail { ">= " } else { "" };
         let remark = match quantile.probability {
             0.5 => format!("middle half of {}", count(runs.count as u64, "run median")),
-            probability if is_tail => format!("takes {} independent values in each run", needed_for(probability)),
+            probability if is_tail => format!("needs {} independent values per run", needed_for(probability)),
             _ => String::new(),
         };
         let number = format!("{sign}{}", digits.number(estimate.value));
@@ -195,7 +195,7 @@ fn outliers(classes: &TukeyClasses) -> String {
     ];
     let parts: Vec<String> =
         counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, place)| format!("{n} {place}")).collect();
-    if parts.is_empty() { String::new() } else { format!("{}; none is left out", parts.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!("{}; none removed", parts.join(", ")) }
 }
 
 fn modes(modality: &Modality, digits: Digits) -> String {
@@ -208,7 +208,7 @@ fn modes(modality: &Modality, digits: Digits) -> String {
 pub(super) fn notes(description: &Description, findings: &Findings) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(header) = &description.header {
-        notes.push(format!("{}: the first line is a name: {}", description.source, printable(header)));
+        notes.push(format!("{}: first line read as the column name: {}", description.source, printable(header)));
     }
     for (code, runs) in &description.warnings {
         let of_runs = description.runs.as_ref().filter(|all| all.count > 1 && *runs < all.count);
@@ -230,21 +230,20 @@ pub(super) fn meaning(description: &Description) -> Vec<String> {
                     Some(needed) => format!("about {needed} runs"),
                     None => format!("more than {MOST_RUNS} runs"),
                 };
-                Some(format!("1 % to both sides of the estimate takes {needed}{}.", length.unwrap_or_default()))
+                Some(format!("± 1 % of the estimate needs {needed}{}.", length.unwrap_or_default()))
             });
             let level = "Intervals are over runs: the values of one run count as one observation.".to_owned();
             std::iter::once(level).chain(plan).collect()
         }
         (None, Some(precision)) => {
             let mut sentences = vec![
-                "If one process gave these values, they are one observation: the next process may differ by more than \
-                 the interval says. Values in runs (an array of arrays) show by how much."
+                "If all values are from one process, they are one observation: another process may differ by more than \
+                 the interval. Give values as runs (an array of arrays) to see by how much."
                     .to_owned(),
             ];
             let needed = precision.values_for_one_percent.filter(|needed| *needed > description.n);
-            sentences.extend(
-                needed.map(|needed| format!("1 % to both sides of the mean takes about {needed} independent values.")),
-            );
+            sentences
+                .extend(needed.map(|needed| format!("± 1 % of the mean needs about {needed} independent values.")));
             sentences
         }
         (None, None) => Vec::new(),

@@ -70,18 +70,18 @@ fn ratios(grid: &mut Grid, contrast: &Contrast) {
     if let Some(found) = contrast.ratio {
         let remark = match (&contrast.paired, contrast.observations.level) {
             _ if contrast.reason.is_some_and(Reason::is_dependence) => "as if the observations were independent",
-            (Some(_), Level::Values) => "by pairs of values; the verdict rests on it",
-            (Some(_), Level::Runs) => "by pairs of runs; the verdict rests on it",
-            (None, Level::Values) => "of middle halves; the verdict rests on it",
-            (None, Level::Runs) => "of middle halves of run medians; the verdict rests on it",
+            (Some(_), Level::Values) => "by pairs of values; basis of the verdict",
+            (Some(_), Level::Runs) => "by pairs of runs; basis of the verdict",
+            (None, Level::Values) => "of middle halves; basis of the verdict",
+            (None, Level::Runs) => "of middle halves of run medians; basis of the verdict",
         };
         row(found.value, found.interval, remark);
     }
     let ratios = &contrast.ratios;
     if let Some(means) = ratios.means {
         let remark = match means.fieller {
-            RatioBounds::Bounded(_) => "of means, by Fieller",
-            RatioBounds::Unbounded => "of means; the baseline may be zero, so there are no bounds",
+            RatioBounds::Bounded(_) => "of means (Fieller)",
+            RatioBounds::Unbounded => "of means; no interval, since the baseline may be zero",
         };
         row(means.ratio, means.fieller.interval(), remark);
     }
@@ -117,8 +117,8 @@ fn tests(grid: &mut Grid, contrast: &Contrast, findings: &Findings) {
         ("Welch's t", tests.welch.filter(|_| contrast.paired.is_none()).map(|test| (test.p, String::new()))),
         ("Mann-Whitney", rank_sum.filter(|_| contrast.paired.is_none()).map(|(p, how)| (p, how.to_owned()))),
         ("permutation", tests.permutation.map(|test| (test.p, permutation(test)))),
-        ("beyond margin", minimum.map(|test| (test.p_min_effect, format!("against a difference of at most {margin}")))),
-        ("equivalence", tests.equivalence.map(|test| (test.p, format!("against a difference of at least {margin}")))),
+        ("beyond margin", minimum.map(|test| (test.p_min_effect, format!("null hypothesis: at most {margin}")))),
+        ("equivalence", tests.equivalence.map(|test| (test.p, format!("null hypothesis: at least {margin}")))),
     ];
     for (label, found) in rows {
         if let Some((p, remark)) = found {
@@ -179,7 +179,7 @@ pub(super) fn meaning(contrast: &Contrast, findings: &Findings) -> Vec<String> {
     let mut sentences = Vec::new();
     if contrast.observations.level == Level::Values {
         sentences.push(
-            "Each value counts as one independent observation. Values of one process are not: give them as runs (an array \
+            "Each value counts as an independent observation. Values of one process are not: give runs instead (an array \
              of arrays), or one value for each process."
                 .to_owned(),
         );
@@ -188,11 +188,9 @@ pub(super) fn meaning(contrast: &Contrast, findings: &Findings) -> Vec<String> {
         let spread = findings.terms.session_spread;
         sentences.push(if spread > 0.0 {
             let spread = percent(spread);
-            format!(
-                "Taken as measured one after the other, where the same code differs by {spread}; `--interleaved` if in turns."
-            )
+            format!("Assumes separate measurements, where identical code differs by {spread}; `--interleaved` if not.")
         } else {
-            "Taken as measured in turns; `--paired` sees more.".to_owned()
+            "Assumes interleaved measurements; `--paired` detects smaller differences.".to_owned()
         });
     }
     sentences

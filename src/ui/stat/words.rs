@@ -42,32 +42,32 @@ fn reason(reason: Reason, findings: &Findings, contrast: &Contrast) -> String {
     };
     let would_decide = |more: usize| format!("about {}{side} would decide", count(more as u64, &format!("more {one}")));
     match reason {
-        Reason::TooFew { needed } => format!("a verdict takes {}{side}", count(needed as u64, one)),
+        Reason::TooFew { needed } => format!("a verdict needs {}{side}", count(needed as u64, one)),
         Reason::SizeNotEstablished { more } => {
             let more = more.map_or(String::new(), |more| format!("; {}", would_decide(more)));
-            format!("different, but perhaps by less than {}{more}", percent(findings.terms.margin))
+            format!("different, but possibly by less than {}{more}", percent(findings.terms.margin))
         }
         Reason::NotEnoughData { more: Some(more), .. } => would_decide(more),
         Reason::NotEnoughData { detectable_effect, more: None } => {
             let remedy = if contrast.unpaired.is_some() && findings.terms.session_spread > 0.0 {
-                "; pairs measured in turns find less"
+                "; interleaved pairs detect smaller ones"
             } else {
                 ""
             };
             let effect = percent(detectable_effect);
-            format!("more {one}s would hardly decide, these find {effect} and more{remedy}")
+            format!("more {one}s would hardly help: only differences of {effect} or more are detectable{remedy}")
         }
         Reason::Dependent { baseline, candidate } => {
             let remedy = match contrast.observations.level {
-                Level::Runs => "measure both in turns and add `--paired`",
+                Level::Runs => "interleave the measurements and add `--paired`",
                 Level::Values => "give them as runs (an array of arrays), or one value for each process",
             };
             format!(
-                "the {one}s follow each other and weigh as {baseline:.0} and {candidate:.0} independent ones; {remedy}"
+                "the {one}s are autocorrelated, worth only {baseline:.0} and {candidate:.0} independent ones; {remedy}"
             )
         }
         Reason::DependentPairs { pairs } => format!(
-            "the pairs follow each other and weigh as {pairs:.0} of {}; new processes for each pair would help",
+            "the pairs are autocorrelated, worth only {pairs:.0} of {}; use new processes for each pair",
             contrast.observations.baseline
         ),
         Reason::NotPositive => "a ratio needs values above zero".to_owned(),

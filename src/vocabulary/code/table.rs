@@ -94,50 +94,50 @@ pub(super) const RETIRED: [&str; 2] = ["W_WARMUP_TREND", "W_PRECISION_NOT_REACHE
 // The gravest first; among equals, those that more often explain the others.
 codes! {
     OutputNonFinite, "W_OUTPUT_NONFINITE", Invalid, [Run, Cell] {
-        seen: "An output holds NaN or infinity: the work that was timed may not be the work that was wanted.",
+        seen: "An output contains NaN or infinity: the timed computation may not be the intended one.",
         effect: "The time is withheld, and no verdict is given.",
-        remedy: "Do not use these times; look at the model and its inputs.",
+        remedy: "Do not use these times; check the model and its inputs.",
     }
     ColdUnresolved, "W_COLD_UNRESOLVED", Invalid, [Run] {
-        seen: "With cold caches every sample holds one iteration, and one iteration is too short for this machine's clock.",
-        effect: "The time would be mostly the clock's own; it is withheld, and no verdict is given.",
+        seen: "With cold caches a sample is one iteration, which is too short for this machine's clock.",
+        effect: "The time would be mostly clock overhead; it is withheld, and no verdict is given.",
         remedy: "Measure a larger input, or use `measure.cache: warm`.",
     }
     AaFailed, "E_AA_FAILED", Block, [Control] {
         seen: "Two identical arms, measured side by side, were judged different.",
-        effect: "Every verdict that this control stands for is taken back: what tells equal code apart tells nothing.",
+        effect: "All verdicts that depend on this control are withdrawn.",
         remedy: "Look for what the arms do not share (other load, temperature, order), and measure again.",
     }
     FewRuns, "W_FEW_RUNS", Block, [Cell, Stat] {
         seen: format!("Fewer than {} runs completed.", spelt(MINIMUM_RUNS)),
-        effect: "No interval and no verdict: runs differ from each other, and so few do not show by how much.",
+        effect: "No interval and no verdict: too few runs to estimate their spread.",
         remedy: format!("Set `runs` to {} or more, or leave it out.", MINIMUM_RUNS),
         stat: format!("fewer than {} runs give no verdict", spelt(MINIMUM_RUNS)),
     }
     NoSteadyState, "W_NO_STEADY_STATE", Block, [Run, Stat] {
-        seen: "The duration still changed in the second half of the samples: there is no steady state to report.",
-        effect: "The median is one of a moving target; no verdict is given where more than half of the runs are like this.",
+        seen: "The latency was still changing in the second half of the samples: no steady state was reached.",
+        effect: "The median does not describe a steady state; no verdict is given if more than half of the runs are affected.",
         remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for other load on the machine.",
         stat: "the values still changed in their second half: there is no steady state",
     }
     CpuFallback, "W_CPU_FALLBACK", Block, [Cell] {
         seen: format!(
-            "Nodes of the model ran on the CPU in place of the cell's device, and took at least {} of the time, copies between them and the device included.",
+            "Nodes of the model ran on the CPU instead of the cell's device, and took at least {} of the time, including copies to and from the device.",
             percent(CPU_SHARE_TOLD),
         ),
         effect: format!(
-            "The time is in part the CPU's; where its nodes alone took more than {}, no verdict is given.",
+            "Part of the time is spent on the CPU; if the CPU nodes alone took more than {}, no verdict is given.",
             percent(CPU_SHARE_JUDGED),
         ),
-        remedy: "Replace the operators that are named, try another runtime version, or set `measure.allow_fallback: false` to refuse such cells.",
+        remedy: "Replace the listed operators, try another runtime version, or set `measure.allow_fallback: false` to refuse such cells.",
     }
     Load, "W_LOAD", Warn, [Run, Record] {
         seen: format!(
             "Other processes used more than {} of the processors during the run, or just before the record began.",
             part(BUSY_MACHINE),
         ),
-        effect: "Times are larger and noisier than on a quiet machine; pairs within blocks keep verdicts honest.",
-        remedy: "Stop them, or let `perfrun run --wait 5m` wait for quiet; `require: { quiet: true }` refuses to measure.",
+        effect: "Times are longer and noisier than on a quiet machine; verdicts are less affected, since runs are paired within blocks.",
+        remedy: "Stop them, or wait for a quiet machine with `--wait 5m`; `require: { quiet: true }` refuses to measure otherwise.",
     }
     Steal, "W_STEAL", Warn, [Run] {
         seen: format!(
@@ -145,14 +145,14 @@ codes! {
             percent(STEAL),
         ),
         effect: format!(
-            "Times are larger by what was taken; above {} the run counts as noisy.",
+            "Times are longer by what was taken; above {} the run counts as noisy.",
             percent(NOISY_STEAL),
         ),
         remedy: "Use a dedicated machine, or more runs.",
     }
     CpuThrottled, "W_CPU_THROTTLED", Warn, [Run] {
-        seen: "A processor slowed down during the run because it was too hot or drew too much power.",
-        effect: "The time is that of a slower processor than the one that the report names.",
+        seen: "A processor was throttled during the run by its temperature or its power limit.",
+        effect: "The times are those of a slower processor than the one in the report.",
         remedy: "Improve the cooling, turn turbo off, or use fewer threads; perfrun waits up to `measure.cooldown` between blocks.",
     }
     FreqDrift, "W_FREQ_DRIFT", Warn, [Run] {
@@ -160,12 +160,12 @@ codes! {
             "The processor's clock changed by more than {} between the beginning and the end of the samples.",
             percent(CLOCK_CHANGE),
         ),
-        effect: "The time mixes two speeds; part of a difference between cells may be the clock's.",
+        effect: "The samples mix two clock speeds; part of a difference between cells may come from the clock.",
         remedy: "Turn turbo off and set the governor to `performance` (`perfrun doctor` prints the commands).",
     }
     CgroupThrottled, "W_CGROUP_THROTTLED", Warn, [Run] {
-        seen: "The control group's quota was used up during the run, and its processes were stopped until the next period.",
-        effect: "Samples hold pauses of up to a period (100 ms as a rule); tails are the quota's, not the model's.",
+        seen: "The CPU quota of the cgroup was used up during the run, and its processes were throttled until the next period.",
+        effect: "Samples include pauses of up to a period (usually 100 ms); tails reflect the quota, not the model.",
         remedy: "Raise the quota of the container, or set `threads` below it.",
     }
     GpuShared, "W_GPU_SHARED", Warn, [Run] {
@@ -173,46 +173,46 @@ codes! {
             "Another process held more than {0} of the GPU's memory, or used more than {0} of its time, during the run.",
             percent(GPU_OTHERS),
         ),
-        effect: "Times, power and memory are those of both.",
+        effect: "Times, power and memory include the other process.",
         remedy: "Stop it (`nvidia-smi` lists processes), or take another GPU; `require: { foreign_processes: none }` refuses to measure.",
     }
     GpuThrottled, "W_GPU_THROTTLED", Warn, [Run] {
         seen: format!(
-            "In more than {} of the readings while sampling the GPU was slowed down by heat or by its power limit; the report says by which.",
+            "The GPU was throttled by heat or by its power limit in more than {} of the readings while sampling; the report says which.",
             percent(GPU_SLOWED),
         ),
-        effect: "The time is that of a slower GPU, and goes with its temperature.",
-        remedy: "Improve the cooling, or lock the clock lower, where the GPU can hold it: `perfrun doctor --fix`.",
+        effect: "The times are those of a slower GPU, and depend on its temperature.",
+        remedy: "Improve the cooling, or lock the clock at a speed that the GPU can sustain: `perfrun doctor --fix`.",
     }
     GpuClocks, "W_GPU_CLOCKS", Warn, [Run] {
-        seen: format!("The GPU's clock moved by more than {} while sampling.", percent(GPU_CLOCK_CHANGE)),
-        effect: "The time mixes several speeds; part of a difference between cells may be the clock's.",
+        seen: format!("The GPU's clock changed by more than {} while sampling.", percent(GPU_CLOCK_CHANGE)),
+        effect: "The samples mix several clock speeds; part of a difference between cells may come from the clock.",
         remedy: "Lock the clocks: `perfrun doctor --fix`; `require: { gpu_clocks: locked }` refuses to measure otherwise.",
     }
     GpuMemory, "W_GPU_MEMORY", Warn, [Run] {
         seen: format!("More than {} of the GPU's memory was in use during the run.", percent(GPU_MEMORY)),
-        effect: "Where memory is short, the runtime takes slower algorithms that need less of it, and a larger input fails.",
+        effect: "With little free memory the runtime may choose slower algorithms, and larger inputs fail.",
         remedy: "Free memory on the GPU, or measure a smaller batch.",
     }
     Quota, "W_QUOTA", Warn, [Cell] {
-        seen: "The cell uses more threads than the control group's quota grants processors.",
-        effect: "The threads are stopped again and again when the quota is used up.",
+        seen: "The cell uses more threads than the CPU quota of the cgroup allows.",
+        effect: "The threads are throttled repeatedly when the quota is used up.",
         remedy: "Set `threads` to the quota or below, or raise the quota of the container.",
     }
     Swap, "W_SWAP", Warn, [Run] {
         seen: format!(
-            "More than {} pages moved between memory and disk during the run, or the control group reached its memory limit.",
+            "More than {} pages moved between memory and disk during the run, or the cgroup reached its memory limit.",
             spelt(PAGES as usize),
         ),
-        effect: "Some samples waited for the disk; a few pages touch a tail, many touch everything.",
-        remedy: "Free memory, use a smaller input, or set `measure.inputs` to less.",
+        effect: "Some samples waited for the disk; a few pages affect only the tails, many affect everything.",
+        remedy: "Free memory, use a smaller input, or lower `measure.inputs`.",
     }
     Pressure, "W_PRESSURE", Warn, [Run] {
         seen: format!(
-            "For more than {} of the run some task of the machine waited for a processor.",
+            "Some task on the machine was waiting for a processor for more than {} of the run.",
             percent(PRESSURE),
         ),
-        effect: "Samples may hold waiting times; the worker's own surplus threads count as well.",
+        effect: "Samples may include waiting time; the worker's own surplus threads count too.",
         remedy: "Stop other work, or use no more threads than there are cores.",
     }
     Preempted, "W_PREEMPTED", Warn, [Run] {
@@ -220,17 +220,17 @@ codes! {
             "Worker threads were preempted more than {} times a second.",
             spelt(PREEMPTIONS as usize),
         ),
-        effect: "Samples are longer by the time that others ran; tails suffer first.",
+        effect: "Samples include the time that other tasks ran; tails are affected first.",
         remedy: "Stop other work, use fewer threads, or pin the worker: `wrap: [taskset, -c, \"2-5\"]`.",
     }
     SmtShared, "W_SMT_SHARED", Warn, [Run] {
         seen: "Two busy threads of the worker ran on one physical core.",
-        effect: "They share its units, so the run is slower than with a core for each.",
+        effect: "They share its execution units, so the run is slower than with one core per thread.",
         remedy: "Set `threads` to the number of cores or below, or pin one hardware thread of each core with `wrap: [taskset, ...]`.",
     }
     NumaSpan, "W_NUMA_SPAN", Warn, [Run] {
-        seen: "The worker may run on processors of several memory nodes and is pinned to none.",
-        effect: "Memory may be near in one run and far in the next, so runs differ.",
+        seen: "The worker may run on processors of several NUMA nodes and is not pinned to one.",
+        effect: "Memory may be local in one run and remote in the next, so runs differ.",
         remedy: "Pin it: `wrap: [numactl, -N0, -m0]`.",
     }
     ClockSlow, "W_CLOCK_SLOW", Warn, [Run, Record] {
@@ -238,21 +238,21 @@ codes! {
             "Reading the clock takes more than {} ns, or the kernel does not read the time from the processor.",
             SLOW_CLOCK_NS,
         ),
-        effect: "Short samples are doubtful; perfrun puts more iterations into each to keep the cost below 0.1 %.",
-        remedy: "Use a machine whose kernel reads the time from the processor (clock source `tsc`).",
+        effect: "Short samples are less accurate; perfrun batches more iterations per sample to keep the overhead below 0.1 %.",
+        remedy: "Use a machine whose kernel reads the time from the processor (clock source `tsc`, `kvm-clock` or `arch_sys_counter`).",
     }
     AaBias, "W_AA_BIAS", Warn, [Control] {
         seen: format!(
-            "The interval of two identical arms excludes no difference, by more than {} of the margin.",
+            "Two identical arms differ by more than {} of the margin, and the interval excludes equality.",
             part(BIASED),
         ),
-        effect: "A hint only: 2 to 5 of 100 controls do so by chance.",
+        effect: "Only a hint: 2 to 5 of 100 controls do this by chance.",
         remedy: "Nothing if it happens once; otherwise look for what the arms do not share.",
     }
     BimodalRuns, "W_BIMODAL_RUNS", Warn, [Cell, Stat] {
         seen: "The medians of the runs fall into two groups, each of more than a quarter of them.",
         effect: "The estimate lies between the groups, where no run is; the interval is wide.",
-        remedy: "Look at the distribution by run: a choice made once a process (algorithm, memory node, thread placement) is likely; pin it.",
+        remedy: "Look at the distribution by run: a choice made once per process (algorithm, NUMA node, thread placement) is likely; pin it.",
         stat: format!(
             "the runs disagree: their medians fall into groups, or lie more than {} apart",
             percent(RUNS_APART - 1.0),
@@ -275,7 +275,7 @@ codes! {
             "The second half of the samples differs from the first by more than {}: the machine or the model changed meanwhile.",
             percent(DRIFT_FLOOR),
         ),
-        effect: "The run's median is one of a moving target.",
+        effect: "The run's median does not describe a steady state.",
         remedy: "Look at clock speed, temperature and other load; `perfrun doctor` shows them.",
         stat: format!(
             "the median of the second half differs from that of the first by more than {}",
@@ -287,7 +287,7 @@ codes! {
             "The first counted sample lies more than {} robust standard deviations above the median.",
             spelt(slow_deviations()),
         ),
-        effect: "The median does not notice; the mean and the largest sample do.",
+        effect: "The median is not affected; the mean and the maximum are.",
         remedy: "Nothing if it is rare; otherwise raise `measure.warmup.min_time`.",
         stat: format!(
             "the first value lies more than {} robust standard deviations above the median",
@@ -308,7 +308,7 @@ codes! {
             "More than {} of the samples lie beyond the outer fences ({} interquartile ranges from the quartiles).",
             percent(MANY_OUTLIERS), spelt(OUTER_FENCE as usize),
         ),
-        effect: "The median does not notice; the mean, the deviation and the tail percentiles do.",
+        effect: "The median is not affected; the mean, the standard deviation and the tail percentiles are.",
         remedy: "Nothing for medians. For tails look for other load, and measure longer.",
         stat: format!("more than {} of the values are severe outliers", percent(MANY_OUTLIERS)),
     }
@@ -320,28 +320,28 @@ codes! {
     }
     Skewed, "W_SKEWED", Info, [Stat] {
         seen: format!("The distribution of the samples has a long tail on one side (skewness beyond {}).", SKEWED),
-        effect: "The mean says little; the headline is a median anyway.",
-        remedy: "Nothing for medians; give percentiles instead of means.",
-        stat: "the distribution is skewed: rather the median than the mean",
+        effect: "The mean is not representative; the headline is a median anyway.",
+        remedy: "Nothing for medians; report percentiles instead of means.",
+        stat: "the distribution is skewed: use the median, not the mean",
     }
     NondeterministicOutput, "W_NONDETERMINISTIC_OUTPUT", Info, [Run] {
         seen: "The same input gave other outputs after the last sample than after the first.",
         effect: "None on the time; outputs cannot be compared byte by byte.",
-        remedy: "Expected for models that draw random numbers; otherwise look at the order of reductions.",
+        remedy: "Expected for models that draw random numbers; otherwise a non-deterministic order of reductions is likely.",
     }
     Governor, "W_GOVERNOR", Info, [Record] {
         seen: "The frequency governor of an allowed processor is not `performance`.",
         effect: "The clock follows the load, so short or idle phases run slower; runs scatter more.",
-        remedy: "As root: `cpupower frequency-set -g performance`. Without: more runs.",
+        remedy: "As root: `cpupower frequency-set -g performance`. Without root: more runs.",
     }
     GpuPersistence, "W_GPU_PERSISTENCE", Info, [Record] {
-        seen: "Persistence mode of the GPU is off, so that the driver may let go of it whenever nothing uses it.",
-        effect: "A worker may have to wait for the driver: `load` and `first inference` are longer and scatter. perfrun holds the driver while it measures.",
+        seen: "Persistence mode of the GPU is off, so the driver may unload whenever nothing uses the GPU.",
+        effect: "A worker may have to wait for the driver: `load` and `first inference` are longer and vary more. perfrun keeps the driver loaded while it measures.",
         remedy: "As root: `nvidia-smi -pm 1`, or run the daemon nvidia-persistenced.",
     }
     AslrOff, "W_ASLR_OFF", Info, [Record] {
         seen: "Address-space randomisation is off, so every process has the same memory layout.",
-        effect: "All runs share one layout: the interval leaves out how much another one would change.",
+        effect: "All runs share one layout, so the interval does not include its effect.",
         remedy: "As root: `sysctl kernel.randomize_va_space=2`.",
     }
 }

@@ -11,7 +11,7 @@ pub const DEVICE_MEMORY: Metric = metric(
     "device memory",
     Unit::Bytes,
     Direction::LowerIsBetter,
-    "largest memory of the device in use during the run, less what was in use before its worker started; read ten times a second, context and library included",
+    "peak device memory in use during the run, minus what was in use before its worker started; read ten times a second, context and library included",
 );
 /// Energy of the device per inference.
 pub const DEVICE_ENERGY: Metric = metric(
@@ -19,7 +19,7 @@ pub const DEVICE_ENERGY: Metric = metric(
     "device energy",
     Unit::Joules,
     Direction::LowerIsBetter,
-    "what the device's energy counter rose while counted samples were taken, over their inferences; idle power included",
+    "increase of the device's energy counter while counted samples were taken, per inference; includes idle power",
 );
 /// Energy of the processor packages per inference.
 pub const PACKAGE_ENERGY: Metric = metric(
@@ -27,7 +27,7 @@ pub const PACKAGE_ENERGY: Metric = metric(
     "package energy",
     Unit::Joules,
     Direction::LowerIsBetter,
-    "what the energy counters of all processor packages (RAPL) rose while counted samples were taken, over their inferences; idle power and other processes included",
+    "increase of the energy counters of all processor packages (RAPL) while counted samples were taken, per inference; includes idle power and other processes",
 );
 
 /// How busy the device was.
@@ -35,7 +35,7 @@ pub const GPU_UTILISATION: Metric = environment(
     "gpu_utilisation_ratio",
     "GPU utilisation",
     Unit::Ratio,
-    "share of the time while sampling in which some kernel ran on the device, of anybody",
+    "share of the sampling time in which a kernel of any process ran on the device",
 );
 /// The clock of the device.
 pub const GPU_CLOCK: Metric = environment(
@@ -49,7 +49,7 @@ pub const GPU_CLOCK_CHANGE: Metric = environment(
     "gpu_clock_change_ratio",
     "change of GPU clock",
     Unit::Ratio,
-    "largest less smallest clock of the device's multiprocessors while sampling, over the largest",
+    "largest minus smallest clock of the device's multiprocessors while sampling, over the largest",
 );
 /// The clock of the device's memory.
 pub const GPU_MEMORY_CLOCK: Metric = environment(
@@ -64,9 +64,9 @@ pub const GPU_POWER: Metric =
 /// Slowed down by the power limit.
 pub const GPU_POWER_CAPPED: Metric = environment(
     "gpu_power_capped_ratio",
-    "GPU slowed down for power",
+    "GPU throttled by power",
     Unit::Ratio,
-    "share of the readings while sampling in which the device was slowed down by its power limit or its supply",
+    "share of the readings while sampling in which the device was throttled by its power limit or its supply",
 );
 /// Temperature of the device.
 pub const GPU_TEMPERATURE: Metric = environment(
@@ -78,21 +78,21 @@ pub const GPU_TEMPERATURE: Metric = environment(
 /// Slowed down by heat.
 pub const GPU_HEAT: Metric = environment(
     "gpu_heat_ratio",
-    "GPU slowed down for heat",
+    "GPU throttled by heat",
     Unit::Ratio,
-    "share of the readings while sampling in which the device was slowed down by its temperature",
+    "share of the readings while sampling in which the device was throttled by its temperature",
 );
 /// How full the device's memory was.
 pub const GPU_MEMORY_USED: Metric = environment(
     "gpu_memory_used_ratio",
     "GPU memory in use",
     Unit::Ratio,
-    "largest share of the device's memory in use during the run, by anybody",
+    "largest share of the device's memory in use during the run, by any process",
 );
 /// What other processes used of the device's time.
 pub const GPU_OTHERS: Metric = environment(
     "gpu_others_ratio",
-    "others on the GPU",
+    "other processes on the GPU",
     Unit::Ratio,
     "largest share of the device's time that processes other than the worker used during the run",
 );

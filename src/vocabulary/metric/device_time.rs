@@ -20,7 +20,7 @@ pub const LAUNCH: Metric = metric(
     "launch overhead",
     Nanoseconds,
     LowerIsBetter,
-    "median over a run's counted samples of latency less device time: handing work over, and waking up when it is done",
+    "median over a run's counted samples of latency minus device time: launching the work and waking up after it",
 );
 /// Inputs to the device.
 pub const TO_DEVICE: Metric = metric(
@@ -44,7 +44,7 @@ pub const EVENTS: Metric = procedure(metric(
     "event overhead",
     Nanoseconds,
     Neutral,
-    "device time of nothing: between two events on its stream that follow each other, median of ten; in device time, never subtracted",
+    "device time between two consecutive events on its stream, median of ten; part of device time, never subtracted",
 ));
 /// What was left to do.
 pub const UNFINISHED: Metric = procedure(metric(
@@ -52,7 +52,7 @@ pub const UNFINISHED: Metric = procedure(metric(
     "unfinished work",
     Nanoseconds,
     Neutral,
-    "what waiting for the whole device takes right after an inference was waited for, median of ten: hardly anything, where the clock held all of it",
+    "time to synchronise the whole device right after an inference has been waited for, median of ten; near zero if the clock covers all of the work",
 ));
 /// Several inferences at once.
 pub const PIPELINED: Metric = metric(
@@ -60,7 +60,7 @@ pub const PIPELINED: Metric = metric(
     "pipelined batches/s",
     PerSecond,
     HigherIsBetter,
-    "inferences per second where `measure.pipelined` of them are handed over to the device before the last one is waited for, median of ten rounds after the samples; no latency follows from it",
+    "inferences per second where `measure.pipelined` of them are in flight on the device, median of ten rounds after the samples; not usable as a latency",
 );
 /// Building what a device runs.
 pub const BUILD: Metric = metric(
@@ -76,7 +76,7 @@ pub const FALLBACK: Metric = metric(
     "time on the CPU",
     Share,
     LowerIsBetter,
-    "share of an inference on another device that went to nodes on the CPU, by the runtime's profiler over ten inferences after the samples of the first run that completed",
+    "share of an inference on another device that was spent in nodes on the CPU, from the runtime's profile of ten inferences after the samples of the first completed run",
 );
 /// Time in copies that the runtime put between nodes.
 pub const COPIES: Metric = metric(
@@ -84,5 +84,5 @@ pub const COPIES: Metric = metric(
     "time in copies",
     Share,
     LowerIsBetter,
-    "share of an inference on another device that went to copies which the runtime put between nodes, waiting for the device included, by the same profile",
+    "share of an inference on another device that was spent in copies that the runtime inserted between nodes, including waits for the device, from the same profile",
 );

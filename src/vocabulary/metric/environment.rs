@@ -54,21 +54,21 @@ pub const THROTTLE_EVENTS: Metric = environment(
     "throttle_events",
     "throttling",
     Count,
-    "times that an allowed processor or its package slowed down for heat or power during the run",
+    "number of times that an allowed processor or its package was throttled by heat or power during the run",
 );
 /// Periods in which the quota ran out.
 pub const QUOTA_STOPS: Metric = environment(
     "quota_stops",
-    "quota stops",
+    "quota throttling",
     Count,
-    "periods of the run in which a control group used up its quota and its processes were stopped",
+    "periods of the run in which a cgroup used up its CPU quota and its processes were throttled",
 );
 /// Time stopped by the quota.
 pub const QUOTA_STOPPED: Metric = environment(
     "quota_stopped_ratio",
-    "stopped by quota",
+    "throttled by quota",
     Ratio,
-    "processor time for which the quota of a control group stopped its tasks, over the time of the run",
+    "processor time for which tasks were throttled by the CPU quota of a cgroup, over the time of the run",
 );
 /// Pages moved to or from the disk.
 pub const SWAPPED_PAGES: Metric =
@@ -78,7 +78,7 @@ pub const MEMORY_LIMIT_EVENTS: Metric = environment(
     "memory_limit_events",
     "memory limit events",
     Count,
-    "times during the run that the control group reached a memory limit (`high`, `max`, `oom`, `oom_kill`)",
+    "number of times that the cgroup reached a memory limit during the run (`high`, `max`, `oom`, `oom_kill`)",
 );
 /// Pages read from the disk.
 pub const MAJOR_FAULTS: Metric = environment(
@@ -106,7 +106,7 @@ pub const CLOCK_CHANGE: Metric = environment(
     "clock_change_ratio",
     "change of clock",
     Ratio,
-    "change of that clock from right before the first to right after the last sample, without sign",
+    "absolute change of that clock from right before the first to right after the last sample",
 );
 /// Threads that share a core.
 pub const SHARED_CORES: Metric = environment(
@@ -116,12 +116,8 @@ pub const SHARED_CORES: Metric = environment(
     "busy threads of the worker that were on a physical core with another one, right after the last sample",
 );
 /// Memory nodes.
-pub const MEMORY_NODES: Metric = environment(
-    "memory_nodes",
-    "memory nodes",
-    Count,
-    "memory nodes to which the processors that the worker may use belong",
-);
+pub const MEMORY_NODES: Metric =
+    environment("memory_nodes", "NUMA nodes", Count, "NUMA nodes of the processors that the worker may use");
 
 /// Every metric of the environment, in the order of reports.
 pub const ENVIRONMENT: &[Metric] = &[

@@ -87,13 +87,13 @@ impl FailureKind {
     fn remedy(self) -> &'static str {
         match self {
             FailureKind::Model => "check the file with `perfrun inspect`",
-            FailureKind::Shape => "`perfrun inspect` prints the inputs that the model wants",
+            FailureKind::Shape => "`perfrun inspect` shows the inputs of the model",
             FailureKind::Operator => "another runtime version or provider may support it",
-            FailureKind::Provider => "`perfrun doctor` says what this machine offers",
+            FailureKind::Provider => "`perfrun doctor` shows what this machine offers",
             FailureKind::OutOfMemory => "try a smaller batch, or exclude this cell",
             FailureKind::Killed => "the end of the worker's log is in the record",
             FailureKind::Timeout => "raise `measure.timeout`, or exclude this cell",
-            FailureKind::Protocol => "something printed into the worker's protocol; look at `wrap` and the log",
+            FailureKind::Protocol => "something else wrote to the worker's standard output; check `wrap` and the log",
             FailureKind::Output => "the numbers of this cell cannot be trusted; look at the model's outputs",
             FailureKind::Internal => "please report this with the record's folder",
         }
@@ -118,27 +118,27 @@ const fn device(phrase: &'static str, meaning: &'static str, remedy: &'static st
 }
 
 const CUDA_LIBRARIES: &str = "`perfrun runtime install --gpu --with-cuda` fetches CUDA 13 and cuDNN 9 and loads them; \
-    a system that has its own must show them to the loader (`ldconfig`, LD_LIBRARY_PATH)";
+    if they are installed already, make them visible to the loader (`ldconfig`, LD_LIBRARY_PATH)";
 
 /// The first that occurs decides. Those of CUDA are the texts of `cudaGetErrorString`.
 #[rustfmt::skip]
 const PHRASES: &[Phrase] = &[
     device("insufficient for CUDA runtime version", "the NVIDIA driver is too old for CUDA 13", "CUDA 13 needs driver 580 or newer: `nvidia-smi` prints the one that is here"),
     device("no CUDA-capable device", "there is no NVIDIA GPU that this process may use", "see `nvidia-smi -L`, CUDA_VISIBLE_DEVICES, and in a container `--gpus all`"),
-    device("invalid device ordinal", "there is no device of that number", "`perfrun doctor` lists the devices, which are numbered from 0"),
+    device("invalid device ordinal", "there is no device with that number", "`perfrun doctor` lists the devices, which are numbered from 0"),
     device("devices are busy or unavailable", "the GPU is busy or in exclusive mode", "`nvidia-smi` shows who uses it and its compute mode"),
-    device("libcuda.so", "the library of the NVIDIA driver is not here", "install the driver; a container gets it by `--gpus all`"),
+    device("libcuda.so", "the NVIDIA driver library was not found", "install the driver; in a container start it with `--gpus all`"),
     device("libcudnn", "cuDNN 9 cannot be loaded", CUDA_LIBRARIES),
     device("libcublas", "cuBLAS of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcudart", "the runtime of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcufft", "cuFFT of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcurand", "cuRAND of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
-    device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install tensorrt-cu13`, and show its libraries to the loader (LD_LIBRARY_PATH)"),
+    device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install tensorrt-cu13`, and add its libraries to LD_LIBRARY_PATH"),
     device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver; VK_DRIVER_FILES may name its manifest"),
     device("Couldn't load Vulkan", "there is no Vulkan loader", "`apt install libvulkan1`"),
-    device("below the minimum required version", "the plug-in wants a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
+    device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
     device("CreateEpFactories", "the file is no plug-in provider of ONNX Runtime", "name the provider's own library in `plugins`"),
-    device("device lost", "the device was lost while it worked", "see `dmesg`: a GPU that resets does so for heat, power or a fault"),
+    device("device lost", "the device was lost while it worked", "see `dmesg`: a GPU resets because of heat, power or a fault"),
     phrase("STATUS_ALLOC_FAILED", FailureKind::OutOfMemory),
     phrase("bad_alloc", FailureKind::OutOfMemory),
     phrase("Failed to allocate memory", FailureKind::OutOfMemory),

@@ -23,7 +23,7 @@ impl Eviction {
         let words = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<u64>();
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(words).map_err(|_| {
-            let text = format!("no memory for the {} MiB that empty the caches", bytes >> 20);
+            let text = format!("not enough memory for the {} MiB buffer that flushes the caches", bytes >> 20);
             Failure::new(FailureKind::OutOfMemory, text)
         })?;
         // Pages of zeros would share one page until they are written.

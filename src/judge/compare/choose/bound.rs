@@ -57,7 +57,7 @@ pub enum Doubt {
     NoValue,
     /// No run completed, for this kind of failure.
     Failed(FailureKind),
-    /// The value is not to be used.
+    /// The value must not be used.
     Withheld(Withheld),
 }
 
@@ -123,7 +123,10 @@ fn speedup(
 
 fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> BoundOutcome {
     let Some(estimate) = estimate else { return BoundOutcome::Undecided(doubt.unwrap_or(Doubt::NoValue)) };
-    let interval = estimate.interval.filter(|_| estimate.n >= LEAST_RUNS);
+    let interval = match bound.metric.metric.is_known_once() {
+        true => Some(Interval { low: estimate.value, high: estimate.value }),
+        false => estimate.interval.filter(|_| estimate.n >= LEAST_RUNS),
+    };
     match (doubt, interval) {
         (Some(doubt), _) => BoundOutcome::Undecided(doubt),
         (None, None) => BoundOutcome::Undecided(Doubt::TooFewRuns),

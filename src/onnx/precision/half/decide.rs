@@ -44,16 +44,16 @@ impl Reason {
         let name = settings.target.name();
         match self {
             Reason::Asked => ASKED.to_owned(),
-            Reason::Standard => format!("the standard has no {name} form of it"),
+            Reason::Standard => format!("ONNX has no {name} version of it"),
             Reason::LaterOpset(since) => {
-                format!("the standard has a {name} form of it from operator set {since} on only")
+                format!("ONNX has a {name} version of it only from opset {since} on")
             }
             Reason::Provider => match settings.provider {
                 ProviderClass::Cpu => format!("the CPU provider has no {name} arithmetic"),
                 ProviderClass::Cuda => format!("the CUDA provider has no {name} kernel for it"),
             },
-            Reason::Unsafe => format!("its results may leave the range or the precision of {name}"),
-            Reason::Custom => "it is no operator of the standard".to_owned(),
+            Reason::Unsafe => format!("its results may exceed the range or the precision of {name}"),
+            Reason::Custom => "it is not a standard ONNX operator".to_owned(),
         }
     }
 }

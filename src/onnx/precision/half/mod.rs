@@ -139,8 +139,7 @@ fn summarise(report: &mut ConversionReport, settings: &HalfSettings) {
         ));
     }
     if report.weights.clamped > 0 {
-        report
-            .note(format!("{} weights were beyond the range of {name} and are at its end now", report.weights.clamped));
+        report.note(format!("{} weights were beyond the range of {name} and were clamped", report.weights.clamped));
     }
 }
 

@@ -53,8 +53,8 @@ impl Inlined {
         self.left.iter().for_each(|(call, reason)| report.keep(call, reason.clone()));
         match self.calls {
             0 => {}
-            1 => report.note("the nodes of a function of the model stand in place of its call"),
-            calls => report.note(format!("the nodes of functions of the model stand in place of {calls} calls")),
+            1 => report.note("a call of a model function was inlined"),
+            calls => report.note(format!("{calls} calls of model functions were inlined")),
         }
     }
 }
@@ -162,13 +162,13 @@ impl<'a> Inliner<'a> {
             return Some(format!("functions call each other more than {DEEPEST} deep"));
         }
         if self.bytes + known.bytes > MOST_BYTES {
-            return Some("the calls of the model would become a gigabyte of nodes".to_owned());
+            return Some("inlining would produce more than a gigabyte of nodes".to_owned());
         }
         if call.input.len() > function.input.len() || call.output.len() > function.output.len() {
             return Some("it has more inputs or outputs than the function".to_owned());
         }
         if let Some(missing) = missing_output(function, call) {
-            return Some(format!("nothing in the function makes its output `{missing}`"));
+            return Some(format!("nothing in the function produces its output `{missing}`"));
         }
         self.other_operator_set(function)
     }

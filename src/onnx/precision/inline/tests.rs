@@ -166,7 +166,7 @@ fn calls_stay_for_a_reason() {
     let wide = vec![call("F", "", &["x", "w"], &["y"])];
     check(wide, vec![plain()], "mine.F: it has more inputs or outputs than the function");
     let empty = function("F", &["a"], &["b"], vec![]);
-    check(one(), vec![empty], "mine.F: nothing in the function makes its output `b`");
+    check(one(), vec![empty], "mine.F: nothing in the function produces its output `b`");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn conversions_see_what_is_inside() {
     let done = quantize_dynamic(with_functions(calls(), vec![layer(), old.clone()]), &DynamicQuantization::default());
     let report = done.unwrap().report;
     assert_eq!((report.converted["MatMul"], report.kept[0].operator.as_str()), (1, "mine.Old"));
-    assert_eq!(report.notes, ["the nodes of a function of the model stand in place of its call"]);
+    assert_eq!(report.notes, ["a call of a model function was inlined"]);
 
     let mut model = with_functions(calls(), vec![layer(), old]);
     let float = crate::onnx::ElementType::Float32;

@@ -139,7 +139,7 @@ impl Work {
         };
         let [rows, columns] = operand.shape;
         if rows < u64::from(self.options.block_size) {
-            return Ok(Err("its weight has less than a block"));
+            return Ok(Err("its weight is smaller than a block"));
         }
         if rows * columns < LEAST_ELEMENTS {
             return Ok(Err("its weight is small"));
@@ -242,7 +242,7 @@ mod tests {
         let product = || NodeProto::of("MatMul", "m", &["x", "w"], &["y"], vec![]);
         let lookup = NodeProto::of("Gather", "e", &["w", "x"], &["z"], vec![]);
         let cases = [
-            (vec![product()], [16, 4096], "its weight has less than a block"),
+            (vec![product()], [16, 4096], "its weight is smaller than a block"),
             (vec![product()], [32, 16], "its weight is small"),
             (vec![lookup, product()], [128, 128], "its weight is an embedding too, and would be stored twice"),
         ];

@@ -144,7 +144,7 @@ fn convert(
 pub(super) fn keep_inner(node: &NodeProto, report: &mut ConversionReport) {
     for inner in node.graphs().flat_map(|graph| &graph.node) {
         if matches!(inner.op_type(), "MatMul" | "Gemm" | "Conv" | "ConvTranspose" | "LSTM" | "Attention") {
-            report.keep(inner, format!("it is inside a graph of {}", node.operator()));
+            report.keep(inner, format!("it is inside a subgraph of {}", node.operator()));
         }
         keep_inner(inner, report);
     }
@@ -195,7 +195,7 @@ impl Work {
                 Outcome::kept("ONNX Runtime has no operator for it with activations quantised at run time")
             }
             (false, "Attention") if node.domain() == MICROSOFT => {
-                Outcome::kept("it is one operator for several products; quantise the model before it is fused")
+                Outcome::kept("it is a fused operator; quantise the model before fusion")
             }
             _ => Ok(Outcome::NotConcerned),
         }
@@ -312,7 +312,7 @@ pub(super) mod tests {
         assert!(matches!(refused(old), ConversionProblem::OpsetTooOld { has: 6, needed: 11, .. }));
         let once = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default()).unwrap();
         let twice = refused(once.model);
-        let said = "the model is in that precision already: it has 1 nodes of DynamicQuantizeLinear";
+        let said = "the model already has that precision: it has 1 DynamicQuantizeLinear nodes";
         assert_eq!(twice.to_string(), said);
         let nothing = refused(model(vec![NodeProto::of("GRU", "r", &["x", "w", "r"], &["y"], vec![])], vec![]));
         assert!(matches!(nothing, ConversionProblem::NothingToConvert { kept } if kept.len() == 1));
@@ -329,7 +329,7 @@ pub(super) mod tests {
         let nodes = vec![mat_mul("x", "w", "p"), NodeProto::of("Loop", "loop", &["p"], &["y"], vec![branch])];
         let weight = TensorProto::of_floats("w", &[1, 1], &[1.0]);
         let (graph, report, _) = converted(model(nodes, vec![weight]), &Default::default());
-        assert_eq!(report.kept[0].reason, "it is inside a graph of Loop");
+        assert_eq!(report.kept[0].reason, "it is inside a subgraph of Loop");
         assert_eq!(tensor(&graph, "w").floats().unwrap(), [1.0]);
         assert_eq!(report.weights.kept, 1);
     }

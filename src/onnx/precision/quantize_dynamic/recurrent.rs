@@ -22,7 +22,7 @@ impl Work {
             return Outcome::kept("it does not have three inputs");
         };
         if node.int("layout").unwrap_or(0) != 0 {
-            return Outcome::kept("its batch comes first, which DynamicQuantizeLSTM does not know");
+            return Outcome::kept("its batch comes first, which DynamicQuantizeLSTM does not support");
         }
         let mut places = Vec::new();
         for name in [input_weight, recurrent_weight] {

@@ -217,7 +217,7 @@ fn candidate(editor: &Editor, node: &NodeProto) -> Result<Candidate, TensorProbl
     let has_constants = || node.input.iter().any(|input| editor.weight(input).is_some() || input.is_empty());
     if !node.is_standard() {
         return Ok(if node.op_type() == "Attention" {
-            Candidate::Stays("it is one operator for several products; quantise the model before it is fused")
+            Candidate::Stays("it is a fused operator; quantise the model before fusion")
         } else {
             Candidate::Other
         });

@@ -5,7 +5,7 @@ use crate::experiment::{Axis, Bound, Selector};
 use crate::judge::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choice, Doubt};
 use crate::judge::compare::{GoalCheck, GoalOutcome, Judged};
 use crate::plan::{Cell, Plan};
-use crate::report::{format, has_several};
+use crate::report::{capitalized, format, has_several};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// More cells than these are counted.
@@ -28,6 +28,9 @@ pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
         let name = goal.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let text = match goal.outcome {
             GoalOutcome::Missed => missed(plan, &goal.check),
+            GoalOutcome::Undecided if goal.is_withheld() => {
+                format!("a quick look decides no goal. {}", capitalized(&sentence(plan, &goal.check).to_string()))
+            }
             GoalOutcome::Met | GoalOutcome::Undecided => sentence(plan, &goal.check).to_string(),
         };
         Sentence::new(format!("{outcome}{name}:"), text)
@@ -58,7 +61,7 @@ fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {
     };
     let kept = with(|outcome| outcome == BoundOutcome::Kept).len();
     let mut clauses = vec![match check.cells.len() {
-        0 => "no cell that is run".to_owned(),
+        0 => "no cell runs".to_owned(),
         1 if kept == 1 => "the only cell".to_owned(),
         all if all == kept => format!("all {all} cells"),
         all => format!("{kept} of {}", format::count(all as u64, "cell")),
@@ -92,7 +95,8 @@ fn reasons(bound: &Bound, bounded: &[&BoundedCell]) -> String {
     let mut counts: Vec<(String, u64)> = Vec::new();
     for one in bounded {
         let BoundOutcome::Undecided(doubt) = one.outcome else { continue };
-        let across = || if doubt == Doubt::NoValue { "no value".to_owned() } else { "across the bound".to_owned() };
+        let across =
+            || if doubt == Doubt::NoValue { "no value".to_owned() } else { "interval includes the bound".to_owned() };
         let why = doubt_words(doubt, bound.metric).unwrap_or_else(across);
         match counts.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,

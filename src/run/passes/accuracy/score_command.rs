@@ -123,7 +123,7 @@ fn output_of(mut command: Command, folder: &Path, timeout: Duration, tick: &mut 
             // It may have ended meanwhile.
             let _ended = child.kill();
             let _status = child.wait();
-            return Err(format!("it has not ended after {} s", timeout.as_secs()));
+            return Err(format!("it did not finish within {} s", timeout.as_secs()));
         }
         tick();
         std::thread::sleep(PAUSE);

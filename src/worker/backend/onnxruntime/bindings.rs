@@ -14,7 +14,7 @@ use crate::worker::backend::{Failure, FailureKind, TensorRequest};
 pub(super) fn check_inputs(session: &Session, tensors: &[TensorRequest]) -> Result<(), Failure> {
     for input in session.inputs() {
         if !tensors.iter().any(|tensor| tensor.name == input.name()) {
-            let text = format!("the model wants an input `{}` that its file does not declare as one", input.name());
+            let text = format!("the model needs an input `{}` that its file does not declare", input.name());
             return Err(Failure::new(FailureKind::Shape, text));
         }
     }

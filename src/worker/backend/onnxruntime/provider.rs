@@ -44,7 +44,7 @@ pub(super) fn register(
     if settings.plugin.is_some() {
         return of_plugin(builder, environment, device, options);
     }
-    let provider = Provider::of(device).ok_or_else(|| failure(format!("`{}` is no provider", device.provider)))?;
+    let provider = Provider::of(device).ok_or_else(|| failure(format!("`{}` is not a provider", device.provider)))?;
     let mut options = options.clone();
     if let (Devices::Numbered, Some(index)) = (provider.devices, device.index) {
         options.insert("device_id".to_owned(), index.to_string());

@@ -1,0 +1,208 @@
+//! Items per second over the batch size, one line an entry of the compared axis, where the batch is varied.
+
+use std::collections::BTreeMap;
+
+use super::axis::{Axis, Spread, plain_label};
+use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
+use super::{Plot, slug, unused};
+use crate::experiment::{Axis as PlanAxis, BATCH};
+use crate::judge::summary::LEAST_RUNS;
+use crate::plan::{Cell, Plan};
+use crate::report::format::Column;
+use crate::report::{Input, has_several};
+use crate::statistics::interval::Estimate;
+use crate::vocabulary::metric::ITEMS;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = WIDTH - 22.0;
+const TOP: f64 = 66.0;
+const BOTTOM: f64 = HEIGHT - 54.0;
+
+/// More figures are left to the tables.
+const MOST_FIGURES: usize = 4;
+
+/// As many lines as there are colours.
+const MOST_LINES: usize = PALETTE.len();
+
+/// Rates further apart than this stand on a logarithmic axis.
+const WIDE: f64 = 8.0;
+
+/// What one line joins: its name, and the rate at each batch.
+struct Line {
+    name: String,
+    points: Vec<(u64, Estimate)>,
+}
+
+/// One figure for each model and device, and whatever else is varied beside the batch and what is compared.
+pub(super) fn draw(input: &Input<'_>) -> Vec<Plot> {
+    let mut plots: Vec<Plot> = Vec::new();
+    let figures = lines(input).into_iter().filter(|(_, lines)| lines.iter().any(|line| line.points.len() > 1));
+    for (place, lines) in figures.take(MOST_FIGURES) {
+        let title = match place.as_str() {
+            "" => "Throughput over batch size".to_owned(),
+            place => format!("Throughput over batch size: {place}"),
+        };
+        let file = unused(&plots, &format!("throughput-{}", slug(&place)));
+        plots.push(Plot { file, svg: figure(&title, &lines), title, caption: caption() });
+    }
+    plots
+}
+
+fn caption() -> String {
+    "Items per second of one stream, with 95 % intervals over runs.".to_owned()
+}
+
+/// The lines of each figure, by what its cells have in common, in plan order.
+fn lines(input: &Input<'_>) -> Vec<(String, Vec<Line>)> {
+    let plan = &input.manifest.plan;
+    let mut figures: Vec<(String, Vec<Line>)> = Vec::new();
+    for (cell, summary) in plan.cells.iter().zip(&input.summary.cells) {
+        let batch = plan.input_of(cell).dimensions.get(BATCH).copied();
+        let (Some(batch), Some(rate)) = (batch, summary.estimate(&ITEMS)) else { continue };
+        let (place, name) = names(plan, cell);
+        let index = figures.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+            figures.push((place, Vec::new()));
+            figures.len() - 1
+        });
+        let of_figure = &mut figures[index].1;
+        let position = of_figure.iter().position(|line| line.name == name);
+        match position {
+            Some(position) => of_figure[position].points.push((batch, *rate)),
+            None if of_figure.len() < MOST_LINES => of_figure.push(Line { name, points: vec![(batch, *rate)] }),
+            None => {}
+        }
+    }
+    for (_, lines) in &mut figures {
+        lines.iter_mut().for_each(|line| line.points.sort_by_key(|(batch, _)| *batch));
+    }
+    figures
+}
+
+/// What a figure is called, and the line of it that a cell is on.
+fn names(plan: &Plan, cell: &Cell) -> (String, String) {
+    let coordinates = plan.coordinates(cell);
+    let is_line = |axis: PlanAxis| plan.compares(axis) || axis == PlanAxis::Variants;
+    let is_told = |axis: &PlanAxis| *axis == PlanAxis::Models || has_several(plan, *axis);
+    let told = || PlanAxis::ALL.into_iter().filter(|axis| *axis != PlanAxis::Inputs).filter(is_told);
+    let others: BTreeMap<&String, &u64> =
+        plan.input_of(cell).dimensions.iter().filter(|(name, _)| *name != BATCH).collect();
+    let mut place: Vec<String> =
+        told().filter(|axis| !is_line(*axis)).map(|axis| coordinates.on(axis).to_owned()).collect();
+    place.extend(others.into_iter().map(|(name, size)| format!("{name} {size}")));
+    let line: Vec<&str> = told().filter(|axis| is_line(*axis)).map(|axis| coordinates.on(axis)).collect();
+    (place.join(", "), line.join(", "))
+}
+
+fn figure(title: &str, lines: &[Line]) -> String {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let column = Column::fit(ITEMS.unit, points().map(|(_, rate)| rate));
+    let factor = column.scale.factor;
+    let batches: Vec<u64> = {
+        let mut batches: Vec<u64> = points().map(|(batch, _)| *batch).collect();
+        batches.sort_unstable();
+        batches.dedup();
+        batches
+    };
+    let [first, last] = [batches.first(), batches.last()].map(|batch| batch.copied().unwrap_or(1).max(1) as f64);
+    let across = Axis::new(Spread::Logarithmic, first, last, LEFT, RIGHT);
+    let up = up(points().map(|(_, rate)| rate), factor);
+    let place = |batch: u64, rate: f64| (across.place(batch as f64), BOTTOM - up.place(rate / factor));
+    let described = |line: &Line| {
+        let values = line.points.iter().map(|(batch, rate)| format!("{batch}: {}", column.value_with_unit(rate)));
+        format!("{} {}", line.name, values.collect::<Vec<_>>().join(", "))
+    };
+    let described: Vec<String> = lines.iter().map(described).collect();
+    let mut canvas = Canvas::new(title, &described.join("; "), WIDTH, HEIGHT);
+    canvas.heading(&shortened(title, 80), (14.0, 20.0));
+    draw_legend(&mut canvas, lines);
+    for (value, label) in up.ticks(plain_label) {
+        let y = BOTTOM - up.place(value);
+        canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
+        canvas.text(&label, (LEFT - 8.0, y), Anchor::End, INK);
+    }
+    draw_batches(&mut canvas, &across, &batches);
+    canvas.text(&column.heading("items/s"), (14.0, TOP - 12.0), Anchor::Start, GREY);
+    for (line, color) in lines.iter().zip(PALETTE) {
+        let curve: Vec<(f64, f64)> = line.points.iter().map(|(batch, rate)| place(*batch, rate.value)).collect();
+        canvas.curve(&curve, color, 1.6);
+        for ((batch, rate), at) in line.points.iter().zip(curve) {
+            if let Some(interval) = rate.interval.filter(|_| rate.n >= LEAST_RUNS) {
+                canvas.line(place(*batch, interval.low), place(*batch, interval.high), color, 1.4);
+            }
+            canvas.dot(at, 3.6, color, 1.0);
+        }
+    }
+    canvas.finish()
+}
+
+/// From zero, unless the rates are too far apart for that.
+fn up<'a>(rates: impl Iterator<Item = &'a Estimate>, factor: f64) -> Axis {
+    let values = rates.map(|rate| rate.value / factor).filter(|value| value.is_finite() && *value > 0.0);
+    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    let height = BOTTOM - TOP;
+    if high > low * WIDE && low > 0.0 {
+        Axis::new(Spread::Logarithmic, low, high, 0.0, height)
+    } else {
+        Axis::from_zero(high * 1.06, 0.0, height)
+    }
+}
+
+/// Every batch has its line; labels that would touch the one before are left out.
+fn draw_batches(canvas: &mut Canvas, across: &Axis, batches: &[u64]) {
+    let mut free_from = f64::NEG_INFINITY;
+    for batch in batches {
+        let (x, label) = (across.place(*batch as f64), batch.to_string());
+        canvas.line((x, TOP), (x, BOTTOM), PALE, 1.0);
+        if x - text_width(&label) / 2.0 >= free_from {
+            canvas.text(&label, (x, BOTTOM + TEXT), Anchor::Middle, INK);
+            free_from = x + text_width(&label) / 2.0 + 6.0;
+        }
+    }
+    canvas.line((LEFT, BOTTOM), (RIGHT, BOTTOM), GREY, 1.0);
+    canvas.text("batch size", ((LEFT + RIGHT) / 2.0, BOTTOM + 2.6 * TEXT), Anchor::Middle, GREY);
+}
+
+fn draw_legend(canvas: &mut Canvas, lines: &[Line]) {
+    let most = ((RIGHT - LEFT) / lines.len().max(1) as f64 / text_width("m")) as usize;
+    let mut x = LEFT;
+    for (line, color) in lines.iter().zip(PALETTE) {
+        let name = shortened(&line.name, most.saturating_sub(5).max(4));
+        canvas.line((x, 38.0), (x + 14.0, 38.0), color, 2.0);
+        canvas.text(&name, (x + 20.0, 38.0), Anchor::Start, INK);
+        x += 20.0 + text_width(&name) + 20.0;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::statistics::interval::Interval;
+
+    #[test]
+    fn rates_stand_from_zero_unless_they_are_far_apart() {
+        let rate = |value: f64| Estimate { value, interval: None, n: 5, confidence: 0.95 };
+        let near = [rate(100.0), rate(300.0)];
+        assert_eq!(up(near.iter(), 1.0).place(0.0), 0.0);
+        let far = [rate(1.0), rate(300.0)];
+        assert!(up(far.iter(), 1.0).place(1.0) > 0.0);
+    }
+
+    #[test]
+    fn a_figure_names_its_lines_and_every_batch() {
+        let rate = |value: f64| {
+            let interval = Some(Interval::around(value, 2.0));
+            Estimate { value, interval, n: 10, confidence: 0.95 }
+        };
+        let line = |name: &str, by: f64| Line {
+            name: name.to_owned(),
+            points: vec![(1, rate(50.0 * by)), (8, rate(90.0 * by)), (32, rate(100.0 * by))],
+        };
+        let svg = figure("t", &[line("fp32", 1.0), line("int8", 2.0)]);
+        for text in ["\nfp32\n", "\nint8\n", "\n1\n", "\n8\n", "\n32\n", "\nbatch size\n"] {
+            assert!(svg.contains(text), "{text} in {svg}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What stays: a committed report of a better grade, whole records, and the verdict on goals that a quick look cannot give.
+
+use crate::support::Workplace;
+
+/// A specification whose runs differ by this much.
+fn spec(deviation: &str) -> String {
+    format!(
+        "backend: {{ mock: {{ run_sd: {deviation}, noise: 0.1% }} }}\nmodels: [m]\n\
+         variants: [fp32, {{ name: int8, precision: int8, mock: {{ scale: 0.5 }} }}]\nruns: 12\n\
+         measure: {{ stop: {{ mode: samples, count: 100 }} }}\n"
+    )
+}
+
+#[test]
+fn a_report_of_a_worse_grade_replaces_none_unasked() {
+    let place = Workplace::with_spec(&spec("0.2%"));
+    place.run(&["x.yaml"]).expect_code(0);
+    let first = place.read("reports/x/results.json");
+    place.write("x.yaml", &spec("8%"));
+    let kept = place.run(&["x.yaml"]).expect_code(0);
+    assert!(kept.stdout.contains("reports/x stays: its grade is A, this run's D"), "{}", kept.stdout);
+    assert!(kept.stdout.contains("wrote      .perfrun/records/x/"), "{}", kept.stdout);
+    assert_eq!(place.read("reports/x/results.json"), first);
+    place.run(&["x.yaml", "--replace"]).expect_code(0);
+    assert_ne!(place.read("reports/x/results.json"), first);
+    // The same grade again replaces it.
+    let noisy = place.read("reports/x/results.json");
+    place.run(&["x.yaml"]).expect_code(0);
+    assert_ne!(place.read("reports/x/results.json"), noisy);
+}
+
+#[test]
+fn a_quick_look_decides_no_goal() {
+    let goals = "goals: [{ metric: speedup, min: 3, where: { variant: int8 } }]\ngoals_strict: true\n";
+    let place = Workplace::with_spec(&(spec("0.2%") + goals));
+    let quick = place.run(&["x.yaml", "--quick"]).expect_code(0);
+    assert!(quick.stdout.contains("a quick look decides no goal"), "{}", quick.stdout);
+    place.run(&["x.yaml"]).expect_code(4);
+}
+
+#[test]
+fn a_quick_look_takes_no_number_of_runs() {
+    let place = Workplace::with_spec(&spec("0.2%"));
+    let refused = place.run(&["x.yaml", "--quick", "--set", "runs=8"]).expect_code(2);
+    assert!(refused.stderr.contains("a quick look has a fixed number of runs"), "{}", refused.stderr);
+}
+
+#[test]
+fn cleaning_keeps_the_newest_whole_record() {
+    let place = Workplace::with_spec(&spec("0.2%"));
+    let output = |folder: &str| place.path(folder).display().to_string();
+    place.run(&["x.yaml", "--output", &output("one")]).expect_code(0);
+    place.run(&["x.yaml", "--output", &output("two")]).expect_code(0);
+    let whole = place.run(&["list"]).stdout;
+    place.run(&["x.yaml", "--quick"]).expect_code(0);
+    let gone = place.run(&["clean", "--yes"]).expect_code(0);
+    assert_eq!(gone.stdout.lines().count(), 1, "{}", gone.stdout);
+    let left = place.run(&["list"]).expect_code(0).stdout;
+    // The newer of the two whole ones, and the quick look that is newer than that.
+    assert_eq!(left.lines().count(), whole.lines().count(), "{left}");
+}
+
+#[test]
+fn statistics_are_a_page_of_their_own() {
+    let place = Workplace::with_spec(&spec("0.2%").replace("variants: [fp32,", "variants: [fp32, fp16,"));
+    place.run(&["x.yaml", "--format", "html,statistics"]).expect_code(0);
+    let (html, page) = (place.read("reports/x/report.html"), place.read("reports/x/statistics.md"));
+    for title in ["Hedges' g", "omega squared", "Friedman"] {
+        assert!(page.contains(title) && !html.contains(title), "{title} in {page}");
+    }
+    assert!(page.lines().count() < 60, "{page}");
+}
+
+#[test]
+fn where_batches_differ_throughput_is_drawn_over_them() {
+    let place = Workplace::with_spec(&(spec("0.2%") + "inputs: { batch: [1, 4, 16] }\n"));
+    place.run(&["x.yaml"]).expect_code(0);
+    assert!(place.read("reports/x/report.html").contains("Throughput over batch size: m"));
+    let without = Workplace::with_spec(&spec("0.2%"));
+    without.run(&["x.yaml"]).expect_code(0);
+    assert!(!without.read("reports/x/report.html").contains("Throughput over batch size"));
+}

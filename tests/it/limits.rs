@@ -284,7 +284,7 @@ fn exit_codes() {
     let goal = format!("exit code {}", ExitCode::GateFell.number());
     check(&[
         (README, goal.clone()),
-        (SPEC, format!("perfrun exits with 4 if one is missed")),
+        (SPEC, format!("perfrun exits with {} if one is missed", ExitCode::GateFell.number())),
         ("docs/reference/spec-full.yaml", format!("E{} where one is missed", &goal[1..])),
         ("docs/concepts/accuracy.md", format!("perfrun ends with exit code {}", ExitCode::RunsFailed.number())),
         (STAT, format!("the exit code is {}", ExitCode::Mendable.number())),

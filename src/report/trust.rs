@@ -51,9 +51,9 @@ pub enum ControlState {
 }
 
 impl Trust {
-    /// Whether identical arms were found alike.
-    pub fn has_passed(&self) -> bool {
-        self.state == ControlState::Passed
+    /// Whether identical arms were not found to differ.
+    pub fn found_nothing(&self) -> bool {
+        matches!(self.state, ControlState::Passed | ControlState::Inconclusive)
     }
 
     /// What is to be said about a record.

@@ -60,7 +60,7 @@ fn doubts(notices: &Notices) -> Option<String> {
         (None, [first, others @ ..]) => (in_short(first), others.len()),
         (None, []) => return None,
     };
-    Some(if more > 0 { format!("{first}; {more} more in report.html") } else { first })
+    Some(if more > 0 { format!("{first}; {more} more in the report") } else { first })
 }
 
 /// `W_BIMODAL_RUNS in 11 of 12 cells (perfrun explain W_BIMODAL_RUNS)`.
@@ -69,9 +69,9 @@ fn in_short(warning: &WarningView) -> String {
     format!("{} in {place} (perfrun explain {})", warning.code, warning.code)
 }
 
-/// The control and the noise floor; of a control that did not pass, all that is known.
+/// The control and the noise floor; of a control that found something, or of none, all that is known.
 fn trust(trust: &Trust) -> String {
-    if let (true, Some(grade)) = (trust.has_passed(), &trust.grade) {
+    if let (true, Some(grade)) = (trust.found_nothing(), &trust.grade) {
         return format!("{}, {grade}", trust.control);
     }
     // Labels begin with small letters, and end without a period.

@@ -96,7 +96,12 @@ impl Ui {
         let handler = GraphicalReportHandler::new_themed(theme).with_width(self.width).with_links(false);
         let mut text = String::new();
         match handler.render_report(&mut text, diagnostic) {
-            Ok(()) => text.trim_end().to_owned(),
+            // Problems below a heading each have a line that says no more than that.
+            Ok(()) => {
+                let is_severity = |line: &str| ["Error:", "Warning:", "Advice:"].contains(&line.trim_end());
+                let lines: Vec<&str> = text.trim_end().lines().filter(|line| !is_severity(line)).collect();
+                lines.join("\n")
+            }
             // The plain message is better than none.
             Err(_) => diagnostic.to_string(),
         }

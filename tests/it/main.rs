@@ -29,6 +29,7 @@ mod records;
 mod report;
 mod results;
 mod runtimes;
+mod screens;
 mod search;
 mod sharing;
 mod site;

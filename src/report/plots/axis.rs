@@ -93,6 +93,21 @@ impl Axis {
         sets.into_iter().find(|set| self.fits(set)).unwrap_or_default()
     }
 
+    /// Round values on the axis as dense as an eye tells them apart, for marks without labels.
+    fn marks(&self) -> Vec<f64> {
+        const APART: f64 = 7.0;
+        let sets = match self.spread {
+            Spread::Linear => finer(self.low, self.high),
+            Spread::Logarithmic => {
+                let (low, high) = (self.low.exp(), self.high.exp());
+                if high / low < 2.5 { finer(low, high) } else { decades(low, high) }
+            }
+        };
+        let is_apart =
+            |set: &Vec<f64>| set.windows(2).all(|pair| (self.place(pair[1]) - self.place(pair[0])).abs() >= APART);
+        sets.into_iter().find(is_apart).unwrap_or_default()
+    }
+
     fn fits(&self, ticks: &[(f64, String)]) -> bool {
         const GAP: f64 = 14.0;
         let apart = |pair: &[(f64, String)]| {
@@ -110,6 +125,10 @@ impl Axis {
         name: &str,
         label: impl Fn(f64) -> String,
     ) {
+        for value in self.marks() {
+            let x = self.place(value);
+            canvas.line((x, bottom), (x, bottom + 3.0), GREY, 1.0);
+        }
         for (value, text) in self.ticks(label) {
             let x = self.place(value);
             canvas.line((x, top), (x, bottom), PALE, 1.0);
@@ -129,6 +148,29 @@ fn linear_ticks(low: f64, high: f64) -> Vec<Vec<f64>> {
         (first..=last).map(|multiple| multiple as f64 * step).collect::<Vec<f64>>()
     };
     steps.into_iter().map(multiples).filter(|ticks| (1..=9).contains(&ticks.len())).collect()
+}
+
+/// As [`linear_ticks`], with more of them.
+fn finer(low: f64, high: f64) -> Vec<Vec<f64>> {
+    let magnitude = 10_f64.powi(((high - low) / 10.0).log10().floor() as i32);
+    let multiples = |step: f64| -> Vec<f64> {
+        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
+        (first..=last).map(|multiple| multiple as f64 * step).collect()
+    };
+    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| multiples(factor * magnitude)).collect()
+}
+
+/// As [`logarithmic_ticks`], with more of them: tenths below 2, halves below 5, ones above, of each power of ten.
+fn decades(low: f64, high: f64) -> Vec<Vec<f64>> {
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let tenths = (10..20).map(|tenth| f64::from(tenth) / 10.0);
+    let dense: Vec<f64> = tenths.chain([2.0, 2.5, 3.0, 3.5, 4.0, 4.5]).chain([5.0, 6.0, 7.0, 8.0, 9.0]).collect();
+    let ones: Vec<f64> = (1..10).map(f64::from).collect();
+    let within = |factors: &Vec<f64>| -> Vec<f64> {
+        let all = (first..=last).flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)));
+        all.filter(|tick| (low..=high).contains(tick)).collect()
+    };
+    [dense, ones, vec![1.0]].iter().map(within).collect()
 }
 
 /// As [`linear_ticks`], for ratios: from every hundredth to powers of ten.
@@ -173,6 +215,19 @@ mod tests {
         let axis = Axis::new(Spread::Logarithmic, 0.6, 2.7, 0.0, 400.0);
         let labels: Vec<String> = axis.ticks(plain_label).into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0.7", "1", "1.5", "2"]);
+    }
+
+    #[test]
+    fn marks_lie_near_every_value() {
+        let axis = Axis::new(Spread::Logarithmic, 0.6, 2.7, 0.0, 400.0);
+        let marks: Vec<f64> = axis.marks().into_iter().map(|mark| axis.place(mark)).collect();
+        assert!(
+            marks.len() > 15 && marks.windows(2).all(|pair| (7.0..60.0).contains(&(pair[1] - pair[0]))),
+            "{marks:?}"
+        );
+        let wide = Axis::new(Spread::Logarithmic, 1e-3, 1e6, 0.0, 400.0);
+        assert!(wide.marks().len() < 60);
+        assert!(Axis::from_zero(1.0, 0.0, 10.0).marks().len() < 3);
     }
 
     #[test]

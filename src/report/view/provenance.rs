@@ -71,8 +71,8 @@ fn commit(manifest: &Manifest) -> String {
 }
 
 fn with(manifest: &Manifest) -> String {
-    let runtime = format::runtimes(manifest)
-        .unwrap_or_else(|| "scripted latencies (backend `mock`), no model was run".to_owned());
+    let runtime =
+        format::runtimes(manifest).unwrap_or_else(|| "scripted latencies (mock backend), no model was run".to_owned());
     let plan = &manifest.plan;
     let is_run = |device: usize| plan.runnable().any(|(_, cell)| cell.device().place() == device);
     let used: Vec<&String> = plan

@@ -1,0 +1,53 @@
+//! What a terminal of 80 columns and 24 lines shows at the end of a run, on a quiet machine and on a busy one.
+//!
+//! `tests/screens.py` makes images of the same runs and of their pages.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::Workplace;
+
+/// The specification of the screens, and what the machine is like.
+const SPEC: &str = include_str!("../fixtures/specs/screens.yaml");
+const BUSY: &str = "disturbed: 30%, disturbance: 60%, run_sd: 6%";
+
+/// What is shown on standard output by a terminal of 80 columns, without colours.
+fn screen(quiet: bool) -> String {
+    let place = Workplace::new();
+    let spec = if quiet { SPEC.to_owned() } else { SPEC.replace("run_sd: 0.4%", BUSY) };
+    place.write("experiments/precisions.yaml", &spec);
+    let perfrun = env!("CARGO_BIN_EXE_perfrun");
+    let typed = format!("stty cols 80 rows 24; {perfrun} experiments/precisions.yaml 2>/dev/null");
+    let output = Command::new("script")
+        .args(["-qec", &typed, "/dev/null"])
+        .current_dir(place.root())
+        .env("NO_COLOR", "1")
+        .env("PERFRUN_WAIT", "0s")
+        .output()
+        .expect("script of util-linux");
+    let shown = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+    assert!(output.status.success(), "{shown}");
+    shown
+}
+
+fn check(name: &str, screen: &str) {
+    for line in screen.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+    assert!(screen.lines().count() <= 24, "{} lines:\n{screen}", screen.lines().count());
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(format!("screen_{name}"), screen));
+}
+
+#[test]
+fn a_quiet_machine_fits_a_screen() {
+    check("quiet", &screen(true));
+}
+
+#[test]
+fn a_busy_machine_fits_a_screen() {
+    check("busy", &screen(false));
+}

@@ -38,7 +38,7 @@ impl Company {
     ///
     /// # Errors
     ///
-    /// Where the specification wants no other load on the machine, and somebody is; a `PERFRUN_WAIT` that is no time.
+    /// Where the specification wants no other load on the machine, and there is some; a `PERFRUN_WAIT` that is no time.
     pub(super) fn admit(
         is_real: bool,
         require: Require,

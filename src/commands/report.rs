@@ -173,9 +173,11 @@ fn why_it_stays(folder: &Path, here: &Facts) -> Option<String> {
 }
 
 /// Why the report in a folder is worth more than one of this grade; a record without a grade has no control to be
-/// judged by, and yields nothing.
-fn better(folder: &Path, grade: Option<Grade>) -> Option<String> {
+/// judged by, and yields nothing. What an older text of the specification gave is worth nothing now.
+fn better(folder: &Path, manifest: &Manifest, grade: Option<Grade>) -> Option<String> {
     let there = results::read(&folder.join(results::FILE)).ok()?;
+    let text = there.provenance.subject.get("specification").and_then(|it| it.get("text"));
+    text.filter(|text| *text == manifest.spec.text.as_str())?;
     let committed = Grade::named(there.detectable_effect.grade.as_deref()?)?;
     let worse = grade.filter(|grade| *grade > committed)?;
     Some(format!("its grade is {}, this run's {}", committed.letter(), worse.letter()))
@@ -225,7 +227,11 @@ pub(super) fn write(
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let stays = if to.yields { better(to.folder, judged.detectable_effect.grade) } else { None };
+    let stays = if to.yields && to.folder != record.folder {
+        better(to.folder, manifest, judged.detectable_effect.grade)
+    } else {
+        None
+    };
     let folder = if stays.is_some() { &record.folder } else { to.folder };
     let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
     let composed = report::compose(&input)?;

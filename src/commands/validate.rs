@@ -33,8 +33,13 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     let loaded = specs::load(path, overrides)?;
     ui.warnings(&loaded.warnings);
     check_models(&loaded.experiment)?;
-    let prepared = run::prepare(&loaded.experiment)?;
     // What is true of this machine alone makes no specification invalid.
+    let prepared = match run::prepare(&loaded.experiment) {
+        Err(error) if error.is_of_this_machine() => {
+            return Ok(format!("{}: valid, but not on this machine: {error}\n", path.display()));
+        }
+        prepared => prepared?,
+    };
     check_runs(&prepared, |kind| kind == SkipKind::Device)?;
     let plan = &prepared.plan;
     super::specs::tell_doubts(&loaded, plan, ui);

@@ -143,7 +143,9 @@ mod tests {
     fn what_cannot_be_told_meets_no_requirement() {
         let look = Look { facts: Facts::default(), idle_watts: None, clocks_locked: None, others: None };
         let wanted = |locked_clocks, nobody_else| Wanted { locked_clocks, nobody_else };
-        assert!(why_refused("cuda:0", &look, wanted(true, false)).is_some_and(|(text, _)| text.contains("cannot")));
+        assert!(
+            why_refused("cuda:0", &look, wanted(true, false)).is_some_and(|(text, _)| text.contains("cannot be read"))
+        );
         assert_eq!(why_refused("cuda:0", &look, wanted(false, true)), None);
     }
 }

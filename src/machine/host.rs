@@ -43,9 +43,9 @@ pub struct Host {
     pub smt: Option<bool>,
     /// Frequency governor of the allowed processors.
     pub governor: Option<String>,
-    /// Whether whether turbo (boost clocks) is on.
+    /// Whether turbo (boost clocks) is on.
     pub turbo: Option<bool>,
-    /// Whether whether this is a virtual machine.
+    /// Whether this is a virtual machine.
     pub virtual_machine: Option<bool>,
     /// Memory of the machine in bytes.
     pub memory_bytes: Option<u64>,

@@ -76,6 +76,13 @@ pub enum PrepareError {
     Store(#[from] StoreError),
 }
 
+impl PrepareError {
+    /// Whether another machine could carry out the same specification.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        matches!(self, PrepareError::Duet(DuetError::Threads { .. } | DuetError::Cores(_)))
+    }
+}
+
 /// The problem, which may begin with the file.
 fn without_path(file: &Path, problem: &DatasetProblem) -> String {
     let text = problem.to_string();

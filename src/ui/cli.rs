@@ -163,7 +163,7 @@ pub struct RunArgs {
     /// The ONNX Runtime library: the file, or a folder that holds it.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// Replace a committed report that was measured on another machine.
+    /// Replace a committed report that was measured on another machine or has a better grade.
     #[arg(long)]
     pub replace: bool,
     /// Name of this machine, for the report's folder if `reports/<experiment>/` is from another machine.

@@ -15,9 +15,12 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     let mut text = format!("\n{table}\n\n");
     text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
-    text.push_str(&match conclusion.answer_rows() {
+    text.push_str(&match conclusion.answer_rows().filter(|rows| left_of_reasons(rows) + LEAST_REASON <= ui.width()) {
         Some(rows) => answers(&rows, ui),
-        None => ui.labelled_lines("answer", &conclusion.answer),
+        None => {
+            let sentences = conclusion.answer.iter().map(|it| format!("{} {}", it.lead, it.in_short));
+            ui.labelled_lines("answer", sentences)
+        }
     });
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
@@ -26,10 +29,21 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     text
 }
 
+/// A reason is broken to no fewer columns.
+const LEAST_REASON: usize = 24;
+
+fn widest(rows: &[&[String; 3]], column: usize) -> usize {
+    rows.iter().map(|row| row[column].width()).max().unwrap_or_default()
+}
+
+/// Columns before the reasons of a table of answers.
+fn left_of_reasons(rows: &[&[String; 3]]) -> usize {
+    LABEL_WIDTH + widest(rows, 0) + 2 + widest(rows, 1) + 2
+}
+
 /// One line a subject, its reason behind it.
 fn answers(rows: &[&[String; 3]], ui: &Ui) -> String {
-    let widest = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
-    let [subjects, choices] = [widest(0), widest(1)];
+    let [subjects, choices] = [widest(rows, 0), widest(rows, 1)];
     let pad = |text: &str, width: usize| format!("{text}{}", " ".repeat(width.saturating_sub(text.width())));
     let line = |(index, [subject, choice, why]): (usize, &&[String; 3])| {
         let label = if index == 0 { "answer" } else { "" };

@@ -78,15 +78,15 @@ impl MachineLock {
     }
 }
 
-/// `process 7, experiment x, about 3 more minutes`: the lock's file is a name and, from when it is known, the second in
+/// `process 7, experiment x, about 3 min more`: the lock's file is a name and, from when it is known, the second in
 /// which its holder expects to end.
 fn in_words(text: &str, now: SystemTime) -> String {
     let mut lines = text.lines();
     let holder = lines.next().map(str::trim).filter(|holder| !holder.is_empty()).unwrap_or("unknown");
     let end = lines.next().and_then(|end| UNIX_EPOCH.checked_add(Duration::from_secs(end.parse().ok()?)));
-    let left = end.and_then(|end| end.duration_since(now).ok()).map(|left| left.as_secs().div_ceil(60));
+    let left = end.and_then(|end| end.duration_since(now).ok()).map(|left| left.as_secs());
     match left {
-        Some(minutes @ 2..) => format!("{holder}, about {minutes} more minutes"),
+        Some(seconds @ 60..) => format!("{holder}, about {} min more", seconds.div_ceil(60)),
         Some(_) => format!("{holder}, less than a minute more"),
         None => holder.to_owned(),
     }
@@ -122,7 +122,7 @@ mod tests {
         assert!(matches!(second, Err(LockError::Held { holder }) if holder == "process 1, experiment x"));
         first.expect_end(Duration::from_secs(150));
         let third = MachineLock::try_take(&path, "process 3");
-        let left = "process 1, experiment x, about 3 more minutes";
+        let left = "process 1, experiment x, about 3 min more";
         assert!(matches!(third, Err(LockError::Held { holder }) if holder == left));
         drop(first);
         MachineLock::try_take(&path, "process 2").expect("free again");

@@ -30,13 +30,14 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("/opt/onnxruntime/lib/libonnxruntime.so.1.31.1", "$(perfrun runtime path)"),
     ("--runtime /opt/onnxruntime/lib", "--runtime $(dirname $(perfrun runtime path))"),
     ("cargo run --release -- ", "perfrun "),
-    ("perfrun import", "cd $(mktemp -d) && git init -q . && perfrun import"),
+    ("perfrun import", "mkdir -p colleague && cd colleague && git init -q . && perfrun import"),
     (" detector.tar.zst", " /$HERE/detector.tar.zst"),
     ("perfrun clean", "perfrun clean --yes"),
     // What these measure takes minutes on ONNX Runtime; .ci/run measures the like.
     ("perfrun model.onnx", "perfrun model.onnx --dry-run"),
     ("perfrun experiments/models.yaml", "perfrun experiments/models.yaml --dry-run"),
     ("--output /tmp/again", "--output again"),
+    ("../other/reports/x", "other/reports/x"),
 ];
 
 /// Exit codes other than 0 that a command is to end with here.
@@ -86,7 +87,7 @@ fn repository() -> Workplace {
     // Two records of one specification, to be merged.
     shell(&place, "perfrun experiments/x.yaml && git checkout -q -- reports", 0);
     shell(&place, "git update-ref refs/remotes/origin/main HEAD && git checkout -q -b topic", 0);
-    shell(&place, "mkdir -p ../other/reports && rm -rf ../other/reports/x && cp -r reports/x ../other/reports/", 0);
+    shell(&place, "mkdir -p other/reports && cp -r reports/x other/reports/", 0);
     place
 }
 

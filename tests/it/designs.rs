@@ -320,3 +320,14 @@ fn cold_samples_begin_after_the_caches_were_emptied() {
     let record = measure(&text.replace("median: 1ms", "median: 2us"), 0);
     assert!(counted(&record).all(|run| run.iterations == 1 && run.warnings.contains(&"W_COLD_UNRESOLVED".to_owned())));
 }
+
+#[test]
+fn a_duet_for_a_larger_machine_is_valid_here() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let spec = format!(
+        "models: [{model}]\ninputs: {{ batch: 1 }}\nvariants: [{{ name: a, threads: 4096 }}, {{ name: b, threads: 4096, graph_optimization: basic }}]\n\
+         measure: {{ design: duet }}\n"
+    );
+    let done = Workplace::with_spec(&spec).run(&["validate", "x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("x.yaml: valid, but not on this machine"), "{}", done.stdout);
+}

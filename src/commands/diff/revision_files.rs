@@ -65,7 +65,7 @@ impl<'a> RevisionFiles<'a> {
         Ok(Some(self.folder.path().join(path)))
     }
 
-    /// The files that a specification may read; nothing where no specification given.
+    /// The files that a specification may read; nothing where there is no specification.
     fn named(&self, path: &str) -> Option<Vec<&String>> {
         let Some(Blob::Bytes(bytes)) = self.repository.read(self.commit, path) else { return None };
         let text = String::from_utf8_lossy(&bytes).into_owned();

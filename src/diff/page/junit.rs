@@ -12,7 +12,7 @@ pub(crate) fn junit(diffs: &[Diff], gone: &[String], is_gone: bool) -> String {
         shown.map(|row| of_row(diff, row)).chain(without_rows(diff))
     });
     let gone = gone.iter().map(|name| {
-        let words = "only the older side has it".to_owned();
+        let words = "only on the older side".to_owned();
         let outcome = if is_gone { Outcome::Failed(words) } else { Outcome::Skipped(words) };
         Case { class: name.clone(), name: "experiment".to_owned(), seconds: None, outcome }
     });

@@ -36,7 +36,7 @@ pub enum MatrixProblem {
         largest: Axis,
     },
     /// An `include` that leaves out an axis of several entries.
-    #[error("`matrix.include` is ambiguous: {} has several entries", list(axes, "and"))]
+    #[error("`matrix.include` is ambiguous: it leaves out {}, with several entries", list(axes, "and"))]
     IncludeUnsaid {
         /// The words for these axes.
         axes: Vec<&'static str>,

@@ -156,7 +156,7 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
         clauses.push(match subject.entries.is_empty() {
             _ if lacks_baseline => format!("`--only` excluded the baseline {baseline}; add it"),
             true => format!("There is nothing else to compare {baseline} with"),
-            false => format!("Nothing else was measured to compare {baseline} with"),
+            false => format!("No cell has a common run with {baseline}"),
         });
     }
     Sentence::about(label, &choice, &clauses)

@@ -15,6 +15,8 @@ pub struct Sentence {
     pub lead: String,
     /// The evidence.
     pub text: String,
+    /// As much of it as three lines of a terminal hold, what matters most first; at least its first clause.
+    pub in_short: String,
     #[serde(skip)]
     row: [String; 3],
 }
@@ -28,11 +30,11 @@ const MOST_SENTENCES: usize = 4;
 impl Sentence {
     /// A sentence that is no row of a table.
     pub(super) fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
-        Sentence { lead: lead.into(), text: text.into(), row: Default::default() }
+        let text = text.into();
+        Sentence { lead: lead.into(), in_short: text.clone(), text, row: Default::default() }
     }
 
-    /// What one chooses for a subject, which may be empty, with clauses that begin with what matters most. Those that three
-    /// lines do not hold are counted.
+    /// What one chooses for a subject, which may be empty, with clauses that begin with what matters most.
     pub(super) fn about(subject: &str, choice: &str, clauses: &[String]) -> Self {
         let lead = match subject {
             "" => format!("{}.", capitalized(choice)),
@@ -46,12 +48,9 @@ impl Sentence {
             fits
         };
         let shown = clauses.iter().take_while(fits).count().max(1).min(clauses.len());
-        let mut text = clauses[..shown].join("; ");
-        if shown < clauses.len() {
-            text.push_str(&format!("; {} more in the report", clauses.len() - shown));
-        }
+        let [in_short, text] = [&clauses[..shown], clauses].map(|clauses| format!("{}.", clauses.join("; ")));
         let row = [subject, choice, clauses.first().map_or("", String::as_str)].map(str::to_owned);
-        Sentence { lead, text: format!("{text}."), row }
+        Sentence { lead, text, in_short, row }
     }
 }
 
@@ -83,8 +82,9 @@ mod tests {
     fn a_sentence_has_three_lines() {
         let clauses: Vec<String> = (0..9).map(|number| format!("clause {number} of thirty characters")).collect();
         let sentence = Sentence::about("m", "int8", &clauses);
-        assert!(sentence.text.starts_with("clause 0 of thirty characters; clause 1"), "{}", sentence.text);
-        assert!(sentence.text.ends_with("; 3 more in the report."), "{}", sentence.text);
+        assert!(sentence.in_short.starts_with("clause 0 of thirty characters; clause 1"), "{}", sentence.in_short);
+        assert!(sentence.in_short.ends_with("; clause 5 of thirty characters."), "{}", sentence.in_short);
+        assert!(sentence.text.ends_with("; clause 8 of thirty characters."), "{}", sentence.text);
         let long = Sentence::about("m", "int8", &["x".repeat(400)]);
         assert_eq!(long.text.len(), 401);
     }

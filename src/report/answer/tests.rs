@@ -302,7 +302,7 @@ fn failures_are_told_and_a_failing_candidate_is_no_rival() {
     assert_eq!(
         scene.sentences(),
         [
-            "m: fp32. int8 is slower than fp32 (0.80x); fp16 is not judged: 3 common runs, but a verdict needs 5, since runs failed (out of memory)."
+            "m: fp32. int8 is slower than fp32 (0.80x); fp16 is not judged: 3 common runs, since runs failed (out of memory), but a verdict needs 5."
         ]
     );
 }

@@ -295,7 +295,7 @@ fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
         None => {
             let common = format::count(first.blocks as u64, "common run");
             let failed = entry.failure.map(|kind| format!(", since runs failed ({})", kind.replace('_', " ")));
-            format!("{common}, but a verdict needs {LEAST_RUNS}{}", failed.unwrap_or_default())
+            format!("{common}{}, but a verdict needs {LEAST_RUNS}", failed.unwrap_or_default())
         }
     };
     Some(format!("{} is not judged{at}: {why}", entry.name))

@@ -10,7 +10,7 @@ use crate::judge::summary::LEAST_RUNS;
 use crate::plan::{Cell, Plan};
 use crate::report::format::Column;
 use crate::report::{Input, has_several};
-use crate::statistics::interval::Estimate;
+use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::metric::ITEMS;
 
 const WIDTH: f64 = 760.0;
@@ -38,20 +38,22 @@ struct Line {
 /// One figure for each model and device, and whatever else is varied beside the batch and what is compared.
 pub(super) fn draw(input: &Input<'_>) -> Vec<Plot> {
     let mut plots: Vec<Plot> = Vec::new();
-    let figures = lines(input).into_iter().filter(|(_, lines)| lines.iter().any(|line| line.points.len() > 1));
+    let differs = |line: &Line| line.points.windows(2).any(|pair| pair[0].0 != pair[1].0);
+    let figures = lines(input).into_iter().filter(|(_, lines)| lines.iter().any(differs));
     for (place, lines) in figures.take(MOST_FIGURES) {
         let title = match place.as_str() {
             "" => "Throughput over batch size".to_owned(),
             place => format!("Throughput over batch size: {place}"),
         };
-        let file = unused(&plots, &format!("throughput-{}", slug(&place)));
-        plots.push(Plot { file, svg: figure(&title, &lines), title, caption: caption() });
+        let file = unused(&plots, slug(&format!("throughput-{place}")).as_str());
+        plots.push(Plot { file, svg: figure(&title, &lines), title, caption: caption(lines.len()) });
     }
     plots
 }
 
-fn caption() -> String {
-    "Items per second of one stream, with 95 % intervals over runs.".to_owned()
+fn caption(lines: usize) -> String {
+    let more = if lines == MOST_LINES { " At most six lines are drawn; the table has all cells." } else { "" };
+    format!("Items per second of one stream, with 95 % intervals over runs.{more}")
 }
 
 /// The lines of each figure, by what its cells have in common, in plan order.
@@ -59,7 +61,9 @@ fn lines(input: &Input<'_>) -> Vec<(String, Vec<Line>)> {
     let plan = &input.manifest.plan;
     let mut figures: Vec<(String, Vec<Line>)> = Vec::new();
     for (cell, summary) in plan.cells.iter().zip(&input.summary.cells) {
-        let batch = plan.input_of(cell).dimensions.get(BATCH).copied();
+        let point = plan.input_of(cell);
+        // Other shapes and values than the batch are another question.
+        let batch = point.dimensions.get(BATCH).copied().filter(|_| point.shapes.is_empty());
         let (Some(batch), Some(rate)) = (batch, summary.estimate(&ITEMS)) else { continue };
         let (place, name) = names(plan, cell);
         let index = figures.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
@@ -128,8 +132,9 @@ fn figure(title: &str, lines: &[Line]) -> String {
         let curve: Vec<(f64, f64)> = line.points.iter().map(|(batch, rate)| place(*batch, rate.value)).collect();
         canvas.curve(&curve, color, 1.6);
         for ((batch, rate), at) in line.points.iter().zip(curve) {
-            if let Some(interval) = rate.interval.filter(|_| rate.n >= LEAST_RUNS) {
-                canvas.line(place(*batch, interval.low), place(*batch, interval.high), color, 1.4);
+            if let Some(interval) = shown(rate) {
+                let [low, high] = [interval.low, interval.high].map(|end| place(*batch, end));
+                canvas.line((low.0, low.1.min(BOTTOM)), high, color, 1.4);
             }
             canvas.dot(at, 3.6, color, 1.0);
         }
@@ -137,9 +142,15 @@ fn figure(title: &str, lines: &[Line]) -> String {
     canvas.finish()
 }
 
+/// An interval from fewer runs is not shown anywhere.
+fn shown(rate: &Estimate) -> Option<Interval> {
+    rate.interval.filter(|_| rate.n >= LEAST_RUNS)
+}
+
 /// From zero, unless the rates are too far apart for that.
 fn up<'a>(rates: impl Iterator<Item = &'a Estimate>, factor: f64) -> Axis {
-    let values = rates.map(|rate| rate.value / factor).filter(|value| value.is_finite() && *value > 0.0);
+    let ends = |rate: &Estimate| shown(rate).map_or([rate.value; 2], |interval| [interval.low, interval.high]);
+    let values = rates.flat_map(ends).map(|value| value / factor).filter(|value| value.is_finite() && *value > 0.0);
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let height = BOTTOM - TOP;
     if high > low * WIDE && low > 0.0 {
@@ -165,6 +176,11 @@ fn draw_batches(canvas: &mut Canvas, across: &Axis, batches: &[u64]) {
 }
 
 fn draw_legend(canvas: &mut Canvas, lines: &[Line]) {
+    if let [only] = lines
+        && only.name.is_empty()
+    {
+        return;
+    }
     let most = ((RIGHT - LEFT) / lines.len().max(1) as f64 / text_width("m")) as usize;
     let mut x = LEFT;
     for (line, color) in lines.iter().zip(PALETTE) {
@@ -179,7 +195,6 @@ fn draw_legend(canvas: &mut Canvas, lines: &[Line]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::interval::Interval;
 
     #[test]
     fn rates_stand_from_zero_unless_they_are_far_apart() {

@@ -31,7 +31,10 @@ pub(super) fn in_short(input: &Input<'_>) -> Vec<String> {
     let caches = if measure.cache == Cache::Cold { ", cold caches" } else { "" };
     let runs = match manifest.experiment.looks().is_one() {
         // The budget may have left room for fewer than were asked for.
-        true => format!("{} fresh processes", manifest.plan.runs),
+        true => match manifest.plan.runs {
+            1 => "1 fresh process".to_owned(),
+            runs => format!("{runs} fresh processes"),
+        },
         false => format!("{} fresh processes", manifest.experiment.runs),
     };
     let measured = format!(

@@ -79,7 +79,7 @@ mod tests {
         assert!(messages("{ metric: latency, worse_by: 5pp }")[0].contains("no difference in `latency`"));
         assert!(messages("{ metric: latency, worse_by: 5 }")[0].contains("no difference in `latency`"));
         assert!(messages("{ metric: speedup, worse_by: 5% }")[0].contains("no metric of a cell"));
-        assert!(messages("{ metric: input_pool, worse_by: 5% }")[0].contains("better"));
+        assert!(messages("{ metric: input_pool, worse_by: 5% }")[0].contains("no better direction"));
         assert!(messages("{ metric: latency, worse_by: 5%, where: { variant: nope } }")[0].contains("nope"));
         let twice = "{ metric: latency, worse_by: 5% }, { metric: latency, worse_by: 6% }";
         assert_eq!(messages(twice), ["there are two gates on `latency` for the same cells"]);

@@ -24,7 +24,8 @@ pub struct CleanArgs {
     /// Only records of these experiments.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// Number of newest complete records to keep of each experiment; anything newer is kept too.
+    /// Number of newest whole records to keep of each experiment; anything newer than its newest complete one is kept
+    /// too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub keep: u32,
     /// Remove without asking.

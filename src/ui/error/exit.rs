@@ -89,7 +89,7 @@ impl ExitCode {
             }
             ExitCode::GateFell => {
                 "something became worse than `gate` allows, or could not be judged (`diff --gate`); an interval lies wholly \
-                 beyond a bound of `goals`, or a goal is undecided with `goals_strict: true`"
+                 beyond a bound of `goals`, or a goal is undecided with `goals_strict: true` (not after a quick look)"
             }
             ExitCode::Interrupted => "Ctrl-C or SIGTERM while waiting or measuring",
             ExitCode::Bisect(_) => "`diff --bisect`",

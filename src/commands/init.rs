@@ -165,6 +165,8 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     let _ = writeln!(text, "# All keys: `perfrun schema`. A single key: `perfrun explain KEY`.");
     let _ = writeln!(text, "name: {}", quoted(name));
     let _ = writeln!(text, "\nmodels:");
+    // Several models at several batches do not have their verdicts within the budget.
+    let has_batches = question == Question::Precision && models.len() == 1;
     let mut names = BTreeSet::new();
     let mut common: Option<BTreeMap<String, u64>> = None;
     let wanted: Vec<BTreeMap<String, u64>> = models.iter().map(|model| free_dimensions(&model.signature)).collect();
@@ -183,12 +185,12 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
             Source::Zoo(network) => writeln!(text, "    zoo: {}", quoted(network.name())),
         };
         if common.is_none() && !dimensions.is_empty() {
-            let _ = writeln!(text, "    inputs: {}", dimension_map(dimensions, question));
+            let _ = writeln!(text, "    inputs: {}", dimension_map(dimensions, has_batches));
         }
     }
     if let Some(dimensions) = common.filter(|dimensions| !dimensions.is_empty()) {
         let _ = writeln!(text, "\n# Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.");
-        let _ = writeln!(text, "inputs: {}", dimension_map(&dimensions, question));
+        let _ = writeln!(text, "inputs: {}", dimension_map(&dimensions, has_batches));
     }
     text + match (question, models) {
         (Question::Precision, _) => PRECISIONS,
@@ -204,7 +206,12 @@ variants: [fp32, fp16, int8]
 
 devices: [cpu]          # or cuda, tensorrt, webgpu, openvino:CPU
 runs: auto              # fresh processes for each cell: as many as the verdicts need
-budget: 2m              # for all runs together; remove it for final results
+
+# Short, for a first answer; remove these lines for final results.
+budget: 2m
+measure:
+  warmup: { max_time: 500ms }
+  stop: { max_time: 500ms }
 ";
 
 /// Sizes that make a model's free dimensions definite: batch 1, anything else 128.
@@ -227,8 +234,8 @@ fn free_dimensions(signature: &Signature) -> BTreeMap<String, u64> {
     input.dimensions
 }
 
-fn dimension_map(dimensions: &BTreeMap<String, u64>, question: Question) -> String {
-    let size = |(name, size): (&String, &u64)| match name == "batch" && question == Question::Precision {
+fn dimension_map(dimensions: &BTreeMap<String, u64>, has_batches: bool) -> String {
+    let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches {
         true => format!("batch: [{size}, 8]"),
         false => format!("{}: {size}", quoted(name)),
     };

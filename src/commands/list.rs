@@ -153,8 +153,9 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Ok(ExitCode::Done)
 }
 
-/// The records that are older than the newest complete one of their experiment, but for the newest whole ones and those that
-/// a committed report is made from. One that was interrupted, or a quick look, takes no place of a whole one, and what is newer than what stays may still be measured.
+/// The records that are older than the newest complete one of their experiment, but for the newest whole ones and those
+/// that a committed report is made from. One that was interrupted, or a quick look, takes no place of a whole one, and
+/// what is newer than what stays may still be measured.
 fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
     let reported = reported(place)?;
     let mut by_experiment: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();

@@ -24,8 +24,8 @@ pub use expand::{PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
-pub(crate) use run_time::time_of_seen_run;
 pub use run_time::{Expected, Source, TimeRange};
+pub(crate) use run_time::{most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
 pub use sides::{BothSides, PlannedSide, both_sides};
 

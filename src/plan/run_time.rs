@@ -129,6 +129,12 @@ pub(crate) fn time_of_seen_run(measure: &Measure, seen: Expected, least_warmup: 
     Nanos(parts.into_iter().fold(0, |sum, part| sum.saturating_add(part.0)))
 }
 
+/// The longest that warming up and sampling may take by their own limits, unless a model is slower than those.
+pub(crate) fn most_time_of_run(measure: &Measure) -> Nanos {
+    let RunTime { warmup, counted, around } = run_time(measure, None);
+    warmup.plus(counted).plus(around).most
+}
+
 fn times(flush: Nanos, samples: u32) -> u64 {
     flush.0.saturating_mul(u64::from(samples))
 }

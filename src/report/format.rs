@@ -178,7 +178,7 @@ pub(crate) fn measured(unit: Unit, value: f64, beside: Option<f64>) -> String {
 }
 
 /// An interval from fewer runs says more about luck than about the cell (method 4.1).
-fn shown_interval(estimate: &Estimate) -> Option<Interval> {
+pub(crate) fn shown_interval(estimate: &Estimate) -> Option<Interval> {
     estimate.interval.filter(|_| estimate.n >= LEAST_RUNS)
 }
 

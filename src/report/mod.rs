@@ -34,7 +34,7 @@ use std::path::PathBuf;
 
 use crate::data::table::TableError;
 use crate::experiment::{AccuracyMetric, Axis};
-use crate::judge::compare::{Comparison, Judged};
+use crate::judge::compare::Judged;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Cell, Plan};
 use crate::record::{Manifest, StoreError, StoredRun};
@@ -95,12 +95,6 @@ pub enum ReportError {
     /// A file cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// The comparison of a cell with its baseline; comparisons stand in plan order.
-fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&Comparison> {
-    let index = comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
-    comparisons.get(index)
 }
 
 impl ReportError {

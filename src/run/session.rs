@@ -11,7 +11,7 @@ use super::{Job, forecast};
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
-use crate::plan::Cell;
+use crate::plan::{Cell, most_time_of_run};
 use crate::record::{Arm, StoreError, StoredRun};
 use crate::run::Refusal;
 use crate::run::event::Event;
@@ -142,15 +142,17 @@ impl<'a> Session<'a> {
         Launch { executable, wrap: Vec::new(), env: BTreeMap::new(), padding: 0, log, timeout }
     }
 
-    /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it and
-    /// than its cell's rehearsal foretells, so that a hang does not outlast the budget for long.
+    /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it,
+    /// so that a hang does not outlast the budget for long; but never less than a run that keeps to its own limits needs.
     fn patience(&self, job: &Job, cell: &Cell) -> Nanos {
         const STARTING: Duration = Duration::from_secs(5);
         let measure = &job.record.manifest.experiment.measure;
         let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
-        let expected = forecast::run_time(job, cell, pilot).to_duration();
+        let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
+        let needed = expected.max(most_time_of_run(measure).to_duration()) + STARTING;
         let left = deadline.saturating_duration_since(Instant::now());
-        Nanos::from_duration(left + 3 * expected + STARTING).min(measure.timeout)
+        // In whole seconds, since a message tells it.
+        Nanos::from_secs((left + needed).as_secs() + 1).min(measure.timeout)
     }
 
     /// One run of a cell in a process of its own; it fails without one where the cell has no usable file.

@@ -1,8 +1,6 @@
 //! From YAML to the answer: `choose` and `tables` on scripted latencies.
 
-use std::path::Path;
-
-use crate::support::Workplace;
+use crate::support::{Workplace, check_snapshot};
 
 /// `quick` is best, `tight` is within the margin of it, `wide` misses a bound, `broken` fails.
 const SPEC: &str = "\
@@ -27,11 +25,7 @@ measure: { stop: { mode: samples, count: 200 } }
 
 /// Compares with `tests/snapshots/choosing_<name>.snap`.
 fn check(name: &str, text: &str) {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(format!("choosing_{name}"), text));
+    check_snapshot(&format!("choosing_{name}"), text);
 }
 
 /// The lines from the first one that begins with `from` up to the next that begins with `to`.

@@ -2,7 +2,7 @@
 
 use perfrun::internals::record::FORMAT;
 
-use crate::support::Workplace;
+use crate::support::{Workplace, check_snapshot};
 
 const SMALL: &str = "backend: mock\nmodels: [m]\nruns: 2\nmeasure: { stop: { mode: samples, count: 20 } }\n";
 
@@ -13,22 +13,15 @@ fn check(spec: &str, arguments: &[&str], code: i32, says: &str) {
     assert!(done.stderr.contains(says), "`{says}` is not in:\n{}", done.stderr);
 }
 
-/// Compares help with the committed snapshot of that name.
-fn check_help(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, text);
-    });
-}
-
 #[test]
 fn help_and_version_are_data() {
     let place = Workplace::new();
     let version = place.run(&["--version"]).expect_code(0);
     assert_eq!(version.stdout, format!("perfrun {}\n", env!("CARGO_PKG_VERSION")));
     let help = place.run(&["--help"]).expect_code(0);
-    check_help("cli_help", &help.stdout);
+    check_snapshot("cli_help", &help.stdout);
     let help = place.run(&["run", "--help"]).expect_code(0);
-    check_help("cli_help_run", &help.stdout);
+    check_snapshot("cli_help_run", &help.stdout);
 }
 
 #[test]
@@ -220,10 +213,14 @@ fn init_takes_networks_beside_files() {
     place.run(&["init", "zoo:bert_tiny", mlp, "-o", "x.yaml"]).expect_code(0);
     place.run(&["validate", "x.yaml"]).expect_code(0);
     let text = place.read("x.yaml");
-    let entry = "  - name: bert_tiny\n    zoo: bert_tiny\n    inputs: { batch: [1, 8], sequence: 128 }\n";
+    let entry = "  - name: bert_tiny\n    zoo: bert_tiny\n    inputs: { batch: 1, sequence: 128 }\n";
     assert!(text.contains(entry) && text.contains("digits-mlp.onnx"), "{text}");
     place.run(&["init", "zoo:resnet18"]).expect_code(0);
     assert!(place.read("experiments/resnet18.yaml").contains("  # input: float32 [batch, 3, 224, 224]\n"));
+    assert!(
+        place.read("experiments/resnet18.yaml").contains("inputs: { batch: [1, 8] }"),
+        "one model has time for two"
+    );
     place.run(&["init", "zoo:resnet18", "zoo:vit_b_16"]).expect_code(0);
     place.run(&["validate", "experiments/zoo.yaml"]).expect_code(0);
     let refused = place.run(&["init", "zoo:resnet81"]).expect_code(2);

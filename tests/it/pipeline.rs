@@ -261,7 +261,7 @@ fn the_second_interrupt_stops_at_once_and_keeps_everything_finished() {
 fn a_hang_does_not_outlast_the_budget() {
     let spec = "backend: mock\nmodels: [m]\nruns: 6\nbudget: 1s\nvariants:\n  - a\n\
                 \x20 - { name: b, mock: { fail: { kind: hang, at: measure, runs: [1] } } }\n\
-                measure: { timeout: 1h, stop: { mode: samples, count: 60 } }\n";
+                measure: { timeout: 1h, warmup: { mode: samples, count: 12 }, stop: { mode: samples, count: 60, max_time: 1s } }\n";
     let place = Workplace::with_spec(spec);
     let done = place.run(&["x.yaml"]);
     done.expect_code(3);

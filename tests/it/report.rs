@@ -12,6 +12,7 @@ use perfrun::internals::experiment::Grade;
 use perfrun::internals::report::view::Overview;
 use perfrun::internals::report::{Format, compose, write};
 
+use crate::support::check_snapshot;
 use fixture::{Axes, Behaviour, Fixture, Texts, usual};
 
 fn all() -> Vec<(&'static str, Fixture)> {
@@ -32,11 +33,7 @@ fn all() -> Vec<(&'static str, Fixture)> {
 
 /// Compares a text with `tests/snapshots/report_<name>.snap`.
 fn check(name: &str, text: &str) {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(format!("report_{name}"), text));
+    check_snapshot(&format!("report_{name}"), text);
 }
 
 #[test]

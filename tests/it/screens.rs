@@ -2,10 +2,9 @@
 //!
 //! `tests/screens.py` makes images of the same runs and of their pages.
 
-use std::path::Path;
 use std::process::Command;
 
-use crate::support::Workplace;
+use crate::support::{Workplace, check_snapshot};
 
 /// The specification of the screens, and what the machine is like.
 const SPEC: &str = include_str!("../fixtures/specs/screens.yaml");
@@ -35,11 +34,7 @@ fn check(name: &str, screen: &str) {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
     assert!(screen.lines().count() <= 24, "{} lines:\n{screen}", screen.lines().count());
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(format!("screen_{name}"), screen));
+    check_snapshot(&format!("screen_{name}"), screen);
 }
 
 #[test]

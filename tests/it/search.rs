@@ -6,7 +6,7 @@ use std::path::Path;
 use perfrun::internals::record::{Arm, Outcome, Record};
 
 use crate::designs::begin_in;
-use crate::support::Workplace;
+use crate::support::{Workplace, check_snapshot};
 
 /// 1 ms and 0.1 ms for each item: throughput is within 2 % of the best tried from 256 on.
 const SCRIPT: &str = "median: 1ms, item: 100us, run_sd: 0%, noise: 0%";
@@ -139,12 +139,8 @@ fn the_plan_says_what_is_searched_and_what_differs_alone() {
     let rest =
         "inputs: { batch: [1, { search: best, to: 64 }] }\nvariants: [a, b, c]\nmatrix: { design: one_at_a_time }";
     let place = Workplace::with_spec(&spec("", rest));
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
     let plan = place.run(&["plan", "x.yaml"]).expect_code(0).stdout;
-    settings.bind(|| insta::assert_snapshot!("search_plan", plan));
+    check_snapshot("search_plan", &plan);
     let quick = place.run(&["x.yaml", "--quick"]).expect_code(0);
     assert_eq!(found(&place.record("x"))["m/b-best/a/cpu"], (1, vec![1]), "{}", quick.stderr);
 }

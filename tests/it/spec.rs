@@ -7,6 +7,8 @@ use miette::{GraphicalReportHandler, GraphicalTheme};
 use perfrun::internals::spec::{self, SpecError};
 use proptest::prelude::*;
 
+use crate::support::check_snapshot;
+
 /// The specs that are wrong, relative to the package, so that messages name no place of this machine.
 const INVALID: &str = "tests/fixtures/specs/invalid";
 
@@ -27,11 +29,7 @@ fn check(snapshot: &str, name: &str, text: &str, overrides: &[&str]) {
         Ok(_) => panic!("{snapshot} is valid"),
         Err(error) => render(&error),
     };
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(root().join("tests/snapshots"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(snapshot, rendered));
+    check_snapshot(snapshot, &rendered);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use perfrun::internals::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Workplace, check_snapshot};
 
 fn vectors() -> Value {
     fixture("stats.json")
@@ -54,12 +54,6 @@ fn place_with_vectors() -> Workplace {
 fn json(place: &Workplace, arguments: &[&str]) -> Value {
     let arguments: Vec<&str> = ["stat", "--json"].iter().chain(arguments).copied().collect();
     serde_json::from_str(&place.run(&arguments).expect_code(0).stdout).unwrap()
-}
-
-fn check_snapshot(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, text);
-    });
 }
 
 #[test]

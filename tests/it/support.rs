@@ -20,6 +20,15 @@ pub struct Done {
     pub stderr: String,
 }
 
+/// Compares a text with the committed snapshot of that name.
+pub fn check_snapshot(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
 impl Workplace {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();

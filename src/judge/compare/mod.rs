@@ -81,14 +81,19 @@ pub struct Judged {
 impl Judged {
     /// The comparison of a cell with its baseline.
     pub fn of(&self, cell: usize) -> Option<&Comparison> {
-        let index = self.comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
-        self.comparisons.get(index)
+        comparison_of(&self.comparisons, cell)
     }
 
     /// The control that failed, if one did.
     pub fn failed_control(&self) -> Option<&Control> {
         self.controls.iter().find(|control| control.has_failed())
     }
+}
+
+/// The comparison of a cell with its baseline; comparisons stand in plan order.
+pub(crate) fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&Comparison> {
+    let index = comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
+    comparisons.get(index)
 }
 
 /// The comparisons of [`judge`] without their details, and nothing else that is judged: what a table shows while a record

@@ -21,6 +21,12 @@ impl Spread {
     }
 }
 
+/// Ratios below this are almost even, so that steps of equal difference look right on a logarithmic axis.
+const NARROW: f64 = 2.5;
+
+/// Values further apart than this ratio need a logarithmic axis.
+pub(super) const WIDE: f64 = 8.0;
+
 /// An axis from `low` to `high`, drawn from `left` to `right`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Axis {
@@ -96,11 +102,12 @@ impl Axis {
     /// Round values on the axis as dense as an eye tells them apart, for marks without labels.
     fn marks(&self) -> Vec<f64> {
         const APART: f64 = 7.0;
+        const FINE: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
         let sets = match self.spread {
-            Spread::Linear => finer(self.low, self.high),
+            Spread::Linear => multiples(self.low, self.high, &FINE),
             Spread::Logarithmic => {
                 let (low, high) = (self.low.exp(), self.high.exp());
-                if high / low < 2.5 { finer(low, high) } else { decades(low, high) }
+                if high / low < NARROW { multiples(low, high, &FINE) } else { decades(low, high) }
             }
         };
         let is_apart =
@@ -141,23 +148,20 @@ impl Axis {
 
 /// Sets of round values between two bounds, the densest first.
 fn linear_ticks(low: f64, high: f64) -> Vec<Vec<f64>> {
-    let magnitude = 10_f64.powi(((high - low) / 10.0).log10().floor() as i32);
-    let steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0].map(|factor| factor * magnitude);
-    let multiples = |step: f64| {
-        let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
-        (first..=last).map(|multiple| multiple as f64 * step).collect::<Vec<f64>>()
-    };
-    steps.into_iter().map(multiples).filter(|ticks| (1..=9).contains(&ticks.len())).collect()
+    let mut sets = multiples(low, high, &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+    sets.retain(|ticks| (1..=9).contains(&ticks.len()));
+    sets
 }
 
-/// As [`linear_ticks`], with more of them.
-fn finer(low: f64, high: f64) -> Vec<Vec<f64>> {
+/// All multiples between two bounds of a tenth of their span, rounded down to a power of ten, times each factor.
+fn multiples(low: f64, high: f64, factors: &[f64]) -> Vec<Vec<f64>> {
     let magnitude = 10_f64.powi(((high - low) / 10.0).log10().floor() as i32);
-    let multiples = |step: f64| -> Vec<f64> {
+    let of = |factor: &f64| {
+        let step = factor * magnitude;
         let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
         (first..=last).map(|multiple| multiple as f64 * step).collect()
     };
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| multiples(factor * magnitude)).collect()
+    factors.iter().map(of).collect()
 }
 
 /// As [`logarithmic_ticks`], with more of them: tenths below 2, halves below 5, ones above, of each power of ten.
@@ -177,8 +181,7 @@ fn decades(low: f64, high: f64) -> Vec<Vec<f64>> {
 fn logarithmic_ticks(low: f64, high: f64) -> Vec<Vec<f64>> {
     const MOST: usize = 9;
     let mut sets: Vec<Vec<f64>> = Vec::new();
-    // Narrow ranges are almost even, so steps of equal difference look right there.
-    if high / low < 2.5 {
+    if high / low < NARROW {
         sets.extend(linear_ticks(low, high));
     }
     for within in [&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0][..], &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]] {

@@ -1,12 +1,11 @@
 //! Two metrics against each other: the cells that could stand in for each other, with names, intervals and frontier.
 
-use super::axis::{Axis, Spread, plain_label};
+use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
 use super::labels::{Area, Label, place};
 use super::{Plot, slug, unused};
 use crate::judge::compare::pareto::{Place, Point, Tradeoff};
-use crate::judge::summary::LEAST_RUNS;
-use crate::report::format::{self, Column};
+use crate::report::format::{self, Column, shown_interval};
 use crate::report::{Input, capitalized, name_among, place_of};
 use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::metric::{Direction, MetricReference};
@@ -26,9 +25,6 @@ const MOST_NAMED: usize = 24;
 
 /// Longer names lose their middle.
 const MOST_LETTERS: usize = 28;
-
-/// Values further apart than this stand on a logarithmic axis.
-const WIDE: f64 = 8.0;
 
 /// Share of an axis beyond the outermost points, beside what every axis has.
 const ROOM: f64 = 0.03;
@@ -100,7 +96,7 @@ impl Scale {
     fn new(metric: MetricReference, estimates: &[Estimate], length: f64) -> Self {
         let column = Column::fit(metric.unit(), estimates);
         let bounds = estimates.iter().flat_map(|estimate| {
-            let interval = shown(estimate).unwrap_or(Interval { low: estimate.value, high: estimate.value });
+            let interval = shown_interval(estimate).unwrap_or(Interval { low: estimate.value, high: estimate.value });
             [interval.low, interval.high].map(|bound| bound / column.scale.factor)
         });
         let usable = bounds.filter(|bound| bound.is_finite());
@@ -125,11 +121,6 @@ impl Scale {
         let better = if self.metric.metric.direction == Direction::HigherIsBetter { higher } else { lower };
         format!("{} ({better} is better)", self.column.heading(&self.metric.title()))
     }
-}
-
-/// An interval from fewer runs is not shown anywhere.
-fn shown(estimate: &Estimate) -> Option<Interval> {
-    estimate.interval.filter(|_| estimate.n >= LEAST_RUNS)
 }
 
 impl<'a> Figure<'a> {
@@ -225,11 +216,11 @@ impl<'a> Figure<'a> {
     }
 
     fn bars(&self, mark: &Mark<'_>) -> Vec<((f64, f64), (f64, f64))> {
-        let across = shown(&mark.across).map(|interval| {
+        let across = shown_interval(&mark.across).map(|interval| {
             let [low, high] = [interval.low, interval.high].map(|bound| LEFT + self.across.place(bound));
             ((low, mark.at.1), (high, mark.at.1))
         });
-        let up = shown(&mark.up).map(|interval| {
+        let up = shown_interval(&mark.up).map(|interval| {
             let [low, high] = [interval.low, interval.high].map(|bound| BOTTOM - self.up.place(bound));
             ((mark.at.0, low), (mark.at.0, high))
         });

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::axis::{Axis, Spread, plain_label};
+use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
 use super::{Plot, slug, unused};
 use crate::experiment::{Axis as PlanAxis, BATCH};
-use crate::judge::summary::LEAST_RUNS;
 use crate::plan::{Cell, Plan};
-use crate::report::format::Column;
+use crate::report::format::{Column, shown_interval};
 use crate::report::{Input, has_several};
-use crate::statistics::interval::{Estimate, Interval};
+use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::ITEMS;
 
 const WIDTH: f64 = 760.0;
@@ -25,9 +24,6 @@ const MOST_FIGURES: usize = 4;
 
 /// As many lines as there are colours.
 const MOST_LINES: usize = PALETTE.len();
-
-/// Rates further apart than this stand on a logarithmic axis.
-const WIDE: f64 = 8.0;
 
 /// What one line joins: its name, and the rate at each batch.
 struct Line {
@@ -132,7 +128,7 @@ fn figure(title: &str, lines: &[Line]) -> String {
         let curve: Vec<(f64, f64)> = line.points.iter().map(|(batch, rate)| place(*batch, rate.value)).collect();
         canvas.curve(&curve, color, 1.6);
         for ((batch, rate), at) in line.points.iter().zip(curve) {
-            if let Some(interval) = shown(rate) {
+            if let Some(interval) = shown_interval(rate) {
                 let [low, high] = [interval.low, interval.high].map(|end| place(*batch, end));
                 canvas.line((low.0, low.1.min(BOTTOM)), high, color, 1.4);
             }
@@ -142,14 +138,9 @@ fn figure(title: &str, lines: &[Line]) -> String {
     canvas.finish()
 }
 
-/// An interval from fewer runs is not shown anywhere.
-fn shown(rate: &Estimate) -> Option<Interval> {
-    rate.interval.filter(|_| rate.n >= LEAST_RUNS)
-}
-
 /// From zero, unless the rates are too far apart for that.
 fn up<'a>(rates: impl Iterator<Item = &'a Estimate>, factor: f64) -> Axis {
-    let ends = |rate: &Estimate| shown(rate).map_or([rate.value; 2], |interval| [interval.low, interval.high]);
+    let ends = |rate: &Estimate| shown_interval(rate).map_or([rate.value; 2], |interval| [interval.low, interval.high]);
     let values = rates.flat_map(ends).map(|value| value / factor).filter(|value| value.is_finite() && *value > 0.0);
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let height = BOTTOM - TOP;
@@ -195,6 +186,7 @@ fn draw_legend(canvas: &mut Canvas, lines: &[Line]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::statistics::interval::Interval;
 
     #[test]
     fn rates_stand_from_zero_unless_they_are_far_apart() {

@@ -14,8 +14,8 @@ use crate::experiment::{Axis, AxisMap, fields_schema};
 use crate::judge::compare::Comparison;
 use crate::judge::summary::{CellSummary, LEAST_RUNS};
 use crate::plan::Cell;
-use crate::report::format::{self, Column};
-use crate::report::{Input, comparison_of};
+use crate::report::Input;
+use crate::report::format::{self, Column, shown_interval};
 use crate::statistics::Verdict;
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::code::{self, Severity, spelt};
@@ -154,7 +154,7 @@ pub(super) fn cells(input: &Input<'_>) -> Vec<CellView> {
         let coordinates = plan.coordinates(cell);
         let status = status(cell, summary);
         let metrics = if status == Status::Invalid { BTreeMap::new() } else { numbers(summary) };
-        let comparison = comparison_of(&input.judged.comparisons, index).filter(|_| status != Status::Invalid);
+        let comparison = input.judged.of(index).filter(|_| status != Status::Invalid);
         CellView {
             path: plan.path(cell),
             names: coordinates
@@ -205,7 +205,7 @@ fn number(metric: &Metric, estimate: &Estimate) -> NumberView {
         Unit::Celsius => "°C",
         Unit::Ratio | Unit::Share | Unit::Count | Unit::Number => "",
     };
-    let interval = estimate.interval.filter(|_| estimate.n >= LEAST_RUNS);
+    let interval = shown_interval(estimate);
     NumberView {
         value: estimate.value,
         low: interval.map(|interval| interval.low),

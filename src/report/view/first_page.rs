@@ -14,7 +14,7 @@ use crate::plan::Cell;
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::report::{Input, comparison_of, on_cpu, short_name};
+use crate::report::{Input, on_cpu, short_name};
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, Unit};
 
@@ -144,8 +144,7 @@ impl<'a> Shown<'a> {
     fn against(&self) -> Fact {
         let plan = &self.input.manifest.plan;
         let baseline = plan.baseline.as_ref()?;
-        let comparisons = &self.input.judged.comparisons;
-        let texts = self.cells.iter().map(|index| match comparison_of(comparisons, *index) {
+        let texts = self.cells.iter().map(|index| match self.input.judged.of(*index) {
             Some(comparison) => verdict(comparison),
             None if plan.is_baseline(&plan.cells[*index]) => "baseline".to_owned(),
             None => String::new(),

@@ -8,7 +8,7 @@ use crate::plan::{Cell, Group, Plan};
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::report::{Input, comparison_of, has_several, on_cpu};
+use crate::report::{Input, has_several, on_cpu};
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::metric;
@@ -106,7 +106,7 @@ impl Numbers<'_> {
     }
 
     fn comparison(&self, cell: usize) -> Option<&Comparison> {
-        comparison_of(&self.input.judged.comparisons, cell)
+        self.input.judged.of(cell)
     }
 
     fn cell(&self, index: usize, is_best: bool) -> HeadlineCell {
@@ -139,7 +139,7 @@ pub(super) fn best_of(input: &Input<'_>, group: &Group) -> Vec<usize> {
     let better: Vec<&Comparison> = group
         .cells
         .iter()
-        .filter_map(|cell| comparison_of(&input.judged.comparisons, *cell as usize))
+        .filter_map(|cell| input.judged.of(*cell as usize))
         .filter(|comparison| comparison.verdict == Verdict::Better)
         .filter(|comparison| !input.summary.cells[comparison.cell].outputs_differ())
         .collect();

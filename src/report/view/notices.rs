@@ -55,13 +55,12 @@ fn partial(input: &Input<'_>) -> Vec<String> {
             .detectable_effect
             .filter(|_| input.judged.detectable_effect.here.is_none())
             .map_or(String::new(), |effect| format!(" Differences below {} may be missed.", format::percent(effect)));
-        let of = if manifest.experiment.looks().is_one() {
-            format!("{} of {}", budget.runs, budget.wanted)
+        let enough = if manifest.experiment.looks().is_one() {
+            format!("{} of {} runs of each cell", budget.runs, budget.wanted)
         } else {
-            budget.runs.to_string()
+            format::count(u64::from(budget.runs), "block")
         };
-        let what = if manifest.experiment.looks().is_one() { "runs of each cell" } else { "blocks" };
-        sentences.push(format!("The budget of {} was enough for {of} {what} only.{finds}", budget.limit));
+        sentences.push(format!("The budget of {} was enough for {enough} only.{finds}", budget.limit));
     }
     if !manifest.restrictions.is_empty() {
         let flags: Vec<String> = manifest.restrictions.iter().map(|flag| format!("`{}`", without_home(flag))).collect();

@@ -4,12 +4,12 @@
 //! widths and alignment, which are the terminal's.
 
 use crate::experiment::{AccuracyMetric, Axis};
-use crate::judge::compare::Comparison;
+use crate::judge::compare::{Comparison, comparison_of};
 use crate::judge::summary::{CellSummary, Percentile, Summary};
 use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::report::{comparison_of, on_cpu, short_name};
+use crate::report::{on_cpu, short_name};
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, Statistic, THROUGHPUT, Unit};
 
 /// The table: what the rows share stands first, what tells them apart second, and the verdicts last.

@@ -10,7 +10,7 @@ use crate::judge::summary::CellSummary;
 use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column, Scale};
-use crate::report::{Input, capitalized, comparison_of};
+use crate::report::{Input, capitalized};
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::MetricReference;
 
@@ -122,7 +122,7 @@ impl<'a> Pivot<'a> {
         if plan.baseline.is_some() && plan.is_baseline(cell) {
             return Some(TableCell::number("baseline", 1.0));
         }
-        let comparison = comparison_of(&self.input.judged.comparisons, index)?;
+        let comparison = self.input.judged.of(index)?;
         Some(TableCell::number(format::speedup(comparison), comparison.speedup))
     }
 

@@ -209,7 +209,8 @@ fn turbo(kernel: &Kernel) -> Option<bool> {
     no_turbo.or_else(|| kernel.text("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
 }
 
-fn memory_bytes() -> Option<u64> {
+/// Memory of this machine; `None` where the system does not say.
+pub(crate) fn memory_bytes() -> Option<u64> {
     use sysinfo::{MemoryRefreshKind, RefreshKind, System};
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     let system = System::new_with_specifics(memory).ok()?;

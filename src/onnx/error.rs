@@ -88,6 +88,54 @@ pub enum OnnxErrorKind {
         /// How long it is.
         size: u64,
     },
+    /// A place in another file that is no number.
+    #[error("its weight `{tensor}` has the {key} `{value}` in `{location}`, which is not a number of bytes")]
+    ExternalDataPlace {
+        /// Whose weights.
+        tensor: String,
+        /// `offset` or `length`.
+        key: &'static str,
+        /// What the model has.
+        value: Box<str>,
+        /// The path as the model has it.
+        location: String,
+    },
+    /// As many bytes as no such tensor has.
+    #[error("its weight `{tensor}` has {found} bytes in `{location}`, but its shape asks for {expected}")]
+    ExternalDataLength {
+        /// Whose weights.
+        tensor: String,
+        /// What its shape asks for; the largest number where that is no shape.
+        expected: u64,
+        /// What the model says.
+        found: u64,
+        /// The path as the model has it.
+        location: String,
+    },
+    /// A pipe, a folder or a device beside it.
+    #[error("its external data `{location}` is not a file")]
+    ExternalDataNotAFile {
+        /// The path as the model has it.
+        location: String,
+    },
+    /// More weights than this machine can hold.
+    #[error("its weights are more than the {memory} bytes of memory that this machine has")]
+    TooLarge {
+        /// Memory of this machine.
+        memory: u64,
+    },
+    /// A function that calls itself, through others perhaps.
+    #[error("its function `{function}` calls itself")]
+    Recursion {
+        /// Its name.
+        function: String,
+    },
+    /// A small file that stands for a huge graph.
+    #[error("the calls of its functions stand for more than {most} nodes")]
+    TooManyCalls {
+        /// How many there may be.
+        most: u64,
+    },
     /// The operating system refused.
     #[error("cannot read it: {0}")]
     Io(io::Error),
@@ -106,10 +154,17 @@ impl miette::Diagnostic for OnnxError {
                 Box::new(format!("fetch the model{size} with `git lfs pull`"))
             }
             OnnxErrorKind::NotOnnx { instead, .. } => Box::new(format!("this looks like {}", (*instead)?)),
-            OnnxErrorKind::Empty | OnnxErrorKind::Truncated { .. } | OnnxErrorKind::Damaged { .. } => {
-                Box::new("copy, download or export the model again")
+            OnnxErrorKind::Empty
+            | OnnxErrorKind::Truncated { .. }
+            | OnnxErrorKind::Damaged { .. }
+            | OnnxErrorKind::ExternalDataPlace { .. }
+            | OnnxErrorKind::ExternalDataLength { .. } => Box::new("copy, download or export the model again"),
+            OnnxErrorKind::Recursion { .. } => Box::new("ONNX forbids that; export the model again"),
+            OnnxErrorKind::TooManyCalls { .. } => Box::new("export the model again, without functions"),
+            OnnxErrorKind::TooLarge { .. } => {
+                Box::new("`perfrun run` measures it as it is, without reading its weights")
             }
-            OnnxErrorKind::ExternalDataMissing { .. } => {
+            OnnxErrorKind::ExternalDataMissing { .. } | OnnxErrorKind::ExternalDataNotAFile { .. } => {
                 Box::new("copy or fetch that file too; the model is incomplete without it")
             }
             OnnxErrorKind::ExternalDataShort { .. } => {

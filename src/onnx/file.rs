@@ -7,14 +7,15 @@
 //! The bytes of a weight are read once, straight into the message, so that reading takes little more memory than the
 //! model, and writing takes none beside it.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use protobuf::{CodedInputStream, EnumOrUnknown, Message};
 
 use super::error::{OnnxError, OnnxErrorKind};
+use super::external::take_in_external_data;
+use super::functions::check_functions;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use super::read::read_header;
@@ -35,7 +36,8 @@ const DEEPEST_MESSAGE: u32 = 256;
 ///
 /// # Errors
 ///
-/// As [`read_header`], and external data that is not there, too short, or outside the model's folder.
+/// As [`read_header`], functions whose calls have no end or stand for too many nodes, and external data that is not there,
+/// not as the model says, or outside the model's folder.
 pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     let fail = |kind| OnnxError { path: path.to_owned(), kind };
     // It finds pointers, pipes, truncation and damage, and says where.
@@ -47,57 +49,9 @@ pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     let damaged = |error: protobuf::Error| fail(OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() });
     model.merge_from(&mut input).map_err(damaged)?;
     drop(input);
+    check_functions(&model).map_err(fail)?;
     take_in_external_data(&mut model, path.parent().unwrap_or(Path::new(""))).map_err(fail)?;
     Ok(model)
-}
-
-/// Replaces references to other files by their bytes.
-fn take_in_external_data(model: &mut ModelProto, folder: &Path) -> Result<(), OnnxErrorKind> {
-    let mut files: HashMap<String, File> = HashMap::new();
-    let mut problem = None;
-    model.each_tensor_mut(&mut |tensor| {
-        if problem.is_none() && is_external(tensor) {
-            problem = take_in(tensor, folder, &mut files).err();
-        }
-    });
-    problem.map_or(Ok(()), Err)
-}
-
-fn is_external(tensor: &TensorProto) -> bool {
-    tensor.data_location.is_some_and(|location| location.enum_value() == Ok(DataLocation::EXTERNAL))
-}
-
-fn take_in(tensor: &mut TensorProto, folder: &Path, files: &mut HashMap<String, File>) -> Result<(), OnnxErrorKind> {
-    let value = |key: &str| tensor.external_data.iter().find(|entry| entry.key() == key).map(|entry| entry.value());
-    let number = |key: &str| value(key).and_then(|text| text.parse::<u64>().ok());
-    let location = value("location").unwrap_or_default().to_owned();
-    let (offset, length) = (number("offset").unwrap_or(0), number("length"));
-    let missing = || OnnxErrorKind::ExternalDataMissing { location: location.clone() };
-    if leaves_folder(&location) {
-        return Err(OnnxErrorKind::ExternalDataOutside { location });
-    }
-    if !files.contains_key(&location) {
-        files.insert(location.clone(), File::open(folder.join(&location)).map_err(|_| missing())?);
-    }
-    let file = files.get_mut(&location).ok_or_else(missing)?;
-    let size = file.metadata().map_err(OnnxErrorKind::Io)?.len();
-    let length = length.unwrap_or_else(|| size.saturating_sub(offset));
-    if offset.checked_add(length).is_none_or(|end| end > size) {
-        let tensor = tensor.name().to_owned();
-        return Err(OnnxErrorKind::ExternalDataShort { location, tensor, needed: offset.saturating_add(length), size });
-    }
-    let mut bytes = vec![0; length as usize];
-    file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(&mut bytes)).map_err(OnnxErrorKind::Io)?;
-    tensor.raw_data = Some(bytes);
-    tensor.external_data.clear();
-    tensor.data_location = None;
-    Ok(())
-}
-
-/// Whether a location is not below the model's folder, by its text: `../x`, `/x`. A link inside the folder is fine: model
-/// hubs keep the content elsewhere and link to it.
-pub(super) fn leaves_folder(location: &str) -> bool {
-    !Path::new(location).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 /// Writes a model to `path`, and to `<path>.data` what would not fit; returns what was written, the model first.
@@ -177,7 +131,7 @@ fn move_out(tensor: &mut TensorProto, file: &mut dyn Write, position: &mut u64, 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::onnx::sample::{external_weight, model};
+    use crate::onnx::sample::model;
 
     fn with_weights() -> ModelProto {
         let mut model = model();
@@ -210,29 +164,5 @@ mod tests {
         std::fs::remove_file(&written[1]).unwrap();
         let error = load(&path).unwrap_err();
         assert_eq!(error.kind.to_string(), "its external data file `model.onnx.data` is missing");
-    }
-
-    #[test]
-    fn external_data_is_refused_outside_the_folder_and_when_too_short() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("model.onnx");
-        let load_with = |weight: TensorProto| {
-            let mut model = model();
-            model.graph.as_mut().unwrap().initializer.push(weight);
-            std::fs::write(&path, model.write_to_bytes().unwrap()).unwrap();
-            load(&path).unwrap_err().kind.to_string()
-        };
-        let refused = "its external data file `../w.bin` is outside its folder";
-        assert_eq!(load_with(external_weight("w", "../w.bin")), refused);
-        assert!(load_with(external_weight("w", "/etc/passwd")).contains("outside"));
-        std::fs::write(folder.path().join("w.bin"), [0; 12]).unwrap();
-        let mut weight = external_weight("w", "w.bin");
-        let entry = |key: &str, value: &str| StringStringEntryProto {
-            key: Some(key.to_owned()),
-            value: Some(value.to_owned()),
-            ..Default::default()
-        };
-        weight.external_data.push(entry("length", "400"));
-        assert_eq!(load_with(weight), "its weights need 400 bytes of `w.bin` for the tensor `w`, which has 12");
     }
 }

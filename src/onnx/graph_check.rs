@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::functions::Key;
 use super::operators::{NEWEST_OPSET, operator, operator_names};
 use super::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
 use crate::vocabulary::nearest::nearest;
@@ -133,16 +134,10 @@ pub(crate) fn check_graph(model: &ModelProto) -> Result<(), GraphProblem> {
     Check { opset, functions }.graph(graph, None, &Names::default())
 }
 
-impl FunctionProto {
-    fn key(&self) -> (&str, &str) {
-        (self.domain(), self.name())
-    }
-}
-
 /// What holds for all graphs of a model.
 struct Check<'m> {
     opset: Option<i64>,
-    functions: HashSet<(&'m str, &'m str)>,
+    functions: HashSet<Key<'m>>,
 }
 
 /// The names of values that a node may use: those of its graph so far, then those of the graphs around it.
@@ -190,7 +185,7 @@ impl Check<'_> {
     }
 
     fn operator(&self, node: &NodeProto) -> Result<(), GraphProblem> {
-        if !node.is_standard() || self.functions.contains(&(node.domain(), node.op_type())) {
+        if !node.is_standard() || self.functions.contains(&node.called()) {
             return Ok(());
         }
         let opset = self.opset.ok_or(GraphProblem::NoOpset)?;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::vocabulary::nearest::near_path;
 
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
-use super::file::leaves_folder;
+use super::external::leaves_folder;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
 use super::wire::Fault;

@@ -9,14 +9,12 @@ use super::macs::{Known, macs};
 use super::moved::Moved;
 use super::{Cost, OperatorCost};
 use crate::onnx::ElementType;
+use crate::onnx::functions::{DEEPEST, Key};
 use crate::onnx::infer::{Inferred, Value, runs};
 use crate::onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
 
 /// Labels of nodes with an unknown cost that are kept.
 const MOST_LABELS: usize = 8;
-
-/// Graphs within nodes within graphs, as in `infer`.
-const DEEPEST: usize = 32;
 
 /// Operators that read a shape at most, or give the same bytes another one.
 const STILL: [&str; 8] = ["Constant", "Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze"];
@@ -26,7 +24,7 @@ const RANDOM: [&str; 7] =
     ["Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
 
 pub(super) fn of_model(model: &ModelProto, inferred: &Inferred) -> Cost {
-    let functions = model.functions.iter().map(|function| ((function.domain(), function.name()), function)).collect();
+    let functions = model.functions.iter().map(|function| (function.key(), function)).collect();
     let mut totals = Totals::default();
     if let Some(graph) = model.graph.as_ref() {
         totals.graph(graph, &Scope::of(inferred, None), &functions);
@@ -34,7 +32,7 @@ pub(super) fn of_model(model: &ModelProto, inferred: &Inferred) -> Cost {
     totals.into_cost()
 }
 
-type Functions<'m> = HashMap<(&'m str, &'m str), &'m FunctionProto>;
+type Functions<'m> = HashMap<Key<'m>, &'m FunctionProto>;
 
 /// What is known of names in a graph and around it.
 struct Scope<'a> {
@@ -115,7 +113,7 @@ impl Totals {
     ) {
         let mut scope = Scope { constants, ..*scope };
         for (index, node) in nodes.iter().enumerate() {
-            let function = functions.get(&(node.domain(), node.op_type())).copied();
+            let function = functions.get(&node.called()).copied();
             if function.is_some() || node.graphs().next().is_some() {
                 self.container(index, node, function, &scope, functions);
                 continue;

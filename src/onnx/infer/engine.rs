@@ -2,18 +2,21 @@
 //!
 //! Input: a model and the shapes of its inputs. Output: [`Inferred`]. Deliberately absent: what operators do.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::annotation::{Annotations, Trust};
 use super::shape::Shape;
 use super::site::Site;
 use super::{Inferred, Value, control, dispatch, element};
+use crate::onnx::functions::{self, DEEPEST, Key};
 use crate::onnx::operators::NEWEST_OPSET;
 use crate::onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto};
 use crate::onnx::resolve::ResolvedTensor;
 
-/// Graphs within nodes within graphs, and functions that call functions: real models stay below ten.
-const DEEPEST: usize = 32;
+/// Nodes that are walked, those of a body as often as it is: a call may give its function a graph several times, and that
+/// graph calls functions again.
+const MOST_NODES: u64 = 4 * functions::MOST_NODES;
 
 /// Values by name.
 pub(super) type Values = HashMap<String, Value>;
@@ -39,8 +42,10 @@ pub(super) struct Found {
 
 /// What all graphs of a model share.
 struct Shared<'m> {
-    functions: HashMap<(&'m str, &'m str), &'m FunctionProto>,
+    functions: HashMap<Key<'m>, &'m FunctionProto>,
     trust: Trust,
+    /// Nodes that were walked so far.
+    walked: Cell<u64>,
 }
 
 /// Where the walk is.
@@ -53,13 +58,13 @@ pub(super) struct Engine<'m> {
 /// Infers the main graph.
 pub(super) fn run(model: &ModelProto, inputs: &[ResolvedTensor]) -> Inferred {
     let Some(graph) = model.graph.as_ref() else { return Inferred::default() };
-    let functions = model.functions.iter().map(|function| ((function.domain(), function.name()), function)).collect();
+    let functions = model.functions.iter().map(|function| (function.key(), function)).collect();
     let opset = model.opset("").unwrap_or(NEWEST_OPSET);
     let given = inputs.iter().map(|tensor| {
         let shape: Shape = tensor.shape.iter().copied().map(Some).collect();
         (tensor.name.clone(), Value::of(Some(tensor.element.clone()), Some(shape)))
     });
-    let shared = Shared { functions, trust: Trust::of(graph, inputs) };
+    let shared = Shared { functions, trust: Trust::of(graph, inputs), walked: Cell::new(0) };
     Engine { shared: &shared, opset, depth: 0 }.graph(graph, given.collect(), None)
 }
 
@@ -73,6 +78,13 @@ impl<'m> Engine<'m> {
     /// How many graphs stand around this one.
     pub(super) fn depth(&self) -> usize {
         self.depth
+    }
+
+    /// Whether so many nodes more may be walked, which they are then.
+    fn has_room(&self, nodes: u64) -> bool {
+        let walked = self.shared.walked.get().saturating_add(nodes);
+        self.shared.walked.set(walked);
+        walked <= MOST_NODES
     }
 
     /// Everything in a graph, from what is `given` of its inputs.
@@ -101,6 +113,9 @@ impl<'m> Engine<'m> {
     ) -> Inferred {
         let mut inferred = Inferred { values, inner: HashMap::new() };
         for (index, node) in nodes.iter().enumerate() {
+            if !self.has_room(1) {
+                break;
+            }
             let found = self.node(node, &Scope { values: &inferred.values, outer });
             inferred.inner.extend(found.inner.into_iter().map(|(graph, inner)| ((index, graph), inner)));
             let rest = std::iter::repeat_with(Value::default);
@@ -117,7 +132,7 @@ impl<'m> Engine<'m> {
     fn node(&self, node: &NodeProto, scope: &Scope<'_>) -> Found {
         let inputs = node.input.iter().map(|name| if name.is_empty() { None } else { scope.value(name) }).collect();
         let site = Site::new(node, self.opset, inputs);
-        if let Some(function) = self.shared.functions.get(&(node.domain(), node.op_type())) {
+        if let Some(function) = self.shared.functions.get(&node.called()) {
             return self.call(function, &site);
         }
         let mut found = match control::infer(self, &site, scope) {
@@ -131,7 +146,9 @@ impl<'m> Engine<'m> {
 
     /// The nodes of a function of the model with the inputs and attributes of one call.
     fn call(&self, function: &FunctionProto, site: &Site<'_>) -> Found {
-        let Some(mut engine) = self.deeper() else { return Found::default() };
+        let Some(mut engine) = self.deeper().filter(|_| self.has_room(given_nodes(function, site.node))) else {
+            return Found::default();
+        };
         if let Some(import) = function.opset_import.iter().find(|import| matches!(import.domain(), "" | "ai.onnx")) {
             engine.opset = import.version();
         }
@@ -143,6 +160,14 @@ impl<'m> Engine<'m> {
         let outputs = function.output.iter().map(|name| inferred.value(name).cloned().unwrap_or_default()).collect();
         Found { outputs, inner: vec![(0, inferred)] }
     }
+}
+
+/// Nodes in the graphs that a call gives its function, as often as that has them.
+fn given_nodes(function: &FunctionProto, call: &NodeProto) -> u64 {
+    let mut of_call = 0_u64;
+    call.with_inner(&mut |_| of_call += 1);
+    let attributes = function.node.iter().flat_map(|node| &node.attribute);
+    of_call.saturating_mul(attributes.filter(|attribute| attribute.ref_attr_name.is_some()).count() as u64)
 }
 
 /// A node of a function with the attributes of the call in place of references to them.

@@ -23,15 +23,13 @@ use protobuf::Message;
 use super::edit::collect_names;
 use super::names::Names;
 use super::report::ConversionReport;
+use crate::onnx::functions::{DEEPEST, Key, plain};
 use crate::onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
 use binding::Binding;
 
-/// Functions that call functions: modules of modules stay below twenty.
-const DEEPEST: usize = 32;
-
-/// Bytes that calls may become, since a few functions that call each other twice make any number of nodes. Weights are
-/// outside of functions; the nodes of a large transformer take some megabytes.
-const MOST_BYTES: u64 = 1 << 30;
+/// Bytes that calls may become: a graph that a call gives may be in its function several times, and names grow with
+/// every call around them. Weights are outside of functions; the nodes of a large transformer take some megabytes.
+const MOST_BYTES: u64 = 1 << 27;
 
 /// About what a node takes in memory beyond its message.
 const BYTES_OF_NODE: u64 = 512;
@@ -69,7 +67,7 @@ pub(super) fn inline_functions(model: &mut ModelProto) -> Inlined {
     let functions = std::mem::take(&mut model.functions);
     let mut names = Names::default();
     collect_names(&graph, &graph.node, &mut names);
-    let by_key = functions.iter().map(|function| (key_of(function), Known::of(function))).collect();
+    let by_key = functions.iter().map(|function| (function.key(), Known::of(function))).collect();
     let mut inliner = Inliner { model, functions: by_key, names, inlined: Inlined::default(), bytes: 0 };
     graph.node = inliner.nodes(std::mem::take(&mut graph.node), &mut Vec::new());
     let inlined = inliner.inlined;
@@ -78,38 +76,38 @@ pub(super) fn inline_functions(model: &mut ModelProto) -> Inlined {
     inlined
 }
 
-/// Domain, name and overload, which a call names together.
-type Key<'a> = (&'a str, &'a str, &'a str);
-
-fn key_of(function: &FunctionProto) -> Key<'_> {
-    (plain(function.domain()), function.name(), function.overload())
-}
-
-fn key_called(node: &NodeProto) -> Key<'_> {
-    (plain(node.domain()), node.op_type(), node.overload())
-}
-
-/// The standard's own domain has two names.
-fn plain(domain: &str) -> &str {
-    if domain == "ai.onnx" { "" } else { domain }
-}
-
-/// A function, and about how many bytes its nodes take.
+/// A function, and what its nodes take in place of a call.
 #[derive(Clone, Copy)]
 struct Known<'a> {
     function: &'a FunctionProto,
+    /// About how many bytes they are.
     bytes: u64,
+    /// Names in them, each of which gets the call's in front.
+    names: u64,
+    /// Attributes that the call gives.
+    given: u64,
 }
 
 impl<'a> Known<'a> {
     fn of(function: &'a FunctionProto) -> Self {
-        let n_nodes = function.node.iter().map(count_nodes).sum::<u64>();
-        Known { function, bytes: function.compute_size() + n_nodes * BYTES_OF_NODE }
+        let mut known = Known { function, bytes: function.compute_size(), names: 0, given: 0 };
+        let mut add = |node: &NodeProto| {
+            known.bytes += BYTES_OF_NODE;
+            known.names += 1 + (node.input.len() + node.output.len()) as u64;
+            known.given +=
+                node.attribute.iter().filter(|attribute| !attribute.ref_attr_name().is_empty()).count() as u64;
+        };
+        function.node.iter().for_each(|node| node.with_inner(&mut add));
+        known
     }
-}
 
-fn count_nodes(node: &NodeProto) -> u64 {
-    1 + node.graphs().flat_map(|graph| &graph.node).map(count_nodes).sum::<u64>()
+    /// About how many bytes stand in the place of this call.
+    fn bytes_of(&self, call: &NodeProto) -> u64 {
+        let mut of_call = call.compute_size();
+        call.with_inner(&mut |_| of_call += BYTES_OF_NODE);
+        let name = call.name().len().max(call.op_type().len()) as u64;
+        self.bytes.saturating_add(self.names.saturating_mul(name)).saturating_add(self.given.saturating_mul(of_call))
+    }
 }
 
 struct Inliner<'a> {
@@ -127,7 +125,7 @@ impl<'a> Inliner<'a> {
     fn nodes(&mut self, nodes: Vec<NodeProto>, within: &mut Vec<&'a FunctionProto>) -> Vec<NodeProto> {
         let mut done = Vec::with_capacity(nodes.len());
         for mut node in nodes {
-            let Some(known) = self.functions.get(&key_called(&node)).copied() else {
+            let Some(known) = self.functions.get(&node.called()).copied() else {
                 for inner in node.graphs_mut() {
                     inner.node = self.nodes(std::mem::take(&mut inner.node), within);
                 }
@@ -140,7 +138,7 @@ impl<'a> Inliner<'a> {
                 continue;
             }
             self.inlined.calls += 1;
-            self.bytes += known.bytes;
+            self.bytes = self.bytes.saturating_add(known.bytes_of(&node));
             for import in &known.function.opset_import {
                 self.model.import(plain(import.domain()), import.version());
             }
@@ -161,8 +159,8 @@ impl<'a> Inliner<'a> {
         if within.len() >= DEEPEST {
             return Some(format!("functions call each other more than {DEEPEST} deep"));
         }
-        if self.bytes + known.bytes > MOST_BYTES {
-            return Some("inlining would produce more than a gigabyte of nodes".to_owned());
+        if self.bytes.saturating_add(known.bytes_of(call)) > MOST_BYTES {
+            return Some("inlining would produce more than 128 MiB of nodes".to_owned());
         }
         if call.input.len() > function.input.len() || call.output.len() > function.output.len() {
             return Some("it has more inputs or outputs than the function".to_owned());
@@ -195,7 +193,7 @@ impl<'a> Inliner<'a> {
 
     /// Domains of the operators that a node uses, without the model's own functions.
     fn collect_domains<'n>(&self, node: &'n NodeProto, domains: &mut BTreeSet<&'n str>) {
-        if !self.functions.contains_key(&key_called(node)) {
+        if !self.functions.contains_key(&node.called()) {
             domains.insert(plain(node.domain()));
         }
         node.graphs().flat_map(|graph| &graph.node).for_each(|inner| self.collect_domains(inner, domains));
@@ -213,22 +211,16 @@ fn missing_output<'f>(function: &'f FunctionProto, call: &NodeProto) -> Option<&
 
 /// The functions that the graph calls still, and those that these call.
 fn called(graph: &GraphProto, functions: Vec<FunctionProto>) -> Vec<FunctionProto> {
-    let mut keys = HashSet::new();
-    graph.node.iter().for_each(|node| collect_keys(node, &mut keys));
-    let mut n_before = 0;
-    while n_before < keys.len() {
-        n_before = keys.len();
-        for function in &functions {
-            if keys.contains(&key_of(function)) {
-                function.node.iter().for_each(|node| collect_keys(node, &mut keys));
-            }
+    let index: HashMap<Key<'_>, usize> = functions.iter().map(FunctionProto::key).zip(0..).collect();
+    let mut is_called = vec![false; functions.len()];
+    let mut nodes: Vec<&NodeProto> = graph.node.iter().collect();
+    while let Some(node) = nodes.pop() {
+        nodes.extend(node.graphs().flat_map(|graph| &graph.node));
+        if let Some(function) = index.get(&node.called())
+            && !std::mem::replace(&mut is_called[*function], true)
+        {
+            nodes.extend(&functions[*function].node);
         }
     }
-    let is_called: Vec<bool> = functions.iter().map(|function| keys.contains(&key_of(function))).collect();
     functions.into_iter().zip(is_called).filter_map(|(function, is_called)| is_called.then_some(function)).collect()
-}
-
-fn collect_keys<'n>(node: &'n NodeProto, keys: &mut HashSet<Key<'n>>) {
-    keys.insert(key_called(node));
-    node.graphs().flat_map(|graph| &graph.node).for_each(|inner| collect_keys(inner, keys));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::admission::{Admission, Wishes};
-use super::{print, specs};
+use super::{json_text, print, specs};
 use crate::experiment::Design;
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
@@ -128,7 +128,7 @@ fn measure(
 }
 
 fn json(result: &Calibration) -> Result<String, Error> {
-    serde_json::to_string_pretty(result).map_err(|error| Error::Internal(error.to_string()))
+    json_text(result)
 }
 
 /// Writes both files, and the one by which budgets and conditions are judged later on.

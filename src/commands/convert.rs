@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use super::{print, shapes};
+use super::{json_text, print, shapes};
 use crate::data::digest;
 use crate::experiment::{Dataset, Measure, Package, Values};
 use crate::machine::host;
@@ -180,7 +180,5 @@ pub(super) fn summary(report: &ConversionReport) -> Vec<String> {
 }
 
 fn json(made: &Made) -> Result<String, Error> {
-    serde_json::to_string_pretty(&made.entry)
-        .map(|text| text + "\n")
-        .map_err(|error| Error::Internal(error.to_string()))
+    json_text(&made.entry).map(|text| text + "\n")
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
-use super::print;
+use super::{json_text, print};
 use crate::diff::{Side, Spreads, frames_differ};
 use crate::experiment::{self, Axis, Device};
 use crate::history::{History, Point, history, page};
@@ -142,10 +142,10 @@ fn wanted(only: Option<&str>) -> Result<impl Fn(&Cell) -> bool + use<>, Error> {
 fn write(found: &History, folder: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     for (series, name) in found.series.iter().zip(page::names(found)) {
-        let file = format!("{}-{}.svg", series.names.path().replace('/', "-"), found.metric);
+        let file = format!("{}-{}.svg", crate::report::plots::slug(&series.names.path()), found.metric);
         write_whole(&folder.join(file), page::course(found, series, &name, None).svg().as_bytes())?;
     }
-    let text = serde_json::to_string_pretty(found).map_err(|error| Error::Internal(error.to_string()))?;
+    let text = json_text(found)?;
     write_whole(&folder.join("history.json"), (text + "\n").as_bytes())?;
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::spec::{self, absolute, fitting_name};
 use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::printable::{printable_json, printable_line};
 
 /// Where a repository keeps the schema of specifications that its own version of perfrun reads.
 const OWN_SCHEMA: &str = "schemas/experiment.schema.json";
@@ -175,7 +176,8 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     }
     for (model, dimensions) in models.iter().zip(&wanted) {
         for input in &model.signature.inputs {
-            let _ = writeln!(text, "  # {}", tensor(input));
+            // A name with a line break in it would end the comment.
+            let _ = writeln!(text, "  # {}", printable_line(&tensor(input)));
         }
         let entry_name = first_free(&valid_name(&model.stem()), &names);
         names.insert(entry_name.clone());
@@ -249,7 +251,7 @@ fn quoted(text: &str) -> String {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'))
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.')
         && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str());
-    if plain { text.to_owned() } else { serde_json::Value::String(text.to_owned()).to_string() }
+    if plain { text.to_owned() } else { printable_json(serde_json::Value::String(text.to_owned()).to_string()) }
 }
 
 /// The path of a model as seen from the specification's folder, absolute without one.

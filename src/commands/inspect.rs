@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-use super::{print, shapes};
+use super::{json_text, print, shapes};
 use crate::onnx::cost::{Cost, OperatorCost};
 use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, TensorType};
 use crate::report::format;
@@ -186,6 +186,5 @@ fn json(models: &[Model]) -> Result<String, Error> {
         value
     };
     let values: Vec<serde_json::Value> = models.iter().map(value).collect();
-    let text = serde_json::to_string_pretty(&values).map_err(|error| Error::Internal(error.to_string()))?;
-    Ok(text + "\n")
+    Ok(json_text(&values)? + "\n")
 }

@@ -39,6 +39,7 @@ use crate::ui::Ui;
 use crate::ui::cli;
 use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::printable::printable_json;
 use crate::{spec, worker};
 
 /// Carries out a command.
@@ -98,8 +99,13 @@ fn schema(name: SchemaName) -> String {
 
 /// Prints a value as indented JSON and ends well.
 fn print_json<T: serde::Serialize>(ui: &Ui, value: &T) -> Result<ExitCode, Error> {
+    print(ui, &(json_text(value)? + "\n"))
+}
+
+/// A value as indented JSON that a terminal may be shown.
+fn json_text<T: serde::Serialize>(value: &T) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
-    print(ui, &(text + "\n"))
+    Ok(printable_json(text))
 }
 
 /// Prints data and ends well.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::expected::expected;
 use super::validate::check_runs;
-use super::{print, specs};
+use super::{print, print_json, specs};
 use crate::judge::compare::{judge, proposal};
 use crate::judge::summary::summarize_briefly;
 use crate::record::{Place, Record};
@@ -25,8 +25,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut prepared = prepare(&loaded.experiment)?;
     specs::select(&mut prepared.plan, &loaded, &arguments.overrides)?;
     if arguments.json {
-        let text = serde_json::to_string_pretty(&prepared.plan).map_err(|error| Error::Internal(error.to_string()))?;
-        return print(ui, &(text + "\n"));
+        return print_json(ui, &prepared.plan);
     }
     let expected = expected(&loaded.experiment, &prepared, &Place::of(spec)?);
     print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))?;
@@ -52,8 +51,7 @@ fn propose(record: &Path, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Err
     let needed = proposal::blocks_needed(&record.manifest.plan, &judge(&record.manifest, &summary));
     if arguments.json {
         let value = serde_json::json!({ "precision": relative, "cells": proposals, "comparisons": needed });
-        let text = serde_json::to_string_pretty(&value).map_err(|error| Error::Internal(error.to_string()))?;
-        return print(ui, &(text + "\n"));
+        return print_json(ui, &value);
     }
     print(ui, &proposed::describe(&proposals, &needed, relative, ui.width()))
 }

@@ -15,6 +15,7 @@ use crate::spec::Loaded;
 use crate::ui::cli::{ReportArgs, RunArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, conclusion};
+use crate::vocabulary::printable::printable;
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if let Some(file) = results_alone(&arguments.record) {
@@ -250,11 +251,12 @@ pub(super) fn write(
         write_whole(&folder.join(name), text.as_bytes())?;
         written.push(folder.join(name));
     }
-    let mut text = conclusion::render(composed.conclusion(), ui) + &ui.labelled_text("wrote", &shown(folder, &written));
+    let mut paths = ui.labelled_text("wrote", &shown(folder, &written));
     if let Some(why) = stays {
-        text.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
+        paths.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
     }
-    ui.data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
+    let text = conclusion::render(composed.conclusion(), ui) + &printable(&paths);
+    ui.coloured_data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     let is_strict = manifest.experiment.goals_strict;
     let falls = |goal: &GoalCheck| match goal.outcome {
         GoalOutcome::Met => false,

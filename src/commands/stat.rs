@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::print;
+use super::{json_text, print};
 use crate::stat::{self, Series, Terms};
 use crate::statistics::SessionSpread;
 use crate::ui::cli::StatArgs;
@@ -23,12 +23,7 @@ pub(super) fn run(arguments: &StatArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let baseline = read(&arguments.file)?;
     let candidate = arguments.candidate.as_deref().map(read).transpose()?;
     let findings = stat::analyse(&baseline, candidate.as_ref(), &terms(arguments))?;
-    let text = if arguments.json {
-        let text = serde_json::to_string_pretty(&findings).map_err(|error| Error::Internal(error.to_string()))?;
-        text + "\n"
-    } else {
-        ui::stat::render(&findings, ui.width())
-    };
+    let text = if arguments.json { json_text(&findings)? + "\n" } else { ui::stat::render(&findings, ui.width()) };
     print(ui, &text)
 }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::ReportError;
 use super::formats::{Format, Source};
+use crate::vocabulary::printable::printable;
 
 /// How minijinja is told which texts to escape as what.
 const MARKDOWN_ESCAPES: &str = "markdown";
@@ -88,6 +89,7 @@ fn escaping(name: &str) -> AutoEscape {
 
 fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     let text = value.to_string();
+    let text = printable(&text).into_owned();
     let escaped = match state.auto_escape() {
         _ if value.is_safe() => text,
         AutoEscape::Html => escape::html(&text),

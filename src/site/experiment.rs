@@ -8,7 +8,6 @@ use crate::diff::{Changes, changes};
 use crate::history::page::{self, Line};
 use crate::history::{History, PointSeen};
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
-use crate::vocabulary::printable::printable;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -43,7 +42,7 @@ pub(super) fn page(of: &Histories<'_>, site: &Site<'_>) -> Page {
     let newest = of.known.points.last();
     Page {
         name: of.known.name.clone(),
-        question: newest.and_then(|point| point.results.description.as_deref()).map(printable),
+        question: newest.and_then(|point| point.results.description.clone()),
         facts: newest.map(|point| facts(point, site)).unwrap_or_default(),
         metrics: of.histories.iter().filter(|history| !history.series.is_empty()).map(|it| section(it, of)).collect(),
         points: points(of),
@@ -62,7 +61,7 @@ fn section(history: &History, of: &Histories<'_>) -> Section {
     let figure = |(index, line): (usize, &Line)| {
         let course = page::course(history, &history.series[index], &line.name, Some(&link));
         let caption = if index == last { CAPTION } else { "" };
-        Figure { anchor: anchor(index), title: printable(&line.name), svg: course.svg(), caption }
+        Figure { anchor: anchor(index), title: line.name.clone(), svg: course.svg(), caption }
     };
     Section {
         title: history.metric.metric.title,
@@ -83,11 +82,11 @@ fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) ->
             None => TableCell::nothing(),
         };
         let cells = vec![
-            TableCell::text(printable(&line.name)).to(format!("#{}", anchor(index))),
+            TableCell::text(line.name.clone()).to(format!("#{}", anchor(index))),
             TableCell::text(line.course.clone()),
             number(&line.first, values.first().map(|value| value.value)),
             number(&line.last, values.last().map(|value| value.value)),
-            line.changes.first().map_or_else(TableCell::nothing, |change| TableCell::text(printable(change))),
+            line.changes.first().map_or_else(TableCell::nothing, TableCell::text),
         ];
         TableRow { anchor: None, cells }
     };
@@ -116,7 +115,7 @@ fn points(of: &Histories<'_>) -> Table {
         let cells = vec![
             TableCell::text(point.name.clone()).to(of.files[index].clone()),
             TableCell::text(day(results)),
-            TableCell::text(printable(&machine)),
+            TableCell::text(machine),
             results.detectable_effect.grade.clone().map_or_else(TableCell::nothing, TableCell::text),
             TableCell::text(changed_words(&differ).join("; ")),
         ];

@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::{Histories, Site, day};
 use crate::history::page::{course_in_letters, newest_change};
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
-use crate::vocabulary::printable::printable;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -40,7 +39,7 @@ pub(super) fn page(site: &Site<'_>) -> Page {
 
 fn row(of: &Histories<'_>) -> TableRow {
     let newest = of.known.points.last().map(|point| &point.results);
-    let text = |text: Option<String>| text.map_or_else(TableCell::nothing, |text| TableCell::text(printable(&text)));
+    let text = |text: Option<String>| text.map_or_else(TableCell::nothing, TableCell::text);
     let cells = newest.map_or(0, |results| results.cells.len());
     let change = of.histories.iter().filter_map(newest_change).max_by_key(|change| change.point);
     let first = || of.histories.first().and_then(|history| history.series.first());

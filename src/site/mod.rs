@@ -19,7 +19,6 @@ use crate::report::{ReportError, fill_template};
 use crate::vocabulary::metric::{
     ACCURACY_TOP1, DEVICE_MEMORY, FIDELITY_TOP1, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS,
 };
-use crate::vocabulary::printable::printable;
 
 /// What the page of a commit shows of each cell, beside what the history is of.
 const SHOWN: [&Metric; 7] = [&LATENCY, &ITEMS, &PEAK_RSS, &DEVICE_MEMORY, &MODEL_SIZE, &ACCURACY_TOP1, &FIDELITY_TOP1];
@@ -147,7 +146,7 @@ struct Fact {
 }
 
 fn fact(name: &'static str, value: impl Into<String>) -> Fact {
-    Fact { name, value: printable(&value.into()), link: None }
+    Fact { name, value: value.into(), link: None }
 }
 
 /// When, where and how well a point was measured.
@@ -187,5 +186,5 @@ fn day(results: &Results) -> String {
 /// What cells are called: by the axes on which those that were measured differ.
 fn names<'b>(cells: impl Iterator<Item = &'b AxisMap<String>> + Clone) -> impl Fn(&AxisMap<String>) -> String {
     let axes: Vec<Axis> = telling_axes(cells);
-    move |names| printable(&names.on(&axes))
+    move |names| names.on(&axes)
 }

@@ -12,7 +12,6 @@ use crate::report::results::{Cell, Compared, Results, Status, interval};
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, MetricReference};
-use crate::vocabulary::printable::printable;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -51,7 +50,7 @@ pub(super) fn page(of: &Histories<'_>, index: usize, site: &Site<'_>) -> Page {
 }
 
 fn goal(goal: &crate::report::results::GoalFound) -> String {
-    printable(&format!("{}: {}", goal.name.as_ref().unwrap_or(&goal.metric), goal.outcome))
+    format!("{}: {}", goal.name.as_ref().unwrap_or(&goal.metric), goal.outcome)
 }
 
 fn left_out(results: &Results, measured: usize) -> Option<String> {
@@ -112,5 +111,5 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
 fn verdict(row: &Compared) -> TableCell {
     let word = row.known_verdict().map_or(row.verdict.as_str(), |known| verdict_word(&MetricReference::LATENCY, known));
     let text = format!("{} {word}", judged_ratio(row.ratio, interval(row.low, row.high), row.margin));
-    TableCell { sort: Some(row.ratio.to_string()), ..TableCell::text(printable(&text)) }
+    TableCell { sort: Some(row.ratio.to_string()), ..TableCell::text(text) }
 }

@@ -3,10 +3,13 @@
 //! Input: messages and byte spans from the other files of this module. Output: [`Problem`], which renders with the line
 //! underlined. Deliberately absent: printing.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
+
+use crate::vocabulary::printable::{printable_in_place, printable_line};
 
 /// More problems than this are not even looked for.
 pub(super) const MOST_PROBLEMS: usize = 200;
@@ -65,8 +68,16 @@ impl Sources {
             file: Arc::clone(name),
             line: text[..start].matches('\n').count() + 1,
             column: text[line_start..start].chars().count() + 1,
-            excerpt: shown.then(|| Box::new(NamedSource::new(name, Arc::clone(text)))),
+            excerpt: shown.then(|| Box::new(NamedSource::new(printable_line(name), shown_text(text)))),
         }
+    }
+}
+
+/// The text without what a terminal would obey, each character in its place.
+fn shown_text(text: &Arc<str>) -> Arc<str> {
+    match printable_in_place(text) {
+        Cow::Borrowed(_) => Arc::clone(text),
+        Cow::Owned(safe) => safe.into(),
     }
 }
 

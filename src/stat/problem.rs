@@ -1,6 +1,6 @@
 //! What is wrong with a file of numbers, and where.
 
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::printable_line;
 
 /// A text that is quoted is cut after so many characters.
 const LONGEST_QUOTE: usize = 40;
@@ -144,7 +144,8 @@ impl Problem {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
         let rest = &bytes[before.len()..];
-        let text = printable(&String::from_utf8_lossy(&rest[..self.length.min(rest.len())]));
+        let read = String::from_utf8_lossy(&rest[..self.length.min(rest.len())]);
+        let text = printable_line(&read);
         let is_long = text.chars().count() > LONGEST_QUOTE;
         let mut text: String = text.chars().take(LONGEST_QUOTE).collect();
         if is_long {

@@ -10,6 +10,7 @@ pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::experiment::{Package, Plugin};
 use crate::report::Format;
 use crate::ui::error::exit_codes_help;
+use crate::vocabulary::printable::printable;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Benchmark ONNX models from a YAML file; claim only what the data support.
@@ -395,7 +397,12 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, coloured: bool) -> R
     }
     Cli::try_parse_from(words).map_err(|error| {
         let text = error.render();
-        let text = if coloured { text.ansi().to_string() } else { text.to_string() };
+        let plain = text.to_string();
+        // Arguments may be anybody's file names.
+        let text = match printable(&plain) {
+            Cow::Borrowed(_) if coloured => text.ansi().to_string(),
+            safe => safe.into_owned(),
+        };
         Said { text, is_mistake: error.use_stderr() }
     })
 }

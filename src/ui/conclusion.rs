@@ -6,13 +6,13 @@ use unicode_width::UnicodeWidthStr;
 use super::{LABEL_WIDTH, Ui, table};
 use crate::report::Trust;
 use crate::report::view::{Conclusion, FailureView, Notices, WarningView};
+use crate::vocabulary::printable::printable;
 
-/// The table, then what is said about it, one label each.
+/// The table, then what is said about it, one label each: printable, with colours of ours.
 pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     let notices = &conclusion.notices;
     let table = table::render(&conclusion.overview, ui.width());
-    let table = if ui.colours_data() { table::painted(&table) } else { table };
-    let mut text = format!("\n{table}\n\n");
+    let mut text = String::new();
     text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
     text.push_str(&match conclusion.answer_rows().filter(|rows| left_of_reasons(rows) + LEAST_REASON <= ui.width()) {
@@ -26,7 +26,9 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
     text.push_str(&ui.labelled_lines("partial", &notices.partial));
     text.push_str(&ui.labelled_lines("warnings", doubts(notices)));
-    text
+    let table = printable(&table);
+    let table = if ui.colours_data() { table::painted(&table) } else { table.into_owned() };
+    format!("\n{table}\n\n{}", printable(&text))
 }
 
 /// A reason is broken to no fewer columns.

@@ -17,6 +17,7 @@ use crate::report::format::{self, count, percent};
 use crate::report::view::{Overview, accuracy_lines};
 use crate::run::event::Event;
 use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::printable::printable;
 use crate::worker::backend;
 
 /// Listens to the runner.
@@ -150,7 +151,7 @@ impl<'a> Live<'a> {
             if let Ok(style) = ProgressStyle::with_template(&format!("{label:<LABEL_WIDTH$}{{msg}}   {{elapsed}}")) {
                 bar.set_style(style);
             }
-            bar.set_message(message);
+            bar.set_message(printable(&message).into_owned());
             bar.enable_steady_tick(Duration::from_millis(250));
             self.bar = Some(bar);
         }
@@ -234,8 +235,8 @@ impl<'a> Live<'a> {
             let overview = Overview::growing(&manifest.plan, &summary.shown(), &verdicts, &goes_on);
             let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
-                bar.set_message(format!("\n{table}\n\n"));
-                bar.set_prefix(place.to_owned());
+                bar.set_message(printable(&format!("\n{table}\n\n")).into_owned());
+                bar.set_prefix(printable(place).into_owned());
             }
             return;
         }

@@ -14,12 +14,14 @@ pub mod proposal;
 pub mod stat;
 pub mod table;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use unicode_width::UnicodeWidthStr;
 
 use crate::ui::cli::Said;
 use crate::ui::error::ExitCode;
+use crate::vocabulary::printable::printable;
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +67,15 @@ impl Ui {
     ///
     /// What the system says, a full disk for example.
     pub fn data(&self, text: &str) -> io::Result<()> {
+        self.coloured_data(&printable(text))
+    }
+
+    /// As [`Ui::data`], of a text that holds colours of ours and nothing else that is not [`printable`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Ui::data`].
+    pub fn coloured_data(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         match written {
@@ -75,24 +86,38 @@ impl Ui {
 
     /// Writes one line about the work to standard error; there is nobody to tell if that fails.
     pub fn note(&self, line: &str) {
+        self.coloured_note(&printable(line));
+    }
+
+    /// As [`Ui::note`], of a text that holds colours of ours and nothing else that is not [`printable`].
+    fn coloured_note(&self, line: &str) {
         let _unheard = writeln!(io::stderr().lock(), "{line}");
     }
 
     /// Shows what ended a command: the problem, its place, the hint.
     pub fn error(&self, error: miette::Report) {
-        self.note(&self.render(error.as_ref()));
+        self.coloured_note(&self.render(error.as_ref()));
     }
 
     /// Shows what is worth knowing about a specification and stops nothing.
     pub fn warnings(&self, warnings: &[crate::spec::Problem]) {
         for warning in warnings {
-            self.note(&self.render(warning));
+            self.coloured_note(&self.render(warning));
         }
     }
 
     fn render(&self, diagnostic: &dyn miette::Diagnostic) -> String {
-        use miette::{GraphicalReportHandler, GraphicalTheme};
-        let theme = if self.is_coloured() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        use miette::GraphicalTheme;
+        let plain = self.render_with(GraphicalTheme::unicode_nocolor(), diagnostic);
+        // Colours of ours cannot be told from a stranger's any more.
+        match printable(&plain) {
+            Cow::Borrowed(_) if self.is_coloured() => self.render_with(GraphicalTheme::unicode(), diagnostic),
+            safe => safe.into_owned(),
+        }
+    }
+
+    fn render_with(&self, theme: miette::GraphicalTheme, diagnostic: &dyn miette::Diagnostic) -> String {
+        use miette::GraphicalReportHandler;
         let handler = GraphicalReportHandler::new_themed(theme).with_width(self.width).with_links(false);
         let mut text = String::new();
         match handler.render_report(&mut text, diagnostic) {
@@ -110,10 +135,10 @@ impl Ui {
     /// Shows help and version on standard output, mistakes on standard error.
     pub fn said(&self, said: &Said) -> ExitCode {
         if said.is_mistake {
-            self.note(said.text.trim_end());
+            self.coloured_note(said.text.trim_end());
             return ExitCode::Mendable;
         }
-        match self.data(&said.text) {
+        match self.coloured_data(&said.text) {
             Ok(()) => ExitCode::Done,
             Err(_) => ExitCode::Mendable,
         }

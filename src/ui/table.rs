@@ -3,11 +3,13 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::view::{Overview, OverviewColumn};
+use crate::vocabulary::printable::printable_line;
 
 /// The table, without a trailing newline; where `width` does not hold all columns, those that are not essential fall away
 /// from the right.
 pub fn render(overview: &Overview, width: usize) -> String {
-    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.clone() };
+    let line = |row: &Vec<String>| row.iter().map(|cell| printable_line(cell).into_owned()).collect();
+    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.iter().map(line).collect() };
     grid.name_groups_once();
     while grid.width() > width {
         let Some(column) = grid.columns.iter().rposition(|column| !column.is_essential) else { break };

@@ -1,28 +1,108 @@
-//! Texts from elsewhere, made safe to show: on a terminal, in Markdown, in HTML.
+//! Texts from elsewhere, made safe to show: on a terminal, in Markdown, in HTML, in figures.
 //!
-//! Input: what a library, a wrapper or a specification says. Output: the same without characters that move a cursor,
-//! change colours or turn the direction of writing. Deliberately absent: escaping for a format, which templates do.
+//! Input: what a file, a library, a command or a specification says. Output: the same without characters that move a
+//! cursor, change colours, turn the direction of writing, or cannot be seen. Deliberately absent: escaping for a format,
+//! which templates do.
+//!
+//! Everything shown passes one of these at the border, whoever wrote it: `ui::Ui` for the terminal, `report::template` for
+//! pages, `report::plots` for figures.
 
-/// The text with control and direction characters replaced; line breaks and tabs stay.
-pub(crate) fn printable(text: &str) -> String {
-    let safe = |c: char| match c {
-        '\n' | '\t' => c,
-        // Controls, and the marks that turn or isolate the direction of writing.
-        _ if c.is_control() => '\u{fffd}',
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        _ => c,
-    };
+use std::borrow::Cow;
+
+/// What stands in the place of such a character.
+const INSTEAD: char = '\u{fffd}';
+
+/// Whether a character moves, colours, turns or hides. Line breaks and tabs do too, and stay where a text has lines.
+fn is_treacherous(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            // Marks that turn or isolate the direction of writing.
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            // Invisible: soft hyphens, joiners, spaces without width, other breaks of lines, annotations, tags.
+            | '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}'
+            | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// The text with such characters replaced; line breaks and tabs stay.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| matches!(c, '\n' | '\t') || !is_treacherous(c)) {
+        return Cow::Borrowed(text);
+    }
+    let safe = |c: char| if !matches!(c, '\n' | '\t') && is_treacherous(c) { INSTEAD } else { c };
     // A carriage return before a line break is how some systems end lines.
-    text.replace("\r\n", "\n").chars().map(safe).collect()
+    Cow::Owned(text.replace("\r\n", "\n").chars().map(safe).collect())
+}
+
+/// As [`printable`], for what must not begin a line of its own: a name in a table, in a comment, in an attribute.
+pub(crate) fn printable_line(text: &str) -> Cow<'_, str> {
+    match printable(text) {
+        Cow::Borrowed(text) if !text.contains(['\n', '\t']) => Cow::Borrowed(text),
+        text => Cow::Owned(text.replace(['\n', '\t'], " ")),
+    }
+}
+
+/// As [`printable`], in as many bytes, so that places in the text stay what they are.
+pub(crate) fn printable_in_place(text: &str) -> Cow<'_, str> {
+    if let Cow::Borrowed(text) = printable(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => safe.push(c),
+            _ if is_treacherous(c) && c.len_utf8() == INSTEAD.len_utf8() => safe.push(INSTEAD),
+            _ if is_treacherous(c) => safe.extend(std::iter::repeat_n('?', c.len_utf8())),
+            _ => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// JSON with such characters, which can only stand inside of its texts, as escapes that mean the same.
+pub(crate) fn printable_json(json: String) -> String {
+    if let Cow::Borrowed(_) = printable(&json) {
+        return json;
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if c != '\n' && is_treacherous(c) {
+            let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            safe.push_str(&units);
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
+    const MEAN: &str = "a\u{1b}[31mb\u{7}\r\nc\td ü 日\u{202e}y\u{9b}z\u{200b}\u{feff}\u{e0041}";
+
     #[test]
-    fn escapes_and_reversals_are_replaced_and_the_rest_stays() {
-        assert_eq!(printable("a\u{1b}[31mb\u{7}\r\nc\td ü 日"), "a\u{fffd}[31mb\u{fffd}\nc\td ü 日");
-        assert_eq!(printable("x\u{202e}y\u{9b}z"), "x\u{fffd}y\u{fffd}z");
+    fn escapes_reversals_and_what_is_invisible_are_replaced_and_the_rest_stays() {
+        let safe = "a\u{fffd}[31mb\u{fffd}\nc\td ü 日\u{fffd}y\u{fffd}z\u{fffd}\u{fffd}\u{fffd}";
+        assert_eq!(printable(MEAN), safe);
+        assert_eq!(printable_line(MEAN), safe.replace(['\n', '\t'], " "));
+        assert!(matches!(printable_line("plain ü"), Cow::Borrowed("plain ü")));
+    }
+
+    #[test]
+    fn places_stay_where_they_are() {
+        let safe = printable_in_place(MEAN);
+        assert_eq!((safe.len(), safe.find('日')), (MEAN.len(), MEAN.find('日')));
+        assert!(!safe.chars().any(|c| !matches!(c, '\n' | '\t') && is_treacherous(c)));
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let json = serde_json::to_string_pretty(&[MEAN]).unwrap();
+        let safe = printable_json(json.clone());
+        assert!(!safe.chars().any(|c| c != '\n' && is_treacherous(c)));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), [MEAN]);
+        assert!(json.contains('\u{202e}'));
     }
 }

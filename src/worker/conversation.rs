@@ -130,7 +130,7 @@ impl<'a> Conversation<'a> {
             Ok(dialogue) => {
                 let spoke = dialogue.spoke;
                 let (ended, log) = dialogue.end(outcome, tick);
-                (ended, printable(&log), spoke)
+                (ended, printable(&log).into_owned(), spoke)
             }
             Err(_) => (outcome, String::new(), false),
         };
@@ -163,7 +163,7 @@ fn explain(mut failure: Failure, ran_out_of_memory: bool, spoke: bool, launch: &
     if failure.kind == FailureKind::Killed && ran_out_of_memory {
         failure = Failure::new(FailureKind::OutOfMemory, format!("{}; memory ran out", failure.message));
     }
-    failure.message = printable(&failure.message.chars().take(LONGEST_MESSAGE).collect::<String>());
+    failure.message = printable(&failure.message.chars().take(LONGEST_MESSAGE).collect::<String>()).into_owned();
     if !spoke && !launch.wrap.is_empty() && failure.kind == FailureKind::Internal {
         failure.kind = FailureKind::Protocol;
         failure.message = format!("behind `wrap: [{}]`: {}", launch.wrap.join(", "), failure.message);

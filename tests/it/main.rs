@@ -19,6 +19,7 @@ mod designs;
 mod devices;
 mod diff;
 mod docs;
+mod foreign_text;
 mod judging;
 mod keeping;
 mod limits;

@@ -42,9 +42,7 @@ impl Shown {
             PageFormat::Json => {
                 let Shown { diffs, gone, new, is_fallen, .. } = self;
                 let printed = Printed { format: FORMAT, is_fallen: *is_fallen, experiments: diffs, gone, new };
-                let text =
-                    serde_json::to_string_pretty(&printed).map_err(|error| Error::Internal(error.to_string()))?;
-                text + "\n"
+                crate::commands::json_text(&printed)? + "\n"
             }
         })
     }

@@ -22,7 +22,7 @@ use crate::report::format::count;
 use crate::report::view::Table;
 use crate::report::{ReportError, fill_template};
 use crate::vocabulary::metric::MetricReference;
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::printable_line;
 
 /// What a comment shows before it folds.
 const MOST_ROWS: usize = 10;
@@ -152,7 +152,7 @@ pub(crate) fn changed_words(changes: &Changes) -> Vec<String> {
 
 /// A text in one line, without what moves a cursor.
 fn in_one_line(text: &str) -> String {
-    printable(text).replace(['\n', '\t'], " ")
+    printable_line(text).into_owned()
 }
 
 /// What the templates get.

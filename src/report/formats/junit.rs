@@ -9,7 +9,7 @@ use crate::report::results::{Cell, GoalFound, Results, Status};
 use crate::report::template::html as escaped;
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::printable_line;
 
 pub(super) struct Junit;
 
@@ -103,7 +103,7 @@ pub(crate) fn document(name: &str, cases: &[Case]) -> String {
     let count = |is_it: fn(&Outcome) -> bool| cases.iter().filter(|case| is_it(&case.outcome)).count();
     let failed = count(|outcome| matches!(outcome, Outcome::Failed(_)));
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
-    let safe = |text: &str| escaped(&printable(text).replace(['\n', '\t'], " "));
+    let safe = |text: &str| escaped(&printable_line(text));
     let counts = format!("tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\"", cases.len());
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Writing into a String cannot fail.

@@ -11,7 +11,7 @@ use crate::report::results::{Cell, Compared, Results, interval};
 use crate::report::template::latex as escaped;
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, Kind, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::printable_line;
 
 pub(super) struct Latex;
 
@@ -68,7 +68,7 @@ impl Page<'_> {
     fn head(&self, shown: &[&Cell], left_out: usize) -> String {
         let Results { experiment, record, measured, provenance, .. } = self.results;
         // A line break would end the comment.
-        let plain = |text: &str| printable(text).replace(['\n', '\t'], " ");
+        let plain = printable_line;
         let [experiment, record, machine] = [experiment, record, &provenance.machine].map(|text| plain(text));
         let mut text = format!("% {experiment}: perfrun, record {record}, machine {machine}.\n");
         if measured.quick || !measured.complete {

@@ -142,7 +142,7 @@ fn row_name(plan: &Plan, cell: &Cell) -> String {
 }
 
 /// A name as part of a file name on any system.
-fn slug(name: &str) -> String {
+pub(crate) fn slug(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
     let text: String = name.replace(", ", "-").chars().map(safe).collect();
     text.trim_matches(['-', '.']).to_owned()

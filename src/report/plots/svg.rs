@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use crate::vocabulary::printable::printable_line;
+
 /// A place on the sheet in drawing units, from the upper left corner.
 pub(super) type At = (i32, i32);
 
@@ -162,7 +164,7 @@ impl Display for Opacity {
 
 /// A text inside an element or an attribute.
 pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    printable_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

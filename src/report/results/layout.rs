@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Results;
+use crate::vocabulary::printable::printable_json;
 
 /// What is longer is broken into lines, unless it is a list of numbers, which stays one column.
 const WIDTH: usize = 110;
@@ -15,7 +16,7 @@ impl Results {
         let mut text = String::new();
         write(&value, 0, &mut text);
         text.push('\n');
-        text
+        printable_json(text)
     }
 }
 

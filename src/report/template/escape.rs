@@ -2,6 +2,8 @@
 //!
 //! In Markdown only what could be taken for markup is escaped, so that the file stays readable as plain text.
 
+use crate::vocabulary::printable::printable_line;
+
 /// A text inside a line or a cell of a table.
 pub(super) fn inline(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
@@ -85,7 +87,7 @@ pub(crate) fn html(text: &str) -> String {
 /// A text in LaTeX: special letters by their commands, and the few signs of reports that are not in every font.
 pub(crate) fn latex(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
+    for letter in printable_line(text).chars() {
         match letter {
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', letter]),
             '\\' => escaped.push_str(r"\textbackslash{}"),

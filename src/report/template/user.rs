@@ -13,6 +13,7 @@ use minijinja::value::Serde;
 use super::environment;
 use crate::report::Format;
 use crate::report::view::Report;
+use crate::vocabulary::printable::{printable, printable_in_place};
 
 /// A template as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +144,10 @@ impl UserTemplate {
             path: self.path.display().to_string(),
             line,
             reason,
-            excerpt: Arc::new(NamedSource::new(self.path.display().to_string(), self.text.clone())),
+            excerpt: Arc::new(NamedSource::new(
+                printable(&self.path.display().to_string()),
+                printable_in_place(&self.text).into_owned(),
+            )),
             at: self.span_of(line),
             help,
         }

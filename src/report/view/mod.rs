@@ -41,7 +41,6 @@ pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
 use super::answer::{Sentence, table as table_of};
 use super::plots::Plots;
 use super::{Input, Trust};
-use crate::vocabulary::printable::printable;
 use crate::vocabulary::privacy::without_home;
 
 /// What a quick look is worth.
@@ -354,7 +353,7 @@ impl Report {
         let Conclusion { goals, answer, within, trust, notices, .. } = conclusion;
         Report {
             experiment: manifest.experiment.name.clone(),
-            description: manifest.experiment.description.as_deref().map(printable),
+            description: manifest.experiment.description.clone(),
             answer_table: table_of(&answer),
             answer,
             goals,

@@ -131,7 +131,7 @@ fn output_of(mut command: Command, folder: &Path, timeout: Duration, tick: &mut 
     if !status.success() {
         let complaint = std::fs::read_to_string(&complained).unwrap_or_default();
         let last = complaint.trim().lines().last().unwrap_or_default();
-        return Err(printable(&format!("{status}: {last}")));
+        return Err(printable(&format!("{status}: {last}")).into_owned());
     }
     std::fs::read_to_string(&printed).map_err(|error| error.to_string())
 }

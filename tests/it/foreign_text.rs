@@ -1,0 +1,108 @@
+//! Names from elsewhere on their way to a terminal and to reports: nothing that a terminal obeys, turns or hides gets there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::onnxruntime::library;
+use crate::support::{Done, Workplace};
+
+/// What must not be shown, besides control characters.
+const HIDDEN: [char; 6] = ['\u{202e}', '\u{200b}', '\u{2066}', '\u{feff}', '\u{ad}', '\u{2028}'];
+
+/// Other names for the input `image`, of as many bytes, so that the model stays whole.
+const NAMES: [&str; 4] = ["\u{1b}[8mx", "im\ngs", "a\u{202e}b", "a\u{9b}1m"];
+
+#[track_caller]
+fn check(what: &str, text: &str) {
+    let found = text.chars().find(|c| (c.is_control() && !"\n\t".contains(*c)) || HIDDEN.contains(c));
+    assert!(found.is_none(), "{what} shows {found:?}:\n{}", text.escape_debug());
+}
+
+#[track_caller]
+fn check_done(what: &str, done: &Done) {
+    check(what, &done.stdout);
+    check(what, &done.stderr);
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// A place with a model whose input has that name, in a file with a name like it.
+fn place_with(name: &str) -> (Workplace, String) {
+    let place = Workplace::new();
+    let model = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx")).unwrap();
+    let mut renamed = model.clone();
+    for at in 0..model.len() - 5 {
+        if &model[at..at + 5] == b"image" {
+            renamed[at..at + 5].copy_from_slice(name.as_bytes());
+        }
+    }
+    let file = format!("models/m{name}.onnx");
+    place.write("models/none", "");
+    fs::write(place.path(&file), renamed).unwrap();
+    (place, file)
+}
+
+#[test]
+fn names_of_models_and_tensors_reach_no_terminal_and_no_report_as_they_are() {
+    for name in NAMES {
+        assert_eq!(name.len(), 5, "the length of `image`");
+        let (place, file) = place_with(name);
+        check_done("inspect", &place.run(&["inspect", &file]));
+        check_done("inspect --json", &place.run(&["inspect", &file, "--json"]).expect_code(0));
+        check_done("a file that is not there", &place.run(&["inspect", &format!("{file}x")]).expect_code(2));
+        check_done("convert", &place.run(&["convert", &file, "int8", "-o", "out.onnx"]));
+        check_done("init", &place.run(&["init", &file, "-o", "x.yaml"]).expect_code(0));
+        let comments = place.read("x.yaml");
+        check("the specification of init", &comments);
+        check_done("validate", &place.run(&["validate", "x.yaml"]).expect_code(0));
+        check_done("plan", &place.run(&["plan", "x.yaml"]));
+        check_done("plan --json", &place.run(&["plan", "x.yaml", "--json"]));
+        check_done("an unknown argument", &place.run(&["run", "x.yaml", &format!("--{name}")]).expect_code(2));
+        check_done("an unknown selector", &place.run(&["plan", "x.yaml", "--only", &format!("model={name}")]));
+        if library().is_ok() {
+            let short = ["--quick", "--set", "variants=[fp32]", "--set", "inputs={batch: 1}"];
+            let arguments: Vec<&str> = ["x.yaml"].into_iter().chain(short).collect();
+            check_done("run", &place.run(&arguments));
+        }
+        for file in files(&place.path(".perfrun/records")).into_iter().chain(files(&place.path("reports"))) {
+            let kind = file.extension().unwrap_or_default().to_string_lossy().into_owned();
+            // The rest of a record is perfrun's own.
+            if ["md", "html", "svg"].contains(&kind.as_str()) || file.ends_with("results.json") {
+                check(&file.display().to_string(), &fs::read_to_string(&file).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_with_a_line_break_writes_no_key_into_a_specification() {
+    let (place, file) = place_with("a\nb: ");
+    place.run(&["init", &file, "-o", "x.yaml"]).expect_code(0);
+    let text = place.read("x.yaml");
+    assert!(!text.lines().any(|line| line.starts_with("b:")), "{text}");
+    place.run(&["validate", "x.yaml"]).expect_code(0);
+}
+
+#[test]
+fn what_a_specification_quotes_of_itself_is_shown_safely() {
+    let texts = [
+        "backend: mock\nmodels: [m]\nvariants: [\"a\\e[31m\"]\n",
+        "backend: mock\nmodels: [m]\n\"ru\\u202ens\": 3\n",
+        "backend: mock\nmodels: [m] # \u{1b}[31m\nvariants: [a b]\nrun: 3\n",
+        "backend: mock\nmodels: [m]\ndescription: \"\\e]0;title\\a\"\nvariants: [a, b]\nruns: 5\n",
+    ];
+    for text in texts {
+        let place = Workplace::with_spec(text);
+        check_done("validate", &place.run(&["validate", "x.yaml"]));
+        check_done("run", &place.run(&["x.yaml"]));
+        for file in files(&place.path("reports")) {
+            if file.extension().is_some_and(|kind| kind != "parquet") {
+                check(&file.display().to_string(), &fs::read_to_string(&file).unwrap());
+            }
+        }
+    }
+}

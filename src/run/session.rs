@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::{Duration, Instant};
 
 use super::{Job, forecast};
@@ -18,6 +19,7 @@ use crate::run::event::Event;
 use crate::statistics::random::{Xoshiro256PlusPlus, key_seed};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::CellRequest;
+use crate::worker::command::{CommandProblem, Finished, run_command};
 use crate::worker::protocol::Command;
 use crate::worker::{self, Conversation, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
 
@@ -175,6 +177,20 @@ impl<'a> Session<'a> {
                 self.run(&self.launch(job, cell, arm, run), plan, watch)
             }
         }
+    }
+
+    /// A command of the specification's author, which the first interrupt ends.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandProblem`].
+    pub(super) fn run_command(
+        &mut self,
+        command: process::Command,
+        timeout: Duration,
+    ) -> Result<Finished, CommandProblem> {
+        let interrupts = self.interrupts;
+        run_command(command, timeout, interrupts, &mut || self.tick())
     }
 
     /// One run in a process of its own.

@@ -1,28 +1,27 @@
-//! What a worker writes to standard error, bounded: its beginning and its end.
+//! What a process writes to a pipe, bounded: its beginning and its end.
 //!
 //! The parent takes it while it waits, so a library that prints without end fills neither the disk nor the memory.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::ChildStderr;
 
 /// Bytes kept of the beginning, and as many of the end: what went wrong stands in one of the two.
 const HALF_BYTES: usize = 256 << 10;
 
-/// The log of one worker.
+/// What was read from one pipe.
 #[derive(Debug)]
-pub(super) struct Log {
-    pipe: ChildStderr,
+pub(super) struct Log<Pipe> {
+    pipe: Pipe,
     is_open: bool,
     beginning: Vec<u8>,
     end: VecDeque<u8>,
     left_out: u64,
 }
 
-impl Log {
-    /// Takes over a worker's standard error.
-    pub(super) fn of(pipe: ChildStderr) -> io::Result<Self> {
+impl<Pipe: Read + AsFd> Log<Pipe> {
+    /// Takes over the reading end.
+    pub(super) fn of(pipe: Pipe) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&pipe)?;
         rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
         Ok(Log { pipe, is_open: true, beginning: Vec::new(), end: VecDeque::new(), left_out: 0 })

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::group::Group;
 use super::log::Log;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
@@ -37,11 +36,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A worker process with its pipes. Dropping it ends the process and whatever wraps it.
 pub(super) struct Process {
-    child: Child,
+    group: Group,
     pub(super) input: Option<ChildStdin>,
     pub(super) output: ChildStdout,
-    pub(super) log: Log,
-    is_reaped: bool,
+    pub(super) log: Log<ChildStderr>,
 }
 
 impl Process {
@@ -60,24 +58,21 @@ impl Process {
             .env("PERFRUN_PADDING", "x".repeat(launch.padding))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // A group of its own: Ctrl-C in a terminal reaches the parent alone, and a wrapper dies with its worker.
-            .process_group(0);
-        let mut child = command
-            .spawn()
+            .stderr(Stdio::piped());
+        let mut group = Group::start(&mut command)
             .map_err(|error| internal(&format!("cannot start `{}`", words[0].to_string_lossy()), error))?;
         let missing = || Failure::new(FailureKind::Internal, "the worker has no pipe");
-        let input = child.stdin.take();
+        let input = group.child.stdin.take();
         if let Some(input) = &input {
             // A worker that never reads must not keep perfrun waiting where no clock and no interrupt is looked at.
             let flags = fcntl_getfl(input).map_err(|error| internal("the worker's pipe", error.into()))?;
             fcntl_setfl(input, flags | OFlags::NONBLOCK)
                 .map_err(|error| internal("the worker's pipe", error.into()))?;
         }
-        let output = child.stdout.take().ok_or_else(missing)?;
-        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let output = group.child.stdout.take().ok_or_else(missing)?;
+        let stderr = group.child.stderr.take().ok_or_else(missing)?;
         let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;
-        Ok(Process { child, input, output, log, is_reaped: false })
+        Ok(Process { group, input, output, log })
     }
 
     /// Waits a little for the end of the process; `None` if it goes on.
@@ -85,8 +80,7 @@ impl Process {
         let give_up = Instant::now() + PATIENCE;
         let mut nap = Duration::from_micros(100);
         while Instant::now() < give_up {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                self.is_reaped = true;
+            if let Ok(Some(status)) = self.group.try_end() {
                 return Some(status);
             }
             // A worker that is still writing cannot end before somebody reads.
@@ -99,25 +93,7 @@ impl Process {
 
     /// Makes sure that nothing of the process is left, and returns what it logged.
     pub(super) fn end(&mut self) -> String {
-        self.kill();
+        self.group.kill();
         self.log.take_text()
-    }
-
-    fn kill(&mut self) {
-        if self.is_reaped {
-            return;
-        }
-        if let Some(group) = Pid::from_raw(self.child.id() as i32) {
-            // Already gone is what is wanted.
-            let _gone = kill_process_group(group, Signal::KILL);
-        }
-        let _reaped = self.child.wait();
-        self.is_reaped = true;
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

@@ -55,7 +55,9 @@ impl Pass for Accuracy {
             session.go_on()?;
             outcomes.push(outcome);
         }
-        let accuracy = judge(job, &cells, &outcomes, &mut || session.tick());
+        let accuracy = judge(job, &cells, &outcomes, session);
+        // A command that was interrupted has found nothing.
+        session.go_on()?;
         Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &cells, &outcomes) })
     }
 
@@ -127,7 +129,12 @@ fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
 }
 
 /// What is known of each variant after its run.
-fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut dyn FnMut()) -> Vec<VariantAccuracy> {
+fn judge(
+    job: &Job,
+    cells: &[usize],
+    outcomes: &[Result<(), String>],
+    session: &mut Session<'_>,
+) -> Vec<VariantAccuracy> {
     let references = References::of(&job.record.manifest);
     let item_scores: Vec<Result<ScoresByMetric, String>> = cells
         .iter()
@@ -159,7 +166,7 @@ fn judge(job: &Job, cells: &[usize], outcomes: &[Result<(), String>], tick: &mut
         if outcomes[position].is_ok()
             && let Some(data) = data.filter(|data| !data.dataset.score.is_empty())
         {
-            match score_command::run(job, cell, data, &outputs_folder(job, *index), tick) {
+            match score_command::run(job, cell, data, &outputs_folder(job, *index), session) {
                 Ok(own) => known.own_scores = own,
                 Err(problem) => {
                     let both = known.problem.take().into_iter().chain([problem]);

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Command;
 
 use serde::Serialize;
 
@@ -13,8 +11,14 @@ use crate::data::array::{Array, save_npy};
 use crate::plan::Cell;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
-use crate::vocabulary::printable::printable;
+use crate::run::session::Session;
+use crate::vocabulary::printable::printable_line;
+use crate::vocabulary::privacy::without_home;
+use crate::worker::command::Finished;
 use crate::worker::read_outputs;
+
+/// Characters of what a failed command says last.
+const LONGEST_COMPLAINT: usize = 300;
 
 /// What the command finds as `outputs.json`.
 #[derive(Debug, Serialize)]
@@ -41,7 +45,7 @@ pub(super) fn run(
     cell: &Cell,
     data: &ModelData,
     written: &Path,
-    tick: &mut dyn FnMut(),
+    session: &mut Session<'_>,
 ) -> Result<BTreeMap<String, f64>, String> {
     let folder = written.join("score");
     save(written, &folder, data.fitted.items).map_err(|problem| format!("the outputs for `score`: {problem}"))?;
@@ -55,12 +59,14 @@ pub(super) fn run(
         .env("PERFRUN_DATASET", &data.dataset.file)
         .env("PERFRUN_MODEL", coordinates.model())
         .env("PERFRUN_VARIANT", coordinates.variant())
-        .env("PERFRUN_DEVICE", coordinates.device())
-        .stdin(Stdio::null());
+        .env("PERFRUN_DEVICE", coordinates.device());
     let timeout = job.record.manifest.experiment.measure.timeout.to_duration();
-    let printed = output_of(command, &folder, timeout, tick)
-        .map_err(|problem| format!("`score: [{}]`: {problem}", data.dataset.score.join(", ")))?;
-    read(&printed).map_err(|problem| format!("`score: [{}]` {problem}", data.dataset.score.join(", ")))
+    let numbers = session
+        .run_command(command, timeout)
+        .map_err(|problem| format!(": {problem}"))
+        .and_then(|done| numbers_of(&done));
+    // Committed reports hold it.
+    numbers.map_err(|problem| without_home(&format!("`score: [{}]`{problem}", data.dataset.score.join(", "))))
 }
 
 /// Writes one file for each output, with all items, or one for each call.
@@ -107,33 +113,14 @@ fn files<'a>(index: usize, calls: &[&'a Array], items: u64) -> Vec<(String, Cow<
     }
 }
 
-/// What a command prints, if it ends well and in time. Its output goes through files: nobody has to read while it runs.
-fn output_of(mut command: Command, folder: &Path, timeout: Duration, tick: &mut dyn FnMut()) -> Result<String, String> {
-    const PAUSE: Duration = Duration::from_millis(20);
-    let (printed, complained) = (folder.join("stdout.txt"), folder.join("stderr.txt"));
-    let create = |path: &PathBuf| File::create(path).map_err(|error| error.to_string());
-    command.stdout(create(&printed)?).stderr(create(&complained)?);
-    let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            break status;
-        }
-        if started.elapsed() > timeout {
-            // It may have ended meanwhile.
-            let _ended = child.kill();
-            let _status = child.wait();
-            return Err(format!("it did not finish within {} s", timeout.as_secs()));
-        }
-        tick();
-        std::thread::sleep(PAUSE);
-    };
-    if !status.success() {
-        let complaint = std::fs::read_to_string(&complained).unwrap_or_default();
-        let last = complaint.trim().lines().last().unwrap_or_default();
-        return Err(printable(&format!("{status}: {last}")).into_owned());
+/// The numbers that a command printed, if it ended well.
+fn numbers_of(done: &Finished) -> Result<BTreeMap<String, f64>, String> {
+    if !done.status.success() {
+        let last = done.complaint.trim().lines().last().unwrap_or_default();
+        let last: String = last.chars().take(LONGEST_COMPLAINT).collect();
+        return Err(format!(": {}: {}", done.status, printable_line(&last)));
     }
-    std::fs::read_to_string(&printed).map_err(|error| error.to_string())
+    read(&done.printed).map_err(|problem| format!(" {problem}"))
 }
 
 /// The last line that is a map of numbers.
@@ -142,7 +129,7 @@ fn read(printed: &str) -> Result<BTreeMap<String, f64>, String> {
     let found = map(printed).or_else(|| printed.lines().rev().find_map(map));
     let found = found.ok_or_else(|| {
         let start: String = printed.trim().chars().take(60).collect();
-        format!("printed no map of numbers such as {{\"map50\": 0.41}}, but `{}`", printable(&start))
+        format!("printed no map of numbers such as {{\"map50\": 0.41}}, but `{}`", printable_line(&start))
     })?;
     if found.is_empty() { Err("printed an empty map".to_owned()) } else { Ok(found) }
 }

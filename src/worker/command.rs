@@ -1,0 +1,113 @@
+//! A command of a specification's author: run like a worker, with a deadline, bounded output and an end by Ctrl-C.
+//!
+//! Input: a command. Output: its status and what it printed. Deliberately absent: what that means.
+
+use std::io;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::group::Group;
+use super::interrupt::Interrupts;
+use super::log::Log;
+
+/// What became of a command.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    /// Standard output, the middle left out where it is long.
+    pub(crate) printed: String,
+    /// Standard error, the same.
+    pub(crate) complaint: String,
+}
+
+/// Why a command has no end of its own.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandProblem {
+    /// It is not there, or may not be started.
+    #[error("it cannot be started: {0}")]
+    Start(io::Error),
+    /// The system does not say how it goes.
+    #[error("{0}")]
+    System(io::Error),
+    /// It took too long.
+    #[error("it did not finish within {} s", .0.as_secs())]
+    Late(Duration),
+    /// The user wants to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs a command without input. Nothing that it starts outlives this call.
+///
+/// # Errors
+///
+/// [`CommandProblem`]; a command that fails is none.
+pub(crate) fn run_command(
+    mut command: Command,
+    timeout: Duration,
+    interrupts: &Interrupts,
+    tick: &mut dyn FnMut(),
+) -> Result<Finished, CommandProblem> {
+    const PAUSE: Duration = Duration::from_millis(20);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut group = Group::start(&mut command).map_err(CommandProblem::Start)?;
+    let missing = || CommandProblem::System(io::Error::other("a pipe is missing"));
+    let mut printed = Log::of(group.child.stdout.take().ok_or_else(missing)?).map_err(CommandProblem::System)?;
+    let mut complaint = Log::of(group.child.stderr.take().ok_or_else(missing)?).map_err(CommandProblem::System)?;
+    let started = Instant::now();
+    loop {
+        printed.take();
+        complaint.take();
+        if let Some(status) = group.try_end().map_err(CommandProblem::System)? {
+            return Ok(Finished { status, printed: printed.take_text(), complaint: complaint.take_text() });
+        }
+        if interrupts.count() > 0 {
+            return Err(CommandProblem::Interrupted);
+        }
+        if started.elapsed() > timeout {
+            return Err(CommandProblem::Late(timeout));
+        }
+        tick();
+        std::thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, timeout: Duration) -> Result<Finished, CommandProblem> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run_command(command, timeout, &Interrupts::never().unwrap(), &mut || {})
+    }
+
+    #[test]
+    fn what_is_printed_is_there_and_what_floods_is_bounded() {
+        let done = shell("echo out; echo err >&2; exit 3", Duration::from_secs(60)).unwrap();
+        assert_eq!((done.printed.as_str(), done.complaint.as_str(), done.status.code()), ("out\n", "err\n", Some(3)));
+        let flood = shell("yes | head -c 30000000; echo '{\"a\": 1}'", Duration::from_secs(60)).unwrap();
+        assert!(flood.printed.len() < 1 << 20 && flood.printed.ends_with("{\"a\": 1}\n"), "{}", flood.printed.len());
+        assert!(matches!(shell("yes", Duration::from_millis(300)), Err(CommandProblem::Late(_))));
+    }
+
+    #[test]
+    fn nothing_that_it_started_outlives_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = |name: &str| folder.path().join(name).display().to_string();
+        let wait = |name: &str, start: &str| format!("{start} sh -c 'echo $$ > {}; exec sleep 1000' &", note(name));
+        // One stays in the group, and one leaves its session; the command waits until both are there.
+        let (inside, outside) = (wait("inside", ""), wait("outside", "setsid"));
+        let until = format!("until [ -s {} ] && [ -s {} ]; do sleep 0.01; done", note("inside"), note("outside"));
+        for end in ["exit 0", "sleep 1000"] {
+            let _ended = shell(&format!("{inside}\n{outside}\n{until}\n{end}"), Duration::from_secs(2));
+            for name in ["inside", "outside"] {
+                let pid = std::fs::read_to_string(folder.path().join(name)).unwrap();
+                let is_there = std::path::Path::new("/proc").join(pid.trim()).exists();
+                assert!(!is_there, "{name} lives on after `{end}`");
+                std::fs::remove_file(folder.path().join(name)).unwrap();
+            }
+        }
+    }
+}

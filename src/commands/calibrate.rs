@@ -19,11 +19,11 @@ use crate::ui::{Ui, calibration as terminal};
 use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = super::interrupts()?;
     check_effects(arguments)?;
     let overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
     let mut loaded = specs::load(&arguments.spec, &overrides)?;
-    specs::obtain(&mut loaded.experiment, ui)?;
+    specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     check_fit(&loaded, arguments, ui)?;
     let place = Place::of(&arguments.spec)?;

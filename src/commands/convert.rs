@@ -21,7 +21,6 @@ use crate::statistics::random::key_seed;
 use crate::ui::Ui;
 use crate::ui::cli::{ConvertArgs, Size};
 use crate::ui::error::{Error, ExitCode};
-use crate::worker::Interrupts;
 use crate::worker::backend::TensorRequest;
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -40,7 +39,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         .chain(header.external_files.iter().map(|file| file.path.clone()))
         .collect();
     let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = super::interrupts()?;
     let scratch = tempfile::tempdir().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
     let observation = match recipe {
         Recipe::Int8Static { .. } => Some(observation(&header, arguments, scratch.path(), ui)?),

@@ -48,7 +48,7 @@ pub(super) struct DeviceFound {
 }
 
 pub(super) fn run(arguments: &DoctorArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = super::interrupts()?;
     let Some(diagnosis) = diagnose(arguments, &interrupts)? else { return Ok(ExitCode::Interrupted) };
     if arguments.json {
         return super::print_json(ui, &diagnosis);

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Resu
     let shown = PathBuf::from(words(&arguments.specs));
     let place = Place::here()?;
     let mut loaded = specs::parse(&shown, &text, &overrides)?;
-    specs::obtain(&mut loaded.experiment, ui)?;
+    specs::obtain(&mut loaded.experiment, interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     let quick = RunArgs { overrides, ..arguments.clone() };
     let restrictions = specs::restrictions(&arguments.overrides);

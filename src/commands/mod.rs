@@ -40,6 +40,7 @@ use crate::ui::cli;
 use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
 use crate::ui::error::{Error, ExitCode};
 use crate::vocabulary::printable::printable_json;
+use crate::worker::Interrupts;
 use crate::{spec, worker};
 
 /// Carries out a command.
@@ -106,6 +107,11 @@ fn print_json<T: serde::Serialize>(ui: &Ui, value: &T) -> Result<ExitCode, Error
 fn json_text<T: serde::Serialize>(value: &T) -> Result<String, Error> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(printable_json(text))
+}
+
+/// Ctrl-C, caught from now on.
+fn interrupts() -> Result<Interrupts, Error> {
+    Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })
 }
 
 /// Prints data and ends well.

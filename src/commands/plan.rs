@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         (None, None) => return Err(Error::refused("no specification given", "name one, or a record with --pilot")),
     };
     let mut loaded = specs::load(spec, &arguments.overrides)?;
-    specs::obtain(&mut loaded.experiment, ui)?;
+    specs::obtain(&mut loaded.experiment, &super::interrupts()?, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::select(&mut prepared.plan, &loaded, &arguments.overrides)?;

@@ -21,15 +21,15 @@ use crate::ui::Ui;
 use crate::ui::cli::ReproduceArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::vocabulary::printable::printable;
-use crate::worker::{Interrupts, backend};
+use crate::worker::backend;
 
 pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = super::interrupts()?;
     let there = read_results(&arguments.results)?;
     let place = Place::of(&arguments.results)?;
     let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
     check_trust(&loaded, arguments)?;
-    specs::obtain(&mut loaded.experiment, ui)?;
+    specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
     check_files(&there, &loaded.experiment)?;
     let library = match &arguments.runtime {
         Some(path) => Some(path.clone()),

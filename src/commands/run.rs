@@ -24,7 +24,7 @@ use crate::ui::{Ui, plan as listing};
 use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = super::interrupts()?;
     let mut paths = arguments.specs.clone();
     match &arguments.resume {
         // A file behind `--resume` is a specification, and its newest record is meant.
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     check_names(&loaded)?;
     let mut code = ExitCode::Done;
     for (path, mut loaded) in loaded {
-        specs::obtain(&mut loaded.experiment, ui)?;
+        specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
         ui.warnings(&loaded.warnings);
         let restrictions = specs::restrictions(&arguments.overrides);
         code = code.worst(one((path, &Place::of(path)?), &loaded, arguments, restrictions, &interrupts, ui)?);

@@ -19,7 +19,9 @@ use crate::ui::Ui;
 use crate::ui::cli::{Overrides, Shard};
 use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
+use crate::ui::transfer::TransferBar;
 use crate::vocabulary::metric::ITEMS;
+use crate::worker::Interrupts;
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
 /// `models` key, sorted.
@@ -130,12 +132,14 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error>
 /// # Errors
 ///
 /// A model that cannot be had.
-pub(super) fn obtain(experiment: &mut Experiment, ui: &Ui) -> Result<(), Error> {
+pub(super) fn obtain(experiment: &mut Experiment, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
+    let mut bar = TransferBar::new(*ui);
     let mut tell = |progress: Progress<'_>| match progress {
         Progress::Making(network) => ui.labelled("making", network),
         Progress::Fetching(url) => ui.labelled("fetching", url),
+        Progress::Fetched(done, total) => bar.show(done, total),
     };
-    Ok(models::obtain(experiment, &runtime::cache_folder(), &mut tell)?)
+    Ok(models::obtain(experiment, &runtime::cache_folder(), &|| interrupts.count() > 0, &mut tell)?)
 }
 
 /// Marks what `--only` and `--shard` leave out as skipped, so that the order of the rest stays as it is.

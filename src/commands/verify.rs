@@ -14,7 +14,6 @@ use crate::run::verify::{Check, State, Verification};
 use crate::ui::Ui;
 use crate::ui::cli::DoctorArgs;
 use crate::ui::error::{Error, ExitCode};
-use crate::worker::Interrupts;
 
 /// What was found, as `--json` prints it.
 #[derive(Serialize)]
@@ -31,7 +30,7 @@ struct Verified {
 }
 
 pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = super::interrupts()?;
     let device = crate::spec::device(device).map_err(|(message, hint)| {
         Error::refused(message, hint.unwrap_or_else(|| "`perfrun doctor` lists the devices".to_owned()))
     })?;

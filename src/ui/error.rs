@@ -117,6 +117,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Internal(_) | Error::Table(_) => ExitCode::Internal,
+            Error::Obtain(ObtainError::Interrupted { .. }) => ExitCode::Interrupted,
             Error::Report(error) if error.is_internal() => ExitCode::Internal,
             _ => ExitCode::Mendable,
         }

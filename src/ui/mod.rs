@@ -13,6 +13,7 @@ pub mod plan;
 pub mod proposal;
 pub mod stat;
 pub mod table;
+pub mod transfer;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};

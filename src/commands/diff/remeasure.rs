@@ -34,14 +34,14 @@ pub(super) fn run(
     accepted: &[Accepted],
     ui: &Ui,
 ) -> Result<Option<Compared>, Error> {
-    let interrupts = Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    let interrupts = crate::commands::interrupts()?;
     let names = [name(&sides[0])?, name(&sides[1])?];
     let [baseline, candidate] = [specifications(sources, &sides[0])?, specifications(sources, &sides[1])?];
     let files = [files(sources, &sides[0])?, files(sources, &sides[1])?];
     let mut compared = Compared { diffs: Vec::new(), gone: Vec::new(), new: Vec::new(), code: ExitCode::Done };
     let paths: BTreeSet<&String> = baseline.keys().chain(candidate.keys()).collect();
     let ask = |side: usize, known: Option<&Option<PathBuf>>, path: &str| match known {
-        Some(file) => ask(file.clone(), files[side].as_ref(), path, arguments, ui),
+        Some(file) => ask(file.clone(), files[side].as_ref(), path, arguments, (&interrupts, ui)),
         None => Ok(None),
     };
     let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
@@ -113,7 +113,7 @@ fn ask(
     files: Option<&RevisionFiles<'_>>,
     path: &str,
     arguments: &DiffArgs,
-    ui: &Ui,
+    (interrupts, ui): (&Interrupts, &Ui),
 ) -> Result<Option<Asked>, Error> {
     let file = match (file, files) {
         (Some(file), _) => Some(file),
@@ -126,7 +126,7 @@ fn ask(
     if !arguments.experiment.is_empty() && !arguments.experiment.contains(&loaded.experiment.name) {
         return Ok(None);
     }
-    specs::obtain(&mut loaded.experiment, ui)?;
+    specs::obtain(&mut loaded.experiment, interrupts, ui)?;
     let prepared = run::prepare(&loaded.experiment)?;
     Ok(Some(Asked { file, loaded, prepared }))
 }

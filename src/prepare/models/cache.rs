@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::leftovers::remove_leftovers;
 use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
 use crate::data::digest;
@@ -21,6 +22,9 @@ use crate::onnx::precision::{
 };
 use crate::onnx::proto::ModelProto;
 use crate::onnx::{self, GraphProblem, OnnxError};
+
+/// What the names of unfinished conversions begin with.
+const SCRATCH: &str = ".convert-";
 
 /// The version of what lies in the cache; another one is made again.
 const FORMAT: u32 = 1;
@@ -111,7 +115,8 @@ pub(crate) fn convert(
     }
     let failed = |source| Problem::Io { path: models.clone(), source };
     std::fs::create_dir_all(&models).map_err(failed)?;
-    let scratch = tempfile::Builder::new().prefix(".convert-").tempdir_in(&models).map_err(failed)?;
+    remove_leftovers(&models, SCRATCH);
+    let scratch = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&models).map_err(failed)?;
     let started = Instant::now();
     let model = onnx::load(path)?;
     onnx::check_graph(&model)?;

@@ -6,6 +6,8 @@
 //! conversions do (`onnx::precision`), and running a model to observe it (`run`).
 
 mod cache;
+mod download;
+mod leftovers;
 mod observed;
 mod obtain;
 mod recipe;

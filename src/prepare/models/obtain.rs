@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::download::{Limits, PARTIAL, Problem, download};
+use super::leftovers::remove_leftovers;
 use crate::data::digest;
 use crate::experiment::{Experiment, Network, Source};
 use crate::onnx;
@@ -16,6 +18,8 @@ pub(crate) enum Progress<'a> {
     Making(&'a str),
     /// A model is being fetched.
     Fetching(&'a str),
+    /// So many bytes of it have come, of so many if the server says.
+    Fetched(u64, Option<u64>),
 }
 
 /// Why a model is not there.
@@ -51,6 +55,12 @@ pub enum ObtainError {
         /// What was fetched.
         found: String,
     },
+    /// The user wants to stop.
+    #[error("interrupted while fetching {url}; nothing of it is kept")]
+    Interrupted {
+        /// From where.
+        url: String,
+    },
     /// The cache.
     #[error("the cache {path}: {source}", path = path.display())]
     #[diagnostic(help("set PERFRUN_CACHE to another folder"))]
@@ -62,7 +72,7 @@ pub enum ObtainError {
     },
 }
 
-/// Gives every model of the experiment its file.
+/// Gives every model of the experiment its file. `stops` says whether the user wants to stop.
 ///
 /// # Errors
 ///
@@ -70,13 +80,17 @@ pub enum ObtainError {
 pub(crate) fn obtain(
     experiment: &mut Experiment,
     cache: &Path,
+    stops: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), ObtainError> {
     for model in experiment.models.iter_mut().filter(|model| model.path.is_none()) {
         let (name, sha256) = (model.name.as_str(), model.sha256.as_deref());
         model.path = match &model.source {
             Some(Source::Zoo { network, classes }) => Some(network_file(name, *network, *classes, cache, progress)?),
-            Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, progress)?),
+            Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, &mut |now| {
+                progress(now);
+                stops()
+            })?),
             None => None,
         };
     }
@@ -110,26 +124,29 @@ pub(crate) fn network_file(
     Ok(path)
 }
 
-/// A fetched file, named by its check sum in the cache.
+/// A fetched file, named by its check sum in the cache. `stops` says whether the user wants to stop.
 fn fetch(
     model: &str,
     url: &str,
     sha256: &str,
     cache: &Path,
-    progress: &mut dyn FnMut(Progress<'_>),
+    stops: &mut dyn FnMut(Progress<'_>) -> bool,
 ) -> Result<PathBuf, ObtainError> {
     let folder = cache.join("downloads");
     let path = folder.join(format!("{sha256}.onnx"));
     if path.is_file() {
         return Ok(path);
     }
-    progress(Progress::Fetching(url));
-    let refused = |reason: String| ObtainError::Fetch { model: model.to_owned(), url: url.to_owned(), reason };
+    stops(Progress::Fetching(url));
     let failed = |source| ObtainError::Cache { path: folder.clone(), source };
-    let mut answer = ureq::get(url).call().map_err(|error| refused(error.to_string()))?;
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
-    io::copy(&mut answer.body_mut().as_reader(), &mut file).map_err(|error| refused(error.to_string()))?;
+    remove_leftovers(&folder, PARTIAL);
+    let file = download(url, &folder, Limits::default(), &mut |done, total| stops(Progress::Fetched(done, total)));
+    let file = file.map_err(|problem| match problem {
+        Problem::Server(reason) => ObtainError::Fetch { model: model.to_owned(), url: url.to_owned(), reason },
+        Problem::Disk(source) => failed(source),
+        Problem::Interrupted => ObtainError::Interrupted { url: url.to_owned() },
+    })?;
     let found = digest::of_files(&[file.path().to_owned()]).map_err(|(_, source)| failed(source))?;
     if found != sha256 {
         return Err(ObtainError::CheckSum { model: model.to_owned(), url: url.to_owned(), found });

@@ -1,0 +1,49 @@
+//! How far a model is that is being fetched, on a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{LABEL_WIDTH, Ui};
+
+/// A bar that begins with the first bytes and goes when it is dropped.
+#[derive(Debug)]
+pub struct TransferBar {
+    ui: Ui,
+    bar: Option<ProgressBar>,
+}
+
+impl TransferBar {
+    /// None yet.
+    pub fn new(ui: Ui) -> Self {
+        TransferBar { ui, bar: None }
+    }
+
+    /// Shows that so many bytes are here, of so many if anybody knows.
+    pub fn show(&mut self, done: u64, total: Option<u64>) {
+        if !self.ui.is_terminal() {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(4));
+            let of = if total.is_some() { "/{total_bytes}   {bar:20}" } else { "" };
+            let template = format!("{:LABEL_WIDTH$}{{bytes}}{of}   {{bytes_per_sec}}   {{elapsed}}", "");
+            if let Ok(style) = ProgressStyle::with_template(&template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        // Another file begins.
+        if done < bar.position() {
+            bar.reset();
+            total.into_iter().for_each(|total| bar.set_length(total));
+        }
+        bar.set_position(done);
+    }
+}
+
+impl Drop for TransferBar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

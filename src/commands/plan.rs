@@ -12,6 +12,7 @@ use crate::run::prepare;
 use crate::ui::cli::PlanArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, plan as listing, proposal as proposed};
+use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let spec = match (&arguments.pilot, &arguments.spec) {
@@ -20,7 +21,9 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         (None, None) => return Err(Error::refused("no specification given", "name one, or a record with --pilot")),
     };
     let mut loaded = specs::load(spec, &arguments.overrides)?;
-    specs::obtain(&mut loaded.experiment, &super::interrupts()?, ui)?;
+    // Nothing here is worth more than an end at once.
+    let nobody = Interrupts::never().map_err(|source| Error::Io { what: "signals".to_owned(), source })?;
+    specs::obtain(&mut loaded.experiment, &nobody, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::select(&mut prepared.plan, &loaded, &arguments.overrides)?;

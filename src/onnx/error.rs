@@ -161,9 +161,7 @@ impl miette::Diagnostic for OnnxError {
             | OnnxErrorKind::ExternalDataLength { .. } => Box::new("copy, download or export the model again"),
             OnnxErrorKind::Recursion { .. } => Box::new("ONNX forbids that; export the model again"),
             OnnxErrorKind::TooManyCalls { .. } => Box::new("export the model again, without functions"),
-            OnnxErrorKind::TooLarge { .. } => {
-                Box::new("`perfrun run` measures it as it is, without reading its weights")
-            }
+            OnnxErrorKind::TooLarge { .. } => Box::new("it needs a machine with more memory"),
             OnnxErrorKind::ExternalDataMissing { .. } | OnnxErrorKind::ExternalDataNotAFile { .. } => {
                 Box::new("copy or fetch that file too; the model is incomplete without it")
             }

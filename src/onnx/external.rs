@@ -6,7 +6,7 @@
 //! A model is a stranger's: what it says of offsets, lengths and shapes is compared with the file before any memory is
 //! taken, and nothing is opened but files below the model's folder, since opening a named pipe waits for ever.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
@@ -19,11 +19,23 @@ use super::proto::{ModelProto, TensorProto};
 
 /// Replaces references to other files by their bytes.
 pub(super) fn take_in_external_data(model: &mut ModelProto, folder: &Path) -> Result<(), OnnxErrorKind> {
-    let mut reader = Reader { folder, files: HashMap::new(), taken: 0, memory: memory_bytes().unwrap_or(u64::MAX) };
+    let mut reader = Reader::of(folder);
     let mut problem = None;
     model.each_tensor_mut(&mut |tensor| {
         if problem.is_none() && is_external(tensor) {
             problem = reader.take_in(tensor).err();
+        }
+    });
+    problem.map_or(Ok(()), Err)
+}
+
+/// Makes sure that every weight is where the model says, without reading one.
+pub(super) fn check_external_data(model: &ModelProto, folder: &Path) -> Result<(), OnnxErrorKind> {
+    let mut reader = Reader::of(folder);
+    let mut problem = None;
+    model.each_tensor(&mut |tensor| {
+        if problem.is_none() && is_external(tensor) {
+            problem = reader.find(tensor).err();
         }
     });
     problem.map_or(Ok(()), Err)
@@ -67,30 +79,53 @@ impl Place {
 struct Reader<'a> {
     folder: &'a Path,
     files: HashMap<String, (File, u64)>,
-    /// Bytes so far, of which several weights may be the same.
+    /// Places of weights so far, and how many bytes they are.
+    places: HashSet<(String, u64, u64)>,
     taken: u64,
     /// Of this machine.
     memory: u64,
 }
 
-impl Reader<'_> {
-    fn take_in(&mut self, tensor: &mut TensorProto) -> Result<(), OnnxErrorKind> {
+impl<'a> Reader<'a> {
+    fn of(folder: &'a Path) -> Self {
+        Reader {
+            folder,
+            files: HashMap::new(),
+            places: HashSet::new(),
+            taken: 0,
+            memory: memory_bytes().unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The file of a weight, and where in it the weight begins and how long it is.
+    fn find(&mut self, tensor: &TensorProto) -> Result<(&mut File, u64, u64), OnnxErrorKind> {
         let Place { location, offset, length } = Place::of(tensor)?;
         self.open(&location)?;
         let Some((file, size)) = self.files.get_mut(&location) else {
             return Err(OnnxErrorKind::ExternalDataMissing { location });
         };
-        let length = length.unwrap_or_else(|| size.saturating_sub(offset));
+        // A model that does not say how long a weight is means what its shape asks for.
+        let length = length.or_else(|| shape_bytes(tensor)).unwrap_or_else(|| size.saturating_sub(offset));
         check_length(tensor, length, &location)?;
         if offset.checked_add(length).is_none_or(|end| end > *size) {
             let (tensor, needed) = (tensor.name().to_owned(), offset.saturating_add(length));
             return Err(OnnxErrorKind::ExternalDataShort { location, tensor, needed, size: *size });
         }
-        self.taken = self.taken.saturating_add(length);
-        let mut bytes = Vec::new();
-        if self.taken > self.memory || bytes.try_reserve_exact(length as usize).is_err() {
+        // Weights that are the same bytes are one weight.
+        if self.places.insert((location, offset, length)) {
+            self.taken = self.taken.saturating_add(length);
+        }
+        if self.taken > self.memory {
             return Err(OnnxErrorKind::TooLarge { memory: self.memory });
         }
+        Ok((file, offset, length))
+    }
+
+    fn take_in(&mut self, tensor: &mut TensorProto) -> Result<(), OnnxErrorKind> {
+        let memory = self.memory;
+        let (file, offset, length) = self.find(tensor)?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length as usize).map_err(|_| OnnxErrorKind::TooLarge { memory })?;
         file.seek(SeekFrom::Start(offset)).map_err(OnnxErrorKind::Io)?;
         file.take(length).read_to_end(&mut bytes).map_err(OnnxErrorKind::Io)?;
         tensor.raw_data = Some(bytes);
@@ -120,12 +155,20 @@ impl Reader<'_> {
     }
 }
 
+/// What the weight's shape asks for, where its type has whole bytes. Types of less than a byte are packed, and a shape that
+/// is none is found where the weight is read.
+fn shape_bytes(tensor: &TensorProto) -> Option<u64> {
+    let size = tensor.element().size_bytes()?;
+    let mut sizes = tensor.dims.iter().map(|size| u64::try_from(*size).ok());
+    sizes.try_fold(size, |product, size| product.checked_mul(size?))
+}
+
 /// Makes sure that so many bytes are what the weight's shape asks for.
 fn check_length(tensor: &TensorProto, found: u64, location: &str) -> Result<(), OnnxErrorKind> {
-    // Types of less than a byte are packed, and a shape that is none is found where the weight is read.
-    let Some(size) = tensor.element().size_bytes() else { return Ok(()) };
-    let mut sizes = tensor.dims.iter().map(|size| u64::try_from(*size).ok());
-    let expected = sizes.try_fold(size, |product, size| product.checked_mul(size?));
+    if tensor.element().size_bytes().is_none() {
+        return Ok(());
+    }
+    let expected = shape_bytes(tensor);
     match expected {
         Some(expected) if expected == found => Ok(()),
         _ => Err(OnnxErrorKind::ExternalDataLength {

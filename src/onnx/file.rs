@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use protobuf::{CodedInputStream, EnumOrUnknown, Message};
 
 use super::error::{OnnxError, OnnxErrorKind};
-use super::external::take_in_external_data;
+use super::external::{check_external_data, take_in_external_data};
 use super::functions::check_functions;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
@@ -42,6 +42,24 @@ pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     let fail = |kind| OnnxError { path: path.to_owned(), kind };
     // It finds pointers, pipes, truncation and damage, and says where.
     read_header(path)?;
+    let mut model = read(path)?;
+    check_functions(&model).map_err(fail)?;
+    take_in_external_data(&mut model, folder_of(path)).map_err(fail)?;
+    Ok(model)
+}
+
+/// Makes sure that the weights of the model at `path`, whose header was read, are where it says, without reading them.
+pub(super) fn check_weights(path: &Path) -> Result<(), OnnxError> {
+    check_external_data(&read(path)?, folder_of(path)).map_err(|kind| OnnxError { path: path.to_owned(), kind })
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// The model as its file has it.
+fn read(path: &Path) -> Result<ModelProto, OnnxError> {
+    let fail = |kind| OnnxError { path: path.to_owned(), kind };
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(|error| fail(OnnxErrorKind::Io(error)))?);
     let mut input = CodedInputStream::from_buf_read(&mut file);
     input.set_recursion_limit(DEEPEST_MESSAGE);
@@ -49,8 +67,6 @@ pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     let damaged = |error: protobuf::Error| fail(OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() });
     model.merge_from(&mut input).map_err(damaged)?;
     drop(input);
-    check_functions(&model).map_err(fail)?;
-    take_in_external_data(&mut model, path.parent().unwrap_or(Path::new(""))).map_err(fail)?;
     Ok(model)
 }
 

@@ -15,6 +15,7 @@ use crate::vocabulary::nearest::near_path;
 
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
 use super::external::leaves_folder;
+use super::file::check_weights;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
 use super::wire::Fault;
@@ -51,19 +52,13 @@ impl ModelHeader {
         self.operators.values().sum()
     }
 
-    /// Makes sure that the files beside the model, which was read from `path`, are there.
+    /// Makes sure that the files beside the model, which was read from `path`, are there, and all weights in them.
     ///
     /// # Errors
     ///
     /// The first one that is not.
     pub fn check_files(&self, path: &Path) -> Result<(), OnnxError> {
-        match self.external_files.iter().find(|file| file.bytes.is_none()) {
-            None => Ok(()),
-            Some(file) => {
-                let kind = OnnxErrorKind::ExternalDataMissing { location: file.location.clone() };
-                Err(OnnxError { path: path.to_owned(), kind })
-            }
-        }
+        if self.external_files.is_empty() { Ok(()) } else { check_weights(path) }
     }
 
     /// Size of the model with its external data, in bytes; `None` if some of that is missing.
@@ -223,10 +218,10 @@ mod tests {
         graph.node[0].attribute[0].t = Some(external_weight("c", "absent.bin")).into();
         let path = folder.path().join("model.onnx");
         std::fs::write(&path, model.write_to_bytes().unwrap()).unwrap();
-        std::fs::write(folder.path().join("weights.bin"), [0; 12]).unwrap();
+        File::create(folder.path().join("weights.bin")).unwrap().set_len(4_000_000).unwrap();
         let header = read_header(&path).unwrap();
         let found: Vec<_> = header.external_files.iter().map(|file| (file.location.as_str(), file.bytes)).collect();
-        assert_eq!(found, [("absent.bin", None), ("weights.bin", Some(12))]);
+        assert_eq!(found, [("absent.bin", None), ("weights.bin", Some(4_000_000))]);
         assert_eq!(header.external_files[1].path, folder.path().join("weights.bin"));
         assert_eq!(header.total_bytes(), None);
         let missing = header.check_files(&path).unwrap_err().kind.to_string();

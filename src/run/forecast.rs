@@ -111,6 +111,13 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     time_of_seen_run(measure, seen, blocks::least_warmup(job, cell))
 }
 
+/// What the pilot took from the start of its process to the end of its first inference.
+pub(super) fn start_time(pilot: &StoredRun) -> Nanos {
+    let of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
+    let parts = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(of);
+    Nanos(parts.into_iter().fold(0, u64::saturating_add))
+}
+
 /// Robust coefficient of variation of a pilot's samples, widened for their correlation.
 fn noise(pilot: &StoredRun) -> Option<f64> {
     let durations: Vec<f64> = pilot.data.warmup.duration_ns.iter().map(|duration| *duration as f64).collect();

@@ -151,10 +151,12 @@ impl<'a> Session<'a> {
         let measure = &job.record.manifest.experiment.measure;
         let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
         let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
-        let needed = expected.max(most_time_of_run(measure).to_duration()) + STARTING;
+        // Twice, since what follows the samples takes its time too.
+        let most = 2 * (most_time_of_run(measure).to_duration() + forecast::start_time(pilot).to_duration());
+        let needed = expected.max(most) + STARTING;
         let left = deadline.saturating_duration_since(Instant::now());
         // In whole seconds, since a message tells it.
-        Nanos::from_secs((left + needed).as_secs() + 1).min(measure.timeout)
+        Nanos::from_duration(Duration::from_secs((left + needed).as_secs() + 1)).min(measure.timeout)
     }
 
     /// One run of a cell in a process of its own; it fails without one where the cell has no usable file.

@@ -19,8 +19,13 @@ impl TransferBar {
 
     /// Shows that so many bytes are here, of so many if anybody knows.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
-        if !self.ui.is_terminal() {
+        // Before the first bytes the server has not said how many there are.
+        if !self.ui.is_terminal() || done == 0 {
             return;
+        }
+        // Another file begins.
+        if let Some(bar) = self.bar.take_if(|bar| done < bar.position()) {
+            bar.finish_and_clear();
         }
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(4));
@@ -31,11 +36,6 @@ impl TransferBar {
             }
             bar
         });
-        // Another file begins.
-        if done < bar.position() {
-            bar.reset();
-            total.into_iter().for_each(|total| bar.set_length(total));
-        }
         bar.set_position(done);
     }
 }

@@ -18,19 +18,37 @@ fn is_treacherous(c: char) -> bool {
         || matches!(c,
             // Marks that turn or isolate the direction of writing.
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            // Invisible: soft hyphens, joiners, spaces without width, other breaks of lines, annotations, tags.
-            | '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}'
-            | '\u{206a}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            // Invisible: soft hyphens, spaces without width, other breaks of lines, fillers, annotations, tags.
+            | '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{2028}' | '\u{2029}'
+            | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e01ef}')
+}
+
+/// Each character of a text, and whether it may be shown. Joiners may where they join: in Persian, in emoji.
+fn judged(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    std::iter::from_fn(move || {
+        let c = rest.next()?;
+        let joins = |c: Option<char>| c.is_some_and(|c| !c.is_ascii() && !is_treacherous(c));
+        let is_fine = match c {
+            '\n' | '\t' => true,
+            '\u{200c}' | '\u{200d}' => joins(before) && joins(rest.peek().copied()),
+            _ => !is_treacherous(c),
+        };
+        before = Some(c);
+        Some((c, is_fine))
+    })
 }
 
 /// The text with such characters replaced; line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().all(|c| matches!(c, '\n' | '\t') || !is_treacherous(c)) {
+    if judged(text).all(|(_, is_fine)| is_fine) {
         return Cow::Borrowed(text);
     }
-    let safe = |c: char| if !matches!(c, '\n' | '\t') && is_treacherous(c) { INSTEAD } else { c };
     // A carriage return before a line break is how some systems end lines.
-    Cow::Owned(text.replace("\r\n", "\n").chars().map(safe).collect())
+    let text = text.replace("\r\n", "\n");
+    Cow::Owned(judged(&text).map(|(c, is_fine)| if is_fine { c } else { INSTEAD }).collect())
 }
 
 /// As [`printable`], for what must not begin a line of its own: a name in a table, in a comment, in an attribute.
@@ -47,12 +65,12 @@ pub(crate) fn printable_in_place(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => safe.push(c),
-            _ if is_treacherous(c) && c.len_utf8() == INSTEAD.len_utf8() => safe.push(INSTEAD),
-            _ if is_treacherous(c) => safe.extend(std::iter::repeat_n('?', c.len_utf8())),
-            _ => safe.push(c),
+    // At the end of a line it is no character of the text.
+    for (c, is_fine) in judged(&text.replace("\r\n", " \n")) {
+        match c.len_utf8() {
+            _ if is_fine => safe.push(c),
+            3 => safe.push(INSTEAD),
+            bytes => safe.extend(std::iter::repeat_n('?', bytes)),
         }
     }
     Cow::Owned(safe)
@@ -64,8 +82,8 @@ pub(crate) fn printable_json(json: String) -> String {
         return json;
     }
     let mut safe = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if c != '\n' && is_treacherous(c) {
+    for (c, is_fine) in judged(&json) {
+        if !is_fine {
             let units = c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
             safe.push_str(&units);
         } else {
@@ -88,6 +106,15 @@ mod tests {
         assert_eq!(printable(MEAN), safe);
         assert_eq!(printable_line(MEAN), safe.replace(['\n', '\t'], " "));
         assert!(matches!(printable_line("plain ü"), Cow::Borrowed("plain ü")));
+    }
+
+    #[test]
+    fn joiners_and_windows_lines_are_fine() {
+        for fine in ["\u{645}\u{6cc}\u{200c}\u{62e}", "\u{1f469}\u{200d}\u{1f4bb}"] {
+            assert_eq!(printable(fine), fine);
+        }
+        assert_eq!(printable("a\u{200d}b"), "a\u{fffd}b");
+        assert_eq!(printable_in_place("models:\r\n- m\r\n"), "models: \n- m \n");
     }
 
     #[test]

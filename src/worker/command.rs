@@ -50,6 +50,9 @@ pub(crate) fn run_command(
 ) -> Result<Finished, CommandProblem> {
     const PAUSE: Duration = Duration::from_millis(20);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if interrupts.count() > 0 {
+        return Err(CommandProblem::Interrupted);
+    }
     let mut group = Group::start(&mut command).map_err(CommandProblem::Start)?;
     let missing = || CommandProblem::System(io::Error::other("a pipe is missing"));
     let mut printed = Log::of(group.child.stdout.take().ok_or_else(missing)?).map_err(CommandProblem::System)?;

@@ -18,8 +18,25 @@ use rustix::process::{
 
 use crate::machine::kernel::Kernel;
 
-/// The first processes of all groups that live.
-static LIVING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// All groups that live.
+static LIVING: Mutex<Living> = Mutex::new(Living { groups: BTreeSet::new(), earlier: BTreeSet::new() });
+
+struct Living {
+    /// Their first processes.
+    groups: BTreeSet<i32>,
+    /// Children that were there before them: of whoever became perfrun, by `exec`.
+    earlier: BTreeSet<i32>,
+}
+
+impl Living {
+    /// Once no group lives, ends what left one: as long as any does, nobody knows whose an orphan is.
+    fn rest(&self) {
+        if self.groups.is_empty() {
+            end_strays(&self.earlier);
+            let _supported = set_child_subreaper(None);
+        }
+    }
+}
 
 /// The first process of a group. Dropping it ends the group.
 #[derive(Debug)]
@@ -35,12 +52,22 @@ impl Group {
     ///
     /// What the system says, a command that does not exist for example.
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
-        // Orphans of a child that ends at once must come here already. A system without subreapers has none to give.
-        let _supported = set_child_subreaper(Some(getpid()));
         let mut living = lock();
-        let child = command.process_group(0).spawn()?;
-        living.insert(child.id() as i32);
-        Ok(Group { child, is_over: false })
+        if living.groups.is_empty() {
+            living.earlier = children();
+            // Orphans of a child that ends at once must come here already. A system without subreapers has none to give.
+            let _supported = set_child_subreaper(Some(getpid()));
+        }
+        match command.process_group(0).spawn() {
+            Ok(child) => {
+                living.groups.insert(child.id() as i32);
+                Ok(Group { child, is_over: false })
+            }
+            Err(problem) => {
+                living.rest();
+                Err(problem)
+            }
+        }
     }
 
     /// The status of the first process if it has ended; what it left behind is ended before.
@@ -73,11 +100,8 @@ impl Group {
         let status = self.child.wait();
         if !std::mem::replace(&mut self.is_over, true) {
             let mut living = lock();
-            living.remove(&(self.child.id() as i32));
-            end_strays(&living);
-            if living.is_empty() {
-                let _supported = set_child_subreaper(None);
-            }
+            living.groups.remove(&(self.child.id() as i32));
+            living.rest();
         }
         status
     }
@@ -89,18 +113,20 @@ impl Drop for Group {
     }
 }
 
-fn lock() -> std::sync::MutexGuard<'static, BTreeSet<i32>> {
+fn lock() -> std::sync::MutexGuard<'static, Living> {
     LIVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Kills the children of this process that nobody here started: they are in no group of ours, and not in perfrun's own, in
-/// which the commands are that perfrun runs for itself.
-fn end_strays(living: &BTreeSet<i32>) {
+/// Kills the children of this process that nobody here started: they are not in perfrun's own group, in which the commands
+/// are that perfrun runs for itself, and were not there `earlier`. The first process of a container is everybody's heir.
+fn end_strays(earlier: &BTreeSet<i32>) {
     // Each one that ends may leave children of its own, and ends a little later.
     const MOST_ROUNDS: usize = 256;
+    if getpid().is_init() {
+        return;
+    }
     for _ in 0..MOST_ROUNDS {
-        let strays: Vec<Pid> =
-            children().into_iter().filter(|child| !living.contains(&child.as_raw_nonzero().get())).collect();
+        let strays: Vec<Pid> = children().difference(earlier).filter_map(|child| Pid::from_raw(*child)).collect();
         if strays.is_empty() {
             return;
         }
@@ -113,16 +139,16 @@ fn end_strays(living: &BTreeSet<i32>) {
 }
 
 /// The children of this process that are in other groups than itself.
-fn children() -> Vec<Pid> {
+fn children() -> BTreeSet<i32> {
     let (own, own_group) = (getpid().as_raw_nonzero().get(), getpgrp().as_raw_nonzero().get());
-    let kernel = Kernel::here();
-    let processes = kernel.names("proc").into_iter().filter_map(|name| name.parse::<i32>().ok());
+    let processes = Kernel::here().names("proc").into_iter().filter_map(|name| name.parse::<i32>().ok());
     let is_stray = |pid: &i32| {
-        let Some(stat) = kernel.text(&format!("proc/{pid}/stat")) else { return false };
-        // The name stands in parentheses and may hold anything: state, parent and group follow it.
+        // The name stands in parentheses and may hold anything, in any encoding: state, parent and group follow it.
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat);
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let mut numbers = rest.split_whitespace().skip(1).map_while(|word| word.parse::<i32>().ok());
         matches!((numbers.next(), numbers.next()), (Some(parent), Some(group)) if parent == own && group != own_group)
     };
-    processes.filter(is_stray).filter_map(Pid::from_raw).collect()
+    processes.filter(is_stray).collect()
 }

@@ -54,7 +54,7 @@ fn names_of_models_and_tensors_reach_no_terminal_and_no_report_as_they_are() {
         check_done("inspect", &place.run(&["inspect", &file]));
         check_done("inspect --json", &place.run(&["inspect", &file, "--json"]).expect_code(0));
         check_done("a file that is not there", &place.run(&["inspect", &format!("{file}x")]).expect_code(2));
-        check_done("convert", &place.run(&["convert", &file, "int8", "-o", "out.onnx"]));
+        check_done("convert", &place.run(&["convert", &file, "--precision", "int8", "--output", "out.onnx"]));
         check_done("init", &place.run(&["init", &file, "-o", "x.yaml"]).expect_code(0));
         let comments = place.read("x.yaml");
         check("the specification of init", &comments);

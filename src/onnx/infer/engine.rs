@@ -83,8 +83,11 @@ impl<'m> Engine<'m> {
     /// Whether so many nodes more may be walked, which they are then.
     fn has_room(&self, nodes: u64) -> bool {
         let walked = self.shared.walked.get().saturating_add(nodes);
-        self.shared.walked.set(walked);
-        walked <= MOST_NODES
+        let has_room = walked <= MOST_NODES;
+        if has_room {
+            self.shared.walked.set(walked);
+        }
+        has_room
     }
 
     /// Everything in a graph, from what is `given` of its inputs.
@@ -167,7 +170,7 @@ fn given_nodes(function: &FunctionProto, call: &NodeProto) -> u64 {
     let mut of_call = 0_u64;
     call.with_inner(&mut |_| of_call += 1);
     let attributes = function.node.iter().flat_map(|node| &node.attribute);
-    of_call.saturating_mul(attributes.filter(|attribute| attribute.ref_attr_name.is_some()).count() as u64)
+    of_call.saturating_mul(attributes.filter(|attribute| !attribute.ref_attr_name().is_empty()).count() as u64)
 }
 
 /// A node of a function with the attributes of the call in place of references to them.

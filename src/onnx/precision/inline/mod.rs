@@ -29,7 +29,7 @@ use binding::Binding;
 
 /// Bytes that calls may become: a graph that a call gives may be in its function several times, and names grow with
 /// every call around them. Weights are outside of functions; the nodes of a large transformer take some megabytes.
-const MOST_BYTES: u64 = 1 << 27;
+const MOST_BYTES: u64 = 1 << 28;
 
 /// About what a node takes in memory beyond its message.
 const BYTES_OF_NODE: u64 = 512;
@@ -94,6 +94,10 @@ impl<'a> Known<'a> {
         let mut add = |node: &NodeProto| {
             known.bytes += BYTES_OF_NODE;
             known.names += 1 + (node.input.len() + node.output.len()) as u64;
+            let named = |graph: &GraphProto| {
+                graph.input.len() + graph.output.len() + graph.value_info.len() + graph.initializer.len()
+            };
+            known.names += node.graphs().map(named).sum::<usize>() as u64;
             known.given +=
                 node.attribute.iter().filter(|attribute| !attribute.ref_attr_name().is_empty()).count() as u64;
         };
@@ -105,6 +109,8 @@ impl<'a> Known<'a> {
     fn bytes_of(&self, call: &NodeProto) -> u64 {
         let mut of_call = call.compute_size();
         call.with_inner(&mut |_| of_call += BYTES_OF_NODE);
+        // A reference may be to a default of the function's.
+        let of_call = of_call.max(self.function.attribute_proto.iter().map(Message::compute_size).sum());
         let name = call.name().len().max(call.op_type().len()) as u64;
         self.bytes.saturating_add(self.names.saturating_mul(name)).saturating_add(self.given.saturating_mul(of_call))
     }
@@ -160,7 +166,7 @@ impl<'a> Inliner<'a> {
             return Some(format!("functions call each other more than {DEEPEST} deep"));
         }
         if self.bytes.saturating_add(known.bytes_of(call)) > MOST_BYTES {
-            return Some("inlining would produce more than 128 MiB of nodes".to_owned());
+            return Some("inlining would produce more than 256 MiB of nodes".to_owned());
         }
         if call.input.len() > function.input.len() || call.output.len() > function.output.len() {
             return Some("it has more inputs or outputs than the function".to_owned());

@@ -97,13 +97,10 @@ fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
 /// makes of them.
 pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     let measure = &job.record.manifest.experiment.measure;
-    let metric_of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
     // What the rehearsal built no run builds again.
-    let builds_once = measure.rebuild == Rebuild::Once && metric_of(metric::BUILD) > 0;
-    let load = if builds_once { 0 } else { metric_of(metric::LOAD).saturating_add(metric_of(metric::FIRST_INFERENCE)) };
-    let start = [metric_of(metric::SPAWN), load];
+    let builds_once = measure.rebuild == Rebuild::Once && metric_of(pilot, metric::BUILD) > 0;
     let seen = Expected {
-        start: Nanos(start.into_iter().fold(0, u64::saturating_add)),
+        start: if builds_once { Nanos(metric_of(pilot, metric::SPAWN)) } else { start_time(pilot) },
         sample: Nanos(sample_ns(pilot, measure, job.iterations(cell)).max(1)),
         noise: noise(pilot).unwrap_or(0.0),
         source: Source::Rehearsal,
@@ -113,9 +110,13 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
 
 /// What the pilot took from the start of its process to the end of its first inference.
 pub(super) fn start_time(pilot: &StoredRun) -> Nanos {
-    let of = |metric: metric::Metric| pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64;
-    let parts = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(of);
+    let parts = [metric::SPAWN, metric::LOAD, metric::FIRST_INFERENCE].map(|part| metric_of(pilot, part));
     Nanos(parts.into_iter().fold(0, u64::saturating_add))
+}
+
+/// A time that the pilot took, in nanoseconds; 0 where it has none.
+fn metric_of(pilot: &StoredRun, metric: metric::Metric) -> u64 {
+    pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64
 }
 
 /// Robust coefficient of variation of a pilot's samples, widened for their correlation.

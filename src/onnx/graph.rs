@@ -154,12 +154,14 @@ impl<R: Read + Seek> Walker<R> {
 
     /// `NodeProto`; the operator's name, with its domain unless that is the standard's.
     fn node(&mut self, node: Span, depth: usize) -> Result<String, Fault> {
-        let (mut operator, mut domain, mut inputs) = (String::new(), String::new(), Vec::new());
+        let (mut operator, mut domain, mut output) = (String::new(), String::new(), String::new());
+        let (mut inputs, mut elements) = (Vec::new(), 0);
         while let Some(field) = self.wire.field(node.end)? {
             match field {
                 (1, Value::Bytes(span)) => inputs.push(self.wire.text(span)?),
+                (2, Value::Bytes(span)) if output.is_empty() => output = self.wire.text(span)?,
                 (4, Value::Bytes(span)) => operator = self.wire.text(span)?,
-                (5, Value::Bytes(span)) => self.attribute(span, depth)?,
+                (5, Value::Bytes(span)) => elements = elements.max(self.attribute(span, depth)?),
                 (7, Value::Bytes(span)) => domain = self.wire.text(span)?,
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
                 _ => {}
@@ -169,21 +171,27 @@ impl<R: Read + Seek> Walker<R> {
             return Ok(format!("{domain}.{operator}"));
         }
         self.contents.parameters.add_node(&operator, &inputs);
+        if operator == "Constant" {
+            self.contents.parameters.add_constant(&output, elements);
+        }
         Ok(operator)
     }
 
-    /// `AttributeProto`; its own tensors are settings (a fill value, a table of classes), not weights.
-    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<(), Fault> {
+    /// `AttributeProto`; floating-point elements of its tensor, which is a weight in a `Constant` node and a setting (a
+    /// fill value, a table of classes) in others.
+    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<u64, Fault> {
+        let mut elements = 0;
         while let Some(field) = self.wire.field(attribute.end)? {
             match field {
-                (5 | 10, Value::Bytes(span)) => drop(self.tensor(span)?),
+                (5, Value::Bytes(span)) => elements = self.tensor(span)?.parameters,
+                (10, Value::Bytes(span)) => drop(self.tensor(span)?),
                 (22 | 23, Value::Bytes(span)) => drop(self.sparse_tensor(span)?),
                 (6 | 11, Value::Bytes(span)) => self.inner_graph(span, depth + 1)?,
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
                 _ => {}
             }
         }
-        Ok(())
+        Ok(elements)
     }
 
     /// `SparseTensorProto`; its name is that of its values, and only those that are stored count.

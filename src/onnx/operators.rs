@@ -65,13 +65,42 @@ impl Variable {
 impl Operator {
     /// Whether the input at `index` may have this element type.
     pub(crate) fn allows_at(&self, index: usize, element: &ElementType) -> bool {
-        match self.input(index).map(|parameter| &parameter.kind) {
+        self.allows(self.input(index), element)
+    }
+
+    /// Whether the output at `index` may have this element type.
+    pub(crate) fn gives_at(&self, index: usize, element: &ElementType) -> bool {
+        self.allows(self.output(index), element)
+    }
+
+    fn allows(&self, parameter: Option<&Parameter>, element: &ElementType) -> bool {
+        match parameter.map(|parameter| &parameter.kind) {
             Some(Kind::Variable(name) | Kind::Free(name)) => {
                 self.variables.iter().any(|variable| variable.name == *name && variable.allows(element))
             }
             Some(Kind::Fixed(fixed)) => fixed == element,
             Some(Kind::Other) | None => false,
         }
+    }
+
+    /// Whether an input decides about the element type of the output at `index`.
+    pub(crate) fn takes_type_of_an_input(&self, index: usize) -> bool {
+        match self.output(index).map(|parameter| &parameter.kind) {
+            Some(kind @ (Kind::Variable(_) | Kind::Free(_))) => self.inputs.iter().any(|input| input.kind == *kind),
+            Some(Kind::Fixed(_) | Kind::Other) | None => false,
+        }
+    }
+
+    /// Whether it reads and makes tensors and nothing else: no sequences, no maps, no optional values.
+    pub(crate) fn is_of_tensors(&self) -> bool {
+        let is_tensor = |parameter: &Parameter| match &parameter.kind {
+            Kind::Variable(name) | Kind::Free(name) => {
+                self.variables.iter().any(|variable| variable.name == *name && variable.allowed != 0)
+            }
+            Kind::Fixed(_) => true,
+            Kind::Other => false,
+        };
+        self.inputs.iter().chain(&self.outputs).all(is_tensor) && !self.name.starts_with("Optional")
     }
 
     /// The input at `index`; a variadic one is there at every later index too.

@@ -203,7 +203,7 @@ mod tests {
         let operators = [("Constant", 1), ("ConstantOfShape", 1), ("If", 2), ("com.microsoft.FusedConv", 1)];
         assert_eq!(header.operators, operators.map(|(name, count)| (name.to_owned(), count)).into());
         assert_eq!(header.node_count(), 5);
-        // w 2x3, sparse 5, branch 3; neither `Constant` nodes, nor the int64 shape, nor the fill value.
+        // w 2x3, sparse 5, branch 3; neither the small `Constant`, nor the int64 shape, nor the fill value.
         assert_eq!(header.parameters, 6 + 5 + 3);
         assert_eq!(header.total_bytes(), Some(header.file_bytes));
     }
@@ -226,7 +226,8 @@ mod tests {
         assert_eq!(header.total_bytes(), None);
         let missing = header.check_files(&path).unwrap_err().kind.to_string();
         assert_eq!(missing, "its external data file `absent.bin` is missing");
-        assert_eq!(header.parameters, 6 + 5 + 3 + 2_000_000);
+        // The weight in a `Constant` node counts, though its file is missing.
+        assert_eq!(header.parameters, 6 + 5 + 3 + 3_000_000);
     }
 
     #[test]
@@ -241,12 +242,14 @@ mod tests {
         let branch = graph.node[1].attribute[0].g.as_mut().unwrap();
         branch.initializer.push(TensorProto::of_floats("mean", &[10], &[1.0; 10]));
         branch.node.push(normalize);
+        let weight = AttributeProto::of_tensor("value", TensorProto::of_floats("", &[8, 8], &[1.0; 64]));
+        graph.node.push(NodeProto::of("Constant", "", &[], &["in a node"], vec![weight]));
         // A function has none.
         let body = model.functions[0].node[0].attribute[0].clone();
         let branch = GraphProto { initializer: body.t.iter().cloned().collect(), ..Default::default() };
         model.functions[0].node[0].attribute.push(AttributeProto::of_graph("then_branch", branch));
-        assert_eq!(read_model(&model).parameters, 6 + 5 + 3 + 20);
-        assert_eq!(parameters(&model), 6 + 5 + 3 + 20);
+        assert_eq!(read_model(&model).parameters, 6 + 5 + 3 + 20 + 64);
+        assert_eq!(parameters(&model), 6 + 5 + 3 + 20 + 64);
     }
 
     #[test]

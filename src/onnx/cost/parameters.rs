@@ -1,15 +1,18 @@
 //! How many parameters a model has, as published tables count them.
 //!
-//! Input: initialisers and the inputs of batch normalisations, wherever they stand in a file. Output: a number.
-//! Deliberately absent: what a format of few bits packs into one element, and `Constant` nodes, which hold settings more
-//! often than weights.
+//! Input: initialisers, `Constant` nodes and the inputs of batch normalisations, wherever they stand in a file. Output: a
+//! number. Deliberately absent: what a format of few bits packs into one element.
 
 use std::collections::HashSet;
 
 #[cfg(test)]
-use crate::onnx::proto::{GraphProto, ModelProto};
+use crate::onnx::proto::{GraphProto, ModelProto, TensorProto};
 
-/// Counts floating-point initialisers, without the running mean and variance of batch normalisations, which nobody
+/// Elements from which on a `Constant` node holds a weight, as Paddle2ONNX and spox write them; smaller ones are settings
+/// (scales of a `Resize`, means of three channels).
+const LEAST_WEIGHT: u64 = 16;
+
+/// Counts floating-point weights, without the running mean and variance of batch normalisations, which nobody
 /// trains. Both are told by name, so it does not matter which comes first.
 #[derive(Debug, Default)]
 pub(in crate::onnx) struct ParameterCount {
@@ -22,6 +25,13 @@ impl ParameterCount {
     pub(in crate::onnx) fn add_initialiser(&mut self, name: &str, elements: u64) {
         if elements > 0 {
             self.initialisers.push((name.to_owned(), elements));
+        }
+    }
+
+    /// A `Constant` node of so many floating-point elements.
+    pub(in crate::onnx) fn add_constant(&mut self, name: &str, elements: u64) {
+        if elements >= LEAST_WEIGHT {
+            self.add_initialiser(name, elements);
         }
     }
 
@@ -40,7 +50,7 @@ impl ParameterCount {
     }
 }
 
-/// Elements of all floating-point initialisers, of the main graph and of graphs inside nodes, without the mean and
+/// Elements of all floating-point weights, of the main graph and of graphs inside nodes, without the mean and
 /// variance of batch normalisations; of a sparse one, those that are stored.
 #[cfg(test)]
 pub(crate) fn parameters(model: &ModelProto) -> u64 {
@@ -52,15 +62,23 @@ pub(crate) fn parameters(model: &ModelProto) -> u64 {
 }
 
 #[cfg(test)]
+fn stored_elements(tensor: &TensorProto) -> u64 {
+    tensor.dims.iter().map(|size| u64::try_from(*size).unwrap_or(0)).fold(1, u64::saturating_mul)
+}
+
+#[cfg(test)]
 fn add_graph(count: &mut ParameterCount, graph: &GraphProto) {
     let values = graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref());
     for tensor in graph.initializer.iter().chain(values).filter(|tensor| tensor.is_float()) {
-        let sizes = tensor.dims.iter().map(|size| u64::try_from(*size).unwrap_or(0));
-        count.add_initialiser(tensor.name(), sizes.fold(1, u64::saturating_mul));
+        count.add_initialiser(tensor.name(), stored_elements(tensor));
     }
     for node in &graph.node {
         if node.is_standard() {
             count.add_node(node.op_type(), &node.input);
+            let elements = node.tensor("value").filter(|tensor| tensor.is_float()).map_or(0, stored_elements);
+            if node.op_type() == "Constant" {
+                count.add_constant(node.output.first().map_or("", String::as_str), elements);
+            }
         }
         node.graphs().for_each(|graph| add_graph(count, graph));
     }

@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::edit::count_readers;
+use super::report::ConversionProblem;
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use crate::onnx::{ElementType, TensorProblem};
 
@@ -35,6 +36,77 @@ pub(crate) fn settle_constants(model: &mut ModelProto) -> Result<(), TensorProbl
         model.ir_version = Some(model.ir_version().max(IR_WITHOUT_WEIGHT_INPUTS));
     }
     Ok(())
+}
+
+/// Whether every weight has a name of its own, within its graph.
+///
+/// # Errors
+///
+/// The first that has not. ONNX Runtime loads such a model with a warning and takes the last one of each name.
+pub(crate) fn check_initialisers(model: &ModelProto) -> Result<(), ConversionProblem> {
+    model.graph.as_ref().map_or(Ok(()), check_initialisers_of)
+}
+
+fn check_initialisers_of(graph: &GraphProto) -> Result<(), ConversionProblem> {
+    let mut names = HashSet::new();
+    let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.values.name());
+    for name in graph.initializer.iter().map(TensorProto::name).chain(sparse) {
+        if !names.insert(name) {
+            return Err(ConversionProblem::DuplicateInitialiser { name: name.to_owned() });
+        }
+    }
+    graph.node.iter().flat_map(|node| node.graphs()).try_for_each(check_initialisers_of)
+}
+
+/// Turns weights that stand in `Constant` nodes, as Paddle2ONNX and spox write them, into initialisers of the same
+/// graph; gives their number. Smaller constants, which are settings as a rule, stay.
+///
+/// # Errors
+///
+/// A damaged tensor.
+pub(crate) fn lift_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorProblem> {
+    let Some(graph) = model.graph.as_mut() else { return Ok(0) };
+    let lifted = lift_weights_of(graph, from_elements)?;
+    if lifted > 0 {
+        model.ir_version = Some(model.ir_version().max(IR_WITHOUT_WEIGHT_INPUTS));
+    }
+    Ok(lifted)
+}
+
+fn lift_weights_of(graph: &mut GraphProto, from_elements: usize) -> Result<u64, TensorProblem> {
+    let outputs: HashSet<String> = graph.output.iter().map(|output| output.name().to_owned()).collect();
+    let (mut lifted, mut nodes) = (0, Vec::with_capacity(graph.node.len()));
+    for mut node in std::mem::take(&mut graph.node) {
+        for inner in node.graphs_mut() {
+            lifted += lift_weights_of(inner, from_elements)?;
+        }
+        match weight_of(&mut node, &outputs, from_elements)? {
+            Some(weight) => {
+                graph.initializer.push(weight);
+                lifted += 1;
+            }
+            None => nodes.push(node),
+        }
+    }
+    graph.node = nodes;
+    Ok(lifted)
+}
+
+/// The weight that a `Constant` node holds, under the node's name for it.
+fn weight_of(
+    node: &mut NodeProto,
+    outputs: &HashSet<String>,
+    from_elements: usize,
+) -> Result<Option<TensorProto>, TensorProblem> {
+    let Some(output) = node.output.first().cloned().filter(|output| !outputs.contains(output)) else { return Ok(None) };
+    let is_large = match node.tensor("value") {
+        Some(tensor) if tensor.element() == ElementType::Float32 => tensor.elements()? >= from_elements,
+        _ => false,
+    };
+    if !is_large || !node.is_standard() || node.op_type() != "Constant" {
+        return Ok(None);
+    }
+    Ok(constant(node).map(|weight| TensorProto { name: Some(output), ..weight }))
 }
 
 fn settle_nodes(graph: &mut GraphProto) -> Result<(), TensorProblem> {

@@ -21,6 +21,7 @@ mod report;
 mod scales;
 mod upgrade;
 
+pub(crate) use constants::check_initialisers;
 pub(crate) use half::{Half, HalfSettings, ProviderClass, to_half};
 pub(crate) use keep::Keep;
 pub(crate) use quantize_blocks::{BlockQuantization, quantize_blocks};
@@ -30,7 +31,7 @@ pub(crate) use report::{Conversion, ConversionProblem, ConversionReport};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 #[cfg(test)]
 mod tests {

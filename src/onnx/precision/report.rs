@@ -132,17 +132,6 @@ pub(crate) enum ConversionProblem {
         /// What might have been, and why it stays.
         kept: Vec<Kept>,
     },
-    /// An element type that decides what to do is not known.
-    #[error(
-        "the element type of `{value}`, which `{node}` reads, is not known; run shape inference on the model and save it, or keep \
-         `{node}` as it is"
-    )]
-    UnknownTypes {
-        /// The node.
-        node: String,
-        /// Its input.
-        value: String,
-    },
     /// Operators of the new precision came later than the model's operator set.
     #[error(
         "the model uses opset {has}, but {operator} needs {needed}; convert it with `onnx.version_converter.convert_version` \
@@ -183,6 +172,12 @@ pub(crate) enum ConversionProblem {
         value: String,
         /// What is allowed.
         allowed: &'static str,
+    },
+    /// Two weights have one name, and which of them counts is up to who loads the model.
+    #[error("two initialisers are called `{name}`: the model is invalid")]
+    DuplicateInitialiser {
+        /// Their name.
+        name: String,
     },
     /// The file has no graph.
     #[error("the model has no graph")]

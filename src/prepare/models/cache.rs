@@ -180,6 +180,7 @@ fn carry_out(
     scratch: &Path,
     observe: Observe<'_>,
 ) -> Result<precision::Conversion, Problem> {
+    precision::check_initialisers(&model)?;
     match recipe {
         Recipe::Fp16(recipe) => half(model, Half::Fp16, recipe),
         Recipe::Bf16(recipe) => half(model, Half::Bf16, recipe),

@@ -37,6 +37,12 @@ pub(super) enum Reason {
     Unsafe,
     /// It is not one of the standard's operators.
     Custom,
+    /// One of its constants is beyond the range.
+    Range,
+    /// It reads or makes what is no tensor.
+    Sequence,
+    /// The element type of something that it reads is not known.
+    UnknownType,
 }
 
 impl Reason {
@@ -54,6 +60,12 @@ impl Reason {
             },
             Reason::Unsafe => format!("its results may exceed the range or the precision of {name}"),
             Reason::Custom => "it is not a standard ONNX operator".to_owned(),
+            Reason::Range => format!("a constant that it reads is beyond the range of {name}"),
+            Reason::Sequence => "it reads or makes a sequence, whose elements keep their type".to_owned(),
+            Reason::UnknownType => {
+                "the element type of one of its inputs is not known: run shape inference on the model and save it"
+                    .to_owned()
+            }
         }
     }
 }
@@ -79,7 +91,8 @@ impl Judge<'_> {
         let operator = node.op_type();
         if node.is_standard() {
             match operator {
-                "Constant" | "ConstantOfShape" => return Decision::Adapts,
+                "Constant" | "ConstantOfShape" if self.may_give(operator) => return Decision::Adapts,
+                "Constant" | "ConstantOfShape" => return Decision::Full(None),
                 "Cast" if makes_floats => return Decision::Adapts,
                 "Cast" | "Shape" | "Size" | "IsNaN" => return Decision::Untouched,
                 _ => {}
@@ -88,16 +101,16 @@ impl Judge<'_> {
         if self.settings.keep.keeps(node) {
             return Decision::Full(Some(Reason::Asked));
         }
-        let has_kernel = kernels::has_kernel(self.settings.provider, self.settings.target, operator);
+        let has_kernel = kernels::has_kernel(self.settings.provider, self.settings.target, node);
         match self.what_forbids(node, read, made) {
             // What the provider lacks would not help if the standard had it.
-            Some(Reason::Standard | Reason::LaterOpset(_)) if !has_kernel => {
+            Some(Reason::Standard | Reason::LaterOpset(_) | Reason::Range) if !has_kernel => {
                 return Decision::Full(Some(Reason::Provider));
             }
             Some(reason) => return Decision::Full(Some(reason)),
             None => {}
         }
-        match kernels::moves(operator) {
+        match kernels::moves(node) {
             true if has_kernel && self.moves_half(read) => Decision::Half,
             true => Decision::Full(None),
             false if has_kernel => Decision::Half,
@@ -111,12 +124,28 @@ impl Judge<'_> {
         if !node.is_standard() {
             return Some(Reason::Custom);
         }
+        if operators::operator(operator, self.opset).is_some_and(|known| !known.is_of_tensors()) {
+            return Some(Reason::Sequence);
+        }
+        // What it makes of other bits is another number.
+        if operator == "BitCast" {
+            return Some(Reason::Standard);
+        }
         let allowed = |opset: i64| {
             operators::operator(operator, opset).is_some_and(|known| self.is_allowed(known, node, read, made))
         };
         if !allowed(self.opset) {
             let later = (self.opset + 1..=operators::NEWEST_OPSET).find(|opset| allowed(*opset));
             return Some(later.map_or(Reason::Standard, Reason::LaterOpset));
+        }
+        if read.iter().flatten().any(|value| value.element.is_none()) {
+            return Some(Reason::UnknownType);
+        }
+        let is_beyond = |(input, value): (usize, &Option<&Value>)| {
+            value.is_some_and(|value| !value.fits) && !self.steers(node, input)
+        };
+        if read.iter().enumerate().any(is_beyond) {
+            return Some(Reason::Range);
         }
         let reads_large = || read.iter().flatten().any(|value| value.is_large);
         let is_unsafe = kernels::is_unsafe(operator) || (kernels::continues(operator) && reads_large());
@@ -164,7 +193,9 @@ impl Judge<'_> {
             Decision::Untouched => Reads::Any,
             Decision::Adapts => Reads::Any,
             // Nothing forbids that its weights are rounded: only its arithmetic is not to be had.
-            Decision::Full(Some(Reason::Provider | Reason::Standard | Reason::LaterOpset(_))) => Reads::Widened,
+            Decision::Full(Some(Reason::Provider | Reason::Standard | Reason::LaterOpset(_) | Reason::Range)) => {
+                Reads::Widened
+            }
             Decision::Full(_) => Reads::Full,
             Decision::Half => {
                 let known = operators::operator(node.op_type(), self.opset);
@@ -174,18 +205,24 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a node gives an output, which is float32 in the model as it was, in half precision.
+    /// Whether what a node makes from its attributes alone may be in half precision.
+    fn may_give(&self, operator: &str) -> bool {
+        operators::operator(operator, self.opset).is_some_and(|known| known.gives_at(0, &self.target))
+    }
+
+    /// Whether a node gives an output, which is float32 in the model as it was, in half precision: where an input decides
+    /// about its type. Where only an attribute does, as with the mean of a `LayerNormalization`, it stays.
     pub(super) fn gives_half(&self, node: &NodeProto, decision: &Decision, output: usize) -> bool {
         let known = || operators::operator(node.op_type(), self.opset);
-        *decision == Decision::Half && self.is_variable(known().and_then(|known| known.output(output)))
+        *decision == Decision::Half && known().is_some_and(|known| known.takes_type_of_an_input(output))
     }
 
     /// Whether what a node makes may be beyond the range of fp16.
     pub(super) fn is_large(&self, node: &NodeProto, decision: &Decision, read: &[Option<&Value>]) -> bool {
         let operator = node.op_type();
         let reads_large = read.iter().flatten().any(|value| value.is_large);
-        *decision == Decision::Full(Some(Reason::Unsafe)) && !kernels::returns(operator)
-            || reads_large && kernels::moves(operator)
+        matches!(decision, Decision::Full(Some(Reason::Unsafe | Reason::Range))) && !kernels::returns(operator)
+            || reads_large && kernels::moves(node)
     }
 }
 

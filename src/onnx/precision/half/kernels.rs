@@ -5,6 +5,7 @@
 //! Runtime's kernels do not accumulate in float32 by themselves (softmax and normalisations do).
 
 use super::{Half, ProviderClass};
+use crate::onnx::proto::NodeProto;
 
 /// Operators that only move elements and take the type of what they move, and whether ONNX Runtime's CPU provider has
 /// them in fp16 and in bf16 (release 1.31). CUDA has all of them in both.
@@ -33,7 +34,8 @@ const MOVES: &[(&str, bool, bool)] = &[
 ];
 
 /// Operators that ONNX Runtime's CUDA provider has in float32 and not in fp16.
-const CUDA_WITHOUT_FP16: &[&str] = &["CumSum", "EyeLike", "GridSample", "Range", "RoiAlign"];
+const CUDA_WITHOUT_FP16: &[&str] =
+    &["CumSum", "EyeLike", "GridSample", "MeanVarianceNormalization", "Range", "RoiAlign"];
 
 /// Operators with arithmetic that it has in bf16.
 const CUDA_WITH_BF16: &[&str] = &[
@@ -115,9 +117,11 @@ const RETURNS: &[&str] = &["Div", "Log", "Reciprocal", "Sqrt"];
 /// Inputs that stay in float32 though the standard allows more: small numbers that steer the operator.
 const STEERING: &[(&str, usize)] = &[("Dropout", 1), ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("RoiAlign", 1)];
 
-/// Whether an operator only moves elements.
-pub(super) fn moves(operator: &str) -> bool {
-    MOVES.iter().any(|(name, _, _)| *name == operator)
+/// Whether a node only moves elements. What scatters and reduces does more: on the CPU such a model loads in half
+/// precision, and fails when it is run.
+pub(super) fn moves(node: &NodeProto) -> bool {
+    let reduces = node.text("reduction").is_some_and(|reduction| reduction != "none");
+    !reduces && MOVES.iter().any(|(name, _, _)| *name == node.op_type())
 }
 
 /// Whether an operator is unsafe in half precision.
@@ -143,11 +147,13 @@ pub(super) fn steers(operator: &str, input: usize) -> bool {
 /// Whether a provider has a kernel for an operator in half precision that is worth its casts: what computes on the CPU
 /// is float32 all around, so that a lone kernel in half precision (`LayerNormalization`, `Clip`) would cost more than it
 /// saves.
-pub(super) fn has_kernel(provider: ProviderClass, target: Half, operator: &str) -> bool {
+pub(super) fn has_kernel(provider: ProviderClass, target: Half, node: &NodeProto) -> bool {
+    let operator = node.op_type();
     match (provider, target) {
+        (ProviderClass::Cpu, _) if !moves(node) => false,
         (ProviderClass::Cpu, Half::Fp16) => MOVES.iter().any(|(name, fp16, _)| *name == operator && *fp16),
         (ProviderClass::Cpu, Half::Bf16) => MOVES.iter().any(|(name, _, bf16)| *name == operator && *bf16),
         (ProviderClass::Cuda, Half::Fp16) => !CUDA_WITHOUT_FP16.contains(&operator),
-        (ProviderClass::Cuda, Half::Bf16) => moves(operator) || CUDA_WITH_BF16.contains(&operator),
+        (ProviderClass::Cuda, Half::Bf16) => moves(node) || CUDA_WITH_BF16.contains(&operator),
     }
 }

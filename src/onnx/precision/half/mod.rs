@@ -21,9 +21,11 @@ use crate::onnx::ElementType;
 use crate::onnx::infer::{Inferred, infer};
 use crate::onnx::proto::ModelProto;
 
+use super::constants::lift_weights;
 use super::inline::inline_functions;
 use super::keep::Keep;
 use super::report::{Conversion, ConversionProblem, ConversionReport};
+use super::upgrade::{RAISED, raise_operator_set};
 
 /// The kind of device that a model is converted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -103,7 +105,11 @@ pub(crate) fn to_half(
     check_floats(&model, settings.target)?;
     let mut report = ConversionReport::default();
     let inlined = inline_functions(&mut model);
-    let types = if inlined.calls > 0 { &infer(&model, &[]) } else { types };
+    let raised = raise_for_casts(&mut model, settings.target)?;
+    report.note_raised(raised);
+    let lifted = lift_weights(&mut model, survey::WORTH_A_CAST)?;
+    let is_changed = inlined.calls > 0 || raised.is_some() || lifted > 0;
+    let types = if is_changed { &infer(&model, &[]) } else { types };
     let mut survey = survey::survey(&model, types, settings, &mut report)?;
     inlined.tell(&mut report);
     versions::choose(&mut survey, settings);
@@ -113,6 +119,20 @@ pub(crate) fn to_half(
     }
     summarise(&mut report, settings);
     Ok(Conversion { model, report })
+}
+
+/// Brings a model to an operator set whose `Cast` makes the half precision; gives the one that it had, if it changed.
+///
+/// bfloat16 came with 13. Before 6 a `Cast` names its type as text, and ONNX Runtime cannot tell what it makes.
+fn raise_for_casts(model: &mut ModelProto, target: Half) -> Result<Option<i64>, ConversionProblem> {
+    const OLDEST_WITH_FP16: i64 = 6;
+    match (target, model.opset("").unwrap_or(1)) {
+        (Half::Bf16, _) => raise_operator_set(model, RAISED, "Cast to bfloat16"),
+        (Half::Fp16, has) if has < OLDEST_WITH_FP16 => {
+            Err(ConversionProblem::OpsetTooOld { has, needed: OLDEST_WITH_FP16, operator: "Cast".to_owned() })
+        }
+        (Half::Fp16, _) => Ok(None),
+    }
 }
 
 /// What is in half precision already is no source for another.
@@ -139,7 +159,10 @@ fn summarise(report: &mut ConversionReport, settings: &HalfSettings) {
         ));
     }
     if report.weights.clamped > 0 {
-        report.note(format!("{} weights were beyond the range of {name} and were clamped", report.weights.clamped));
+        report.note(format!(
+            "{} constants that stand for infinity became the largest number of {name}",
+            report.weights.clamped
+        ));
     }
 }
 

@@ -127,20 +127,17 @@ impl<'a> Rewriter<'a> {
         }
         let (from, to, element) =
             if value.is_half { (half, full, ElementType::Float32) } else { (full, half, self.target.element()) };
-        let code = i64::from(element.code().unwrap_or_default());
-        Some(NodeProto::of("Cast", &format!("{to}_cast"), &[from], &[to], vec![AttributeProto::of_int("to", code)]))
+        let attribute = cast_to(&element);
+        Some(NodeProto::of("Cast", &format!("{to}_cast"), &[from], &[to], vec![attribute]))
     }
 
     /// Changes what a node makes by its attributes.
     fn adapt(&mut self, node: &mut NodeProto) -> Result<(), ConversionProblem> {
-        let half = i64::from(self.target.element().code().unwrap_or_default());
-        match node.op_type() {
-            "Cast" => node.attribute.iter_mut().filter(|to| to.name() == "to").for_each(|to| to.i = Some(half)),
-            _ => {
-                let tensor = constant(node);
-                let tensor = self.half(&tensor)?;
-                node.attribute = vec![AttributeProto::of_tensor("value", tensor)];
-            }
+        if let Some(tensor) = constant(node) {
+            node.attribute = vec![AttributeProto::of_tensor("value", self.half(&tensor)?)];
+        } else {
+            let half = cast_to(&self.target.element());
+            node.attribute.iter_mut().filter(|to| to.name() == "to").for_each(|to| *to = half.clone());
         }
         Ok(())
     }
@@ -165,15 +162,23 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// The tensor that `Constant` and `ConstantOfShape` make or fill with.
-fn constant(node: &NodeProto) -> TensorProto {
-    if let Some(tensor) = node.tensor("value") {
-        return tensor.clone();
+/// The attribute of a `Cast` that says to what.
+fn cast_to(element: &ElementType) -> AttributeProto {
+    AttributeProto::of_int("to", i64::from(element.code().unwrap_or_default()))
+}
+
+/// The tensor that `Constant` and `ConstantOfShape` make or fill with; `None` for other nodes.
+pub(super) fn constant(node: &NodeProto) -> Option<TensorProto> {
+    if !matches!(node.op_type(), "Constant" | "ConstantOfShape") {
+        return None;
     }
-    match (node.float("value_float"), node.named_attribute("value_floats")) {
+    if let Some(tensor) = node.tensor("value") {
+        return Some(tensor.clone());
+    }
+    Some(match (node.float("value_float"), node.named_attribute("value_floats")) {
         (Some(value), _) => TensorProto::of_floats("", &[], &[value]),
         (None, Some(values)) => TensorProto::of_floats("", &[values.floats.len() as u64], &values.floats),
         // `ConstantOfShape` without a value fills with zeros.
         (None, None) => TensorProto::of_floats("", &[1], &[0.0]),
-    }
+    })
 }

@@ -10,8 +10,9 @@ use crate::onnx::ElementType;
 use crate::onnx::infer::Inferred;
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 
-use super::HalfSettings;
 use super::decide::{Decision, Judge};
+use super::rewrite::constant;
+use super::{HalfSettings, weights};
 use crate::experiment::Io;
 use crate::onnx::precision::report::{ConversionProblem, ConversionReport};
 
@@ -56,6 +57,8 @@ pub(super) struct Value {
     pub(super) is_half: bool,
     /// It may be beyond the range of fp16.
     pub(super) is_large: bool,
+    /// It is no constant, or one whose numbers have a place in the half precision.
+    pub(super) fits: bool,
     /// Names in both types, decided last; `None`: there is none.
     pub(super) half_name: Option<String>,
     pub(super) full_name: Option<String>,
@@ -143,6 +146,13 @@ impl Surveyor<'_> {
         for tensor in &graph.initializer {
             let elements = tensor.elements()?;
             let value = self.add(number, tensor.name(), Source::Weight(elements), Some(tensor.element()));
+            self.survey.values[value].fits = self.fits(tensor)?;
+            self.survey.graphs[number].given.push(value);
+        }
+        for sparse in &graph.sparse_initializer {
+            // It is filled with zeros when it is loaded, and a cast behind it is folded then.
+            let value = self.add(number, sparse.values.name(), Source::Input, Some(sparse.values.element()));
+            self.survey.values[value].fits = self.fits(&sparse.values)?;
             self.survey.graphs[number].given.push(value);
         }
         for input in graph.input.iter().filter(|input| !is_weight(graph, input.name())) {
@@ -185,13 +195,8 @@ impl Surveyor<'_> {
         let decision = self.judge.decide(node, &read, &made);
         let reads: Vec<Reads> = (0..read.len()).map(|input| self.judge.reads(node, &decision, input, &read)).collect();
         let is_large = self.judge.is_large(node, &decision, &read);
-        if decision == Decision::Half
-            && let Some(unknown) = read.iter().flatten().find(|value| value.element.is_none())
-        {
-            return Err(ConversionProblem::UnknownTypes { node: node.label(), value: unknown.name.clone() });
-        }
         match &decision {
-            Decision::Half if !super::kernels::moves(node.op_type()) => self.report.convert(node),
+            Decision::Half if !super::kernels::moves(node) => self.report.convert(node),
             Decision::Full(Some(reason)) => self.report.keep(node, reason.in_words(self.judge.settings)),
             _ => {}
         }
@@ -208,6 +213,10 @@ impl Surveyor<'_> {
             let nothing = Inferred::default();
             self.graph(body, types.inner(index, inner).unwrap_or(&nothing))?;
         }
+        let fits = match constant(node) {
+            Some(tensor) if decision == Decision::Adapts => self.fits(&tensor)?,
+            _ => true,
+        };
         let source = if decision == Decision::Adapts { Source::Adaptable } else { Source::Node };
         let mut outputs = Vec::with_capacity(node.output.len());
         for (position, (name, element)) in node.output.iter().zip(made).enumerate() {
@@ -220,11 +229,17 @@ impl Surveyor<'_> {
             let made = &mut self.survey.values[value];
             made.is_half = is_float && self.judge.gives_half(node, &decision, position);
             made.is_large = is_large;
+            made.fits = fits;
             outputs.push(Some(value));
         }
         let inputs = inputs.into_iter().zip(reads).map(|(input, reads)| input.map(|value| (value, reads))).collect();
         self.survey.graphs[graph].nodes.push(Node { decision, inputs, outputs });
         Ok(())
+    }
+
+    fn fits(&self, tensor: &TensorProto) -> Result<bool, ConversionProblem> {
+        let is_float = tensor.element() == ElementType::Float32;
+        Ok(!is_float || weights::fits(tensor, self.judge.settings.target)?)
     }
 
     fn add(&mut self, graph: usize, name: &str, source: Source, element: Option<ElementType>) -> usize {
@@ -237,6 +252,7 @@ impl Surveyor<'_> {
             output: None,
             is_half: false,
             is_large: false,
+            fits: true,
             half_name: None,
             full_name: None,
         });

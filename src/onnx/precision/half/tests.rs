@@ -132,7 +132,7 @@ fn a_weight_that_is_wanted_both_ways_is_stored_in_both() {
 
 #[test]
 fn constants_and_casts_adapt_without_a_cast_more() {
-    let constant = NodeProto::of("Constant", "c", &[], &["c"], vec![AttributeProto::of_float("value_float", 70_000.0)]);
+    let constant = NodeProto::of("Constant", "c", &[], &["c"], vec![AttributeProto::of_float("value_float", 1e9)]);
     let cast = NodeProto::of("Cast", "k", &["i"], &["k"], vec![AttributeProto::of_int("to", 1)]);
     let nodes = vec![constant, cast, node("Mul", &["x", "c"], "a"), node("Mul", &["a", "k"], "y")];
     let mut model = model(nodes, vec![TensorProto::of_integers("i", &[1], &[3])]);
@@ -190,4 +190,102 @@ fn models_without_float32_are_refused() {
     assert!(matches!(error, ConversionProblem::AlreadyInHalf { weights: 1, .. }), "{error}");
     let error = convert(model(nodes, vec![]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap_err();
     assert!(matches!(error, ConversionProblem::NothingToConvert { .. }), "{error}");
+}
+
+fn with_opset(mut model: ModelProto, opset: i64) -> ModelProto {
+    model.opset_import[0].version = Some(opset);
+    model
+}
+
+#[test]
+fn a_weight_beyond_the_range_stays_and_so_does_what_computes_with_it() {
+    let nodes = || vec![node("MatMul", &["x", "w"], "a"), node("MatMul", &["a", "v"], "y")];
+    let of = || model(nodes(), vec![weight("w", 9.8e7), weight("v", 0.5)]);
+    let conversion = convert(of(), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
+    assert_eq!(weights(&conversion), ["w: float32", "v: float16"]);
+    let conversion = convert(of(), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let expected = ["MatMul(x, w) -> a", "Cast<float16>(a) -> a_fp16", "MatMul(a_fp16, v) -> y_fp16"];
+    assert_eq!(lines(&conversion)[..3], expected);
+    assert_eq!(conversion.report.kept[0].reason, "a constant that it reads is beyond the range of fp16");
+    assert_eq!(conversion.report.weights.clamped, 0);
+    let masked = model(nodes(), vec![weight("w", -1e9), weight("v", 0.5)]);
+    let conversion = convert(masked, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert_eq!((weights(&conversion)[0].as_str(), conversion.report.weights.clamped), ("w: float16", 1024));
+}
+
+#[test]
+fn weights_in_constant_nodes_are_weights() {
+    let constant =
+        NodeProto::of("Constant", "", &[], &["w"], vec![AttributeProto::of_tensor("value", weight("", 0.5))]);
+    let nodes = vec![constant, node("MatMul", &["x", "w"], "y")];
+    let conversion = convert(model(nodes, vec![]), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
+    assert_eq!(lines(&conversion), ["Cast<float32>(w) -> w_fp32", "MatMul(x, w_fp32) -> y"]);
+    assert_eq!(conversion.report.weights.converted, 1024);
+}
+
+#[test]
+fn an_older_model_is_raised_to_an_opset_that_has_bfloat16() {
+    let of = |opset| with_opset(model(vec![node("MatMul", &["x", "w"], "y")], vec![weight("w", 0.5)]), opset);
+    let conversion = convert(of(12), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap();
+    assert_eq!((conversion.model.opset(""), conversion.report.nodes_converted()), (Some(13), 1));
+    assert_eq!(conversion.report.notes, ["the model was converted from opset 12 to 13"]);
+    let old = convert(of(5), &settings(Half::Fp16, ProviderClass::Cuda));
+    assert!(matches!(old, Err(ConversionProblem::OpsetTooOld { has: 5, needed: 6, .. })), "{old:?}");
+}
+
+#[test]
+fn an_output_whose_type_no_input_decides_stays_float32() {
+    let norm = NodeProto::of("LayerNormalization", "", &["x", "s"], &["a", "mean"], vec![]);
+    let nodes = vec![norm, node("Add", &["a", "mean"], "y")];
+    let scale = TensorProto::of_floats("s", &[32], &[1.0; 32]);
+    let conversion = convert(model(nodes, vec![scale]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let expected = ["LayerNormalization(x_fp16, s) -> a, mean", "Cast<float16>(mean) -> mean_fp16"];
+    assert_eq!(lines(&conversion)[1..3], expected);
+}
+
+#[test]
+fn what_has_no_half_precision_stays_behind_casts() {
+    let kept = |nodes: Vec<NodeProto>, opset, target, provider| {
+        let model = with_opset(model(nodes, vec![weight("w", 0.5)]), opset);
+        lines(&convert(model, &settings(target, provider)).unwrap())
+    };
+    let fill = NodeProto::of("ConstantOfShape", "", &["n"], &["c"], vec![]);
+    let nodes = vec![node("Shape", &["x"], "n"), fill, node("MatMul", &["c", "w"], "y")];
+    let lines = kept(nodes, 17, Half::Bf16, ProviderClass::Cuda);
+    assert_eq!(lines[1..3], ["ConstantOfShape(n) -> c", "Cast<bfloat16>(c) -> c_bf16"]);
+
+    let nodes = vec![
+        node("SplitToSequence", &["x"], "s"),
+        node("ConcatFromSequence", &["s"], "a"),
+        node("MatMul", &["x", "w"], "b"),
+        node("Add", &["a", "b"], "y"),
+    ];
+    let lines = kept(nodes, 17, Half::Fp16, ProviderClass::Cuda);
+    assert!(lines.contains(&"SplitToSequence(x) -> s".to_owned()), "{lines:?}");
+    assert!(lines.contains(&"ConcatFromSequence(s) -> a".to_owned()), "{lines:?}");
+
+    let adds = AttributeProto::of_text("reduction", "add");
+    let scatter = NodeProto::of("ScatterND", "", &["w", "i", "x"], &["y"], vec![adds]);
+    let nodes = vec![node("Shape", &["x"], "i"), scatter];
+    let lines = kept(nodes, 18, Half::Fp16, ProviderClass::Cpu);
+    assert_eq!(lines[..2], ["Cast<float32>(w) -> w_fp32", "Shape(x) -> i"]);
+
+    let bits = NodeProto::of("BitCast", "", &["x"], &["y"], vec![AttributeProto::of_int("to", 6)]);
+    let lines = kept(vec![node("MatMul", &["x", "w"], "z"), bits], 26, Half::Fp16, ProviderClass::Cuda);
+    assert!(lines.contains(&"BitCast<int32>(x) -> y".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn sparse_weights_are_cast() {
+    let mut model = model(vec![node("MatMul", &["x", "w"], "y")], vec![weight("v", 0.5)]);
+    let values = TensorProto::of_floats("w", &[2], &[1.0, 2.0]);
+    let indices = TensorProto::of_integers("", &[2], &[0, 5]);
+    model.graph.as_mut().unwrap().sparse_initializer.push(crate::onnx::proto::SparseTensorProto {
+        values: Some(values).into(),
+        indices: Some(indices).into(),
+        dims: vec![32, 32],
+        ..Default::default()
+    });
+    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert!(lines(&conversion).contains(&"Cast<float16>(w) -> w_fp16".to_owned()), "{:?}", lines(&conversion));
 }

@@ -22,7 +22,8 @@ fn home(value: &Value) -> Option<bool> {
     let wants = value.wants;
     match value.source {
         Source::Input | Source::Node => None,
-        Source::Adaptable => Some(wants.half && !wants.full && !wants.widened),
+        Source::Adaptable => Some(value.fits && wants.half && !wants.full && !wants.widened),
+        Source::Weight(_) if !value.fits => Some(false),
         // What must be exact for one reader is exact, and the other reader has a copy.
         Source::Weight(_) if wants.full => Some(false),
         Source::Weight(elements) => Some(wants.half || (wants.widened && elements >= WORTH_A_CAST)),

@@ -12,8 +12,18 @@ use super::Half;
 /// numbers keep divisions from failing (the epsilon of a norm).
 const SMALLEST_FP16: f32 = 5.960_464_5e-8;
 
-/// A float32 tensor in half precision, rounded to nearest, and how many of its elements were beyond the range and are at
-/// its end now. Infinities and NaN stay what they are.
+/// From this magnitude on a number stands for infinity: masks of attention add -1e9, -1e30 or the lowest float32. At the
+/// end of fp16 they mask as well, and a row that is masked whole stays free of NaN, as it would not be with infinities.
+const STANDS_FOR_INFINITY: f32 = 1e9;
+
+/// Whether a float32 tensor keeps its meaning: nothing in it is beyond the range but what stands for infinity.
+pub(super) fn fits(tensor: &TensorProto, target: Half) -> Result<bool, TensorProblem> {
+    let beyond = |value: &f32| value.abs() > f16::MAX.to_f32() && value.abs() < STANDS_FOR_INFINITY;
+    Ok(target == Half::Bf16 || !tensor.floats()?.iter().any(beyond))
+}
+
+/// A float32 tensor in half precision, rounded to nearest, and how many of its elements stood for infinity and are at the
+/// end of the range now. Infinities and NaN stay what they are.
 pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, u64), TensorProblem> {
     let mut values = tensor.floats()?;
     let clamped = fit(&mut values, target);
@@ -71,5 +81,15 @@ mod tests {
         let (brain, clamped) = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16).unwrap();
         assert_eq!((brain.floats().unwrap()[0], clamped), (bf16::MAX.to_f32(), 1));
         assert_eq!(brain.raw_data.unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_is_beyond_the_range_fits_only_where_it_stands_for_infinity() {
+        let fits = |value: f32, target| fits(&TensorProto::of_floats("w", &[2], &[1.0, value]), target).unwrap();
+        for masks in [65504.0, -1e9, f32::MIN, f32::INFINITY] {
+            assert!(fits(masks, Half::Fp16), "{masks}");
+        }
+        assert!(!fits(9.8e7, Half::Fp16) && !fits(-65505.0, Half::Fp16));
+        assert!(fits(9.8e7, Half::Bf16));
     }
 }

@@ -204,6 +204,11 @@ pub(super) fn data_inputs(node: &NodeProto, role: Role) -> impl Iterator<Item = 
     node.input.iter().take(all).map(String::as_str)
 }
 
+/// Whether a pooling leaves places out: ONNX Runtime's pooling in 8 bits has no such form and fails to load.
+fn is_dilated(node: &NodeProto) -> bool {
+    node.ints("dilations").is_some_and(|dilations| dilations.iter().any(|dilation| *dilation != 1))
+}
+
 enum Candidate {
     Is(Role),
     Stays(&'static str),
@@ -244,7 +249,9 @@ fn candidate(editor: &Editor, node: &NodeProto) -> Result<Candidate, TensorProbl
             Candidate::Stays("ONNX Runtime has no operator for it with calibrated ranges")
         }
         "Add" | "Mul" if node.input.len() == 2 && !has_constants() => Candidate::Is(Role::Element),
-        "Concat" | "Sigmoid" | "LeakyRelu" | "AveragePool" | "GlobalAveragePool" if !has_constants() => {
+        "Concat" | "Sigmoid" | "LeakyRelu" | "AveragePool" | "GlobalAveragePool"
+            if !has_constants() && !is_dilated(node) =>
+        {
             Candidate::Is(Role::Element)
         }
         "Relu" | "Clip" => Candidate::Is(Role::Activation),

@@ -21,7 +21,8 @@ pub(super) fn check_inputs(session: &Session, tensors: &[TensorRequest]) -> Resu
     Ok(())
 }
 
-/// Outputs of these shapes, in memory of the device or, without one, of the host; none where the shape of one is not known.
+/// Outputs of these shapes, in memory of the device or, without one, of the host; none where the shape of one is not known
+/// or is another than the model declares, which ONNX Runtime would refuse to be bound to.
 pub(super) fn allocate_outputs(
     session: &Session,
     shapes: &BTreeMap<String, Vec<u64>>,
@@ -33,10 +34,15 @@ pub(super) fn allocate_outputs(
     };
     let mut outputs = Vec::with_capacity(shapes.len());
     for output in session.outputs() {
-        let (Some(shape), ValueType::Tensor { ty, .. }) = (shapes.get(output.name()), output.dtype()) else {
+        let (Some(shape), ValueType::Tensor { ty, shape: declared, .. }) = (shapes.get(output.name()), output.dtype())
+        else {
             return Ok(Vec::new());
         };
         let lengths: Vec<i64> = shape.iter().map(|length| *length as i64).collect();
+        let agrees = |(declared, length): (&i64, &i64)| *declared < 0 || declared == length;
+        if declared.len() != lengths.len() || !declared.iter().zip(&lengths).all(agrees) {
+            return Ok(Vec::new());
+        }
         let value = DynTensor::new(&allocator, *ty, lengths).map_err(|error| run_failure(&error))?;
         outputs.push((output.name().to_owned(), value));
     }

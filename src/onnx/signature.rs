@@ -204,6 +204,11 @@ impl ElementType {
         }
     }
 
+    /// Whether perfrun reads its values: not those of sequences, maps, texts and types of less than a byte.
+    pub fn is_readable(&self) -> bool {
+        self.size_bytes().is_some()
+    }
+
     /// The name that users read, numpy's where it has one: `float32`.
     pub fn name(&self) -> &str {
         match self {

@@ -129,6 +129,9 @@ pub struct ModelFile {
     /// Nodes of the main graph by operator; nothing where it could not be read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operators: BTreeMap<String, u64>,
+    /// The types of outputs that are not compared, by their names: sequences, maps and texts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_compared: BTreeMap<String, String>,
     /// Items that one inference handles, by the index of the input point; `None` where unknown.
     pub batch_sizes: Vec<Option<u64>>,
     /// What one inference costs, by the index of the input point; `None` where the model is not fed that one.

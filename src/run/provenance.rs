@@ -52,9 +52,16 @@ pub(super) fn describe_model(
         parameters: header.map(|header| header.parameters),
         opset: header.map(|header| header.opset_imports.clone()).unwrap_or_default(),
         operators: header.map(|header| header.operators.clone()).unwrap_or_default(),
+        not_compared: header.map(not_compared).unwrap_or_default(),
         batch_sizes: (0..inputs.len()).map(batch_size).collect(),
         costs: costs(path, model, inputs),
     }))
+}
+
+/// The outputs that no worker reads.
+fn not_compared(header: &ModelHeader) -> BTreeMap<String, String> {
+    let outputs = header.signature.outputs.iter().filter(|output| !output.element.is_readable());
+    outputs.map(|output| (output.name.clone(), output.element.to_string())).collect()
 }
 
 /// What one inference costs at each input point; nothing where the model cannot be read as a whole, since the rehearsal

@@ -180,6 +180,29 @@ fn outputs_whose_shape_varies_are_allocated_by_the_runtime_and_said_to_be() {
 }
 
 #[test]
+fn a_stale_shape_of_an_output_is_the_runtimes_to_warn_of() {
+    let x = tensor("x", ElementType::Float32, &[2, 3], Values::Random);
+    let Some((done, folder)) = run_model(&model("tests/fixtures/models/stale_output.onnx"), vec![x]) else { return };
+    assert_eq!(done.failure, None);
+    assert!(done.data.measured.len() >= 20);
+    assert_eq!(done.data.output_hash, done.data.output_hash_after);
+    let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
+    assert_eq!(outputs[0][0].shape, [2, 3]);
+}
+
+#[test]
+fn texts_and_sequences_are_measured_and_the_numbers_beside_them_read() {
+    let x = tensor("x", ElementType::Float32, &[4, 2], Values::Random);
+    let file = model("tests/fixtures/models/outputs_of_every_kind.onnx");
+    let Some((done, folder)) = run_model(&file, vec![x]) else { return };
+    assert_eq!(done.failure, None);
+    assert!(done.data.measured.len() >= 20);
+    let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
+    let names: Vec<&str> = outputs[0].iter().map(|output| output.name.as_str()).collect();
+    assert_eq!(names, ["scores"]);
+}
+
+#[test]
 fn failures_carry_the_runtimes_own_message() {
     let float = |values| tensor("x", ElementType::Float32, &[1], values);
     let cases = [

@@ -213,7 +213,8 @@ impl Sums {
             close,
             agreement: self.agreement,
             misses: self.misses,
-            is_judged: limits.cosine.is_some() || limits.close.is_some() || limits.top1.is_some(),
+            is_judged: self.elements > 0
+                && (limits.cosine.is_some() || limits.close.is_some() || limits.top1.is_some()),
         }
     }
 }
@@ -286,6 +287,8 @@ mod tests {
         let none: Vec<Vec<Array>> = vec![Vec::new()];
         assert_eq!(compare(&a, &none, &FidelityLimits::default()).misses, ["there is no output `y`"]);
         assert!(!compare(&[], &[], &FidelityLimits::default()).passes());
+        let texts = compare(&[Vec::new()], &[Vec::new()], &FidelityLimits::of(Precision::Fp16));
+        assert_eq!((texts.is_judged, texts.words().as_str()), (false, "no number to compare"));
     }
 
     /// One part in a thousand of the output, whatever the element is at which it is found.

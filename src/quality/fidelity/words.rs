@@ -30,6 +30,7 @@ impl Fidelity {
         let changed = self.agreement.as_ref().filter(|agreement| has_changed(agreement)).map(changed);
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => format!("differs: {}", self.misses.join("; ")),
+            _ if self.elements == 0 => "no number to compare".to_owned(),
             (true, true, None) => format!("close on random data, {ACCURACY_NOT_MEASURED}"),
             (true, false, None) => format!("not judged, {ACCURACY_NOT_MEASURED}"),
             (true, false, Some(_)) => "not judged".to_owned(),

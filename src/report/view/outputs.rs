@@ -95,7 +95,19 @@ fn notes(input: &Input<'_>) -> Vec<String> {
         "From the rehearsal: the outputs of each cell and of its reference for the same {}. An element is close if it differs by no more than `abs` + `rel` times the reference's; the limits are those of `fidelity`.",
         same.join(", or the same ")
     );
-    std::iter::once(from).chain(random.map(str::to_owned)).collect()
+    std::iter::once(from).chain(random.map(str::to_owned)).chain(not_compared(input)).collect()
+}
+
+/// `Not compared: output "probabilities" of classifier, sequence(map(int64, float32)).`
+fn not_compared(input: &Input<'_>) -> Option<String> {
+    let models = input.manifest.experiment.models.iter().zip(&input.manifest.models);
+    let of_models = models.filter_map(|(model, file)| Some((&model.name, &file.as_ref()?.not_compared)));
+    let outputs: Vec<String> = of_models
+        .flat_map(|(model, outputs)| {
+            outputs.iter().map(move |(name, element)| format!("output `{name}` of {model} ({element})"))
+        })
+        .collect();
+    (!outputs.is_empty()).then(|| format!("Not compared: {}.", outputs.join(", ")))
 }
 
 /// What was made of the models for variants; `None` where every variant is run with the model as stored.

@@ -417,6 +417,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             parameters: Some(25_530_472),
             opset: [("ai.onnx".to_owned(), 17)].into(),
             operators: [("Conv".to_owned(), 53), ("Relu".to_owned(), 49)].into(),
+            not_compared: std::collections::BTreeMap::new(),
             costs: Vec::new(),
             batch_sizes: plan.inputs().iter().map(|input| input.dimensions.get("batch").copied()).collect(),
         })

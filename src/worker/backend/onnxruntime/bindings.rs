@@ -7,6 +7,7 @@ use ort::session::{IoBinding, Session};
 use ort::value::{DynTensor, ValueType};
 
 use super::failures::run_failure;
+use super::tensors::element_of;
 use crate::experiment::Device;
 use crate::worker::backend::{Failure, FailureKind, TensorRequest};
 
@@ -21,8 +22,8 @@ pub(super) fn check_inputs(session: &Session, tensors: &[TensorRequest]) -> Resu
     Ok(())
 }
 
-/// Outputs of these shapes, in memory of the device or, without one, of the host; none where the shape of one is not known
-/// or is another than the model declares, which ONNX Runtime would refuse to be bound to.
+/// Outputs of these shapes, in memory of the device or, without one, of the host; none where one is not read, or its
+/// shape is not known or is another than the model declares, which ONNX Runtime would refuse to be bound to.
 pub(super) fn allocate_outputs(
     session: &Session,
     shapes: &BTreeMap<String, Vec<u64>>,
@@ -40,7 +41,8 @@ pub(super) fn allocate_outputs(
         };
         let lengths: Vec<i64> = shape.iter().map(|length| *length as i64).collect();
         let agrees = |(declared, length): (&i64, &i64)| *declared < 0 || declared == length;
-        if declared.len() != lengths.len() || !declared.iter().zip(&lengths).all(agrees) {
+        let is_as_declared = declared.len() == lengths.len() && declared.iter().zip(&lengths).all(agrees);
+        if !is_as_declared || !element_of(*ty).is_readable() {
             return Ok(Vec::new());
         }
         let value = DynTensor::new(&allocator, *ty, lengths).map_err(|error| run_failure(&error))?;

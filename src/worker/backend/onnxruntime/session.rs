@@ -25,7 +25,7 @@ use super::profile;
 use super::provider::{register, register_plugin};
 use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
-use super::tensors::{bytes_of, copy_in, copy_out, input_value};
+use super::tensors::{bytes_of, copy_in, copy_out, element_of, input_value};
 use crate::data::array::Array;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
 use crate::statistics::quantile::median;
@@ -203,7 +203,9 @@ impl Backend for OnnxRuntime {
         let replay = Replay::of(&self.settings, known)?;
         // The first inference is one without a graph, whatever comes then.
         let options = self.options(replay.without())?;
-        if self.settings.boundary == Boundary::Host {
+        // A binding keeps what the runtime allocated, and refuses it at the next call where the model declares another
+        // shape than it makes.
+        if self.settings.boundary == Boundary::Host || (outputs.is_empty() && self.settings.device.is_cpu()) {
             let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
             self.host_call = Some(HostCall::new(session, &names, &self.pool, &mut outputs)?);
             self.options = options;
@@ -224,6 +226,7 @@ impl Backend for OnnxRuntime {
             }
             bindings.push(binding);
         }
+        self.host_call = None;
         self.options = options;
         self.replay = replay;
         self.outputs = outputs;
@@ -270,13 +273,19 @@ impl Backend for OnnxRuntime {
             return call.iterate(session, options, self.selected, times);
         }
         let (Some(session), Some(options), Some(binding)) =
-            (&self.session, self.options.get(self.selected), self.bindings.get(self.selected))
+            (&self.session, self.options.get(self.selected), self.bindings.get_mut(self.selected))
         else {
             return Err(Failure::new(FailureKind::Internal, "the model is not bound"));
         };
         let run = ort::api().RunWithBinding;
-        let (session, options, binding) = (session.ptr().cast_mut(), options.ptr(), binding.ptr());
-        let call = || {
+        let names = self.outputs.is_empty().then(|| session.outputs());
+        let (session, options) = (session.ptr().cast_mut(), options.ptr());
+        let mut call = || {
+            if let Some(outputs) = names {
+                binding.clear_outputs();
+                leave_outputs_to_runtime(binding, outputs.iter().map(|output| output.name()))?;
+            }
+            let binding = binding.ptr();
             // SAFETY: the three objects live in `self`, which is borrowed for the whole loop, and no other thread uses them.
             let status = unsafe { run(session, options, binding) };
             if status.0.is_null() { Ok(()) } else { Err(take_status(status)) }
@@ -337,10 +346,11 @@ impl Backend for OnnxRuntime {
             .collect();
         let options = self.replay.without().options(self.selected)?;
         let outputs = session.run_with_options(inputs, &options).map_err(|error| run_failure(&error))?;
-        // Sequences and maps are made and timed as tensors are, and not compared.
+        // Sequences, maps and texts are made and timed as all else is, and not compared.
         let tensors = outputs
             .into_iter()
-            .filter_map(|(name, value)| Some((name, value.downcast::<ort::value::DynTensorValueType>().ok()?)));
+            .filter_map(|(name, value)| Some((name, value.downcast::<ort::value::DynTensorValueType>().ok()?)))
+            .filter(|(_, tensor)| element_of(*tensor.data_type()).is_readable());
         tensors.map(|(name, tensor)| copy_out(name, &tensor, None)).collect()
     }
 

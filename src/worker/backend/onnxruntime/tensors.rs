@@ -95,7 +95,7 @@ fn runtime_element(element: &ElementType) -> Option<TensorElementType> {
         .filter(|t| *t != TensorElementType::String)
 }
 
-fn element_of(element: TensorElementType) -> ElementType {
+pub(super) fn element_of(element: TensorElementType) -> ElementType {
     ELEMENTS
         .iter()
         .find(|(_, theirs)| *theirs == element)

@@ -195,7 +195,7 @@ struct Reply<'a, W: Write> {
 
 impl<W: Write> Reply<'_, W> {
     fn send(&mut self, answer: Answer) -> Result<(), Refusal> {
-        self.expected.take(&answer).map_err(|text| Failure::new(FailureKind::Internal, text))?;
+        self.expected.take(&answer, None).map_err(|text| Failure::new(FailureKind::Internal, text))?;
         Ok(self.worker.write(&answer)?)
     }
 

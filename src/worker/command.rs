@@ -80,6 +80,13 @@ pub(crate) fn run_command(
 mod tests {
     use super::*;
 
+    /// What leaves its group is ended once no group lives, so these tests take turns.
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    fn turn() -> std::sync::MutexGuard<'static, ()> {
+        TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn shell(script: &str, timeout: Duration) -> Result<Finished, CommandProblem> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -88,6 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_there_and_what_floods_is_bounded() {
+        let _turn = turn();
         let done = shell("echo out; echo err >&2; exit 3", Duration::from_secs(60)).unwrap();
         assert_eq!((done.printed.as_str(), done.complaint.as_str(), done.status.code()), ("out\n", "err\n", Some(3)));
         let flood = shell("yes | head -c 30000000; echo '{\"a\": 1}'", Duration::from_secs(60)).unwrap();
@@ -97,6 +105,7 @@ mod tests {
 
     #[test]
     fn nothing_that_it_started_outlives_it() {
+        let _turn = turn();
         let folder = tempfile::tempdir().unwrap();
         let note = |name: &str| folder.path().join(name).display().to_string();
         let wait = |name: &str, start: &str| format!("{start} sh -c 'echo $$ > {}; exec sleep 1000' &", note(name));

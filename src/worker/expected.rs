@@ -1,8 +1,11 @@
 //! Which answers belong to which command, and what its end must say: both sides hold on to this.
 
+use std::time::Duration;
+
 use super::protocol::{Answer, Command, CommandName, SamplePhase};
 use crate::experiment::{Stop, Warmup};
 use crate::worker::backend::Phase;
+use crate::worker::measure::stop::contradiction;
 
 /// Most samples of a warm-up that is bounded by time: as many as fit into a third of a gigabyte.
 const MOST_WARMUP: usize = 1 << 24;
@@ -13,6 +16,10 @@ pub(super) struct Expected {
     command: CommandName,
     warmup: Count,
     counted: Count,
+    /// Samples that the warm-up must have.
+    least_warmup: usize,
+    /// When the counted ones end.
+    rule: Option<Stop>,
     /// A sample may be shorter than the clock can tell: one iteration is all that it has.
     may_take_no_time: bool,
 }
@@ -31,6 +38,14 @@ impl Expected {
             Command::Warm { rule: Warmup::Samples { count }, .. } => *count as usize,
             _ => MOST_WARMUP,
         };
+        let least_warmup = match command {
+            Command::Warm { rule: Warmup::Samples { count }, .. } => *count as usize,
+            _ => 0,
+        };
+        let rule = match command {
+            Command::Measure { rule, .. } => Some(*rule),
+            _ => None,
+        };
         let counted = match command {
             Command::Measure { rule, .. } => match rule {
                 Stop::Samples { count, .. } => *count as usize,
@@ -43,15 +58,17 @@ impl Expected {
         // Whatever was asked for, one is taken.
         let may_take_no_time =
             matches!(command, Command::Measure { iterations: 1, .. } | Command::Slice { iterations: 1, .. });
-        Expected { command: command.name(), warmup: count(warmup), counted: count(counted.max(1)), may_take_no_time }
+        let (warmup, counted) = (count(warmup), count(counted.max(1)));
+        Expected { command: command.name(), warmup, counted, least_warmup, rule, may_take_no_time }
     }
 
-    /// Takes note of an answer that is no failure; true if it ends the command.
+    /// Takes note of an answer that is no failure, so long after the command; true if it ends the command. `None`: time is
+    /// a script's.
     ///
     /// # Errors
     ///
     /// An answer that does not belong to the command, or an end that leaves something out, in words.
-    pub(super) fn take(&mut self, answer: &Answer) -> Result<bool, String> {
+    pub(super) fn take(&mut self, answer: &Answer, waited: Option<Duration>) -> Result<bool, String> {
         use CommandName as C;
         match (self.command, answer) {
             (C::Hello, Answer::Hello { .. }) | (C::Prepare, Answer::Ready { .. }) => Ok(true),
@@ -70,7 +87,7 @@ impl Expected {
                 self.counted.add(columns.len(), self.command).map(|()| false)
             }
             (C::Hello | C::Prepare, _) => Err(self.foreign(answer)),
-            (_, Answer::Done { .. }) => self.end(answer).map(|()| true),
+            (_, Answer::Done { .. }) => self.end(answer, waited).map(|()| true),
             _ => Err(self.foreign(answer)),
         }
     }
@@ -85,7 +102,7 @@ impl Expected {
     }
 
     /// An end says what its command is for, and nothing else.
-    fn end(&self, answer: &Answer) -> Result<(), String> {
+    fn end(&self, answer: &Answer, waited: Option<Duration>) -> Result<(), String> {
         let Answer::Done { warmup, stop, output_hash, non_finite } = answer else { return Err(self.foreign(answer)) };
         let command = self.command;
         let word = command.word();
@@ -107,6 +124,14 @@ impl Expected {
         }
         if matches!(command, CommandName::Measure | CommandName::Slice) && self.counted.taken == 0 {
             return Err(format!("`{word}` ended without a counted sample"));
+        }
+        if self.warmup.taken < self.least_warmup {
+            return Err(format!("`{word}` ended after {} samples, not {}", self.warmup.taken, self.least_warmup));
+        }
+        if let (Some(rule), Some(reason)) = (self.rule, *stop)
+            && let Some(wrong) = contradiction(rule, reason, self.counted.taken, waited)
+        {
+            return Err(format!("`{word}` ended {wrong}"));
         }
         Ok(())
     }
@@ -187,12 +212,17 @@ mod tests {
         for (command, own) in commands() {
             let mut expected = Expected::of(&command);
             if matches!(command.name(), CommandName::Measure | CommandName::Slice) {
-                assert!(expected.take(&own).is_err_and(|text| text.contains("without a counted sample")));
-                assert_eq!(expected.take(&samples(SamplePhase::Measure, 1)), Ok(false));
+                assert!(expected.take(&own, None).is_err_and(|text| text.contains("without a counted sample")));
+                assert_eq!(expected.take(&samples(SamplePhase::Measure, 3), None), Ok(false));
             }
-            assert_eq!(expected.take(&own), Ok(true), "{command:?}");
+            if command.name() == CommandName::Warm {
+                let text = expected.take(&own, None).expect_err("no warm-up");
+                assert_eq!(text, "`warm` ended after 0 samples, not 3");
+                assert_eq!(expected.take(&samples(SamplePhase::Warmup, 3), None), Ok(false));
+            }
+            assert_eq!(expected.take(&own, None), Ok(true), "{command:?}");
             for end in ends.iter().chain([&Answer::done()]).filter(|end| **end != own) {
-                let text = expected.take(end).expect_err("an end of another command");
+                let text = expected.take(end, None).expect_err("an end of another command");
                 assert!(text.starts_with(&format!("`{}` ", command.name().word())), "{text}");
             }
         }
@@ -204,7 +234,7 @@ mod tests {
         let metrics = Answer::Metrics { values: BTreeMap::new() };
         let late = Answer::Phase { name: Phase::Load };
         let counted = samples(SamplePhase::Measure, 1);
-        let allowed = |command: &Command, answer: &Answer| Expected::of(command).take(answer).is_ok();
+        let allowed = |command: &Command, answer: &Answer| Expected::of(command).take(answer, None).is_ok();
         for (command, _) in commands() {
             let name = command.name();
             assert_eq!(allowed(&command, &ranges), name == CommandName::ActivationRanges, "{name:?}");
@@ -217,7 +247,7 @@ mod tests {
             );
             assert!(!allowed(&command, &late), "{name:?}");
         }
-        let text = Expected::of(&Command::Finish).take(&counted).expect_err("nothing is counted at the end");
+        let text = Expected::of(&Command::Finish).take(&counted, None).expect_err("nothing is counted at the end");
         assert_eq!(text, "`finish` was answered with `samples of measure`, which does not belong to it");
     }
 
@@ -226,8 +256,10 @@ mod tests {
         for (command, _) in commands() {
             let mut expected = Expected::of(&command);
             let phase = if command.name() == CommandName::Warm { SamplePhase::Warmup } else { SamplePhase::Measure };
-            if expected.take(&samples(phase, 3)).is_ok() {
-                assert!(expected.take(&samples(phase, 1)).is_err_and(|text| text.ends_with("more than 3 samples")));
+            if expected.take(&samples(phase, 3), None).is_ok() {
+                assert!(
+                    expected.take(&samples(phase, 1), None).is_err_and(|text| text.ends_with("more than 3 samples"))
+                );
             }
         }
         let mut empty = samples(SamplePhase::Measure, 1);
@@ -235,7 +267,7 @@ mod tests {
             columns.duration_ns[0] = 0;
         }
         let slice = |iterations| Command::Slice { time: Nanos(1), samples: 1, iterations };
-        assert!(Expected::of(&slice(2)).take(&empty).is_err_and(|text| text.ends_with("took no time")));
-        assert!(Expected::of(&slice(1)).take(&empty).is_ok(), "a clock that is too coarse is told by a code");
+        assert!(Expected::of(&slice(2)).take(&empty, None).is_err_and(|text| text.ends_with("took no time")));
+        assert!(Expected::of(&slice(1)).take(&empty, None).is_ok(), "a clock that is too coarse is told by a code");
     }
 }

@@ -1,10 +1,13 @@
 //! What a worker says is taken in here, once it is seen to be what was asked for: a worker is another program.
 
+use std::time::Instant;
+
 use super::expected::Expected;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
 use crate::onnx::precision::activation_ranges::Range;
 use crate::vocabulary::metric;
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::Samples;
 
@@ -17,8 +20,14 @@ pub(super) struct Hearing {
     asked: Option<Asked>,
     /// Who speaks, once it has said so.
     worker: Option<Worker>,
-    /// When the last sample so far began.
-    last_start: u64,
+    /// When the last sample so far ended.
+    last_end: u64,
+    /// Input sets that were asked for.
+    input_sets: u32,
+    /// When the worker was greeted.
+    greeted: Option<Instant>,
+    /// It tells real time, no script's.
+    is_real: bool,
 }
 
 #[derive(Debug)]
@@ -27,6 +36,7 @@ struct Asked {
     expected: Expected,
     /// Counted samples before it.
     counted_before: usize,
+    at: Instant,
 }
 
 #[derive(Debug)]
@@ -54,8 +64,14 @@ impl Hearing {
                 return Err(protocol(format!("{who} does not understand `{}`, which it was to do", name.word())));
             }
         }
+        let at = Instant::now();
+        if let Command::Prepare { cell } = command {
+            self.input_sets = cell.input_sets.max(1);
+            self.is_real = cell.backend.kind().takes_machine_time();
+        }
+        self.greeted.get_or_insert(at);
         let counted_before = self.run.data.measured.len();
-        self.asked = Some(Asked { name, expected: Expected::of(command), counted_before });
+        self.asked = Some(Asked { name, expected: Expected::of(command), counted_before, at });
         Ok(())
     }
 
@@ -69,7 +85,8 @@ impl Hearing {
             return Err(failure);
         }
         let Some(asked) = &mut self.asked else { return Err(protocol("the worker spoke without being asked")) };
-        let ends = asked.expected.take(&answer).map_err(protocol)?;
+        let waited = self.is_real.then(|| asked.at.elapsed());
+        let ends = asked.expected.take(&answer, waited).map_err(protocol)?;
         let (name, counted_before) = (asked.name, asked.counted_before);
         match &answer {
             Answer::Hello { protocol: version, .. } if *version != PROTOCOL => {
@@ -84,6 +101,10 @@ impl Hearing {
         self.run.keep(answer);
         if ends {
             self.asked = None;
+            let durations = &self.run.data.measured.duration_ns;
+            if !durations.is_empty() && durations.iter().all(|duration| *duration == 0) {
+                return Err(protocol("no counted sample took any time"));
+            }
             if name == CommandName::Slice {
                 let data = &mut self.run.data;
                 data.slices.push((data.measured.len() - counted_before) as u32);
@@ -92,15 +113,34 @@ impl Hearing {
         Ok(ends)
     }
 
-    /// Time goes on from each sample to the next, whatever phase they are of.
+    /// Time goes on from each sample to the next, whatever phase they are of, and not faster than here.
     fn check_samples(&mut self, phase: SamplePhase, columns: &Samples, name: CommandName) -> Result<(), Failure> {
         columns
-            .check_after(self.run.data.samples_mut(phase), self.last_start)
+            .check_after(self.run.data.samples_mut(phase), self.last_end)
             .map_err(|problem| protocol(format!("`{}` gave samples that are none: {problem}", name.word())))?;
-        self.last_start = columns.start_ns.last().copied().unwrap_or(self.last_start);
-        Ok(())
+        if let Some(input) = columns.input.iter().find(|input| **input >= self.input_sets.max(1)) {
+            let sets = self.input_sets;
+            return Err(protocol(format!("`{}` gave a sample of input set {input} of {sets}", name.word())));
+        }
+        if let (Some(start), Some(duration)) = (columns.start_ns.last(), columns.duration_ns.last()) {
+            self.last_end = start + duration;
+        }
+        let here = self.greeted.filter(|_| self.is_real).map(|greeted| greeted.elapsed());
+        match here {
+            Some(here) if self.last_end > (here.as_nanos() as f64 * CLOCKS_DIFFER) as u64 + READING_NS => {
+                let end = Nanos(self.last_end);
+                Err(protocol(format!("`{}` gave a sample that ends after {end}, and {here:.1?} passed", name.word())))
+            }
+            _ => Ok(()),
+        }
     }
 }
+
+/// How much faster a worker's clock may run than ours: far more than clocks of one machine are set right by.
+const CLOCKS_DIFFER: f64 = 1.01;
+
+/// And what reading them may take.
+const READING_NS: u64 = 10_000_000;
 
 /// No time, size or count that a run could have is larger: thirty years in nanoseconds.
 const LARGEST_METRIC: f64 = 1e18;
@@ -136,7 +176,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::vocabulary::quantity::Nanos;
 
     fn greeted(capabilities: &[CommandName]) -> Hearing {
         let mut hearing = Hearing::default();
@@ -188,7 +227,10 @@ mod tests {
         assert_eq!(hearing.run.data.slices, [2, 2]);
         hearing.expect(&SLICE).expect("announced");
         let text = said(hearing.hear(samples(SamplePhase::Measure, &[3])));
-        assert_eq!(text, "`slice` gave samples that are none: sample 0 starts at 3 ns, before the one before it");
+        assert_eq!(
+            text,
+            "`slice` gave samples that are none: sample 0 starts at 3 ns, before the end of the one before it"
+        );
         assert_eq!(hearing.run.data.measured.len(), 4, "what is none is not kept");
     }
 

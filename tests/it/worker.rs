@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use perfrun::internals::experiment::{Calibration, Stop, Warmup};
 use perfrun::internals::vocabulary::quantity::Nanos;
-use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind};
+use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest};
 use perfrun::internals::worker::protocol::Command;
 use perfrun::internals::worker::{Afterwards, Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
 
@@ -13,7 +13,9 @@ use crate::support::Workplace;
 
 const HELLO: &str = r#"{"type":"hello","protocol":3,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
 const READY: &str = r#"{"type":"ready","placement":{"runtime_version":null,"build":null,"nodes":{},"input_pool_bytes":0,"dynamic_outputs":false},"output_shapes":null,"output_hash":"0","non_finite":[]}"#;
-const WARM: &str = r#"{"type":"done","warmup":"fixed"}"#;
+const WARM_END: &str = r#"{"type":"done","warmup":"fixed"}"#;
+const WARM: &str = r#"{"type":"samples","phase":"warmup","columns":{"start_ns":[0,0],"duration_ns":[0,0],"input":[0,0]}}
+{"type":"done","warmup":"fixed"}"#;
 const MEASURED: &str = r#"{"type":"done","stop":"samples","output_hash":"0"}"#;
 const DONE: &str = r#"{"type":"done"}"#;
 
@@ -23,8 +25,8 @@ fn samples(phase: &str, columns: &str) -> String {
 
 /// Counted samples that begin at these times.
 fn counted(starts: &[u64]) -> String {
-    let input: Vec<u64> = starts.iter().map(|_| 0).collect();
-    samples("measure", &format!(r#""start_ns":{starts:?},"duration_ns":{starts:?},"input":{input:?}"#))
+    let (durations, input) = (vec![1; starts.len()], vec![0; starts.len()]);
+    samples("measure", &format!(r#""start_ns":{starts:?},"duration_ns":{durations:?},"input":{input:?}"#))
 }
 
 /// A worker that is a shell script.
@@ -95,7 +97,7 @@ fn answered(answers: &[&str]) -> WorkerRun {
 fn a_program_that_keeps_to_the_protocol_is_a_worker() {
     let (warmup, first, second) =
         (samples("warmup", r#""start_ns":[1,2],"duration_ns":[1,1],"input":[0,0]"#), counted(&[3, 4]), counted(&[5]));
-    let (warm, measured) = (format!("{warmup}\n{WARM}"), format!("{first}\n{second}\n{MEASURED}"));
+    let (warm, measured) = (format!("{warmup}\n{WARM_END}"), format!("{first}\n{second}\n{MEASURED}"));
     let run = answered(&[HELLO, READY, &warm, &measured, DONE]);
     assert_eq!(run.failure, None);
     assert_eq!((run.data.warmup.start_ns, run.data.measured.start_ns), (vec![1, 2], vec![3, 4, 5]));
@@ -110,7 +112,8 @@ fn an_end_belongs_to_its_command() {
         (vec![HELLO, READY, READY], "`warm` was answered with `ready`"),
         (vec![HELLO, READY, DONE], "`warm` ended without how the warm-up ended"),
         (vec![HELLO, READY, WARM, DONE], "`measure` ended without why sampling ended"),
-        (vec![HELLO, READY, WARM, WARM], "`measure` ended with how the warm-up ended"),
+        (vec![HELLO, READY, WARM_END], "`warm` ended after 0 samples, not 2"),
+        (vec![HELLO, READY, WARM, WARM_END], "`measure` ended with how the warm-up ended"),
         (vec![HELLO, READY, WARM, MEASURED], "`measure` ended without a counted sample"),
     ] {
         broken(answered(&answers).failure, says);
@@ -147,6 +150,8 @@ fn columns_are_checked_when_they_arrive() {
         (format!(r#""start_ns":[1],"duration_ns":[{absurd}],"input":[0]"#), "absurd time"),
         (format!(r#""start_ns":[{absurd}],"duration_ns":[1],"input":[0]"#), "absurd time"),
         (r#""start_ns":[1],"duration_ns":[1],"input":[0],"device_ns":[1,1]"#.to_owned(), "2 times of the device"),
+        (r#""start_ns":[1,2],"duration_ns":[2,1],"input":[0,0]"#.to_owned(), "sample 1 starts at 2 ns"),
+        (r#""start_ns":[1],"duration_ns":[1],"input":[1]"#.to_owned(), "a sample of input set 1 of 1"),
         (r#""start_ns":[1,2,3,4],"duration_ns":[1,1,1,1],"input":[0,0,0,0]"#.to_owned(), "more than 3 samples"),
     ] {
         let measured = format!("{}\n{MEASURED}", samples("measure", &columns));
@@ -154,6 +159,34 @@ fn columns_are_checked_when_they_arrive() {
         assert!(run.data.measured.is_empty(), "{columns}");
         broken(run.failure, says);
     }
+}
+
+#[test]
+fn what_was_measured_is_what_was_asked_for() {
+    let none = samples("measure", r#""start_ns":[1,2,3],"duration_ns":[0,0,0],"input":[0,0,0]"#);
+    let early = MEASURED.replace(r#""samples""#, r#""time_limit""#);
+    for (measured, says) in [
+        (format!("{}\n{MEASURED}", counted(&[1, 2])), "for the reason `samples` after 2 samples, not 3"),
+        (format!("{}\n{early}", counted(&[1, 2, 3])), "for the reason `time_limit` after 3 samples, not 5"),
+        (format!("{none}\n{MEASURED}"), "no counted sample took any time"),
+    ] {
+        broken(answered(&[HELLO, READY, WARM, &measured, DONE]).failure, says);
+    }
+}
+
+#[test]
+fn no_more_time_is_measured_than_passes() {
+    let place = Workplace::new();
+    let hour = samples("measure", r#""start_ns":[0],"duration_ns":[3600000000000],"input":[0]"#);
+    let launch = parrot(&place, &[HELLO.to_owned(), READY.to_owned(), hour]);
+    let nothing = std::path::Path::new("nothing");
+    let real = BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(nothing, nothing, 1));
+    let interrupts = Interrupts::never().unwrap();
+    let mut conversation = Conversation::start(launch, &interrupts, 1);
+    let slice = Command::Slice { time: Nanos(1), samples: 1, iterations: 1 };
+    let request = CellRequest { backend: real, ..request() };
+    let outcome = conversation.prepare(request, &mut || {}).and_then(|()| conversation.ask(&slice, &mut || {}));
+    broken(conversation.end(outcome, &mut || {}).unwrap().failure, "a sample that ends after 1h");
 }
 
 #[test]

@@ -31,8 +31,8 @@ pub enum ColumnProblem {
         /// Of the others.
         samples: usize,
     },
-    /// A sample that begins before the one before it.
-    #[error("sample {index} starts at {start} ns, before the one before it")]
+    /// A sample that begins before the one before it has ended.
+    #[error("sample {index} starts at {start} ns, before the end of the one before it")]
     Backwards {
         /// Which, from 0.
         index: usize,
@@ -52,12 +52,12 @@ pub enum ColumnProblem {
 }
 
 impl Samples {
-    /// Checks samples that were taken after those in `before`, the last of which began at `last_start`.
+    /// Checks samples that were taken after those in `before`, the last of which ended at `last_end`.
     ///
     /// # Errors
     ///
     /// Columns that are no samples, or not the continuation of those.
-    pub fn check_after(&self, before: &Samples, last_start: u64) -> Result<(), ColumnProblem> {
+    pub fn check_after(&self, before: &Samples, last_end: u64) -> Result<(), ColumnProblem> {
         let (starts, durations, inputs) = (self.start_ns.len(), self.duration_ns.len(), self.input.len());
         if starts != durations || inputs != durations {
             return Err(ColumnProblem::Lengths { starts, durations, inputs });
@@ -67,7 +67,7 @@ impl Samples {
         if (has_device && self.device_ns.len() != durations) || !fits {
             return Err(ColumnProblem::Device { found: self.device_ns.len(), samples: durations });
         }
-        let mut last = last_start;
+        let mut last = last_end;
         for (index, (start, duration)) in self.start_ns.iter().zip(&self.duration_ns).enumerate() {
             let (start, duration) = (*start, *duration);
             let on_device = self.device_ns.get(index).copied().unwrap_or(0);
@@ -77,7 +77,7 @@ impl Samples {
             if start < last {
                 return Err(ColumnProblem::Backwards { index, start });
             }
-            last = start;
+            last = start + duration;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn columns_of_one_length_in_the_order_of_time_are_samples() {
         assert_eq!(alone(&Samples::default()), Ok(()));
-        assert_eq!(alone(&samples(&[0, 0, 5], &[1, 0, LONGEST_SAMPLE_NS])), Ok(()));
+        assert_eq!(alone(&samples(&[0, 1, 1, 5], &[1, 0, 4, LONGEST_SAMPLE_NS])), Ok(()));
     }
 
     #[test]
@@ -149,6 +149,7 @@ mod tests {
     #[test]
     fn time_does_not_run_backwards_nor_away() {
         assert_eq!(alone(&samples(&[5, 4], &[1, 1])), Err(ColumnProblem::Backwards { index: 1, start: 4 }));
+        assert_eq!(alone(&samples(&[5, 6], &[2, 1])), Err(ColumnProblem::Backwards { index: 1, start: 6 }));
         let later = samples(&[7], &[1]);
         assert_eq!(later.check_after(&Samples::default(), 8), Err(ColumnProblem::Backwards { index: 0, start: 7 }));
         for (start, duration) in [(0, LONGEST_SAMPLE_NS + 1), (u64::MAX, 1), (LATEST_START_NS + 1, 1)] {

@@ -1,5 +1,7 @@
 //! When the counted samples end (method 3).
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use super::settle::{MOST_SAMPLES, settle};
 use crate::experiment::{Stop, StopStatistic};
 use crate::machine::clock::Clock;
 use crate::statistics::stopping::{Location, next_check, precision_reached};
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Backend, Failure};
 
 impl StopStatistic {
@@ -68,6 +71,30 @@ impl Measured {
 
 /// `max_time` beats every minimum, but this many samples are always taken (method 3.1).
 pub const LEAST_SAMPLES: usize = 5;
+
+/// What is wrong with an end of sampling for this reason after `taken` samples, in words. `waited` is how long whoever
+/// asked has waited for it; `None` where time is a script's.
+pub(crate) fn contradiction(rule: Stop, reason: StopReason, taken: usize, waited: Option<Duration>) -> Option<String> {
+    let (least, least_time) = match (rule, reason) {
+        (Stop::Samples { count, .. }, StopReason::Samples) => (count as usize, Nanos(0)),
+        (Stop::Time { max_samples, .. } | Stop::Precision { max_samples, .. }, StopReason::Samples) => {
+            (max_samples as usize, Nanos(0))
+        }
+        (Stop::Precision { min_samples, min_time, .. }, StopReason::Precision) => {
+            ((min_samples as usize).max(LEAST_SAMPLES), min_time)
+        }
+        (Stop::Time { time, .. }, StopReason::Time) => (LEAST_SAMPLES, time),
+        (Stop::Samples { max_time, .. } | Stop::Precision { max_time, .. }, StopReason::TimeLimit) => {
+            (LEAST_SAMPLES, max_time)
+        }
+        _ => return Some(format!("for the reason `{}`, which its rule does not have", reason.name())),
+    };
+    if taken < least {
+        return Some(format!("for the reason `{}` after {taken} samples, not {least}", reason.name()));
+    }
+    let waited = waited.filter(|waited| *waited < least_time.to_duration())?;
+    Some(format!("for the reason `{}` after {waited:.1?}, not {least_time}", reason.name()))
+}
 
 /// Room that is reserved beforehand; beyond it, columns grow between samples, outside the timed region.
 pub(crate) const MOST_RESERVED: usize = 1 << 20;
@@ -180,7 +207,7 @@ mod tests {
     use super::*;
     use crate::experiment::Mock;
     use crate::machine::clock::ScriptedClock;
-    use crate::vocabulary::quantity::{Nanos, Ratio};
+    use crate::vocabulary::quantity::Ratio;
     use crate::worker::backend::MockRequest;
     use crate::worker::backend::mock::MockBackend;
     use crate::worker::measure::settle::LONGEST_NS;
@@ -196,6 +223,30 @@ mod tests {
             min_time: Nanos(min_time),
             max_time: Nanos(max_time),
         }
+    }
+
+    #[test]
+    fn a_reason_is_one_of_the_rules_and_holds() {
+        let second = Nanos::from_secs(1);
+        let count = Stop::Samples { count: 9, max_time: second };
+        let time = Stop::Time { time: second, max_samples: 100 };
+        let (soon, late) = (Some(Duration::from_millis(10)), Some(Duration::from_secs(2)));
+        for (rule, reason, least, waits) in [
+            (count, StopReason::Samples, 9, false),
+            (count, StopReason::TimeLimit, 5, true),
+            (time, StopReason::Time, 5, true),
+            (time, StopReason::Samples, 100, false),
+            (precision(1_000_000_000, 2), StopReason::Precision, 50, true),
+            (precision(0, 1_000_000_000), StopReason::TimeLimit, 5, true),
+        ] {
+            let wrong = |taken, waited| contradiction(rule, reason, taken, waited);
+            assert_eq!(wrong(least, late), None, "{rule:?} {reason:?}");
+            assert_eq!(wrong(least, None), None, "a script's time");
+            assert!(wrong(least - 1, late).is_some_and(|text| text.contains(&format!("not {least}"))));
+            assert_eq!(wrong(least, soon).is_some(), waits, "{rule:?} {reason:?}");
+        }
+        assert!(contradiction(count, StopReason::Precision, 9, late).is_some());
+        assert!(contradiction(time, StopReason::TimeLimit, 9, late).is_some());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The perfrun command: parse, do, say what went wrong, exit.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use perfrun::commands;
 use perfrun::ui::{Ui, cli};
 
 fn main() -> ExitCode {
+    report_full_files();
     let ui = Ui::detect();
     match cli::parse(std::env::args_os(), ui.is_coloured()) {
         Ok(cli) => match commands::dispatch(cli.command, &ui) {
@@ -18,4 +20,11 @@ fn main() -> ExitCode {
         },
         Err(said) => ui.said(&said).into(),
     }
+}
+
+/// Beyond the limit of a file's size (`ulimit -f`) the system ends a program without a word, unless it takes the signal:
+/// then writing fails, which is told.
+fn report_full_files() {
+    // Where no handler can be had, all is as it was.
+    let _unchanged = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }

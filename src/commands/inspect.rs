@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use walkdir::WalkDir;
-
 use super::{json_text, print, shapes};
+use crate::data::below::{OutOfBounds, files_below};
 use crate::onnx::cost::{Cost, OperatorCost};
 use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, TensorType};
 use crate::report::format;
@@ -64,7 +63,7 @@ fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Insi
 ///
 /// # Errors
 ///
-/// A folder without models.
+/// A folder without models, or one that is too large to be searched.
 pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in paths {
@@ -72,9 +71,8 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             files.push(path.clone());
             continue;
         }
-        let below =
-            WalkDir::new(path).sort_by_file_name().into_iter().filter_map(Result::ok).map(walkdir::DirEntry::into_path);
-        let models: Vec<PathBuf> = below.filter(|file| file.extension().is_some_and(|end| end == "onnx")).collect();
+        let models = files_below(path, |file| file.extension().is_some_and(|end| end == "onnx"))
+            .map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
         if models.is_empty() {
             return Err(Error::refused(
                 format!("no .onnx file below {}", path.display()),

@@ -44,7 +44,8 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let folder = target.folder.unwrap_or_else(|| record.folder.clone());
     let written =
         super::report::write(&record, super::report::Destination::replacing(&folder), &arguments.format, &[], ui)?;
-    Ok(if written.misses_goals { ExitCode::GateFell } else { ExitCode::Done })
+    let goals = if written.misses_goals { ExitCode::GateFell } else { ExitCode::Done };
+    Ok(super::run::outcome(&record).worst(goals))
 }
 
 /// A record, and the name of its machine: as it is given, or made of the processor.

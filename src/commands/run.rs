@@ -226,7 +226,7 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
 }
 
 /// Whether everything that was asked for has been measured.
-fn outcome(record: &Record) -> ExitCode {
+pub(super) fn outcome(record: &Record) -> ExitCode {
     let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
     // What was asked for and cannot be told is no success either.
     let lacks_accuracy = record.manifest.accuracy().iter().any(|known| known.problem.is_some());

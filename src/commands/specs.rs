@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use walkdir::WalkDir;
-
 use super::{inspect, look};
+use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
@@ -28,7 +27,7 @@ use crate::worker::Interrupts;
 ///
 /// # Errors
 ///
-/// A folder without any.
+/// A folder without any, or one that is too large to be searched.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for path in paths {
@@ -38,13 +37,8 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             }
             continue;
         }
-        let below: Vec<PathBuf> = WalkDir::new(path)
-            .sort_by_file_name()
-            .into_iter()
-            .filter_map(Result::ok)
-            .map(walkdir::DirEntry::into_path)
-            .filter(|file| is_spec(file))
-            .collect();
+        let below =
+            files_below(path, is_spec).map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
         if below.is_empty() {
             return Err(nothing_below(path));
         }

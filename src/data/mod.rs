@@ -1,5 +1,7 @@
 pub mod digest;
 
+pub(crate) mod below;
+
 pub(crate) mod array;
 
 pub(crate) mod table;

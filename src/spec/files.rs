@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
-use walkdir::{DirEntry, WalkDir};
 
+use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::is_glob;
 use crate::vocabulary::nearest::near_name;
 
@@ -71,7 +71,7 @@ pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProble
     let path = absolute(folder, Path::new(text));
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
-            let files = walk(&path, |file| file.extension().is_some_and(|ending| ending == "onnx"));
+            let files = walk(&path, |file| file.extension().is_some_and(|ending| ending == "onnx"))?;
             if files.is_empty() {
                 return Err(problem(format!("there is no `.onnx` file in the folder `{text}`"), None));
             }
@@ -101,22 +101,15 @@ fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
     if !start.is_dir() {
         return Err(missing_folder(folder, Path::new(&components[..plain].join("/")), &start));
     }
-    let files = walk(&start, |file| file.strip_prefix(&start).is_ok_and(|below| matcher.is_match(below)));
+    let files = walk(&start, |file| file.strip_prefix(&start).is_ok_and(|below| matcher.is_match(below)))?;
     if files.is_empty() {
         return Err(problem(format!("no file matches `{text}`"), Some(relative_to(folder))));
     }
     Ok(files)
 }
 
-/// Files below a folder in the order of their paths; hidden ones are no models.
-fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let visible = |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.');
-    let entries = WalkDir::new(folder).follow_links(true).into_iter().filter_entry(visible);
-    // A link into itself and an unreadable folder hold no models that could be measured.
-    let files = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_file()).map(DirEntry::into_path);
-    let mut files: Vec<PathBuf> = files.filter(|file| wanted(file)).collect();
-    files.sort();
-    files
+fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, FileProblem> {
+    files_below(folder, wanted).map_err(|beyond| problem(beyond.to_string(), OutOfBounds::HINT.to_owned()))
 }
 
 /// The file or folder at `text`, absolute.

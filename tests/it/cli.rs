@@ -55,6 +55,18 @@ fn a_folder_stands_for_every_specification_below_it() {
     assert!(place.path("reports/one/report.md").is_file() && place.path("reports/two/report.md").is_file());
 }
 
+/// The root of a disk holds other file systems, or more than anybody means.
+#[test]
+fn the_root_of_the_disk_is_no_folder_of_models_or_specifications() {
+    let refused = |spec: &str, arguments: &[&str]| {
+        let done = Workplace::with_spec(spec).run(arguments).expect_code(2);
+        assert!(done.stderr.contains("name a smaller folder"), "{}", done.stderr);
+    };
+    refused("models: /\n", &["plan", "x.yaml"]);
+    refused("models: [m]\n", &["validate", "/"]);
+    refused("models: [m]\n", &["inspect", "/"]);
+}
+
 #[test]
 fn a_spec_that_is_not_utf8_is_refused() {
     let place = Workplace::new();

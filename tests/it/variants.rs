@@ -315,6 +315,17 @@ goals:
     Workplace::with_spec(&format!("{WRONG}{lax}")).run(&["x.yaml"]).expect_code(0);
 }
 
+/// "Missed" is a verdict on what was measured: a cell without a finished run, on a machine short of memory or of
+/// descriptors, is none.
+#[test]
+fn a_goal_is_not_missed_by_a_cell_whose_runs_failed() {
+    let spec = "backend: mock\nmodels: [m]\nruns: 2\ngoals: [{ metric: latency, max: 1s }]\n\
+                variants: [{ name: a, mock: { fail: { kind: error, at: load } } }]\n";
+    let done = Workplace::with_spec(spec).run(&["x.yaml"]).expect_code(3);
+    assert!(done.stdout.contains("undecided"), "{}", done.stdout);
+    assert!(!done.stdout.contains("missed") && !done.stdout.contains("MISSED"), "{}", done.stdout);
+}
+
 /// A model whose one product stands in a function of its own, and is called twice.
 fn model_of_calls(path: &Path) {
     use perfrun::internals::onnx::ElementType;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::choose::{BoundCheck, BoundOutcome, Doubt, check_bound};
+use super::choose::{BoundCheck, BoundOutcome, check_bound};
 use super::{Judged, Terms};
 use crate::experiment::Goal;
 use crate::judge::summary::Summary;
@@ -32,7 +32,7 @@ impl GoalCheck {
 pub enum GoalOutcome {
     /// By every cell, with its whole interval.
     Met,
-    /// A cell lies outside with its whole interval, or failed.
+    /// A cell lies outside with its whole interval.
     Missed,
     /// Neither can be said.
     Undecided,
@@ -50,9 +50,7 @@ pub(super) fn check(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Ter
 
 /// A goal that speaks of no cell that is run promises nothing that could be seen.
 fn outcome(check: &BoundCheck) -> GoalOutcome {
-    let misses =
-        |outcome: BoundOutcome| matches!(outcome, BoundOutcome::Missed | BoundOutcome::Undecided(Doubt::Failed(_)));
-    if check.cells.iter().any(|cell| misses(cell.outcome)) {
+    if check.cells.iter().any(|cell| cell.outcome == BoundOutcome::Missed) {
         GoalOutcome::Missed
     } else if !check.cells.is_empty() && check.cells.iter().all(|cell| cell.outcome == BoundOutcome::Kept) {
         GoalOutcome::Met

@@ -22,6 +22,9 @@ enum Written {
 }
 
 impl Runs {
+    /// More than this are a slip.
+    pub const MOST: u32 = 100_000;
+
     /// What `auto` means.
     pub const AUTO: Runs = Runs { min: 8, max: 32 };
 

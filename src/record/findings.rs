@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched};
 use super::roofs::Peaks;
+use super::sums::{self, Sums};
 use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
 
 /// The folder of what passes found.
 pub(crate) const PASSES: &str = "passes";
 const SESSIONS: &str = "sessions.json";
 const BUDGET: &str = "budget.json";
-const COMPLETE: &str = "complete.json";
+pub(super) const COMPLETE: &str = "complete.json";
 
 /// The findings of one pass.
 pub trait Finding: Serialize + DeserializeOwned + PartialEq {
@@ -45,6 +46,8 @@ macro_rules! findings {
             pub budget: Option<BudgetUsed>,
             /// All runs have an outcome and the Parquet files are written.
             pub complete: bool,
+            /// What the files of a complete record must hash to; `None` in those of earlier versions.
+            pub sums: Option<Sums>,
         }
 
         $(impl Finding for $kind {
@@ -100,7 +103,13 @@ impl Findings {
         let Sessions { sessions } = read_versioned(&record.join(SESSIONS))?;
         let budget = read_if_there(&record.join(BUDGET))?;
         let complete: Option<Marker> = read_if_there(&record.join(COMPLETE))?;
-        let mut findings = Findings { sessions, budget, complete: complete.is_some(), ..Findings::default() };
+        let mut findings = Findings {
+            sessions,
+            budget,
+            complete: complete.is_some(),
+            sums: complete.and_then(|marker| marker.sha256),
+            ..Findings::default()
+        };
         findings.read_passes(&record.join(PASSES))?;
         Ok(findings)
     }
@@ -140,9 +149,10 @@ impl Findings {
         write(&record.join(BUDGET), &budget)
     }
 
-    /// Says that the Parquet files are written.
+    /// Says that everything is written, and what it hashes to.
     pub(super) fn complete(&mut self, record: &Path) -> Result<(), StoreError> {
-        write(&record.join(COMPLETE), &Marker {})?;
+        self.sums = Some(sums::of(record)?);
+        write(&record.join(COMPLETE), &Marker { sha256: self.sums.clone() })?;
         self.complete = true;
         Ok(())
     }
@@ -153,9 +163,13 @@ struct Sessions {
     sessions: Vec<Session>,
 }
 
-/// A file that says something by being there.
+/// A file that says by being there that a record is complete.
 #[derive(Serialize, Deserialize)]
-struct Marker {}
+struct Marker {
+    /// SHA-256 of every other file of the record by its path; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<Sums>,
+}
 
 /// Content with the version of the record.
 #[derive(Serialize)]

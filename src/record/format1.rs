@@ -46,5 +46,6 @@ pub(super) fn findings(path: &Path, text: &str) -> Result<Findings, StoreError> 
         sessions,
         budget,
         complete,
+        sums: None,
     })
 }

@@ -202,16 +202,19 @@ impl StoredRun {
     }
 }
 
+/// The name of the journal's folder.
+pub(super) const FOLDER: &str = "journal";
+
 /// The journal of a record.
 pub(crate) fn folder(record: &Path) -> PathBuf {
-    record.join("journal")
+    record.join(FOLDER)
 }
 
 /// Reads every whole run of a journal; files that were being written when a process died are not among them.
 ///
 /// # Errors
 ///
-/// When the folder or a file cannot be read, or a file is damaged.
+/// When the folder or a file cannot be read, or a file is damaged or a copy of another.
 pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     let folder = folder(record);
     let unreadable = |source| StoreError::Read { path: folder.clone(), source };
@@ -222,7 +225,12 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     for entry in fs::read_dir(&folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
-            runs.push(read_versioned::<StoredRun>(&path)?);
+            let run = read_versioned::<StoredRun>(&path)?;
+            let stem = StoredRun::stem(run.cell, run.arm, run.run);
+            if path.file_stem() != Some(std::ffi::OsStr::new(&stem)) {
+                return Err(StoreError::Damaged { path, reason: format!("it holds the run of {stem}.json") });
+            }
+            runs.push(run);
         }
     }
     sort(&mut runs);

@@ -1,20 +1,22 @@
 //! What a record was made from and on: the last of the files with which a record begins, and the one that makes a folder
 //! a record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::findings::Findings;
 use super::found::{Rehearsed, TooLarge};
+use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
-use crate::experiment::{Experiment, Variant};
+use crate::experiment::{Axis, Experiment, Runs, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::onnx::cost::Moved;
-use crate::plan::{Cell, Plan, Skip, SkipKind};
+use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
 use crate::record::revision::Revision;
+use crate::spec::is_entry_name;
 
 /// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -295,8 +297,39 @@ impl Manifest {
         entries
     }
 
-    /// Indices must point where they say: a manifest may come from anywhere.
+    /// A run that the plan does not have, or has already, would count.
+    pub(super) fn check_runs(&self, runs: &[StoredRun], folder: &Path) -> Result<(), StoreError> {
+        let cells: BTreeSet<CellId> = self.plan.cells.iter().map(|cell| cell.id).collect();
+        // What a budget leaves may be less than what an earlier session had.
+        let most = self.findings.budget.map_or(0, |budget| budget.wanted).max(self.plan.runs);
+        let mut seen = BTreeSet::new();
+        for run in runs {
+            let is_planned = cells.contains(&run.cell)
+                && (run.arm == Arm::Pilot || run.run < most)
+                && (run.session as usize) < self.findings.sessions.len();
+            let problem = match (is_planned, seen.insert((run.cell, run.arm, run.run))) {
+                (true, true) => continue,
+                (false, _) => "is not in its plan",
+                (true, false) => "stands in it twice",
+            };
+            let reason = format!("the run {} {problem}", StoredRun::stem(run.cell, run.arm, run.run));
+            return Err(StoreError::Damaged { path: folder.to_owned(), reason });
+        }
+        Ok(())
+    }
+
+    /// Indices must point where they say and names must be names: a manifest may come from anywhere.
     fn check(&self, path: &Path) -> Result<(), StoreError> {
+        let damaged = |reason: String| Err(StoreError::Damaged { path: path.to_owned(), reason });
+        let of_axis = |axis| [self.plan.names(axis).to_vec(), self.experiment.names(axis)].concat();
+        let machines = self.machines.iter().map(|machine| machine.name.clone());
+        let mut names = Axis::ALL.into_iter().flat_map(of_axis).chain(machines).chain([self.experiment.name.clone()]);
+        if let Some(name) = names.find(|name| !is_entry_name(name)) {
+            return damaged(format!("{name:?} is not a name"));
+        }
+        if self.plan.runs > Runs::MOST {
+            return damaged(format!("{} runs a cell are more than {}", self.plan.runs, Runs::MOST));
+        }
         let plan = &self.plan;
         let is_there = |cell: u32| (cell as usize) < plan.cells.len();
         let accuracy_fits = self.accuracy().iter().all(|known| is_there(known.cell));
@@ -309,6 +342,6 @@ impl Manifest {
         {
             return Ok(());
         }
-        Err(StoreError::Damaged { path: path.to_owned(), reason: "its plan does not fit together".to_owned() })
+        damaged("its plan does not fit together".to_owned())
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod revision;
 pub(crate) mod roofs;
 pub(crate) mod samples;
 mod series;
+mod sums;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -113,7 +114,16 @@ impl Record {
     /// When the folder holds none, a newer one, or a damaged one.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?;
-        let runs = if manifest.findings.complete { columns::read(folder)? } else { journal::read_all(folder)? };
+        let runs = if manifest.findings.complete {
+            // Records of earlier versions have no sums.
+            if let Some(sums) = &manifest.findings.sums {
+                sums::verify(folder, sums)?;
+            }
+            columns::read(folder)?
+        } else {
+            journal::read_all(folder)?
+        };
+        manifest.check_runs(&runs, folder)?;
         Ok(Record { folder: folder.to_owned(), manifest, runs })
     }
 

@@ -36,7 +36,7 @@ pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;
 pub(crate) use load::outline;
 pub use load::{Loaded, load, parse};
-pub(crate) use name::{fitting_name, is_name};
+pub(crate) use name::{fitting_name, is_entry_name, is_name};
 pub use note::Note;
 pub use problem::Problem;
 pub use quick::quick;

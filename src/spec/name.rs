@@ -12,6 +12,12 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.len() <= LONGEST && text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_inner)
 }
 
+/// True for the names of what stands on a plan's axes: a device's has its index and, merged, its machine behind it
+/// (`cuda:1@server`).
+pub(crate) fn is_entry_name(text: &str) -> bool {
+    text.split([':', '@']).all(is_name)
+}
+
 /// A name that looks like `text`, empty where nothing of it can stay: `my net (1)` gives `my-net-1`.
 pub(crate) fn fitting_name(text: &str) -> String {
     if is_name(text) {

@@ -69,6 +69,10 @@ fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
     for name in ["budget.json", "passes/rehearsal.json", "passes/outputs.json"] {
         std::fs::remove_file(folder.join(name)).unwrap();
     }
+    let text = std::fs::read_to_string(folder.join("complete.json")).unwrap();
+    let mut content: serde_json::Value = serde_json::from_str(&text).unwrap();
+    content.as_object_mut().unwrap().remove("sha256");
+    std::fs::write(folder.join("complete.json"), content.to_string()).unwrap();
     let sessions = record.manifest.findings.sessions.clone();
     let left = Findings { sessions, complete: true, ..Findings::default() };
     assert_eq!(Record::open(&folder).unwrap().manifest.findings, left);
@@ -134,4 +138,87 @@ fn a_machine_that_was_good_enough_is_not_asked_again() {
     std::fs::remove_dir_all(&record.folder).unwrap();
     let said = place.run(&["x.yaml"]).expect_code(0).stderr;
     assert!(said.contains("\nrequire "), "asked where it was not yet: {said}");
+}
+
+/// `perfrun report` of a record says that a file of it is damaged, and why.
+fn refused(place: &Workplace, folder: &Path, expected: &str) {
+    let said = place.run(&["report", folder.to_str().unwrap()]).expect_code(2).stderr;
+    // Lines are folded at the terminal's width.
+    let said = said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(said.contains(expected) && !said.contains("panicked"), "{expected}: {said}");
+}
+
+#[test]
+fn a_flipped_bit_of_a_table_is_told_with_the_tables_name() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let folder = place.record_folder("x");
+    for table in ["cells.parquet", "metrics.parquet", "runs.parquet", "samples.parquet"] {
+        let path = folder.join(table);
+        let whole = std::fs::read(&path).unwrap();
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 0x10;
+        std::fs::write(&path, flipped).unwrap();
+        refused(&place, &folder, &format!("{table} is damaged: its SHA-256 is not the one in complete.json"));
+        std::fs::write(path, whole).unwrap();
+    }
+    place.run(&["report", folder.to_str().unwrap()]).expect_code(0);
+}
+
+#[test]
+fn a_table_of_a_record_without_sums_does_not_panic_whatever_it_holds() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let folder = place.record_folder("x");
+    std::fs::write(folder.join("complete.json"), "{\"format\": 2}").unwrap();
+    let path = folder.join("runs.parquet");
+    let whole = std::fs::read(&path).unwrap();
+    // The footer describes the columns: what is wrong there made polars panic.
+    let refusals = (0..512).filter(|&step| {
+        let mut flipped = whole.clone();
+        let at = whole.len() - 9 - step * (whole.len() - 16) / 512;
+        flipped[at] ^= 1 << (step % 8);
+        std::fs::write(&path, flipped).unwrap();
+        Record::open(&folder).is_err_and(|error| error.to_string().contains("runs.parquet is damaged"))
+    });
+    assert!(refusals.count() > 50);
+}
+
+#[test]
+fn runs_that_the_plan_does_not_have_do_not_count() {
+    let place = Workplace::new();
+    let folder = of_format_1(&place);
+    let folder = Path::new(&folder);
+    let journal = folder.join("journal");
+    let name = "36d3540ef002dbdd-main-0.json";
+    let text = std::fs::read_to_string(journal.join(name)).unwrap();
+    let copy = journal.join("copy.json");
+    std::fs::write(&copy, &text).unwrap();
+    refused(&place, folder, &format!("copy.json is damaged: it holds the run of {name}"));
+    std::fs::remove_file(copy).unwrap();
+    let mut run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    run["run"] = 200.into();
+    std::fs::write(journal.join("36d3540ef002dbdd-main-200.json"), run.to_string()).unwrap();
+    refused(&place, folder, "the run 36d3540ef002dbdd-main-200 is not in its plan");
+}
+
+#[test]
+fn a_manifest_that_asks_too_much_or_holds_markup_is_damaged() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nvariants: [a, b]\nruns: 2\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let folder = place.record_folder("x");
+    std::fs::write(folder.join("complete.json"), "{\"format\": 2}").unwrap();
+    let path = folder.join("manifest.json");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let cases: [(&str, serde_json::Value, &str); 3] = [
+        ("/plan/runs", u32::MAX.into(), "4294967295 runs a cell are more than 100000"),
+        ("/experiment/name", "<b>x</b>".into(), "\"<b>x</b>\" is not a name"),
+        ("/experiment/variants/0/name", "[a](x)".into(), "\"[a](x)\" is not a name"),
+    ];
+    for (place_of, value, expected) in cases {
+        let mut content: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        *content.pointer_mut(place_of).unwrap() = value;
+        std::fs::write(&path, content.to_string()).unwrap();
+        refused(&place, &folder, expected);
+    }
 }

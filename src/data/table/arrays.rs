@@ -4,6 +4,7 @@ use std::path::Path;
 
 use polars::prelude::*;
 
+use super::boundary;
 use super::file::{FileError, damaged, reader};
 use crate::data::array::{Array, Head};
 use crate::onnx::ElementType;
@@ -14,8 +15,9 @@ use crate::onnx::ElementType;
 ///
 /// A file that cannot be read.
 pub(crate) fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
-    let rows = reader(path)?.num_rows().map_err(|error| damaged(path, &error))? as u64;
-    let first = reader(path)?.with_slice(Some((0, 1))).finish().map_err(|error| damaged(path, &error))?;
+    let (mut counted, first) = (reader(path)?, reader(path)?.with_slice(Some((0, 1))));
+    let rows = boundary::read(path, || counted.num_rows())? as u64;
+    let first = boundary::read(path, || first.finish())?;
     let head = |column: &Column| {
         let mut head = array(column.as_materialized_series(), path).ok()?;
         if let Some(items) = head.shape.first_mut() {
@@ -33,11 +35,8 @@ pub(crate) fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
 /// A file without that column, lists of different lengths, and values that are missing or no numbers.
 pub(crate) fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array, FileError> {
     let most = usize::try_from(most_items).unwrap_or(usize::MAX);
-    let frame = reader(path)?
-        .with_columns(Some(vec![column.to_owned()]))
-        .with_slice(Some((0, most)))
-        .finish()
-        .map_err(|error| damaged(path, &error))?;
+    let reader = reader(path)?.with_columns(Some(vec![column.to_owned()])).with_slice(Some((0, most)));
+    let frame = boundary::read(path, || reader.finish())?;
     let column = frame.column(column).map_err(|error| damaged(path, &error))?;
     array(column.as_materialized_series(), path)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
 
-use super::{Table, TableError};
+use super::{Table, TableError, boundary};
 
 /// Why a file is no table.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ impl Table {
     ) -> Result<Self, FileError> {
         let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let reader = reader(path)?.with_columns(columns).with_slice(rows);
-        Ok(Table { frame: reader.finish().map_err(|error| damaged(path, &error))? })
+        Ok(Table { frame: boundary::read(path, || reader.finish())? })
     }
 
     /// How many rows a Parquet file has.
@@ -62,7 +62,8 @@ impl Table {
     ///
     /// A file that cannot be opened or is damaged.
     pub fn rows_of_parquet(path: &Path) -> Result<usize, FileError> {
-        reader(path)?.num_rows().map_err(|error| damaged(path, &error))
+        let mut reader = reader(path)?;
+        boundary::read(path, || reader.num_rows())
     }
 
     /// The bytes of a Parquet file.

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod arrays;
+mod boundary;
 mod file;
 
 use std::ops::Range;

@@ -9,9 +9,6 @@ use serde_json::Value;
 
 use crate::experiment::Runs;
 
-/// More runs than this are a slip.
-const MOST: u32 = 100_000;
-
 /// How many fresh processes a cell gets.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,7 +58,7 @@ impl JsonSchema for RunsForm {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let bound = |default: u32, description: &str| {
             json_schema!({
-                "description": description, "type": "integer", "minimum": 1, "maximum": MOST, "default": default,
+                "description": description, "type": "integer", "minimum": 1, "maximum": Runs::MOST, "default": default,
             })
         };
         let Runs { min, max } = Runs::AUTO;
@@ -70,7 +67,7 @@ impl JsonSchema for RunsForm {
                 "A number, or `auto`: as many as the verdicts need, from {min} to {max}, or between bounds of your own."
             ),
             "anyOf": [
-                { "type": "integer", "minimum": 1, "maximum": MOST },
+                { "type": "integer", "minimum": 1, "maximum": Runs::MOST },
                 { "type": "string", "enum": ["auto"] },
                 {
                     "description": "As many as the verdicts need, between two bounds.",

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::experiment::Experiment;
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
@@ -96,8 +97,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     place.create_store()?;
     let store = place.records("");
     std::fs::create_dir_all(&store).map_err(|source| Error::io(&store, source))?;
-    let unpacked = tempfile::Builder::new().prefix(".import").tempdir_in(&store);
-    let unpacked = unpacked.map_err(|source| Error::io(&store, source))?;
+    let unpacked = Scratch::within(&store).map_err(|source| Error::io(&store, source))?;
     archive::unpack(&arguments.archive, unpacked.path())?;
     let no_record = |why: &str| {
         Error::refused(

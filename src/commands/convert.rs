@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{json_text, print, shapes};
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::experiment::{Dataset, Measure, Package, Values};
 use crate::machine::host;
 use crate::onnx::precision::{ConversionReport, ProviderClass};
@@ -40,7 +41,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         .collect();
     let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
     let interrupts = super::interrupts()?;
-    let scratch = tempfile::tempdir().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
+    let scratch = Scratch::new().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
     let observation = match recipe {
         Recipe::Int8Static { .. } => Some(observation(&header, arguments, scratch.path(), ui)?),
         _ => None,
@@ -106,7 +107,7 @@ fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui
         tensors: resolved.tensors.iter().map(tensor).collect(),
         sets: items.div_ceil(batch as u32),
         data: None,
-        log: std::env::temp_dir().join(format!("perfrun-calibration-{}.log", std::process::id())),
+        log: scratch.join("log"),
         timeout: Measure::default().timeout,
     };
     let Some(file) = &arguments.data else { return Ok(random) };
@@ -133,13 +134,26 @@ fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {
 /// Copies the model out of the cache, with its weights where they lie in a file of their own.
 fn copy(made: &Made, arguments: &ConvertArgs) -> Result<(), Error> {
     let model = onnx::load(&made.path)?;
-    onnx::save(model, &arguments.output).map(drop).map_err(|source: io::Error| Error::io(&arguments.output, source))
+    let failed = |source: io::Error| Error::io(&arguments.output, source);
+    let folder = arguments.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = Scratch::within(folder).map_err(failed)?;
+    let name = arguments.output.file_name().unwrap_or_default();
+    let written = onnx::save(model, &scratch.path().join(name)).map_err(failed)?;
+    // The model last: where it is, its weights are.
+    for file in written.iter().rev() {
+        std::fs::rename(file, folder.join(file.file_name().unwrap_or_default())).map_err(failed)?;
+    }
+    Ok(())
 }
 
 fn describe(made: &Made, recipe: &Recipe, header: &ModelHeader, arguments: &ConvertArgs) -> String {
     let mut text = String::new();
     let before = header.total_bytes().map_or_else(String::new, |before| format!("{} before", bytes(before)));
-    let took = if made.was_cached { "from the cache".to_owned() } else { format!("{} ms", made.entry.took_ms) };
+    let took = match (made.was_cached, made.was_damaged) {
+        (true, _) => "from the cache".to_owned(),
+        (false, false) => format!("{} ms", made.entry.took_ms),
+        (false, true) => format!("{} ms, since the one in the cache was damaged", made.entry.took_ms),
+    };
     // Writing into a String cannot fail.
     let _ = writeln!(text, "{}: {} ({before}), {took}", arguments.output.display(), bytes(made.entry.bytes));
     for line in summary(&made.entry.report) {

@@ -20,7 +20,6 @@ use crate::spec::{self, Loaded};
 use crate::ui::Ui;
 use crate::ui::cli::ReproduceArgs;
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::printable::printable;
 use crate::worker::backend;
 
 pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -109,22 +108,11 @@ fn check_names(there: &Results, experiment: &Experiment) -> Result<(), Error> {
 
 /// What a specification lets run beside models: whoever wrote the results wrote it.
 fn check_trust(loaded: &Loaded, arguments: &ReproduceArgs) -> Result<(), Error> {
-    let experiment = &loaded.experiment;
-    let wraps = experiment.variants.iter().filter(|variant| !variant.wrap.is_empty()).map(|it| it.wrap.join(" "));
-    let sets = experiment.variants.iter().filter(|variant| !variant.env.is_empty());
-    let sets = sets.map(|variant| format!("env of {}", variant.name));
-    let models = 0..experiment.models.len() as u32;
-    let data = models.filter_map(|model| experiment.dataset_of(model)).filter(|data| !data.score.is_empty());
-    let libraries = experiment.plugins.values().chain(experiment.runtimes.iter().filter_map(|it| it.path.as_ref()));
-    let all = wraps.chain(sets).chain(data.map(|data| data.score.join(" ")));
-    let mut all: Vec<String> = all.chain(libraries.map(|path| path.display().to_string())).collect();
-    all.sort();
-    all.dedup();
+    let all = loaded.experiment.foreign();
     if all.is_empty() || arguments.trust {
         return Ok(());
     }
-    let message =
-        format!("these results run commands or libraries chosen by their author: {}", printable(&all.join("; ")));
+    let message = format!("these results run commands or libraries chosen by their author: {}", all.join("; "));
     Err(Error::refused(message, "add --trust to allow them"))
 }
 

@@ -9,6 +9,7 @@ use super::look;
 use super::report::Destination;
 use super::specs;
 use super::validate::check_runs;
+use crate::data::scratch::Scratch;
 use crate::experiment::Grade;
 use crate::machine::host;
 use crate::record::provenance::{self, Facts};
@@ -25,6 +26,8 @@ use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
+    // Workers that were killed leave their temporary folders.
+    Scratch::remove_left();
     let mut paths = arguments.specs.clone();
     match &arguments.resume {
         // A file behind `--resume` is a specification, and its newest record is meant.

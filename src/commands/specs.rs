@@ -129,6 +129,7 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error>
 pub(super) fn obtain(experiment: &mut Experiment, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
     let mut bar = TransferBar::new(*ui);
     let mut tell = |progress: Progress<'_>| match progress {
+        Progress::Damaged(path) => ui.labelled("cache", &format!("{} is damaged", path.display())),
         Progress::Making(network) => ui.labelled("making", network),
         Progress::Fetching(url) => ui.labelled("fetching", url),
         Progress::Fetched(done, total) => bar.show(done, total),

@@ -36,14 +36,24 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     // What is true of this machine alone makes no specification invalid.
     let prepared = match run::prepare(&loaded.experiment) {
         Err(error) if error.is_of_this_machine() => {
-            return Ok(format!("{}: valid, but not on this machine: {error}\n", path.display()));
+            let foreign = foreign(&loaded.experiment);
+            return Ok(format!("{}: valid, but not on this machine: {error}\n{foreign}", path.display()));
         }
         prepared => prepared?,
     };
     check_runs(&prepared, |kind| kind == SkipKind::Device)?;
     let plan = &prepared.plan;
     super::specs::tell_doubts(&loaded, plan, ui);
-    Ok(format!("{}: valid, {} = {}\n", path.display(), plan.product, count(plan.cells.len() as u64, "cell")))
+    let foreign = foreign(&loaded.experiment);
+    Ok(format!("{}: valid, {} = {}\n{foreign}", path.display(), plan.product, count(plan.cells.len() as u64, "cell")))
+}
+
+/// What it lets run beside models, for whoever did not write it.
+fn foreign(experiment: &Experiment) -> String {
+    match experiment.foreign() {
+        all if all.is_empty() => String::new(),
+        all => format!("  runs commands or libraries of its author: {}\n", all.join("; ")),
+    }
 }
 
 /// Opens what is here: a model is one, and the files for its variants take what it takes.

@@ -1,10 +1,14 @@
 //! SHA-256 of files, as records and the cache name content.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
+
+use super::stamp::Stamp;
 
 /// SHA-256 over files, one after the other, as hex.
 ///
@@ -18,6 +22,28 @@ pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
         read.map_err(|error| (path.clone(), error))?;
     }
     Ok(hex(&hash.0.finalize()))
+}
+
+/// As [`of_files`], of files that are large and seldom change (models, libraries): read once in a process, as long as
+/// their sizes and times stay as they were.
+///
+/// # Errors
+///
+/// The file that cannot be read, and why.
+pub(crate) fn of_unchanged_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
+    type Known = HashMap<Vec<PathBuf>, (Stamp, String)>;
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((stamp, sha256)) = known().get(files)
+        && stamp.is_current()
+    {
+        return Ok(sha256.clone());
+    }
+    // Before they are read: what changes meanwhile is read again the next time.
+    let stamp = Stamp::of(files.to_vec());
+    let sha256 = of_files(files)?;
+    known().insert(files.to_vec(), (stamp, sha256.clone()));
+    Ok(sha256)
 }
 
 /// SHA-256 of one file, as hex.
@@ -62,6 +88,8 @@ impl Write for Writer {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::*;
 
     /// The standard's own example (FIPS 180-2, B.1), whole, as a file and in two.
@@ -78,5 +106,24 @@ mod tests {
         assert_eq!(of_file(&whole).unwrap(), expected);
         assert_eq!(of_files(&[first, second]).unwrap(), expected);
         assert_eq!(of_files(&[folder.path().join("none")]).unwrap_err().0, folder.path().join("none"));
+    }
+
+    #[test]
+    fn files_are_read_again_only_where_size_or_time_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let hash_of = |content: &str, seconds: u64| {
+            std::fs::write(&path, content).unwrap();
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(time + Duration::from_secs(seconds)).unwrap();
+            of_unchanged_files(std::slice::from_ref(&path)).unwrap()
+        };
+        assert_eq!(hash_of("abc", 0), of_text("abc"));
+        assert_eq!(hash_of("xyz", 0), of_text("abc"), "it was not read");
+        assert_eq!(hash_of("xyz", 1), of_text("xyz"));
+        assert_eq!(hash_of("longer", 1), of_text("longer"));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(of_unchanged_files(std::slice::from_ref(&path)).unwrap_err().0, path);
     }
 }

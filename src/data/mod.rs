@@ -1,3 +1,7 @@
+pub(crate) mod scratch;
+
+pub(crate) mod stamp;
+
 pub mod digest;
 
 pub(crate) mod below;

@@ -10,6 +10,7 @@ mod compiled;
 mod dataset;
 mod entries;
 mod fidelity;
+mod foreign;
 mod index;
 mod judge;
 mod matrix;

@@ -1,3 +1,5 @@
+mod seal;
+
 pub mod runtime;
 
 pub(crate) mod models;

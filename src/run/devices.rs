@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::prepare::Prepared;
 use super::session::Session;
+use crate::data::scratch::Scratch;
 use crate::experiment::{Device, Experiment, Plugin, Provider, Supply, Values};
 use crate::machine::kernel::Kernel;
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
@@ -91,7 +92,7 @@ impl Trial<'_> {
     /// If the user stopped it.
     pub(crate) fn carry_out(&self, interrupts: &Interrupts) -> Result<Option<Skip>, StoppedAtOnce> {
         let failed = |text: String| Some(self.absence(&Failure::new(FailureKind::Internal, text)));
-        let folder = match tempfile::tempdir() {
+        let folder = match Scratch::new() {
             Ok(folder) => folder,
             Err(error) => return Ok(failed(format!("no temporary folder: {error}"))),
         };

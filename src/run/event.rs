@@ -31,6 +31,8 @@ pub enum Event<'a> {
         precision: Precision,
         /// It was in the cache.
         was_cached: bool,
+        /// What was in the cache was damaged.
+        was_damaged: bool,
         /// How long it took.
         took: Duration,
     },

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::dataset::ModelData;
-use super::model::{PreparedModel, Stamp};
+use super::model::PreparedModel;
 use super::need::Need;
 use super::schedule::Turn;
+use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
 use crate::experiment::{BATCH, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;

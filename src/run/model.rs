@@ -1,12 +1,11 @@
 //! One model of an experiment: what its files say, and where what it needs lies on this machine.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::dataset::ModelData;
 use crate::data::digest;
+use crate::data::stamp::Stamp;
 use crate::experiment::{InputIndex, Model, Variant};
 use crate::onnx::{ModelHeader, Resolved};
 
@@ -68,29 +67,4 @@ pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
         _ => false,
     };
     is_same && own(one) == own(other)
-}
-
-/// What changes when files are replaced or written: cheap enough to look at before every run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    files: Vec<PathBuf>,
-    /// Inode, size and time of each; `None` where there is none.
-    seen: Vec<Option<(u64, u64, Option<SystemTime>)>>,
-}
-
-impl Stamp {
-    /// Of a model file with its external data.
-    pub fn of(files: Vec<PathBuf>) -> Self {
-        let look = |file: &PathBuf| {
-            let metadata = file.metadata().ok()?;
-            Some((metadata.ino(), metadata.len(), metadata.modified().ok()))
-        };
-        let seen = files.iter().map(look).collect();
-        Stamp { files, seen }
-    }
-
-    /// Whether the files are still those.
-    pub fn is_current(&self) -> bool {
-        Stamp::of(self.files.clone()) == *self
-    }
 }

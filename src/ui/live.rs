@@ -53,8 +53,12 @@ impl<'a> Live<'a> {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Converting { model, precision } => self.converting(model, precision.name()),
-            Event::Converted { model, precision, was_cached, took } => {
+            Event::Converted { model, precision, was_cached, was_damaged, took } => {
                 self.converted(model, precision.name(), *was_cached, *took);
+                if *was_damaged {
+                    let what = format!("{model} in {} was damaged: converted again", precision.name());
+                    self.ui.labelled("cache", &what);
+                }
             }
             Event::BatchTried { cell, tried } => self.spin("searching", format!("{cell}: batch {}", tried.batch)),
             Event::Searched { manifest } => self.searched(manifest),

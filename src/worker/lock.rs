@@ -5,9 +5,11 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
 
 /// Held while measuring with a real backend.
 #[derive(Debug)]
@@ -92,11 +94,21 @@ fn in_words(text: &str, now: SystemTime) -> String {
     }
 }
 
-/// Opens without following the rule against writing to other users' files in shared folders: read-only locks as well.
+/// Opens the file of the lock itself: not what a link there points to, no pipe, and nothing that has a second name. The kernel
+/// forbids to write to another user's file in a shared folder; one that can only be read locks as well.
 fn open_shared(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let created = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o666).open(path);
-    created.or_else(|_| File::open(path))
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let mut options = OpenOptions::new();
+    let created =
+        options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags).open(path);
+    let file = created.or_else(|_| OpenOptions::new().read(true).custom_flags(flags).open(path));
+    let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    let file = if is_link { Err(io::Error::other("it is a link; remove it")) } else { file }?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() && metadata.nlink() == 1 {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file of its own; remove it")),
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +123,27 @@ mod tests {
             assert_eq!(in_words(text, now), "x");
         }
         assert_eq!(in_words("", now), "unknown");
+    }
+
+    #[test]
+    fn nothing_but_a_file_of_its_own_is_written_to() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (precious, path) = (folder.path().join("precious"), folder.path().join("lock"));
+        let refused = |expected: &str| {
+            let error = MachineLock::try_take(&path, "process 1").expect_err("no lock");
+            let LockError::Io { source, .. } = error else { panic!("{error}") };
+            assert!(source.to_string().contains(expected), "{source}");
+            assert_eq!(fs::read_to_string(&precious).expect("it is there"), "precious");
+            fs::remove_file(&path).expect("it can be removed");
+        };
+        fs::write(&precious, "precious").expect("a file");
+        std::os::unix::fs::symlink(&precious, &path).expect("a link");
+        refused("it is a link");
+        fs::hard_link(&precious, &path).expect("a second name");
+        refused("no file of its own");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
+        assert!(made.success());
+        refused("no file of its own");
     }
 
     #[test]

@@ -388,3 +388,17 @@ fn records_are_listed_and_all_but_the_newest_are_removed() {
     assert_eq!((left.as_array().unwrap().len(), &left[0]["record"]), (1, &reported["record"]));
     assert!(place.run(&["clean", "--yes"]).expect_code(0).stdout.contains("nothing to remove"));
 }
+
+#[test]
+fn validate_lists_what_a_specification_runs_beside_models() {
+    let valid = |more: &str| {
+        let place = Workplace::with_spec(&format!("backend: mock\nmodels: [m]\n{more}"));
+        place.run(&["validate", "x.yaml"]).expect_code(0).stdout
+    };
+    let said =
+        valid("variants: [a, { name: b, wrap: [nice, -n, 5], env: { A: 1 } }, { name: c, wrap: [nice, -n, 5] }]\n");
+    let listed = "x.yaml: valid, 1 model x 1 input x 3 variants x 1 device = 3 cells\n  \
+                  runs commands or libraries of its author: env of b; nice -n 5\n";
+    assert!(said.ends_with(listed), "{said}");
+    assert!(!valid("").contains("of its author"));
+}

@@ -242,10 +242,58 @@ fn a_network_of_the_zoo_needs_no_file() {
     assert!(String::from_utf8_lossy(&done.stderr).contains("making"));
     // The second time it is there.
     assert!(!String::from_utf8_lossy(&plan(&["plan", "x.yaml"]).stderr).contains("making"));
+    let file = std::fs::read_dir(cache.join("zoo")).unwrap().next().unwrap().unwrap().path().join("bert_tiny.onnx");
+    let whole = digest::of_file(&file).unwrap();
+    flip_a_bit(&file);
+    let said = said_on_one_line(&plan(&["plan", "x.yaml"]).stderr);
+    assert!(said.contains("bert_tiny.onnx is damaged making"), "{said}");
+    assert_eq!(digest::of_file(&file).unwrap(), whole);
     let done = plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(perfrun::internals::onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
     assert_eq!(plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]).status.code(), Some(2));
+}
+
+/// As a disk might, in the middle of a file.
+fn flip_a_bit(path: &Path) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn said_on_one_line(stderr: &[u8]) -> String {
+    String::from_utf8_lossy(stderr).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_conversion_in_the_cache_that_is_damaged_or_another_models_is_made_again() {
+    let place = Workplace::new();
+    let convert = |name: &str| {
+        let _made_before = std::fs::remove_file(place.path("out.onnx"));
+        let arguments = ["convert", &model(name), "--precision", "fp16", "-o", "out.onnx"];
+        let done = place.command(&arguments).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        (String::from_utf8_lossy(&done.stdout).into_owned(), digest::of_file(&place.path("out.onnx")).unwrap())
+    };
+    let entries = || -> Vec<_> {
+        let entries = std::fs::read_dir(place.path("cache/models")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let (_, whole) = convert("digits-mlp.onnx");
+    assert!(convert("digits-mlp.onnx").0.contains("from the cache"));
+    let [entry] = &entries()[..] else { panic!("one conversion was made") };
+    let entry = entry.clone();
+    flip_a_bit(&entry.join("model.onnx"));
+    let (said, again) = convert("digits-mlp.onnx");
+    assert!(said.contains("since the one in the cache was damaged") && again == whole, "{said}");
+    convert("digits-cnn.onnx");
+    let other = entries().into_iter().find(|path| *path != entry).unwrap();
+    for file in ["model.onnx", "entry.json"] {
+        std::fs::copy(other.join(file), entry.join(file)).unwrap();
+    }
+    let (said, again) = convert("digits-mlp.onnx");
+    assert!(said.contains("since the one in the cache was damaged") && again == whole, "{said}");
 }
 
 /// A server that gives one file as often as it is asked, on this machine alone.
@@ -278,11 +326,14 @@ fn a_model_is_fetched_once_and_must_be_the_one_that_is_meant() {
             &format!("models: [{{ url: '{server}/{file}', sha256: {sha256} }}]\ninputs: {{ batch: 1 }}\n"),
         );
         let output = place.command(&["plan", "x.yaml"]).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).replace('\n', " "))
+        (output.status.code(), said_on_one_line(&output.stderr))
     };
     let (code, text) = plan("net.onnx", &sha256);
     assert!(code == Some(0) && text.contains("fetching"), "{code:?}: {text}");
     assert!(!plan("net.onnx", &sha256).1.contains("fetching"), "it is in the cache");
+    flip_a_bit(&place.path(&format!("cache/downloads/{sha256}.onnx")));
+    let (code, text) = plan("net.onnx", &sha256);
+    assert!(code == Some(0) && text.contains("is damaged") && text.contains("fetching"), "{code:?}: {text}");
     let (code, text) = plan("net.onnx", &"0".repeat(64));
     assert!(code == Some(2) && text.contains("has the SHA-256"), "{code:?}: {text}");
     let (code, text) = plan("absent.onnx", &"1".repeat(64));

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use tempfile::TempDir;
-
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::experiment::is_glob;
 use crate::record::git::{Blob, Repository};
 use crate::record::write_whole;
@@ -17,14 +16,14 @@ pub(super) struct RevisionFiles<'a> {
     repository: &'a Repository,
     commit: &'a str,
     name: &'a str,
-    folder: TempDir,
+    folder: Scratch,
     known: BTreeSet<String>,
 }
 
 impl<'a> RevisionFiles<'a> {
     /// A folder for the files of `commit`, which messages call `name`, without any yet.
     pub(super) fn new(repository: &'a Repository, (commit, name): (&'a str, &'a str)) -> Result<Self, Error> {
-        let folder = tempfile::tempdir().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
+        let folder = Scratch::new().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
         let known = repository.files(commit, ".").into_iter().collect();
         Ok(RevisionFiles { repository, commit, name, folder, known })
     }

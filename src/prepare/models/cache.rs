@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::leftovers::remove_leftovers;
 use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::experiment::Calibration;
 use crate::onnx::infer::infer;
 use crate::onnx::precision::activation_ranges::Range;
@@ -22,9 +22,6 @@ use crate::onnx::precision::{
 };
 use crate::onnx::proto::ModelProto;
 use crate::onnx::{self, GraphProblem, OnnxError};
-
-/// What the names of unfinished conversions begin with.
-const SCRATCH: &str = ".convert-";
 
 /// The version of what lies in the cache; another one is made again.
 const FORMAT: u32 = 1;
@@ -38,6 +35,8 @@ pub(crate) struct Made {
     pub entry: Entry,
     /// It was there already.
     pub was_cached: bool,
+    /// Something was there that is not this, and was replaced.
+    pub was_damaged: bool,
 }
 
 /// What the cache knows of a converted model: `entry.json` beside it.
@@ -110,13 +109,13 @@ pub(crate) fn convert(
 ) -> Result<Made, Problem> {
     let models = cache.join("models");
     let folder = models.join(key(source, recipe));
-    if let Some(made) = cached(&folder) {
+    if let Some(made) = cached(&folder, source, recipe) {
         return Ok(made);
     }
+    let was_damaged = folder.exists();
     let failed = |source| Problem::Io { path: models.clone(), source };
     std::fs::create_dir_all(&models).map_err(failed)?;
-    remove_leftovers(&models, SCRATCH);
-    let scratch = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&models).map_err(failed)?;
+    let scratch = Scratch::within(&models).map_err(failed)?;
     let started = Instant::now();
     let model = onnx::load(path)?;
     onnx::check_graph(&model)?;
@@ -134,8 +133,8 @@ pub(crate) fn convert(
     };
     let text = serde_json::to_vec_pretty(&entry).expect("an entry has string keys only");
     std::fs::write(scratch.path().join(ENTRY), text).map_err(failed)?;
-    publish(scratch, &folder).map_err(failed)?;
-    Ok(Made { path: folder.join(FILE), entry, was_cached: false })
+    publish(scratch, &folder, source, recipe).map_err(failed)?;
+    Ok(Made { path: folder.join(FILE), entry, was_cached: false, was_damaged })
 }
 
 /// The model's name in its folder.
@@ -151,27 +150,32 @@ fn key(source: &str, recipe: &Recipe) -> String {
     digest::of_text(&text)[..32].to_owned()
 }
 
-/// What lies in a folder of the cache, if it is whole.
-fn cached(folder: &Path) -> Option<Made> {
+/// What lies in a folder of the cache, if it is whole and what is looked for.
+fn cached(folder: &Path, source: &str, recipe: &Recipe) -> Option<Made> {
     let entry: Entry = serde_json::from_slice(&std::fs::read(folder.join(ENTRY)).ok()?).ok()?;
     let path = folder.join(FILE);
     let mut files = vec![path.clone()];
     files.extend(Some(folder.join(format!("{FILE}.data"))).filter(|data| data.is_file()));
-    let is_whole = entry.format == FORMAT && digest::of_files(&files).is_ok_and(|sha256| sha256 == entry.sha256);
-    is_whole.then_some(Made { path, entry, was_cached: true })
+    let is_it = (entry.format, entry.converter) == (FORMAT, precision::VERSION)
+        && (entry.source.as_str(), &entry.recipe) == (source, recipe);
+    let is_whole = is_it && digest::of_unchanged_files(&files).is_ok_and(|sha256| sha256 == entry.sha256);
+    is_whole.then_some(Made { path, entry, was_cached: true, was_damaged: false })
 }
 
 /// Renames the folder into its place. One that another perfrun put there meanwhile is as good; a damaged one is replaced.
-fn publish(scratch: tempfile::TempDir, folder: &Path) -> io::Result<()> {
-    let made = scratch.keep();
-    if std::fs::rename(&made, folder).is_err() {
-        if cached(folder).is_none() {
-            std::fs::remove_dir_all(folder)?;
-            return std::fs::rename(&made, folder);
-        }
-        std::fs::remove_dir_all(&made)?;
+fn publish(scratch: Scratch, folder: &Path, source: &str, recipe: &Recipe) -> io::Result<()> {
+    if cached(folder, source, recipe).is_some() {
+        return Ok(());
     }
-    Ok(())
+    match std::fs::symlink_metadata(folder) {
+        Ok(there) if there.is_dir() => std::fs::remove_dir_all(folder)?,
+        Ok(_) => std::fs::remove_file(folder)?,
+        Err(_) => {}
+    }
+    match scratch.rename_to(folder) {
+        Err(_) if cached(folder, source, recipe).is_some() => Ok(()),
+        outcome => outcome,
+    }
 }
 
 fn carry_out(

@@ -79,7 +79,7 @@ pub(super) fn download(
     tell: &mut dyn FnMut(u64, Option<u64>) -> bool,
 ) -> Result<NamedTempFile, Problem> {
     const TURN: Duration = Duration::from_millis(100);
-    let target = NamedTempFile::with_prefix_in(PARTIAL, folder).map_err(Problem::Disk)?;
+    let target = NamedTempFile::new_in(folder).map_err(Problem::Disk)?;
     let transferred = Arc::new(Transferred::default());
     let ended = start(url.to_owned(), target.reopen().map_err(Problem::Disk)?, limits, Arc::clone(&transferred));
     let began = Instant::now();
@@ -107,9 +107,6 @@ pub(super) fn download(
         }
     }
 }
-
-/// What the names of unfinished files begin with.
-pub(super) const PARTIAL: &str = ".partial-";
 
 /// Transfers in a thread of its own, which nobody waits for: it may be in a read that does not end.
 fn start(url: String, file: File, limits: Limits, transferred: Arc<Transferred>) -> Receiver<Result<(), Problem>> {

@@ -7,7 +7,6 @@
 
 mod cache;
 mod download;
-mod leftovers;
 mod observed;
 mod obtain;
 mod recipe;

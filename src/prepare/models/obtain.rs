@@ -4,16 +4,19 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::download::{Limits, PARTIAL, Problem, download};
-use super::leftovers::remove_leftovers;
+use super::download::{Limits, Problem, download};
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::experiment::{Experiment, Network, Source};
 use crate::onnx;
 use crate::onnx::zoo::{self, ZooProblem};
+use crate::prepare::seal::{self, Seal};
 
 /// What happens meanwhile, for the terminal to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress<'a> {
+    /// A file in the cache is not as it was put there, and is made or fetched again.
+    Damaged(&'a Path),
     /// A network is being made.
     Making(&'a str),
     /// A model is being fetched.
@@ -112,15 +115,19 @@ pub(crate) fn network_file(
     let folder = cache.join("zoo").join(format!("v{}", zoo::VERSION));
     let suffix = classes.map(|classes| format!("-{classes}")).unwrap_or_default();
     let path = folder.join(format!("{}{suffix}.onnx", network.name()));
-    if path.is_file() {
-        return Ok(path);
+    match seal::look(&path) {
+        Seal::Whole => return Ok(path),
+        Seal::Broken => progress(Progress::Damaged(&path)),
+        Seal::Missing => {}
     }
     progress(Progress::Making(network.name()));
     let problem = |problem| ObtainError::Zoo { model: model.to_owned(), problem };
     let made = zoo::build(zoo::of(network), &zoo::Settings { classes, ..zoo::Settings::default() }).map_err(problem)?;
     let failed = |source| ObtainError::Cache { path: folder.clone(), source };
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    onnx::save(made, &path).map_err(failed)?;
+    let written = onnx::save(made, &path).map_err(failed)?;
+    let sha256 = digest::of_unchanged_files(&written).map_err(|(_, source)| failed(source))?;
+    seal::seal(&path, &sha256).map_err(failed)?;
     Ok(path)
 }
 
@@ -134,14 +141,19 @@ fn fetch(
 ) -> Result<PathBuf, ObtainError> {
     let folder = cache.join("downloads");
     let path = folder.join(format!("{sha256}.onnx"));
+    let failed = |source| ObtainError::Cache { path: folder.clone(), source };
     if path.is_file() {
-        return Ok(path);
+        let found = digest::of_unchanged_files(std::slice::from_ref(&path)).map_err(|(_, source)| failed(source))?;
+        if found == sha256 {
+            return Ok(path);
+        }
+        stops(Progress::Damaged(&path));
     }
     stops(Progress::Fetching(url));
-    let failed = |source| ObtainError::Cache { path: folder.clone(), source };
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    remove_leftovers(&folder, PARTIAL);
-    let file = download(url, &folder, Limits::default(), &mut |done, total| stops(Progress::Fetched(done, total)));
+    let scratch = Scratch::within(&folder).map_err(failed)?;
+    let file =
+        download(url, scratch.path(), Limits::default(), &mut |done, total| stops(Progress::Fetched(done, total)));
     let file = file.map_err(|problem| match problem {
         Problem::Server(reason) => ObtainError::Fetch { model: model.to_owned(), url: url.to_owned(), reason },
         Problem::Disk(source) => failed(source),

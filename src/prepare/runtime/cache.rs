@@ -11,7 +11,9 @@ use super::find::Places;
 use super::library::{self, Library, Machine, Origin};
 use super::wheel::{Brings, Wheel};
 use super::{Progress, pip};
+use crate::data::scratch::Scratch;
 use crate::experiment::{Package, Plugin};
+use crate::prepare::seal;
 
 /// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
 /// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
@@ -127,10 +129,12 @@ pub(super) fn install_with(
     }
 }
 
-/// A version in the cache, if it is there for this machine, with all that it needs.
+/// A version in the cache, if it is there for this machine, with all that it needs, as it was put there. What an earlier
+/// perfrun put there has no seals, and is taken as it is.
 pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
     let folder = folder(wheel, cache);
-    let is_whole = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
+    let has_all = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
+    let is_whole = has_all && seal::broken_in(&folder).is_none();
     let library = library::checked(&folder.join(wheel.library_name()), Origin::Cache).ok().filter(|_| is_whole)?;
     Some(of_wheel(wheel, library))
 }
@@ -143,7 +147,11 @@ fn of_wheel(wheel: &Wheel<'_>, library: Library) -> Library {
 
 /// Downloads, checks and unpacks into the wheel's own folder.
 fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
-    let path = unpack_into(wheel, &folder(wheel, &places.cache), places, progress)?;
+    let folder = folder(wheel, &places.cache);
+    if let Some(path) = seal::broken_in(&folder) {
+        progress(&Progress::Damaged { path });
+    }
+    let path = unpack_into(wheel, &folder, places, progress)?;
     let library = library::checked(&path, Origin::Installed)?;
     Ok(of_wheel(wheel, library))
 }
@@ -158,7 +166,7 @@ pub(super) fn unpack_into(
     let runtimes = runtimes(&places.cache);
     let cache_error = |source| RuntimeError::Cache { path: runtimes.clone(), source };
     std::fs::create_dir_all(&runtimes).map_err(cache_error)?;
-    let scratch = tempfile::Builder::new().prefix(".fetch-").tempdir_in(&runtimes).map_err(cache_error)?;
+    let scratch = Scratch::within(&runtimes).map_err(cache_error)?;
     let package = pip::download(wheel, scratch.path(), &places.programs, progress)?;
     let path = wheel.unpack(&package, folder)?;
     progress(&Progress::Installed { path: path.clone() });
@@ -227,6 +235,25 @@ mod tests {
         assert_eq!(list(&places.cache).unwrap(), [found]);
         // The download itself is gone.
         assert_eq!(std::fs::read_dir(places.cache.join("runtimes")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_library_is_fetched_again_and_said() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(root.path(), "7.7.7");
+        copying_pip(&root.path().join("bin"), &package);
+        let places = places(root.path());
+        let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
+        let library = fetch(&wheel, &places, &mut |_| {}).unwrap();
+        let whole = std::fs::read(&library.path).unwrap();
+        // Still a library by its head, and of another size, since a test is quicker than the file system's clock.
+        std::fs::write(&library.path, [whole.as_slice(), b"!"].concat()).unwrap();
+        assert_eq!(cached(&wheel, &places.cache), None);
+        let mut said = Vec::new();
+        fetch(&wheel, &places, &mut |progress| said.push(progress.clone())).unwrap();
+        assert_eq!(said[0], Progress::Damaged { path: library.path.clone() });
+        assert_eq!(std::fs::read(&library.path).unwrap(), whole);
+        assert!(cached(&wheel, &places.cache).is_some());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::find::Places;
 use super::library::Machine;
 use super::wheel::{Brings, Wheel};
 use crate::experiment::CUDA_FOLDER;
+use crate::prepare::seal;
 
 /// A wheel of NVIDIA's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,16 +64,30 @@ pub(super) const WHEELS: [Wheel<'static>; 7] = [
 ///
 /// As [`super::install`]; [`RuntimeError::UnknownVersion`] on a machine for which perfrun knows none.
 pub fn install_cuda(cache: &Path, progress: &mut dyn FnMut(&Progress)) -> Result<PathBuf, RuntimeError> {
-    let places = Places::of_this_machine(None, cache);
+    install_into(&Places::of_this_machine(None, cache), progress)
+}
+
+/// Fetches them again where one that is in the cache is damaged; nothing where all are whole, or there are none.
+pub(super) fn mend(places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
+    let damaged = seal::broken_in(&runtimes(&places.cache).join(CUDA_FOLDER));
+    damaged.map_or(Ok(()), |_| install_into(places, progress).map(drop))
+}
+
+fn install_into(places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<PathBuf, RuntimeError> {
     let folder = runtimes(&places.cache).join(CUDA_FOLDER);
     let machine = Machine::this()?;
+    // Which wheel a file is from is not kept: all are fetched again.
+    let damaged = seal::broken_in(&folder);
+    if let Some(path) = damaged.clone() {
+        progress(&Progress::Damaged { path });
+    }
     for wheel in &WHEELS {
         if machine != wheel.machine {
             let (package, version) = (wheel.brings.name(), wheel.version.to_owned());
             return Err(RuntimeError::UnknownVersion { package, version, known: Vec::new() });
         }
-        if !folder.join(wheel.library_name()).is_file() {
-            unpack_into(wheel, &folder, &places, progress)?;
+        if damaged.is_some() || !folder.join(wheel.library_name()).is_file() {
+            unpack_into(wheel, &folder, places, progress)?;
         }
     }
     Ok(folder)

@@ -9,7 +9,7 @@ use super::cache::{cached, install_with};
 use super::error::RuntimeError;
 use super::library::{self, Library, Machine, Origin};
 use super::wheel::{Brings, Wheel};
-use super::{PINNED, Progress, elsewhere};
+use super::{PINNED, Progress, cuda, elsewhere};
 use crate::experiment::{Package, Runtime};
 
 /// Every place where a library, or the means to fetch one, can be.
@@ -71,6 +71,7 @@ impl Places {
     }
 
     fn find_or_install(&self, package: Package, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+        mend_cuda(package, self, progress)?;
         if let Some(library) = self.find(package)? {
             return Ok(library);
         }
@@ -135,6 +136,7 @@ pub fn of_specification(
     let Some(version) = &runtime.version else { return Ok(None) };
     let package = runtime.package.unwrap_or(package);
     let places = Places::of_this_machine(None, cache);
+    mend_cuda(package, &places, progress)?;
     match install_with(package, version, &places, progress) {
         Ok(library) => Ok(Some(library)),
         Err(error @ (RuntimeError::NoPip | RuntimeError::PipFailed { .. })) => {
@@ -143,6 +145,14 @@ pub fn of_specification(
         }
         // The others say themselves what to do.
         Err(error) => Err(error),
+    }
+}
+
+/// What the package for CUDA opens beside itself is whole.
+fn mend_cuda(package: Package, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
+    match package {
+        Package::OnnxruntimeGpu => cuda::mend(places, progress),
+        _ => Ok(()),
     }
 }
 

@@ -46,6 +46,11 @@ pub enum Progress {
         /// Where.
         path: PathBuf,
     },
+    /// A library in the cache is not as it was put there, and is fetched again.
+    Damaged {
+        /// The file that is not.
+        path: PathBuf,
+    },
     /// The pinned version could not be fetched, and another library takes its place.
     Fallback {
         /// Why it could not.
@@ -60,6 +65,7 @@ impl fmt::Display for Progress {
         match self {
             Progress::Fetching { file, program } => write!(f, "fetching {file} with `{program}`"),
             Progress::Installed { path } => write!(f, "installed {}", path.display()),
+            Progress::Damaged { path } => write!(f, "{} is damaged: fetched again", path.display()),
             Progress::Fallback { reason, library } => {
                 write!(f, "ONNX Runtime {PINNED} cannot be fetched ({reason}); using {library}")
             }

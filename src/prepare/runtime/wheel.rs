@@ -15,6 +15,7 @@ use zip::ZipArchive;
 
 use crate::data::digest;
 use crate::experiment::{Package, Plugin};
+use crate::prepare::seal;
 
 use super::cuda::Part;
 use super::error::RuntimeError;
@@ -201,7 +202,10 @@ impl Wheel<'_> {
             io::copy(&mut member, &mut part).and_then(|_| part.flush()).map_err(cache_error)?;
             // Temporary files are private; a cache may serve several users.
             part.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(cache_error)?;
-            part.persist(folder.join(name)).map_err(|error| cache_error(error.error))?;
+            let (sha256, path) = (digest::of_file(part.path()).map_err(cache_error)?, folder.join(name));
+            // Before it: where a file is, its seal is.
+            seal::seal(&path, &sha256).map_err(cache_error)?;
+            part.persist(path).map_err(|error| cache_error(error.error))?;
         }
         Ok(folder.join(library))
     }
@@ -317,8 +321,9 @@ mod tests {
             assert_eq!(std::fs::read(&path).unwrap().len(), 64);
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
         }
-        let names: Vec<_> = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(names, ["libonnxruntime.so.7.7.7"]);
+        let mut names: Vec<_> = std::fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".libonnxruntime.so.7.7.7.sha256", "libonnxruntime.so.7.7.7"]);
     }
 
     #[test]

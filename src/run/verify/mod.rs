@@ -17,6 +17,7 @@ use models::{Size, Subject};
 
 use super::session::Session;
 use crate::data::array::Array;
+use crate::data::scratch::Scratch;
 use crate::device::{Gpu, Watch};
 use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Values, Warmup};
 use crate::onnx::{self, ElementType};
@@ -108,7 +109,7 @@ impl Verification<'_> {
         interrupts: &Interrupts,
         begins: &mut dyn FnMut(&str),
     ) -> Result<Vec<Check>, StoppedAtOnce> {
-        let mut trier = Trier { of: self, interrupts, begins, number: 0, folder: tempfile::tempdir().ok() };
+        let mut trier = Trier { of: self, interrupts, begins, number: 0, folder: Scratch::new().ok() };
         let provider = Provider::of(self.device);
         let has_stream = provider.is_some_and(|provider| provider.completion == Completion::Stream);
         let mut checks = Checks::default();
@@ -216,7 +217,7 @@ struct Trier<'a> {
     interrupts: &'a Interrupts,
     begins: &'a mut dyn FnMut(&str),
     number: u32,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<Scratch>,
 }
 
 impl Trier<'_> {

@@ -12,6 +12,7 @@ use std::time::Instant;
 pub(crate) use self::activation_ranges::Observation;
 use super::Pass;
 use crate::data::digest;
+use crate::data::stamp::Stamp;
 use crate::experiment::Precision;
 use crate::onnx::precision;
 use crate::onnx::{self, ModelHeader, Signature};
@@ -22,7 +23,7 @@ use crate::record::{Converted, VariantFile, VariantOrigin};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::job::{VariantKey, VariantModel};
-use crate::run::model::{self, Stamp};
+use crate::run::model;
 use crate::run::session::{Halt, Session};
 
 /// Gives every variant its file.
@@ -87,8 +88,8 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
             let started = Instant::now();
             let made = convert(job, key, &recipe, session);
             if let Ok(made) = &made {
-                let (was_cached, took) = (made.was_cached, started.elapsed());
-                session.tell(&Event::Converted { model: name, precision, was_cached, took });
+                let (was_cached, was_damaged, took) = (made.was_cached, made.was_damaged, started.elapsed());
+                session.tell(&Event::Converted { model: name, precision, was_cached, was_damaged, took });
             }
             described(key, recipe, made)
         }

@@ -27,6 +27,7 @@ use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
 use super::tensors::{bytes_of, copy_in, copy_out, element_of, input_value};
 use crate::data::array::Array;
+use crate::data::scratch::Scratch;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
 use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
@@ -402,7 +403,7 @@ impl Backend for OnnxRuntime {
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
         let unwritable =
             |error: io::Error| Failure::new(FailureKind::Internal, format!("no folder for a profile: {error}"));
-        let folder = tempfile::tempdir().map_err(unwritable)?;
+        let folder = Scratch::new().map_err(unwritable)?;
         let mut options = self.replay.without().options(self.selected)?;
         options.enable_profiling(folder.path().join("run")).map_err(|error| run_failure(&error))?;
         let plain = match self.options.get_mut(self.selected) {

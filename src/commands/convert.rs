@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{json_text, print, shapes};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Dataset, Measure, Package, Values};
+use crate::experiment::{BATCH, Dataset, Measure, Package, Values};
 use crate::machine::host;
 use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
@@ -15,7 +15,7 @@ use crate::prepare::models::{self, Made, Problem, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
 use crate::report::format::bytes;
-use crate::run::dataset::{self, DatasetProblem};
+use crate::run::dataset::{self, DatasetProblem, ModelData};
 use crate::run::event::Event;
 use crate::run::{Observation, Session};
 use crate::statistics::random::key_seed;
@@ -33,23 +33,23 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     header.check_files(&arguments.model)?;
     let provider = ProviderClass::of(arguments.device.provider());
     let settings = arguments.settings();
-    let data = data_name(arguments)?;
-    let recipe = Recipe::of(arguments.precision.into(), &settings, &header, provider, &data)
+    let data = arguments.data.as_deref().map(|file| fitted(file, &header, arguments)).transpose()?;
+    let data_name = data_name(arguments, data.as_ref())?;
+    let recipe = Recipe::of(arguments.precision.into(), &settings, &header, provider, &data_name)
         .ok_or_else(|| Error::Internal("a target precision without a recipe".to_owned()))?;
     let files: Vec<_> = std::iter::once(arguments.model.clone())
         .chain(header.external_files.iter().map(|file| file.path.clone()))
         .collect();
     let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
     let interrupts = super::interrupts()?;
-    let scratch = Scratch::new().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
     let observation = match recipe {
-        Recipe::Int8Static { .. } => Some(observation(&header, arguments, scratch.path(), ui)?),
+        Recipe::Int8Static { .. } => Some(observation(&header, arguments, data.as_ref(), ui)?),
         _ => None,
     };
     let mut nobody = |_: &Event<'_>| {};
     let mut session = Session::new(&interrupts, &mut nobody);
     let mut observe = |path: &Path| match &observation {
-        Some(observation) => observation.ranges(path, arguments.calibration.into(), &mut session),
+        Some((observation, _)) => observation.ranges(path, arguments.calibration.into(), &mut session),
         None => Ok(Ranges::new()),
     };
     let made = models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe)
@@ -60,64 +60,94 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
 }
 
 /// What is observed, as the cache names it.
-fn data_name(arguments: &ConvertArgs) -> Result<String, Error> {
-    let (items, sizes) = (arguments.items(), sizes(&arguments.inputs));
-    match &arguments.data {
-        None => Ok(random_items(items.into(), SEED, &sizes)),
-        Some(file) => {
+fn data_name(arguments: &ConvertArgs, data: Option<&ModelData>) -> Result<String, Error> {
+    let sizes = arguments.inputs.iter().map(Size::to_string).collect::<Vec<_>>().join(",");
+    match data {
+        None => Ok(random_items(arguments.items().into(), SEED, &sizes)),
+        Some(ModelData { dataset, fitted }) => {
+            let file = &dataset.file;
             let sha256 = digest::of_file(file).map_err(|source| Error::io(file, source))?;
-            Ok(format!("the first {items} items of a file (SHA-256 {sha256}), {sizes}"))
+            Ok(format!("the first {} items of a file (SHA-256 {sha256}), {sizes}", fitted.items))
         }
     }
 }
 
-/// `batch=1,sequence=128`.
-fn sizes(sizes: &[Size]) -> String {
-    sizes.iter().map(|size| format!("{}={}", size.name, size.size)).collect::<Vec<_>>().join(",")
+/// The calibration data as the model takes them. They have every size but the batch.
+fn fitted(file: &Path, header: &ModelHeader, arguments: &ConvertArgs) -> Result<ModelData, Error> {
+    if let Some(size) = arguments.inputs.iter().find(|size| size.name != BATCH) {
+        let message = format!("`--inputs {size}` with `--data`: the data have their sizes");
+        return Err(Error::refused(message, "leave out all but `batch`"));
+    }
+    let dataset = Dataset::of_items(file.to_owned(), arguments.items());
+    dataset::fit(&dataset, Some(header)).map_err(|problem| misfit(file, problem, arguments))
+}
+
+fn misfit(file: &Path, problem: DatasetProblem, arguments: &ConvertArgs) -> Error {
+    match problem {
+        DatasetProblem::Write { path, source } => Error::io(&path, source),
+        problem => {
+            let message = format!("model {}, data {}: {problem}", arguments.model.display(), file.display());
+            Error::refused(message, "every array needs the name of an input, and items along its first dimension")
+        }
+    }
 }
 
 /// Seed of random inputs, that of a specification that says none.
 const SEED: u64 = 42;
 
-/// What a static conversion observes: real items, or random inputs of the sizes that are asked for.
-fn observation(header: &ModelHeader, arguments: &ConvertArgs, scratch: &Path, ui: &Ui) -> Result<Observation, Error> {
+/// What a static conversion observes, real items or random inputs of the sizes that are asked for, and the folder of its
+/// files.
+fn observation(
+    header: &ModelHeader,
+    arguments: &ConvertArgs,
+    data: Option<&ModelData>,
+    ui: &Ui,
+) -> Result<(Observation, Scratch), Error> {
+    let scratch = Scratch::new().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
+    let (tensors, sets, data) = match data {
+        Some(data) => {
+            let asked = arguments.inputs.first().and_then(|batch| batch.sizes.first());
+            let tensors = data.tensors(data.batch(asked.copied().unwrap_or(1)));
+            let written = data.write(scratch.path()).map_err(|it| misfit(&data.dataset.file, it, arguments))?;
+            (tensors, 1, Some(written))
+        }
+        None => {
+            let (tensors, sets) = random_inputs(header, arguments)?;
+            (tensors, sets, None)
+        }
+    };
+    let library = runtime::find_or_install(None, Package::default(), &runtime::cache_folder(), &mut |progress| {
+        ui.labelled("runtime", &progress.to_string());
+    })?;
+    let observation = Observation {
+        executable: super::admission::executable()?,
+        library: library.path,
+        threads: host::describe().default_threads(),
+        tensors,
+        sets,
+        data,
+        log: scratch.path().join("log"),
+        timeout: Measure::default().timeout,
+    };
+    Ok((observation, scratch))
+}
+
+/// Seeded inputs of the sizes that are asked for, and how many sets of them are observed.
+fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<TensorRequest>, u32), Error> {
     let resolved = shapes::resolve(&header.signature, &arguments.inputs).map_err(|problem| {
         let message = format!("model {}: {problem}", arguments.model.display());
-        Error::refused(message, "set the sizes with `--inputs NAME=SIZE,NAME=SIZE`")
+        Error::refused(message, shapes::remedy(&problem))
     })?;
     let items = arguments.items();
-    let seeds = |tensor: &ResolvedTensor| -> Vec<u64> {
-        (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect()
-    };
     let tensor = |tensor: &ResolvedTensor| TensorRequest {
         name: tensor.name.clone(),
         element: tensor.element.clone(),
         shape: tensor.shape.clone(),
         values: Values::Random,
-        seeds: seeds(tensor),
+        seeds: (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect(),
     };
-    let library = runtime::find_or_install(None, Package::default(), &runtime::cache_folder(), &mut |progress| {
-        ui.labelled("runtime", &progress.to_string());
-    })?;
     let batch = resolved.batch_size.unwrap_or(1).max(1);
-    let random = Observation {
-        executable: super::admission::executable()?,
-        library: library.path,
-        threads: host::describe().default_threads(),
-        tensors: resolved.tensors.iter().map(tensor).collect(),
-        sets: items.div_ceil(batch as u32),
-        data: None,
-        log: scratch.join("log"),
-        timeout: Measure::default().timeout,
-    };
-    let Some(file) = &arguments.data else { return Ok(random) };
-    let refused = |problem: DatasetProblem| {
-        let message = format!("model {}, data {}: {problem}", arguments.model.display(), file.display());
-        Error::refused(message, "every array needs the name of an input, and items along its first dimension")
-    };
-    let data = dataset::fit(&Dataset::of_items(file.clone(), items), Some(header)).map_err(refused)?;
-    let written = data.write(scratch).map_err(refused)?;
-    Ok(Observation { tensors: data.tensors(data.batch(batch)), sets: 1, data: Some(written), ..random })
+    Ok((resolved.tensors.iter().map(tensor).collect(), items.div_ceil(batch as u32)))
 }
 
 fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {

@@ -118,17 +118,23 @@ fn is_schema(path: &Path) -> bool {
 
 fn write_new(target: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     }
-    let mut file = std::fs::File::create_new(target).map_err(|source| match source.kind() {
+    let failed = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::AlreadyExists => Error::refused(
             format!("{} already exists", target.display()),
             "init never overwrites; name another file with -o",
         ),
         _ => Error::io(target, source),
-    })?;
-    file.write_all(text.as_bytes()).map_err(|source| Error::io(target, source))
+    };
+    // It appears whole, or not at all on a full disk.
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let readable = std::fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.persist_noclobber(target).map(drop).map_err(|error| failed(error.error))
 }
 
 /// The stem of the only model, or the name of the folder that holds them; always a valid name.
@@ -169,12 +175,12 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     // Several models at several batches do not have their verdicts within the budget.
     let has_batches = question == Question::Precision && models.len() == 1;
     let mut names = BTreeSet::new();
-    let mut common: Option<BTreeMap<String, u64>> = None;
-    let wanted: Vec<BTreeMap<String, u64>> = models.iter().map(|model| free_dimensions(&model.signature)).collect();
+    let mut common: Option<Sizes> = None;
+    let wanted: Vec<Sizes> = models.iter().map(|model| Sizes::of(&model.signature)).collect();
     if wanted.windows(2).all(|pair| pair[0] == pair[1]) {
         common = wanted.first().cloned();
     }
-    for (model, dimensions) in models.iter().zip(&wanted) {
+    for (model, sizes) in models.iter().zip(&wanted) {
         for input in &model.signature.inputs {
             // A name with a line break in it would end the comment.
             let _ = writeln!(text, "  # {}", printable_line(&tensor(input)));
@@ -186,13 +192,13 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
             Source::File(path) => writeln!(text, "    path: {}", quoted(&model_path(folder, path))),
             Source::Zoo(network) => writeln!(text, "    zoo: {}", quoted(network.name())),
         };
-        if common.is_none() && !dimensions.is_empty() {
-            let _ = writeln!(text, "    inputs: {}", dimension_map(dimensions, has_batches));
+        if common.is_none() && !sizes.is_empty() {
+            let _ = writeln!(text, "    inputs: {}", sizes.written(has_batches));
         }
     }
-    if let Some(dimensions) = common.filter(|dimensions| !dimensions.is_empty()) {
-        let _ = writeln!(text, "\n# Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.");
-        let _ = writeln!(text, "inputs: {}", dimension_map(&dimensions, has_batches));
+    if let Some(sizes) = common.filter(|sizes| !sizes.is_empty()) {
+        let _ = writeln!(text, "\n# {}", sizes.about());
+        let _ = writeln!(text, "inputs: {}", sizes.written(has_batches));
     }
     text + match (question, models) {
         (Question::Precision, _) => PRECISIONS,
@@ -217,32 +223,63 @@ measure:
 ";
 
 /// Sizes that make a model's free dimensions definite: batch 1, anything else 128.
-fn free_dimensions(signature: &Signature) -> BTreeMap<String, u64> {
-    let mut input = InputPoint {
-        name: String::new(),
-        dimensions: BTreeMap::new(),
-        shapes: BTreeMap::new(),
-        values: Values::Random,
-        search: None,
-    };
-    if let Err(ShapeProblem::FreeDimensions { dimensions, .. }) = onnx::resolve_inputs(signature, &input) {
-        for free in dimensions {
-            if let Some(key) = free.key {
-                let size = if key == "batch" { 1 } else { 128 };
-                input.dimensions.insert(key, size);
+#[derive(Clone, PartialEq, Eq)]
+enum Sizes {
+    /// By the names of dimensions.
+    Named(BTreeMap<String, u64>),
+    /// Whole shapes, where a free dimension has no name.
+    Shapes(BTreeMap<String, Vec<u64>>),
+}
+
+impl Sizes {
+    fn of(signature: &Signature) -> Self {
+        let input = InputPoint {
+            name: String::new(),
+            dimensions: BTreeMap::new(),
+            shapes: BTreeMap::new(),
+            values: Values::Random,
+            search: None,
+        };
+        match onnx::resolve_inputs(signature, &input) {
+            Err(ShapeProblem::FreeDimensions { dimensions, example }) => {
+                let named = dimensions.into_iter().map(|free| Some((free.key.clone()?, free.example_size())));
+                named.collect::<Option<_>>().map_or(Sizes::Shapes(example), Sizes::Named)
+            }
+            // How many dimensions they have is a guess too.
+            Err(ShapeProblem::UnknownRank { tensors }) => {
+                Sizes::Shapes(tensors.into_iter().map(|tensor| (tensor, vec![1, 128])).collect())
+            }
+            _ => Sizes::Named(BTreeMap::new()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Sizes::Named(dimensions) if dimensions.is_empty())
+    }
+
+    fn about(&self) -> &'static str {
+        match self {
+            Sizes::Named(_) => "Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.",
+            Sizes::Shapes(_) => "Dimensions without a name need whole shapes; 1 and 128 are guesses.",
+        }
+    }
+
+    fn written(&self, has_batches: bool) -> String {
+        match self {
+            Sizes::Named(dimensions) => {
+                let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches {
+                    true => format!("batch: [{size}, 8]"),
+                    false => format!("{}: {size}", quoted(name)),
+                };
+                format!("{{ {} }}", dimensions.iter().map(size).collect::<Vec<_>>().join(", "))
+            }
+            Sizes::Shapes(shapes) => {
+                let shape = |(name, shape): (&String, &Vec<u64>)| format!("{}: {shape:?}", quoted(name));
+                let shapes = shapes.iter().map(shape).collect::<Vec<_>>().join(", ");
+                format!("[{{ name: b1, shapes: {{ {shapes} }} }}]")
             }
         }
     }
-    input.dimensions
-}
-
-fn dimension_map(dimensions: &BTreeMap<String, u64>, has_batches: bool) -> String {
-    let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches {
-        true => format!("batch: [{size}, 8]"),
-        false => format!("{}: {size}", quoted(name)),
-    };
-    let entries: Vec<String> = dimensions.iter().map(size).collect();
-    format!("{{ {} }}", entries.join(", "))
 }
 
 /// A YAML scalar: plain where that is safe, else in double quotes as JSON has them, which YAML reads alike.

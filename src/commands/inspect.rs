@@ -52,8 +52,8 @@ fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Insi
     let model = onnx::load(path).map_err(|error| error.kind.to_string())?;
     onnx::check_graph(&model).map_err(|problem| problem.to_string())?;
     let inputs = shapes::resolve(&header.signature, sizes).map_err(|problem| {
-        let example = problem.remedy();
-        format!("unknown: {problem} ({example})")
+        let remedy = shapes::remedy(&problem);
+        format!("unknown: {problem} ({remedy})")
     })?;
     let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &inputs.tensors));
     Ok(Inside { inputs, cost })

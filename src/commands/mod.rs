@@ -34,6 +34,8 @@ mod validate;
 mod verify;
 mod zoo;
 
+use rustix::process::{Resource, getrlimit};
+
 use crate::report::results;
 use crate::ui::Ui;
 use crate::ui::cli;
@@ -49,6 +51,9 @@ use crate::{spec, worker};
 ///
 /// What ended it; the caller prints it and exits with its code.
 pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
+    if !matches!(command, Command::Worker) {
+        check_address_space()?;
+    }
     match command {
         Command::Run(arguments) => run::run(&arguments, ui),
         Command::Validate(arguments) => validate::run(&arguments, ui),
@@ -84,6 +89,20 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
             Ok(()) => Ok(ExitCode::Done),
             Err(source) => Err(Error::Io { what: "worker".to_owned(), source }),
         },
+    }
+}
+
+/// Rust ends a program whose memory runs out by a signal, in the middle of whatever it does. Where a limit makes that
+/// certain, it is said beforehand.
+fn check_address_space() -> Result<(), Error> {
+    /// What `run` and `report` of a small record were seen to need, and some: 80 MiB.
+    const LEAST_MIB: u64 = 128;
+    match getrlimit(Resource::As).current.map(|bytes| bytes >> 20) {
+        Some(limit) if limit < LEAST_MIB => {
+            let message = format!("the address space is limited to {limit} MiB (`ulimit -v`)");
+            Err(Error::refused(message, format!("perfrun needs at least {LEAST_MIB} MiB, and more for models")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::history::Point;
+use crate::machine::parallel::in_stretches;
 use crate::record::git::{Blob, FileReader, Repository};
 use crate::record::{Place, StoreError};
 use crate::report::results::{self, Wanted};
@@ -50,16 +51,9 @@ pub(super) fn in_two<T: Sync, R: Send, S>(
     begin: &(impl Fn() -> S + Sync),
     each: &(impl Fn(&mut S, &T) -> R + Sync),
 ) -> Vec<R> {
-    let (first, second) = items.split_at(items.len() / 2);
-    let part = |items: &[T]| {
+    in_stretches(2, 1, items, |items| {
         let mut state = begin();
-        items.iter().map(|item| each(&mut state, item)).collect::<Vec<R>>()
-    };
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| part(second));
-        let mut all = part(first);
-        all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        all
+        items.iter().map(|item| each(&mut state, item)).collect()
     })
 }
 

@@ -2,28 +2,98 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{InputPoint, Values};
+use crate::experiment::{BATCH, InputPoint, Values};
 use crate::onnx::{self, Resolved, ShapeProblem, Signature};
 use crate::ui::cli::Size;
 
-/// The shapes of the inputs: as asked for, with a batch of one where nothing is asked for and something is open.
+/// The shapes of the inputs: as asked for, with a batch of one where none is asked for and something is open.
 ///
 /// # Errors
 ///
 /// What is still open, or does not fit.
 pub(super) fn resolve(signature: &Signature, sizes: &[Size]) -> Result<Resolved, ShapeProblem> {
-    let dimensions: BTreeMap<String, u64> = sizes.iter().map(|size| (size.name.clone(), size.size)).collect();
-    let point = |dimensions| InputPoint {
-        name: String::new(),
-        dimensions,
-        shapes: BTreeMap::new(),
-        values: Values::Random,
-        search: None,
-    };
-    match onnx::resolve_inputs(signature, &point(dimensions)) {
-        Err(ShapeProblem::FreeDimensions { .. }) if sizes.is_empty() => {
-            onnx::resolve_inputs(signature, &point(BTreeMap::from([("batch".to_owned(), 1)])))
+    let asked = point(signature, sizes);
+    match onnx::resolve_inputs(signature, &asked) {
+        Err(problem @ ShapeProblem::FreeDimensions { .. }) if !asked.dimensions.contains_key(BATCH) => {
+            let mut with_batch = asked;
+            with_batch.dimensions.insert(BATCH.to_owned(), 1);
+            match onnx::resolve_inputs(signature, &with_batch) {
+                Err(ShapeProblem::NoBatch | ShapeProblem::FixedBatch { .. }) => Err(problem),
+                resolved => resolved,
+            }
         }
         resolved => resolved,
+    }
+}
+
+/// Dimensions by their names, and whole shapes of inputs: a single size is one where no dimension has that name.
+fn point(signature: &Signature, sizes: &[Size]) -> InputPoint {
+    let is_dimension = |name: &str| {
+        let mut dimensions = signature.inputs.iter().filter_map(|input| input.shape.as_ref()).flatten();
+        name == BATCH || dimensions.any(|dimension| dimension.name() == Some(name))
+    };
+    let is_input = |name: &str| signature.inputs.iter().any(|input| input.name == name);
+    let (mut dimensions, mut shapes) = (BTreeMap::new(), BTreeMap::new());
+    for Size { name, sizes } in sizes {
+        match sizes[..] {
+            [size] if is_dimension(name) || !is_input(name) => drop(dimensions.insert(name.clone(), size)),
+            _ => drop(shapes.insert(name.clone(), sizes.clone())),
+        }
+    }
+    InputPoint { name: String::new(), dimensions, shapes, values: Values::Random, search: None }
+}
+
+/// What to type where sizes are missing; else what a specification would have to say.
+pub(super) fn remedy(problem: &ShapeProblem) -> String {
+    match problem {
+        ShapeProblem::FreeDimensions { dimensions, example } => {
+            let keys: Option<BTreeMap<&str, u64>> =
+                dimensions.iter().map(|free| Some((free.key.as_deref()?, free.example_size()))).collect();
+            let words: Vec<String> = match keys {
+                Some(keys) => keys.into_iter().map(|(name, size)| format!("{name}={size}")).collect(),
+                None => example
+                    .iter()
+                    .map(|(name, shape)| Size { name: name.clone(), sizes: shape.clone() }.to_string())
+                    .collect(),
+            };
+            format!("set them, for example `--inputs '{}'`", words.join(","))
+        }
+        ShapeProblem::UnknownRank { tensors } => {
+            let words: Vec<String> = tensors.iter().map(|tensor| format!("{tensor}=1x128")).collect();
+            format!("give whole shapes, for example `--inputs '{}'`", words.join(","))
+        }
+        problem => problem.remedy(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::onnx::sample::signature;
+
+    fn shapes(inputs: &str, sizes: &[&str]) -> Result<Vec<Vec<u64>>, String> {
+        let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().unwrap()).collect();
+        let resolved = resolve(&signature(inputs, ""), &sizes);
+        let shapes = resolved.map(|resolved| resolved.tensors.into_iter().map(|tensor| tensor.shape).collect());
+        shapes.map_err(|problem| format!("{problem}: {}", remedy(&problem)))
+    }
+
+    #[test]
+    fn what_has_no_name_is_sized_by_whole_shapes() {
+        assert_eq!(shapes("x[?,3]", &[]), Ok(vec![vec![1, 3]]));
+        let problem = "dimension 1 of `x` has no size: set them, for example `--inputs 'x=1x128x3'`";
+        assert_eq!(shapes("x[?,?,3]", &[]), Err(problem.to_owned()));
+        assert_eq!(shapes("x[?,?,3]", &["x=1x128x3"]), Ok(vec![vec![1, 128, 3]]));
+        assert_eq!(shapes("x[?]", &["x=7"]), Ok(vec![vec![7]]));
+        // A batch of one is meant wherever none is asked for.
+        assert_eq!(shapes("x[?,s]", &["s=64"]), Ok(vec![vec![1, 64]]));
+        assert_eq!(
+            shapes("x[?,s]", &[]),
+            Err("`s` (dimension 1 of `x`) has no size: set them, for example `--inputs 's=128'`".to_owned())
+        );
+        for wrong in ["x", "x=", "=1", "x=1x", "x=-1"] {
+            assert!(wrong.parse::<Size>().is_err(), "{wrong}");
+        }
     }
 }

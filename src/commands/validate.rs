@@ -60,7 +60,9 @@ fn foreign(experiment: &Experiment) -> String {
 fn check_models(experiment: &Experiment) -> Result<(), Error> {
     let models = experiment.models.iter().filter(|_| experiment.backend.reads_models());
     for (model, path) in models.filter_map(|model| Some((model, model.path.as_ref()?))) {
-        let signature = onnx::read_header(path)?.signature;
+        let header = onnx::read_header(path)?;
+        header.check_files(path)?;
+        let signature = header.signature;
         for (variant, own) in &model.files {
             if let Some(other) = other_input(&signature, &onnx::read_header(own)?.signature) {
                 let message =

@@ -1,13 +1,13 @@
 //! SHA-256 of files, as records and the cache name content.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use super::plain_file;
 use super::stamp::Stamp;
 
 /// SHA-256 over files, one after the other, as hex.
@@ -18,7 +18,7 @@ use super::stamp::Stamp;
 pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
     let mut hash = Writer(Sha256::new());
     for path in files {
-        let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut hash));
+        let read = plain_file::open(path).and_then(|mut file| io::copy(&mut file, &mut hash));
         read.map_err(|error| (path.clone(), error))?;
     }
     Ok(hex(&hash.0.finalize()))
@@ -53,7 +53,7 @@ pub(crate) fn of_unchanged_files(files: &[PathBuf]) -> Result<String, (PathBuf, 
 /// Why it cannot be read.
 pub fn of_file(path: &Path) -> io::Result<String> {
     let mut hash = Writer(Sha256::new());
-    io::copy(&mut File::open(path)?, &mut hash)?;
+    io::copy(&mut plain_file::open(path)?, &mut hash)?;
     Ok(hex(&hash.0.finalize()))
 }
 
@@ -88,6 +88,7 @@ impl Write for Writer {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs::File;
     use std::time::{Duration, SystemTime};
 
     use super::*;

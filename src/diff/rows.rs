@@ -13,6 +13,7 @@ use super::verdict::{Change, Found, Reason, Values};
 use super::{Side, Terms, score, terms};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
+use crate::machine::parallel::{in_stretches, threads};
 use crate::report::results::{Cell, Estimated};
 use crate::statistics::Verdict;
 use crate::statistics::unpaired::SessionSpread;
@@ -173,13 +174,7 @@ pub(super) fn rows(
         rows
     };
     // Ten thousand cells take a second of arithmetic, and every cell is by itself.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    let mut rows: Vec<Row> = std::thread::scope(|scope| {
-        let parts = pairs.chunks(pairs.len().div_ceil(threads).max(FEWEST_PAIRS));
-        let parts: Vec<_> = parts.map(|part| scope.spawn(|| of_part(part))).collect();
-        let joined = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        joined.flatten().collect()
-    });
+    let mut rows = in_stretches(threads().min(MOST_THREADS), FEWEST_PAIRS, pairs, of_part);
     let unmeasured = terms.together.iter().flat_map(|together| &together.unmeasured);
     let mut metrics = vec![MetricReference::LATENCY];
     metrics.extend(terms.gating.iter().flat_map(Gating::metrics).filter(|metric| *metric != MetricReference::LATENCY));

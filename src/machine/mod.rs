@@ -1,3 +1,5 @@
+pub(crate) mod parallel;
+
 pub(crate) mod clock;
 
 pub(crate) mod kernel;

@@ -16,6 +16,7 @@ use protobuf::{CodedInputStream, EnumOrUnknown, Message};
 use super::error::{OnnxError, OnnxErrorKind};
 use super::external::{check_external_data, take_in_external_data};
 use super::functions::check_functions;
+use super::order;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use super::read::read_header;
@@ -44,6 +45,9 @@ pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     read_header(path)?;
     let mut model = read(path)?;
     check_functions(&model).map_err(fail)?;
+    if let Some(graph) = model.graph.as_mut() {
+        order::sort(graph);
+    }
     take_in_external_data(&mut model, folder_of(path)).map_err(fail)?;
     Ok(model)
 }

@@ -17,13 +17,14 @@ mod graph;
 mod graph_check;
 pub(crate) mod infer;
 pub(crate) mod operators;
+mod order;
 pub(crate) mod precision;
 pub(crate) mod proto;
 mod read;
 mod resolve;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod sample;
+pub(crate) mod sample;
 mod shape_problem;
 mod signature;
 mod tensor;

@@ -306,7 +306,13 @@ mod tests {
         check_problem("x[N,sequence]", &[("batch", 1), ("sequnce", 8)], &[], reason, "write `sequence`");
         let reason = "no input of the model has a dimension `width`";
         check_problem("x[N,C]", &[("width", 8)], &[], reason, "dimensions that can be set by name: `batch`, `C`, `N`");
-        check_problem("x[1,3]", &[("width", 8)], &[], reason, "leave it out: every dimension is fixed in the file");
+        check_problem(
+            "x[1,3]",
+            &[("width", 8)],
+            &[],
+            reason,
+            "leave it out, or give whole shapes: no free dimension of the file has a name",
+        );
     }
 
     #[test]
@@ -330,14 +336,14 @@ mod tests {
             &[],
             &[],
             "`N` (dimension 0 of `x`), dimension 2 of `x`, dimension 3 of `x` have no size",
-            "give whole shapes, for example `inputs: [{ shapes: { x: [1, 3, 128, 128] } }]`",
+            "give whole shapes, for example `inputs: [{ name: b1, shapes: { x: [1, 3, 128, 128] } }]`",
         );
         check_problem(
             "x[...]",
             &[],
             &[],
             "the file does not say how many dimensions these inputs have: `x`",
-            "give the whole shape: `shapes: { x: [1, ...] }`",
+            "give whole shapes, for example `inputs: [{ name: b1, shapes: { x: [1, 128] } }]`",
         );
     }
 

@@ -139,7 +139,7 @@ pub(super) fn tensors(text: &str) -> Vec<TensorType> {
     text.split_whitespace().map(tensor).collect()
 }
 
-pub(super) fn signature(inputs: &str, outputs: &str) -> Signature {
+pub(crate) fn signature(inputs: &str, outputs: &str) -> Signature {
     Signature { inputs: tensors(inputs), outputs: tensors(outputs) }
 }
 

@@ -20,6 +20,13 @@ pub struct FreeDimension {
     pub key: Option<String>,
 }
 
+impl FreeDimension {
+    /// A size to show where the author must choose one.
+    pub(crate) fn example_size(&self) -> u64 {
+        example_size(self.key.as_deref())
+    }
+}
+
 /// Why a model cannot take an input point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeProblem {
@@ -131,7 +138,7 @@ impl ShapeProblem {
             | ShapeProblem::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
             ShapeProblem::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
             ShapeProblem::UnknownDimension { known, .. } if known.is_empty() => {
-                "leave it out: every dimension is fixed in the file".to_owned()
+                "leave it out, or give whole shapes: no free dimension of the file has a name".to_owned()
             }
             ShapeProblem::UnknownDimension { known, .. } => {
                 format!("dimensions that can be set by name: {}", names(known))
@@ -155,8 +162,7 @@ impl ShapeProblem {
             }
             ShapeProblem::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
             ShapeProblem::UnknownRank { tensors } => {
-                let shapes = tensors.iter().map(|tensor| format!("{}: [1, ...]", yaml_key(tensor)));
-                format!("give the whole shape: `shapes: {{ {} }}`", shapes.collect::<Vec<_>>().join(", "))
+                whole_shapes(tensors.iter().map(|tensor| (tensor, vec![1, example_size(None)])))
             }
             ShapeProblem::UnsupportedType { .. } => {
                 "leave the model out, or cut the graph after this input so that it takes numbers".to_owned()
@@ -177,12 +183,13 @@ fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>
                 keys.iter().map(|key| format!("{}: {}", yaml_key(key), example_size(Some(key)))).collect();
             format!("set them, for example `inputs: {{ {} }}`", entries.join(", "))
         }
-        None => {
-            let entries: Vec<String> =
-                example.iter().map(|(tensor, shape)| format!("{}: {shape:?}", yaml_key(tensor))).collect();
-            format!("give whole shapes, for example `inputs: [{{ shapes: {{ {} }} }}]`", entries.join(", "))
-        }
+        None => whole_shapes(example.iter().map(|(tensor, shape)| (tensor, shape.clone()))),
     }
+}
+
+fn whole_shapes<'a>(shapes: impl Iterator<Item = (&'a String, Vec<u64>)>) -> String {
+    let entries: Vec<String> = shapes.map(|(tensor, shape)| format!("{}: {shape:?}", yaml_key(tensor))).collect();
+    format!("give whole shapes, for example `inputs: [{{ name: b1, shapes: {{ {} }} }}]`", entries.join(", "))
 }
 
 /// A size to show where the author must choose one.
@@ -240,7 +247,7 @@ mod tests {
         let example = BTreeMap::from([("input:0".to_owned(), vec![1, 3, 128])]);
         let problem = ShapeProblem::FreeDimensions { dimensions, example };
         assert_eq!(problem.to_string(), "dimension 2 of `input:0` has no size");
-        let remedy = "give whole shapes, for example `inputs: [{ shapes: { \"input:0\": [1, 3, 128] } }]`";
+        let remedy = "give whole shapes, for example `inputs: [{ name: b1, shapes: { \"input:0\": [1, 3, 128] } }]`";
         assert_eq!(problem.remedy(), remedy);
     }
 

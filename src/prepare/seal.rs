@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::digest;
+use crate::data::{digest, plain_file};
 
 /// What stands beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) fn seal(path: &Path, sha256: &str) -> io::Result<()> {
 
 /// Whether a file is as it was sealed. It is hashed once in a process, as long as its size and time stay as they are.
 pub(super) fn look(path: &Path) -> Seal {
-    let Ok(text) = std::fs::read_to_string(place(path)) else { return Seal::Missing };
+    let Ok(text) = plain_file::text(&place(path)) else { return Seal::Missing };
     let sealed = text.split_whitespace().next().unwrap_or_default();
     match digest::of_unchanged_files(&[path.to_owned()]) {
         Ok(found) if found == sealed => Seal::Whole,

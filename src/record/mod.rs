@@ -43,6 +43,7 @@ pub(crate) use place::LATEST;
 pub use place::Place;
 pub(crate) use roofs::{Bandwidth, FileArithmetic, Launching, Peak, Peaks, Stream, Traffic};
 
+use crate::data::plain_file;
 use crate::data::table::FileError;
 
 /// Version of everything that a record holds.
@@ -235,7 +236,7 @@ fn partial_path(path: &Path) -> PathBuf {
 
 /// Reads a versioned JSON file: the format is checked before anything else is expected of it.
 fn read_versioned<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let text = std::fs::read_to_string(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    let text = plain_file::text(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
     parse_versioned(path, &text)
 }
 

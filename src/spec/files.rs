@@ -3,13 +3,13 @@
 //! Input: the spec's folder and a text. Output: paths in order, or a message with a hint. Deliberately absent: what is
 //! inside a model; only Git LFS pointers are recognised, because they stand where a model should.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 
 use crate::data::below::{OutOfBounds, files_below};
+use crate::data::plain_file;
 use crate::experiment::is_glob;
 use crate::vocabulary::nearest::near_name;
 
@@ -167,7 +167,7 @@ pub(crate) fn absolute(folder: &Path, path: &Path) -> PathBuf {
 fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
     let unreadable = |error: io::Error| problem(format!("cannot read `{text}`: {error}"), None);
     let mut start = Vec::with_capacity(LFS_MARK.len());
-    let file = File::open(path).map_err(unreadable)?;
+    let file = plain_file::open(path).map_err(unreadable)?;
     file.take(LFS_MARK.len() as u64).read_to_end(&mut start).map_err(unreadable)?;
     if start.is_empty() {
         return Err(problem(format!("`{text}` is empty"), None));

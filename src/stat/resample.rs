@@ -1,8 +1,8 @@
 //! Bootstrap intervals, drawn by all processors; what comes out does not depend on their number.
 
 use std::ops::Range;
-use std::thread;
 
+use crate::machine::parallel::{in_stretches, threads};
 use crate::statistics::bootstrap::{
     BootstrapEstimate, CellBootstrap, Pairing, REPRESENTATIVES, RESAMPLES, RatioBootstrap, RunStatistic,
 };
@@ -65,20 +65,10 @@ fn stream_text(statistic: RunStatistic) -> String {
 
 /// All resamples in their order.
 fn in_parallel(draw: impl Fn(Range<u64>) -> Vec<f64> + Sync) -> Vec<f64> {
-    let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
-    let bounds = |thread: u64| RESAMPLES * thread / threads..RESAMPLES * (thread + 1) / threads;
-    let draw = &draw;
-    thread::scope(|scope| {
-        let parts: Vec<_> = (0..threads).map(|thread| scope.spawn(move || draw(bounds(thread)))).collect();
-        let mut resamples = Vec::with_capacity(RESAMPLES as usize);
-        for part in parts {
-            match part.join() {
-                Ok(drawn) => resamples.extend(drawn),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        resamples
-    })
+    let threads = threads();
+    let bounds = |thread: u64| RESAMPLES * thread / threads as u64..RESAMPLES * (thread + 1) / threads as u64;
+    let parts: Vec<Range<u64>> = (0..threads as u64).map(bounds).collect();
+    in_stretches(threads, 1, &parts, |parts| parts.iter().flat_map(|part| draw(part.clone())).collect())
 }
 
 #[cfg(test)]

@@ -69,7 +69,9 @@ pub(crate) fn near_name(path: &Path) -> Option<String> {
     let wanted = path.file_name()?.to_string_lossy().into_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = std::fs::read_dir(parent).ok()?.take(MOST_NEIGHBOURS).filter_map(Result::ok);
-    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    // Its own name is that of a link to nothing.
+    let mut names: Vec<String> = names.filter(|name| *name != wanted).collect();
     names.sort();
     nearest(&wanted, names.iter().map(String::as_str)).map(str::to_owned)
 }

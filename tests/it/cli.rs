@@ -402,3 +402,52 @@ fn validate_lists_what_a_specification_runs_beside_models() {
     assert!(said.ends_with(listed), "{said}");
     assert!(!valid("").contains("of its author"));
 }
+
+#[test]
+fn a_pipe_or_a_device_is_no_file_and_nobody_waits_for_it() {
+    let place = Workplace::new();
+    for name in ["pipe.onnx", "pipe.npz"] {
+        assert!(std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap().success());
+    }
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let specs = [
+        "models: [pipe.onnx]\n".to_owned(),
+        "models: [/dev/zero]\n".to_owned(),
+        format!("models: ['{model}']\ninputs: {{ batch: 1 }}\ndataset: {{ file: pipe.npz }}\n"),
+    ];
+    for spec in specs {
+        place.write("x.yaml", &spec);
+        for verb in ["validate", "plan", "run"] {
+            let said = place.run(&[verb, "x.yaml"]).expect_code(2).stderr;
+            assert!(said.contains("regular file"), "{verb} {spec}: {said}");
+        }
+    }
+    for arguments in [&["report", "pipe.onnx"][..], &["reproduce", "/dev/zero"], &["inspect", "pipe.onnx"]] {
+        place.run(arguments).expect_code(2);
+    }
+}
+
+#[test]
+fn sizes_of_unnamed_dimensions_are_asked_for_and_what_init_writes_is_valid() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/unnamed.onnx");
+    let said = place.run(&["inspect", model]).expect_code(0).stdout;
+    assert!(said.contains("dimension 1 of `x` has no size (set them, for example `--inputs 'x=1x128x4'`)"), "{said}");
+    let said = place.run(&["inspect", model, "--inputs", "x=2x7x4"]).expect_code(0).stdout;
+    assert!(said.contains("[2, 7, 4]"), "{said}");
+    place.run(&["init", model, "-o", "x.yaml"]).expect_code(0);
+    assert!(
+        place.read("x.yaml").contains("inputs: [{ name: b1, shapes: { x: [1, 128, 4] } }]"),
+        "{}",
+        place.read("x.yaml")
+    );
+    place.run(&["validate", "x.yaml"]).expect_code(0);
+}
+
+#[test]
+fn a_graph_whose_nodes_are_not_sorted_is_sorted_as_the_runtime_does() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/unsorted.onnx");
+    assert!(place.run(&["inspect", model]).expect_code(0).stdout.contains("1 MatMul ("));
+    place.run(&["convert", model, "--precision", "fp16", "-o", "half.onnx"]).expect_code(0);
+}

@@ -14,6 +14,7 @@ pub(super) use self::sides::Source;
 use self::sides::Sources;
 use crate::diff::page::Page;
 use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
+use crate::machine::parallel::in_stretches;
 use crate::statistics::Verdict;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
@@ -97,12 +98,9 @@ fn stored(
     accepted: &[Accepted],
 ) -> Result<Option<Compared>, Error> {
     // Reading is most of the time, and processors have several cores.
-    let (baseline, candidate) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| sources.read(&sides[1]));
-        let baseline = sources.read(&sides[0]);
-        (baseline, other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
-    let (baseline, candidate) = (baseline?, candidate?);
+    let mut read = in_stretches(2, 1, sides, |sides| sides.iter().map(|side| sources.read(side)).collect()).into_iter();
+    let mut next = || read.next().unwrap_or_else(|| Ok(std::collections::BTreeMap::new()));
+    let (baseline, candidate) = (next()?, next()?);
     let pairs = reports::pair(baseline, candidate, &arguments.experiment)?;
     let mut diffs = Vec::new();
     for (baseline, candidate) in &pairs.both {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use npyz::{DType, Endianness, NpyHeader, Order};
 
 use super::Array;
+use crate::data::plain_file;
 use crate::onnx::ElementType;
 
 /// Why a file is no array that perfrun can use.
@@ -81,7 +82,7 @@ impl NpyReader<BufReader<File>> {
     ///
     /// As [`NpyReader::new`].
     pub(crate) fn open(path: &Path) -> Result<Self, ArrayProblem> {
-        let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
+        let file = plain_file::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         NpyReader::new(BufReader::new(file), path, name)
     }

@@ -8,6 +8,7 @@ use zip::read::ZipFile;
 
 use super::Array;
 use super::npy::{ArrayProblem, Head, NpyReader};
+use crate::data::plain_file;
 
 /// An open `.npz` file.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Npz {
     ///
     /// A file that cannot be read or is no archive.
     pub(crate) fn open(path: &Path) -> Result<Self, ArrayProblem> {
-        let file = File::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
+        let file = plain_file::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
         let archive = ZipArchive::new(file).map_err(|error| ArrayProblem::Format {
             path: path.to_owned(),
             reason: format!("not a .npz file: {error}"),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::*;
 
 use super::{Table, TableError, boundary};
+use crate::data::plain_file;
 
 /// Why a file is no table.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +37,7 @@ pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> FileError {
 
 /// Reads a Parquet file.
 pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
-    let file = File::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+    let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
     Ok(ParquetReader::new(file))
 }
 

@@ -33,6 +33,7 @@ pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
 use crate::experiment::Design;
 use crate::judge::diagnosis::Diagnosis;
+use crate::machine::parallel::{in_stretches, threads};
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::statistics::middle_half::middle_half;
@@ -84,10 +85,6 @@ fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
         by_cell.entry(run.cell).or_default().push(run);
     }
     by_cell
-}
-
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
@@ -145,19 +142,9 @@ fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
     completed
 }
 
-/// `of` each item, in order: every thread takes an equal stretch of them.
+/// `of` each item, in order.
 fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let stretch = items.len().div_ceil(threads.max(1)).max(1);
-    let of = &of;
-    std::thread::scope(|scope| {
-        let started: Vec<_> =
-            items.chunks(stretch).map(|chunk| scope.spawn(move || chunk.iter().map(of).collect::<Vec<R>>())).collect();
-        let joined = started.into_iter().map(|thread| match thread.join() {
-            Ok(results) => results,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        joined.flatten().collect()
-    })
+    in_stretches(threads, 1, items, |items| items.iter().map(&of).collect())
 }
 
 fn summarize_arm(

@@ -29,6 +29,19 @@ pub(super) fn size(site: &Site<'_>) -> Outputs {
     Some(vec![Value::of_scalar(ElementType::Int64, elements)])
 }
 
+/// One number about something that is no tensor.
+pub(super) fn scalar(_: &Site<'_>) -> Outputs {
+    one(vec![])
+}
+
+/// A number for each word of a table, in place of the words.
+pub(super) fn counted_words(site: &Site<'_>) -> Outputs {
+    let mut shape = site.shape(0)?.to_vec();
+    let last = site.node.ints("ngram_indexes")?.iter().max()?;
+    *shape.last_mut()? = last.checked_add(1).and_then(size_of);
+    one(shape)
+}
+
 /// From, to and step.
 pub(super) fn range(site: &Site<'_>) -> Outputs {
     let float = |index: usize| site.floats(index)?.first().copied();
@@ -79,6 +92,8 @@ mod tests {
         case("Shape", "x[...]").gives("int64 [?]");
         case("Size", "x[2,3]").gives("int64 [] = 6");
         case("Size", "x[2,N]").gives("int64 []");
+        case("TfIdfVectorizer", "x:int32[3,12]").ints("ngram_indexes", &[0, 6, 3]).gives("float32 [3, 7]");
+        case("OptionalHasElement", "x[2]").opset(18).gives("bool []");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Which rule an operator has.
 //!
 //! Input: a node. Output: its outputs by its rule. Deliberately absent: nodes with graphs (`control`), and rules for
-//! sequences, optional values, texts, Fourier transforms and training, whose outputs nothing is known of.
+//! sequences, optional values, texts and training, whose outputs nothing is known of.
 
 use super::site::{Outputs, Rule, Site};
 use super::{constant, convolution, create, elementwise, layout, matrix, microsoft, normalize};
-use super::{recurrent, reduce, resize, select, slice};
+use super::{recurrent, reduce, resize, select, slice, spectral};
 
 /// What the node's rule gives; `None` where it has none, or knows nothing.
 pub(super) fn outputs(site: &Site<'_>) -> Outputs {
@@ -35,6 +35,9 @@ fn standard(operator: &str) -> Option<Rule> {
         "QLinearMatMul" => matrix::multiply_quantized,
         "Einsum" => matrix::einsum,
         "Attention" => matrix::attention,
+        "Det" => matrix::determinant,
+        "DFT" => spectral::transform,
+        "STFT" => spectral::transform_frames,
         "LSTM" | "GRU" | "RNN" => recurrent::recurrent,
         "ArgMax" | "ArgMin" => reduce::arg,
         "TopK" => reduce::top,
@@ -66,6 +69,8 @@ fn standard(operator: &str) -> Option<Rule> {
         "ConstantOfShape" => constant::constant_of_shape,
         "Shape" => create::shape,
         "Size" => create::size,
+        "SequenceLength" | "OptionalHasElement" => create::scalar,
+        "TfIdfVectorizer" => create::counted_words,
         "Range" => create::range,
         "RandomNormal" | "RandomUniform" => create::random,
         "Multinomial" => create::multinomial,

@@ -144,9 +144,9 @@ pub(super) fn einsum(site: &Site<'_>) -> Outputs {
 
 /// The standard's `Attention`: `[batch, heads, length, size]`, or `[batch, length, heads x size]`.
 pub(super) fn attention(site: &Site<'_>) -> Outputs {
-    let query = site.shape(0)?;
+    let query = site.shape(0).filter(|query| query.len() >= 3)?;
     let mut shape = query.to_vec();
-    let last = shape.len().checked_sub(1)?;
+    let last = shape.len() - 1;
     let value = site.shape(2).and_then(|shape| shape.last().copied().flatten());
     shape[last] = if query.len() == 4 {
         value
@@ -169,7 +169,20 @@ pub(super) fn attention(site: &Site<'_>) -> Outputs {
         Some(vec![site.size(own, 0), heads, length, size])
     };
     let (keys, values) = (Value::of(None, present(1, 4)), Value::of(None, present(2, 5)));
-    Some(vec![Value::of_shape(shape), keys, values])
+    // How much each query attends to each key: `[batch, heads, length, length of the keys]`.
+    let heads = match query.len() {
+        4 => query[1],
+        _ => size_of(site.int_or("q_num_heads", 0)).filter(|heads| *heads > 0),
+    };
+    let length = keys.shape.as_ref().and_then(|shape| *shape.get(2)?);
+    let scores = Value::of_shape(vec![query[0], heads, query[query.len() - 2], length]);
+    Some(vec![Value::of_shape(shape), keys, values, scores])
+}
+
+/// Of each matrix.
+pub(super) fn determinant(site: &Site<'_>) -> Outputs {
+    let shape = site.shape(0)?;
+    one(shape[..shape.len().checked_sub(2)?].to_vec())
 }
 
 #[cfg(test)]
@@ -204,5 +217,9 @@ mod tests {
         attention("q[1,8,5,16] k[1,2,7,16] v[1,2,7,32]").gives("float32 [1, 8, 5, 32]; float32 [1, 2, 7, 16]");
         let packed = attention("q[1,5,128] k[1,7,32] v[1,7,64]").int("q_num_heads", 8).int("kv_num_heads", 2);
         packed.gives("float32 [1, 5, 256]; float32 [1, 2, 7, 16]");
+        let scores = case("Attention", "q[1,5,128] k[1,7,32] v[1,7,64]").opset(23).outputs(4);
+        let scores = scores.int("q_num_heads", 8).int("kv_num_heads", 2);
+        scores.gives("float32 [1, 5, 256]; float32 [1, 2, 7, 16]; float32 [1, 2, 7, 32]; float32 [1, 8, 5, 7]");
+        case("Det", "x[5,3,3]").gives("float32 [5]");
     }
 }

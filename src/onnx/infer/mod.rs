@@ -32,6 +32,7 @@ mod select;
 mod shape;
 mod site;
 mod slice;
+mod spectral;
 mod value;
 
 use std::collections::HashMap;

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
-use crate::data::digest;
 use crate::data::scratch::Scratch;
+use crate::data::{digest, plain_file};
 use crate::experiment::Calibration;
 use crate::onnx::infer::infer;
 use crate::onnx::precision::activation_ranges::Range;
@@ -152,7 +152,7 @@ fn key(source: &str, recipe: &Recipe) -> String {
 
 /// What lies in a folder of the cache, if it is whole and what is looked for.
 fn cached(folder: &Path, source: &str, recipe: &Recipe) -> Option<Made> {
-    let entry: Entry = serde_json::from_slice(&std::fs::read(folder.join(ENTRY)).ok()?).ok()?;
+    let entry: Entry = serde_json::from_str(&plain_file::text(&folder.join(ENTRY)).ok()?).ok()?;
     let path = folder.join(FILE);
     let mut files = vec![path.clone()];
     files.extend(Some(folder.join(format!("{FILE}.data"))).filter(|data| data.is_file()));

@@ -43,6 +43,7 @@ impl Fidelity {
     pub(crate) fn in_a_word(&self) -> &'static str {
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => "differ",
+            _ if self.elements == 0 => "not compared",
             (true, false, _) => "not judged",
             (true, true, None) => "close",
             (true, true, Some(_)) => "agree",

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::{FORMAT, Results, format1};
+use crate::data::plain_file;
 use crate::record::StoreError;
 use crate::vocabulary::printable::printable;
 
@@ -13,7 +14,7 @@ use crate::vocabulary::printable::printable;
 ///
 /// When it cannot be read, is damaged, or is of a later format.
 pub fn read(path: &Path) -> Result<Results, StoreError> {
-    let text = std::fs::read_to_string(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    let text = plain_file::text(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
     parse(path, &text)
 }
 

@@ -174,8 +174,13 @@ impl<'a> Shown<'a> {
     /// How like the reference's the outputs are, where nothing says how right they are.
     fn outputs(&self) -> Fact {
         let has_scores = self.accuracy().is_some();
-        let told = self.column("outputs", false, |_, summary| {
-            summary.fidelity.as_ref().map(|fidelity| fidelity.in_a_word().to_owned())
+        let told = self.column("outputs", false, |cell, summary| {
+            let word = summary.fidelity.as_ref().filter(|fidelity| fidelity.elements > 0)?.in_a_word();
+            let model = self.input.manifest.models.get(cell.model().place()).and_then(Option::as_ref);
+            Some(match model.map_or(0, |model| model.not_compared.len()) {
+                0 => word.to_owned(),
+                left_out => format!("{word}; {left_out} not compared"),
+            })
         });
         told.filter(|_| !has_scores)
     }

@@ -1,5 +1,6 @@
 //! The verbs about model files.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -13,7 +14,8 @@ pub struct InspectArgs {
     /// Model files, or folders of them.
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
-    /// Input sizes for the cost of one inference: `batch=1,sequence=128`. Default: a batch of 1.
+    /// Input sizes for the cost of one inference: `batch=1,sequence=128`, or whole shapes, `x=1x128`. Default: a batch
+    /// of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
     /// Print JSON.
@@ -21,23 +23,34 @@ pub struct InspectArgs {
     pub json: bool,
 }
 
-/// The size of a dimension: `batch=1`.
+/// The size of a dimension, `batch=1`, or the whole shape of an input whose dimensions have no names, `x=1x64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The dimension.
+    /// The dimension, or the input.
     pub name: String,
-    /// Its size.
-    pub size: u64,
+    /// Its size or sizes.
+    pub sizes: Vec<u64>,
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sizes: Vec<String> = self.sizes.iter().map(u64::to_string).collect();
+        write!(f, "{}={}", self.name, sizes.join("x"))
+    }
 }
 
 impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let size = text.split_once('=').and_then(|(name, size)| Some((name.trim(), size.trim().parse().ok()?)));
-        match size {
-            Some((name, size)) if !name.is_empty() => Ok(Size { name: name.to_owned(), size }),
-            _ => Err("a size is written NAME=SIZE, such as batch=1".to_owned()),
+        // The name of an input may hold anything, so that the last sign counts.
+        let parsed = text.rsplit_once('=').and_then(|(name, sizes)| {
+            let sizes: Result<Vec<u64>, _> = sizes.trim().split('x').map(str::parse).collect();
+            Some((name.trim(), sizes.ok()?))
+        });
+        match parsed {
+            Some((name, sizes)) if !name.is_empty() => Ok(Size { name: name.to_owned(), sizes }),
+            _ => Err("write the size of a dimension, batch=1, or the shape of an input, x=1x64".to_owned()),
         }
     }
 }
@@ -79,7 +92,8 @@ pub struct ConvertArgs {
     /// With static int8: number of calibration items. Default: 128 from a file, or 8 random ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     items: Option<u32>,
-    /// With static int8: sizes of dimensions for the calibration: `batch=1,sequence=128`. Default: a batch of 1.
+    /// With static int8: input sizes for the calibration: `batch=1,sequence=128`, or whole shapes, `x=1x128`. With
+    /// `--data` only a batch. Default: a batch of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
     /// With int8: 7-bit weights, for processors whose 8-bit products saturate.

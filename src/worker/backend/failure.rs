@@ -139,6 +139,18 @@ const PHRASES: &[Phrase] = &[
     device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
     device("CreateEpFactories", "the file is no plug-in provider of ONNX Runtime", "name the provider's own library in `plugins`"),
     device("device lost", "the device was lost while it worked", "see `dmesg`: a GPU resets because of heat, power or a fault"),
+    Phrase {
+        phrase: "Too many open files",
+        kind: FailureKind::Internal,
+        meaning: None,
+        remedy: Some("raise the limit of open files: `ulimit -n 1024`"),
+    },
+    Phrase {
+        phrase: "No space left on device",
+        kind: FailureKind::Internal,
+        meaning: None,
+        remedy: Some("make room on the disk, or set PERFRUN_CACHE or TMPDIR to another folder"),
+    },
     phrase("STATUS_ALLOC_FAILED", FailureKind::OutOfMemory),
     phrase("bad_alloc", FailureKind::OutOfMemory),
     phrase("Failed to allocate memory", FailureKind::OutOfMemory),

@@ -104,7 +104,7 @@ impl Judge<'_> {
         let has_kernel = kernels::has_kernel(self.settings.provider, self.settings.target, node);
         match self.what_forbids(node, read, made) {
             // What the provider lacks would not help if the standard had it.
-            Some(Reason::Standard | Reason::LaterOpset(_) | Reason::Range) if !has_kernel => {
+            Some(Reason::Standard | Reason::LaterOpset(_)) if !has_kernel => {
                 return Decision::Full(Some(Reason::Provider));
             }
             Some(reason) => return Decision::Full(Some(reason)),
@@ -221,7 +221,10 @@ impl Judge<'_> {
     pub(super) fn is_large(&self, node: &NodeProto, decision: &Decision, read: &[Option<&Value>]) -> bool {
         let operator = node.op_type();
         let reads_large = read.iter().flatten().any(|value| value.is_large);
-        matches!(decision, Decision::Full(Some(Reason::Unsafe | Reason::Range))) && !kernels::returns(operator)
+        // What the CPU computes it computes in float32 anyway.
+        let is_beyond =
+            self.settings.provider == ProviderClass::Cuda && *decision == Decision::Full(Some(Reason::Range));
+        (is_beyond || *decision == Decision::Full(Some(Reason::Unsafe))) && !kernels::returns(operator)
             || reads_large && kernels::moves(node)
     }
 }

@@ -61,27 +61,28 @@ fn a_room_uses_only_those_above_it() {
 /// Within rooms, what stands on what: each uses only itself and those before it in its row.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["quantity", "printable", "privacy", "nearest", "metric", "code"]),
-    ("machine", &["clock", "kernel", "host", "probe"]),
-    ("data", &["digest", "array", "table"]),
+    ("machine", &["parallel", "clock", "kernel", "host", "probe"]),
+    ("data", &["plain_file", "scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
-    ("prepare", &["runtime", "models"]),
+    ("prepare", &["seal", "runtime", "models"]),
     ("worker", &["backend", "measure"]),
     ("judge", &["diagnosis", "summary", "compare"]),
 ];
 
 #[test]
 fn within_a_room_the_order_holds_too() {
+    let sources = sources_without_tests();
     for (room, floors) in FLOORS {
         for (index, floor) in floors.iter().enumerate() {
             let below = Path::new("src").join(room).join(floor);
-            let own = sources_without_tests().into_iter().filter(|(path, _)| {
+            let own = sources.iter().filter(|(path, _)| {
                 Path::new("src").join(path).starts_with(&below)
                     || Path::new("src").join(path) == below.with_extension("rs")
             });
             let mut found = 0;
             for (path, text) in own {
                 found += 1;
-                for name in names_behind(&text, &format!("crate::{room}::")) {
+                for name in names_behind(text, &format!("crate::{room}::")) {
                     // A type that the room gives out is its mod.rs's, which stands on top.
                     let is_above = floors[..=index].contains(&name.as_str());
                     assert!(is_above, "{} uses {room}'s `{name}`", path.display());
@@ -110,6 +111,47 @@ fn crates_are_named_where_they_belong() {
             });
             assert!(!named || places.iter().any(|place| shown.starts_with(place)), "{shown} names {name}");
         }
+    }
+}
+
+/// Every way by which a text leaves perfrun for somebody's eyes, and the files that may take it. Each of them makes what it
+/// shows `printable`, whoever wrote it, so that nobody else has to.
+const BORDERS: [(&str, &[&str]); 9] = [
+    // What a worker writes is the protocol, or goes into its log, and `worker/conversation.rs` makes both printable.
+    ("io::stdout()", &["ui/mod.rs", "worker/child.rs"]),
+    ("io::stderr()", &["ui/mod.rs", "worker/child.rs", "worker/loaded.rs"]),
+    ("coloured_data(", &["commands/report.rs", "ui/mod.rs"]),
+    (".set_message(", &["ui/live.rs"]),
+    (".set_prefix(", &["ui/live.rs"]),
+    ("GraphicalReportHandler", &["ui/mod.rs"]),
+    ("Environment::new(", &["report/template.rs"]),
+    ("<text ", &["report/plots/svg.rs"]),
+    ("<svg ", &["report/plots/canvas.rs"]),
+];
+
+#[test]
+fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
+    let sources = sources_without_tests();
+    let code = |text: &str| -> String {
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    };
+    for (way, borders) in BORDERS {
+        let takes_it: Vec<String> = sources
+            .iter()
+            .filter(|(_, text)| code(text).contains(way))
+            .map(|(path, _)| path.to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(takes_it, borders, "`{way}`: a new way out needs `printable`, and its line in BORDERS");
+    }
+    for border in BORDERS.iter().flat_map(|(_, borders)| *borders).filter(|path| !path.starts_with("worker/")) {
+        let (_, text) = sources.iter().find(|(path, _)| path == Path::new(border)).unwrap();
+        // `escape` of figures does it too.
+        let makes = ["printable(", "printable_line(", "escape("];
+        assert!(makes.iter().any(|makes| text.contains(makes)), "{border} makes nothing printable");
+    }
+    let messages = sources.iter().flat_map(|(path, text)| text.lines().map(move |line| (path, line)));
+    for (path, line) in messages.filter(|(_, line)| line.contains(".set_message(") || line.contains(".set_prefix(")) {
+        assert!(line.contains("(printable("), "{}: {line}", path.display());
     }
 }
 

@@ -231,3 +231,7 @@ pub mod diff {
 pub mod history {
     pub use crate::history::schema_text;
 }
+
+pub mod fuzzing {
+    pub use crate::fuzzing::{model, record, specification, worker};
+}

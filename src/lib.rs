@@ -71,5 +71,8 @@ pub mod ui;
 /// One file for each verb: from arguments to an exit code.
 pub mod commands;
 
+/// Every reader of a stranger's bytes, for fuzzers.
+mod fuzzing;
+
 #[doc(hidden)]
 pub mod internals;

@@ -77,7 +77,6 @@ pub enum MockSlowed {
     Power,
 }
 
-#[cfg(test)]
 impl Mock {
     /// Every iteration of every run takes as long.
     pub(crate) fn steady(median: Nanos) -> Self {

@@ -323,7 +323,11 @@ impl Manifest {
         let damaged = |reason: String| Err(StoreError::Damaged { path: path.to_owned(), reason });
         let of_axis = |axis| [self.plan.names(axis).to_vec(), self.experiment.names(axis)].concat();
         let machines = self.machines.iter().map(|machine| machine.name.clone());
-        let mut names = Axis::ALL.into_iter().flat_map(of_axis).chain(machines).chain([self.experiment.name.clone()]);
+        let mut names = Axis::ALL
+            .into_iter()
+            .flat_map(of_axis)
+            .chain(machines)
+            .chain([self.experiment.name.clone(), self.record.clone()]);
         if let Some(name) = names.find(|name| !is_entry_name(name)) {
             return damaged(format!("{name:?} is not a name"));
         }

@@ -209,12 +209,17 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError>
 
 /// As [`write_whole`], with what writes the content.
 fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Write { path: path.to_owned(), source };
+    // A device or a pipe would be replaced by a file, and `/dev/null` is everybody's.
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+    }
     let partial = partial_path(path);
     let written = File::create(&partial).and_then(|file| write(&file)).and_then(|()| std::fs::rename(&partial, path));
     written.map_err(|source| {
         // A half-written file would only confuse; if it cannot be removed either, the error to tell is the first.
         let _unremovable = std::fs::remove_file(&partial);
-        StoreError::Write { path: path.to_owned(), source }
+        failed(source)
     })
 }
 

@@ -136,6 +136,21 @@ impl Hearing {
     }
 }
 
+/// Hears lines as answers to these commands, one after the other, up to the first that is none.
+pub(crate) fn overhear(commands: &[Command], lines: &[u8]) {
+    let (mut hearing, mut commands) = (Hearing::default(), commands.iter());
+    let mut is_answered = true;
+    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let mut next = || commands.next().map(|command| hearing.expect(command));
+        if is_answered && !matches!(next(), Some(Ok(()))) {
+            return;
+        }
+        let Ok(answer) = serde_json::from_slice(line) else { return };
+        let Ok(ends) = hearing.hear(answer) else { return };
+        is_answered = ends;
+    }
+}
+
 /// How much faster a worker's clock may run than ours: far more than clocks of one machine are set right by.
 const CLOCKS_DIFFER: f64 = 1.01;
 

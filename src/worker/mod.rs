@@ -37,6 +37,7 @@ pub(crate) use batches::Feed;
 pub use conversation::Conversation;
 pub(crate) use conversation::StoppedAtOnce;
 pub(crate) use dialogue::Ended;
+pub(crate) use hearing::overhear;
 pub use interrupt::Interrupts;
 pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};

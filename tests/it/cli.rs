@@ -451,3 +451,12 @@ fn a_graph_whose_nodes_are_not_sorted_is_sorted_as_the_runtime_does() {
     assert!(place.run(&["inspect", model]).expect_code(0).stdout.contains("1 MatMul ("));
     place.run(&["convert", model, "--precision", "fp16", "-o", "half.onnx"]).expect_code(0);
 }
+
+#[test]
+fn what_is_no_file_is_not_replaced_by_one() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    assert!(std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    let said = place.run(&["export", "latest", "pipe"]).expect_code(2).stderr;
+    assert!(said.contains("it is not a regular file") && !place.path("pipe").is_file(), "{said}");
+}

@@ -558,8 +558,19 @@ fn names_from_a_file_move_no_cursor() {
     let repository = Repository::new(SPEC);
     repository.edit(|results| results["cells"][1]["variant"] = json!("int8\u{1b}[2J\nx"));
     for format in [&["--all"][..], &["--format", "md"][..]] {
-        let done = repository.diff(format).expect_code(0);
-        assert!(!done.stdout.contains('\u{1b}'), "{}", done.stdout);
+        let done = repository.diff(format).expect_code(2);
+        let said = done.stdout + &done.stderr;
+        assert!(!said.contains('\u{1b}') && said.contains("is not a name"), "{said}");
+    }
+}
+
+#[test]
+fn rules_that_no_specification_has_are_damage() {
+    let repository = Repository::new(SPEC);
+    for margin in [json!(1e308), json!(-1), json!(0)] {
+        repository.edit(|results| results["rules"]["margin"] = margin.clone());
+        let said = repository.diff(&["--all"]).expect_code(2).stderr;
+        assert!(said.contains("stands in its rules"), "{said}");
     }
 }
 

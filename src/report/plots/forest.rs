@@ -118,7 +118,7 @@ impl Forest {
         canvas.rectangle((from, top), (to, bottom), GREY, 0.16);
         let name = format!("margin {}", format::percent(self.margin));
         let half = text_width(&name) / 2.0;
-        let middle = axis.place(1.0).clamp(14.0 + half, WIDTH - 14.0 - half);
+        let middle = axis.place(1.0).min(WIDTH - 14.0 - half).max(14.0 + half);
         canvas.text(&name, (middle, top - 10.0), Anchor::Middle, GREY);
         axis.draw(canvas, (top, bottom), self.axis, |value| format!("{}x", plain_label(value)));
         canvas.line((axis.place(1.0), top), (axis.place(1.0), bottom), GREY, 1.2);

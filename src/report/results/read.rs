@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{FORMAT, Results, format1};
 use crate::data::plain_file;
 use crate::record::StoreError;
+use crate::spec::is_entry_name;
 use crate::vocabulary::printable::printable;
 
 /// Reads the file.
@@ -34,16 +35,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
     if let Ok(results) = &found
         && results.format == FORMAT
     {
-        return match listed_twice(results) {
-            Some(cell) => Err(StoreError::Damaged {
-                path: path.to_owned(),
-                reason: format!("the cell {} is listed twice", printable(cell)),
-            }),
-            None => found.map_err(damaged),
-        };
+        return checked(path, found.map_err(damaged)?);
     }
     match serde_json::from_str::<Versioned>(text).map_err(damaged)?.format {
-        1 => Ok(serde_json::from_str::<format1::Results>(text).map_err(damaged)?.into()),
+        1 => checked(path, serde_json::from_str::<format1::Results>(text).map_err(damaged)?.into()),
         later if later > u64::from(FORMAT) => {
             Err(StoreError::Newer { path: path.to_owned(), found: later, known: FORMAT })
         }
@@ -54,8 +49,29 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
     }
 }
 
-/// A cell of which nobody could say which of its numbers count.
-fn listed_twice(results: &Results) -> Option<&str> {
+/// What reads as results may still come from anywhere.
+fn checked(path: &Path, results: Results) -> Result<Results, StoreError> {
+    match problem(&results) {
+        Some(reason) => Err(StoreError::Damaged { path: path.to_owned(), reason }),
+        None => Ok(results),
+    }
+}
+
+/// Names that are none, which formats take over as they are; margins and a confidence that no specification has; a cell of
+/// which nobody could say which of its numbers count.
+fn problem(results: &Results) -> Option<String> {
+    let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name).chain([&cell.id]));
+    let mut names = names.chain([&results.experiment, &results.record, &results.provenance.machine]);
+    // Absent on an axis is a dash, and an unknown machine nothing.
+    if let Some(name) = names.find(|name| !matches!(name.as_str(), "-" | "") && !is_entry_name(name)) {
+        return Some(format!("{:?} is not a name", printable(name)));
+    }
+    let rules = &results.rules;
+    let is_share = |value: &f64| *value > 0.0 && *value < 1.0;
+    if let Some(value) = [rules.margin, rules.margin_of_tails, rules.confidence].iter().find(|value| !is_share(value)) {
+        return Some(format!("{value:e} stands in its rules where there must be a share of 1"));
+    }
     let mut known = HashSet::new();
-    results.cells.iter().map(|cell| cell.id.as_str()).find(|id| !known.insert(*id))
+    let twice = results.cells.iter().map(|cell| cell.id.as_str()).find(|id| !known.insert(*id));
+    twice.map(|cell| format!("the cell {cell} is listed twice"))
 }

@@ -40,7 +40,6 @@ pub struct MockRequest {
 
 impl MockRequest {
     /// A script of one run, as it stands.
-    #[cfg(test)]
     pub(crate) fn alone(script: Mock) -> Self {
         MockRequest {
             script,

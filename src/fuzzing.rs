@@ -1,0 +1,94 @@
+//! What fuzzers feed: each reader of a stranger's bytes, from the bytes to what is first done with them.
+//!
+//! Input: any bytes. Output: nothing; what is wrong with them is an error that nobody hears. Deliberately absent: the
+//! targets, which are a line each in `fuzz/`, and processes, which `tests/campaign` starts.
+
+use std::path::Path;
+
+use crate::data::table::Table;
+use crate::experiment::{Io, Mock, Stop, Warmup};
+use crate::onnx::infer::infer;
+use crate::onnx::precision::{
+    BlockQuantization, DynamicQuantization, Half, HalfSettings, Keep, ProviderClass, prepare_static, quantize_blocks,
+    quantize_dynamic, to_half,
+};
+use crate::onnx::{self, cost::cost};
+use crate::record::Manifest;
+use crate::report::results;
+use crate::spec;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker;
+use crate::worker::backend::{BackendRequest, CellRequest, MockRequest};
+use crate::worker::protocol::{Command, PROTOCOL};
+
+/// A model file: read, checked, costed, and converted in one of five ways.
+pub fn model(bytes: &[u8]) {
+    let Ok(folder) = tempfile::tempdir() else { return };
+    let path = folder.path().join("model.onnx");
+    if std::fs::write(&path, bytes).is_err() || onnx::read_header(&path).is_err() {
+        return;
+    }
+    let Ok(model) = onnx::load(&path) else { return };
+    if onnx::check_graph(&model).is_err() {
+        return;
+    }
+    let types = infer(&model, &[]);
+    let _cost = cost(&model, &types);
+    let half = |target, provider| HalfSettings { target, io: Io::Keep, keep: Keep::new(&[]), provider };
+    let _outcome = match bytes.len() % 5 {
+        0 => to_half(model, &types, &half(Half::Fp16, ProviderClass::Cpu)).map(drop),
+        1 => to_half(model, &types, &half(Half::Bf16, ProviderClass::Cuda)).map(drop),
+        2 => quantize_dynamic(model, &DynamicQuantization::default()).map(drop),
+        3 => quantize_blocks(model, &BlockQuantization::default()).map(drop),
+        _ => prepare_static(model).map(drop),
+    };
+}
+
+/// A specification.
+pub fn specification(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _outcome = spec::parse("x.yaml", text, Path::new("."), &[]).map(drop);
+    }
+}
+
+/// What a worker says, a line each, in answer to a short run of the mock backend.
+pub fn worker(bytes: &[u8]) {
+    let cell = CellRequest {
+        cell: "c".to_owned(),
+        backend: BackendRequest::Mock(MockRequest::alone(Mock::steady(Nanos(1_000)))),
+        tensors: Vec::new(),
+        input_sets: 1,
+        outputs: None,
+        slowdown: 0.0,
+        evict_bytes: None,
+        cpus: None,
+    };
+    let (count, iterations) = (5, 1);
+    let commands = [
+        Command::Hello { protocol: PROTOCOL },
+        Command::Prepare { cell: Box::new(cell) },
+        Command::Warm { rule: Warmup::Samples { count }, at_least: Nanos(0), iterations },
+        Command::Measure { rule: Stop::Samples { count, max_time: Nanos::from_secs(1) }, iterations },
+        Command::Slice { time: Nanos(10_000), samples: 4, iterations },
+        Command::Check,
+        Command::Finish,
+    ];
+    worker::overhear(&commands, bytes);
+}
+
+/// A file of a record or of results; the first byte says which.
+pub fn record(bytes: &[u8]) {
+    let Some((kind, bytes)) = bytes.split_first() else { return };
+    let Ok(folder) = tempfile::tempdir() else { return };
+    let write = |name: &str| std::fs::write(folder.path().join(name), bytes).is_ok();
+    match kind % 3 {
+        0 if write("runs.parquet") => {
+            drop(Table::read_parquet(&folder.path().join("runs.parquet"), None, None));
+        }
+        1 if write(Manifest::FILE) => drop(Manifest::read(folder.path())),
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            drop(results::parse(Path::new("results.json"), &text));
+        }
+    }
+}

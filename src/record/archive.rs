@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::{StoreError, write_with};
+use crate::data::plain_file;
 
 /// What stands for a file in an archive.
 pub(crate) enum Content {
@@ -87,7 +88,7 @@ pub(crate) fn write(path: &Path, content: &[(String, Content)]) -> Result<(), St
 /// What is no archive, or holds anything else.
 pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
     let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    let file = plain_file::open(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
     let unreadable = |error: io::Error| damaged(format!("it is not an archive made by `perfrun export` ({error})"));
     let plain = zstd::Decoder::new(file).map_err(unreadable)?;
     // One byte more than there may be, so that what is cut is seen.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
+use crate::data::plain_file;
 use crate::experiment::{Dataset, Experiment, Model};
 
 /// `local.json`; never committed, since it names folders of the user.
@@ -76,7 +77,7 @@ impl LocalPaths {
     /// When it is not there or damaged.
     pub fn read(record: &Path) -> Result<Self, StoreError> {
         let path = record.join(Self::FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let text = plain_file::text(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
         serde_json::from_str(&text).map_err(|error| StoreError::Damaged { path, reason: error.to_string() })
     }
 

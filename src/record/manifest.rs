@@ -10,6 +10,7 @@ use super::findings::Findings;
 use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
+use crate::data::plain_file;
 use crate::experiment::{Axis, Experiment, Runs, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
@@ -211,7 +212,7 @@ impl Manifest {
         if !path.is_file() {
             return Err(StoreError::NotARecord { path: folder.to_owned() });
         }
-        let text = std::fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let text = plain_file::text(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
         let mut manifest: Manifest = parse_versioned(&path, &text)?;
         if manifest.format == format1::FORMAT {
             manifest.findings = format1::findings(&path, &text)?;

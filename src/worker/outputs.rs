@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::Answer;
 use crate::data::array::{Array, ArrayProblem, read_npy, save_npy};
+use crate::data::plain_file;
 use crate::onnx::ElementType;
 use crate::statistics::random::fnv1a64;
 use crate::worker::backend::{Backend, Failure, FailureKind};
@@ -156,8 +157,8 @@ fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
 /// A file that is missing or damaged.
 pub fn read_outputs(folder: &Path) -> Result<Vec<Vec<Array>>, ArrayProblem> {
     let path = folder.join(LIST);
-    let text = std::fs::read(&path).map_err(|source| ArrayProblem::Io { path: path.clone(), source })?;
-    let list: Vec<Written> = serde_json::from_slice(&text)
+    let text = plain_file::text(&path).map_err(|source| ArrayProblem::Io { path: path.clone(), source })?;
+    let list: Vec<Written> = serde_json::from_str(&text)
         .map_err(|error| ArrayProblem::Format { path: path.clone(), reason: error.to_string() })?;
     let mut sets = Vec::new();
     while folder.join(format!("{}-0.npy", sets.len())).is_file() {

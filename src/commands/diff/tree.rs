@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::revision_files::RevisionFiles;
-use crate::data::digest;
+use crate::data::{digest, plain_file};
 use crate::diff::{Side, Stale};
 use crate::experiment::Experiment;
 use crate::plan;
@@ -46,14 +46,14 @@ impl Tree<'_> {
             Tree::Folder(root) => root.join(&path),
             Tree::Commit { files, prefix } => files.outline(&format!("{prefix}{path}")).ok()??,
         };
-        let text = std::fs::read_to_string(&file).ok()?;
+        let text = plain_file::text(&file).ok()?;
         let experiment = spec::outline(&path, &text, file.parent()?).ok()?.experiment;
         Some((text, experiment))
     }
 
     fn text(&self, path: &str) -> Option<String> {
         match self {
-            Tree::Folder(root) => std::fs::read_to_string(root.join(path)).ok(),
+            Tree::Folder(root) => plain_file::text(&root.join(path)).ok(),
             Tree::Commit { files, prefix } => match files.read(&format!("{prefix}{path}"))? {
                 Blob::Bytes(bytes) => String::from_utf8(bytes).ok(),
                 Blob::Elsewhere(_) => None,

@@ -11,6 +11,7 @@ use minijinja::ErrorKind;
 use minijinja::value::Serde;
 
 use super::environment;
+use crate::data::plain_file;
 use crate::report::Format;
 use crate::report::view::Report;
 use crate::vocabulary::printable::{printable, printable_in_place};
@@ -81,8 +82,7 @@ impl UserTemplate {
     /// When the file cannot be read, is not UTF-8, or its name without `.j2` is that of one of the report's own files or
     /// the template's.
     pub fn read(path: &Path) -> Result<Self, TemplateError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| TemplateError::Read { path: path.to_owned(), source })?;
+        let text = plain_file::text(path).map_err(|source| TemplateError::Read { path: path.to_owned(), source })?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let template = UserTemplate { path: path.to_owned(), name, text };
         let output = template.output();

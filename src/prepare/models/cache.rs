@@ -223,6 +223,10 @@ fn calibrated(
     observe: Observe<'_>,
 ) -> Result<precision::Conversion, Problem> {
     let names = prepared.to_calibrate()?;
+    if names.is_empty() {
+        // Running it could only fail for a reason that is not why nothing can be converted.
+        return Ok(prepared.quantize(&Ranges::new(), options)?);
+    }
     let path = scratch.join("observed.onnx");
     let (observed, given) = match calibration {
         Calibration::MinMax => observed::with_extremes(prepared.model().clone(), &names),

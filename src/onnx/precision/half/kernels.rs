@@ -92,6 +92,7 @@ const UNSAFE: &[&str] = &[
     "NegativeLogLikelihoodLoss",
     "NonMaxSuppression",
     "Pow",
+    "QLinearMatMul",
     "QuantizeLinear",
     "RandomNormal",
     "RandomNormalLike",

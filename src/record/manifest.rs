@@ -335,6 +335,10 @@ impl Manifest {
         if self.plan.runs > Runs::MOST {
             return damaged(format!("{} runs a cell are more than {}", self.plan.runs, Runs::MOST));
         }
+        let margin = &self.experiment.compare.margin;
+        if let Some(value) = [margin.default.0, margin.tail.0].iter().find(|value| !(**value > 0.0 && **value < 1.0)) {
+            return damaged(format!("{value:e} is not a margin"));
+        }
         let plan = &self.plan;
         let is_there = |cell: u32| (cell as usize) < plan.cells.len();
         let accuracy_fits = self.accuracy().iter().all(|known| is_there(known.cell));

@@ -27,7 +27,7 @@ impl Looks {
     /// The numbers of blocks after which there is a look, in rising order.
     pub fn blocks(self) -> impl Iterator<Item = u32> {
         let doubling = (3..u32::BITS - 1).flat_map(|power| [1 << power, 3 << (power - 1)]);
-        let between = doubling.filter(move |blocks| (self.least + 1..self.most).contains(blocks));
+        let between = doubling.filter(move |blocks| (self.least.saturating_add(1)..self.most).contains(blocks));
         let first = (self.least < self.most).then_some(self.least);
         first.into_iter().chain(between).chain([self.most])
     }

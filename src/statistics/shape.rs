@@ -67,22 +67,22 @@ pub struct OutlierCounts {
 impl OutlierCounts {
     /// Samples beyond an outer fence.
     pub fn severe(&self) -> u64 {
-        self.low_severe + self.high_severe
+        self.low_severe.saturating_add(self.high_severe)
     }
 
     /// All samples.
     pub fn all(&self) -> u64 {
-        self.severe() + self.low_mild + self.normal + self.high_mild
+        [self.severe(), self.low_mild, self.normal, self.high_mild].into_iter().fold(0, u64::saturating_add)
     }
 
     /// The samples of both.
     pub fn plus(&self, other: &OutlierCounts) -> OutlierCounts {
         OutlierCounts {
-            low_severe: self.low_severe + other.low_severe,
-            low_mild: self.low_mild + other.low_mild,
-            normal: self.normal + other.normal,
-            high_mild: self.high_mild + other.high_mild,
-            high_severe: self.high_severe + other.high_severe,
+            low_severe: self.low_severe.saturating_add(other.low_severe),
+            low_mild: self.low_mild.saturating_add(other.low_mild),
+            normal: self.normal.saturating_add(other.normal),
+            high_mild: self.high_mild.saturating_add(other.high_mild),
+            high_severe: self.high_severe.saturating_add(other.high_severe),
         }
     }
 }

@@ -25,14 +25,14 @@ impl Agreement {
 
     /// Mean share of the five largest that are the same; `None` with five classes or fewer.
     pub fn top5(&self) -> Option<f64> {
-        (self.items_of_five > 0).then(|| self.shared_of_five as f64 / (5 * self.items_of_five) as f64)
+        (self.items_of_five > 0).then(|| self.shared_of_five as f64 / (5.0 * self.items_of_five as f64))
     }
 
     pub(super) fn add(&mut self, other: Agreement) {
-        self.items += other.items;
-        self.same_first += other.same_first;
-        self.shared_of_five += other.shared_of_five;
-        self.items_of_five += other.items_of_five;
+        self.items = self.items.saturating_add(other.items);
+        self.same_first = self.same_first.saturating_add(other.same_first);
+        self.shared_of_five = self.shared_of_five.saturating_add(other.shared_of_five);
+        self.items_of_five = self.items_of_five.saturating_add(other.items_of_five);
     }
 }
 

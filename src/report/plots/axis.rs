@@ -27,6 +27,12 @@ const NARROW: f64 = 2.5;
 /// Values further apart than this ratio need a logarithmic axis.
 pub(super) const WIDE: f64 = 8.0;
 
+/// No value that was measured is larger; with room beside it the largest numbers become infinite, and have endless ticks.
+fn bounded(value: f64) -> f64 {
+    const LARGEST: f64 = 1e100;
+    value.clamp(-LARGEST, LARGEST)
+}
+
 /// An axis from `low` to `high`, drawn from `left` to `right`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Axis {
@@ -41,7 +47,7 @@ impl Axis {
     /// An axis for these values with some room to both sides; equal values get room as well.
     pub(super) fn new(spread: Spread, low: f64, high: f64, left: f64, right: f64) -> Self {
         const ROOM: f64 = 0.04;
-        let (even_low, even_high) = (spread.even(low), spread.even(high));
+        let (even_low, even_high) = (spread.even(bounded(low)), spread.even(bounded(high)));
         let span = even_high - even_low;
         let room = if span > 0.0 { span * ROOM } else { (even_low.abs() * ROOM).max(ROOM) };
         Axis { spread, low: even_low - room, high: even_high + room, left, right }
@@ -49,7 +55,7 @@ impl Axis {
 
     /// An axis that begins at zero, for time.
     pub(super) fn from_zero(high: f64, left: f64, right: f64) -> Self {
-        let high = if high > 0.0 { high } else { 1.0 };
+        let high = if high > 0.0 { bounded(high) } else { 1.0 };
         Axis { spread: Spread::Linear, low: 0.0, high, left, right }
     }
 
@@ -203,6 +209,16 @@ pub(super) fn plain_label(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_a_damaged_record_holds_have_ticks_too() {
+        for high in [f64::MAX, f64::INFINITY] {
+            for spread in [Spread::Linear, Spread::Logarithmic] {
+                assert!(Axis::new(spread, 1.0, high, 0.0, 100.0).ticks(|tick| tick.to_string()).len() < 1000);
+            }
+            assert!(Axis::from_zero(high, 0.0, 100.0).ticks(|tick| tick.to_string()).len() < 1000);
+        }
+    }
 
     #[test]
     fn ticks_are_round_and_do_not_touch() {

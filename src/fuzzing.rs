@@ -18,7 +18,7 @@ use crate::report::results;
 use crate::spec;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker;
-use crate::worker::backend::{BackendRequest, CellRequest, MockRequest};
+use crate::worker::backend::CellRequest;
 use crate::worker::protocol::{Command, PROTOCOL};
 
 /// A model file: read, checked, costed, and converted in one of five ways.
@@ -53,16 +53,7 @@ pub fn specification(bytes: &[u8]) {
 
 /// What a worker says, a line each, in answer to a short run of the mock backend.
 pub fn worker(bytes: &[u8]) {
-    let cell = CellRequest {
-        cell: "c".to_owned(),
-        backend: BackendRequest::Mock(MockRequest::alone(Mock::steady(Nanos(1_000)))),
-        tensors: Vec::new(),
-        input_sets: 1,
-        outputs: None,
-        slowdown: 0.0,
-        evict_bytes: None,
-        cpus: None,
-    };
+    let cell = CellRequest::of_script("c", Mock::steady(Nanos(1_000)));
     let (count, iterations) = (5, 1);
     let commands = [
         Command::Hello { protocol: PROTOCOL },

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::inspect::{model_files, tensor};
 use super::{print, zoo};
 use crate::experiment::{InputPoint, Network, Values, ZOO};
+use crate::machine::plain_file;
 use crate::onnx::zoo::{Settings, of, signature};
 use crate::onnx::{self, ShapeProblem, Signature};
 use crate::prepare::models::ObtainError;
@@ -112,7 +113,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// Whether the file is a schema of specifications, and not somebody else's of that name.
 fn is_schema(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = plain_file::text(path).unwrap_or_default();
     serde_json::from_str::<Value>(&text).is_ok_and(|found| found["$id"] == spec::schema()["$id"])
 }
 

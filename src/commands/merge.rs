@@ -1,6 +1,7 @@
 //! `perfrun merge`: several records of one specification as one record, with its report.
 
 use super::report::{Wanted, choose};
+use crate::machine::plain_file;
 use crate::record::merge::{MergeError, Part, merge};
 use crate::record::{Place, Record, provenance};
 use crate::spec;
@@ -28,7 +29,7 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         here: provenance::machine(&manifest.host),
     };
     // A report of several machines stands beside those of one.
-    let now = std::fs::read_to_string(place.root.join(&manifest.spec.path));
+    let now = plain_file::text(&place.root.join(&manifest.spec.path));
     let is_current = now.is_ok_and(|text| text == manifest.spec.text);
     if !is_current && arguments.output.is_none() {
         ui.note(&format!(

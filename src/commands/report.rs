@@ -7,6 +7,7 @@ use crate::experiment::Grade;
 use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
 use crate::machine::host;
+use crate::machine::plain_file;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Manifest, Place, Record, StoreError, write_whole};
 use crate::report::results;
@@ -106,7 +107,7 @@ pub(super) fn target(place: &Place, loaded: &Loaded, arguments: &RunArgs) -> Res
 /// As [`target`], for a record that is taken up again.
 pub(super) fn target_of_record(place: &Place, record: &Record, arguments: &RunArgs) -> Target {
     let manifest = &record.manifest;
-    let now = std::fs::read_to_string(place.root.join(&manifest.spec.path));
+    let now = plain_file::text(&place.root.join(&manifest.spec.path));
     if arguments.output.is_none() && !now.is_ok_and(|text| text == manifest.spec.text) {
         let note = format!(
             "{} has changed since this record began; the report goes into the record's folder",

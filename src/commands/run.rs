@@ -12,6 +12,7 @@ use super::validate::check_runs;
 use crate::data::scratch::Scratch;
 use crate::experiment::Grade;
 use crate::machine::host;
+use crate::machine::plain_file;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, LocalPaths, Outcome, Place, Record};
 use crate::report::format::percent;
@@ -164,10 +165,7 @@ fn execute(
         live.hear(event);
     });
     live.finish();
-    let ended = ended.inspect_err(|_| {
-        let record = place.relative(&job.record.folder);
-        ui.note(&format!("finished runs are kept; continue with: perfrun run --resume {record}"));
-    })?;
+    let ended = ended.inspect_err(|_| ui.note(&continuation(place, &job.record)))?;
     let folder = match ended {
         // A report that says nothing replaces none that says something.
         Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
@@ -183,8 +181,7 @@ fn execute(
         ui.note(&format!("the record is kept; render it with: perfrun report {record} --output {folder}"));
     })?;
     if ended == Ended::Interrupted {
-        let record = place.relative(&job.record.folder);
-        ui.note(&format!("finished runs are kept; continue with: perfrun run --resume {record}"));
+        ui.note(&continuation(place, &job.record));
         return Ok(ExitCode::Interrupted);
     }
     if arguments.open {
@@ -221,8 +218,8 @@ fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
     let own = report_of_this_machine(&place.report(experiment));
     own.and_then(|report| report.detectable_effect.block_deviation).or_else(|| {
-        let text = std::fs::read(place.calibration()).ok()?;
-        let calibration: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let text = plain_file::text(&place.calibration()).ok()?;
+        let calibration: serde_json::Value = serde_json::from_str(&text).ok()?;
         let there: Facts = serde_json::from_value(calibration["frame"].clone()).ok()?;
         calibration["block_deviation"].as_f64().filter(|_| provenance::differences(&there, &here).is_empty())
     })
@@ -234,6 +231,12 @@ pub(super) fn outcome(record: &Record) -> ExitCode {
     // What was asked for and cannot be told is no success either.
     let lacks_accuracy = record.manifest.accuracy().iter().any(|known| known.problem.is_some());
     if failed || lacks_accuracy || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
+}
+
+/// How to go on with a record that is not complete.
+fn continuation(place: &Place, record: &Record) -> String {
+    let kept = if record.runs.is_empty() { "" } else { "finished runs are kept; " };
+    format!("{kept}continue with: perfrun run --resume {}", place.relative(&record.folder))
 }
 
 fn was_measured(record: &Record) -> bool {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::points::{experiments, in_two, path_of_report, points};
 use crate::history::Point;
+use crate::machine::plain_file;
 use crate::record::git::Repository;
 use crate::record::{Place, write_whole};
 use crate::report::results::{self, Wanted};
@@ -49,7 +50,7 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
 /// A folder of something else is not written into.
 fn check_folder(folder: &Path) -> Result<(), Error> {
     let is_empty = std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-    let index = std::fs::read_to_string(folder.join("index.html")).unwrap_or_default();
+    let index = plain_file::text(&folder.join("index.html")).unwrap_or_default();
     if is_empty || index.contains("content=\"perfrun ") {
         return Ok(());
     }

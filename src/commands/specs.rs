@@ -7,6 +7,7 @@ use super::{inspect, look};
 use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
+use crate::machine::plain_file;
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
@@ -63,7 +64,7 @@ fn nothing_below(folder: &Path) -> Error {
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
 pub(super) fn is_spec(path: &Path) -> bool {
     let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-    is_yaml && std::fs::read_to_string(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("models:")))
+    is_yaml && plain_file::text(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("models:")))
 }
 
 /// Loads one specification with what the command line changes.

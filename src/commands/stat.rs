@@ -1,10 +1,10 @@
 //! `perfrun stat`: the statistics and the verdict of a report, for numbers from anywhere.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use super::{json_text, print};
+use crate::machine::plain_file;
 use crate::stat::{self, Series, Terms};
 use crate::statistics::SessionSpread;
 use crate::ui::cli::StatArgs;
@@ -52,7 +52,7 @@ fn read(path: &Path) -> Result<Series, Error> {
     let (name, bytes) = if path == Path::new("-") {
         ("standard input".to_owned(), all_bytes(io::stdin().lock()))
     } else {
-        (path.display().to_string(), File::open(path).and_then(all_bytes))
+        (path.display().to_string(), plain_file::open_stream(path).and_then(all_bytes))
     };
     let bytes = bytes.map_err(|source| Error::Io { what: name.clone(), source })?;
     if bytes.len() as u64 > MOST_BYTES {

@@ -1,15 +1,18 @@
 //! `perfrun zoo`: the networks that perfrun makes.
 
 use std::fmt::Write;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use super::{print, print_json};
 use crate::experiment::Network;
+use crate::machine::plain_file;
 use crate::onnx::zoo::{self, Architecture};
 use crate::prepare::models;
 use crate::prepare::runtime;
+use crate::record::write_with;
 use crate::report::format::fixed;
 use crate::ui::Ui;
 use crate::ui::cli::{ZooAction, ZooArgs};
@@ -69,6 +72,7 @@ fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> R
     }
     let mut tell = |_: models::Progress<'_>| {};
     let path = models::network_file(name, network, classes, &runtime::cache_folder(), &mut tell)?;
-    std::fs::copy(&path, &output).map_err(|source| Error::io(&output, source))?;
+    let mut file = plain_file::open(&path).map_err(|source| Error::io(&path, source))?;
+    write_with(&output, |mut copy| io::copy(&mut file, &mut copy).map(drop))?;
     print(ui, &format!("wrote {}\n", output.display()))
 }

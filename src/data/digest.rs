@@ -7,8 +7,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use super::plain_file;
 use super::stamp::Stamp;
+use crate::machine::plain_file;
 
 /// SHA-256 over files, one after the other, as hex.
 ///

@@ -79,7 +79,7 @@ pub enum MockSlowed {
 
 impl Mock {
     /// Every iteration of every run takes as long.
-    pub(crate) fn steady(median: Nanos) -> Self {
+    pub fn steady(median: Nanos) -> Self {
         let none = Ratio(0.0);
         Mock {
             median,

@@ -112,6 +112,16 @@ pub enum OnnxErrorKind {
         /// The path as the model has it.
         location: String,
     },
+    /// A file of which almost nothing is the model's.
+    #[error("its external data `{location}` has {size} bytes, of which its weights use {used}")]
+    ExternalDataUnused {
+        /// The path as the model has it.
+        location: String,
+        /// What all its weights in that file need.
+        used: u64,
+        /// What the file has.
+        size: u64,
+    },
     /// A pipe, a folder or a device beside it.
     #[error("its external data `{location}` is not a file")]
     ExternalDataNotAFile {
@@ -168,6 +178,7 @@ impl miette::Diagnostic for OnnxError {
             OnnxErrorKind::ExternalDataShort { .. } => {
                 Box::new("copy or fetch that file again, from where the model comes from")
             }
+            OnnxErrorKind::ExternalDataUnused { .. } => Box::new("save the model again, with a file of its own"),
             OnnxErrorKind::ExternalDataOutside { .. } => Box::new(
                 "neither perfrun nor ONNX Runtime reads it there; save the model again with its weights in the same folder",
             ),

@@ -20,6 +20,7 @@ use super::order;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use super::read::read_header;
+use crate::machine::plain_file;
 
 /// What a protobuf message may hold, less room for what stands around the weights.
 const LARGEST_FILE_BYTES: u64 = (1 << 31) - (1 << 20);
@@ -64,7 +65,8 @@ fn folder_of(path: &Path) -> &Path {
 /// The model as its file has it.
 fn read(path: &Path) -> Result<ModelProto, OnnxError> {
     let fail = |kind| OnnxError { path: path.to_owned(), kind };
-    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(|error| fail(OnnxErrorKind::Io(error)))?);
+    let mut file =
+        BufReader::with_capacity(1 << 16, plain_file::open(path).map_err(|error| fail(OnnxErrorKind::Io(error)))?);
     let mut input = CodedInputStream::from_buf_read(&mut file);
     input.set_recursion_limit(DEEPEST_MESSAGE);
     let mut model = ModelProto::new();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::plain_file;
 use crate::vocabulary::nearest::near_path;
 
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
@@ -103,7 +104,7 @@ fn open(path: &Path) -> Result<(File, u64), OnnxErrorKind> {
     if !metadata.is_file() {
         return Err(OnnxErrorKind::NotAFile);
     }
-    Ok((File::open(path).map_err(missing_or_io)?, metadata.len()))
+    Ok((plain_file::open(path).map_err(missing_or_io)?, metadata.len()))
 }
 
 /// Reads what the model holds from any source of `size` bytes.

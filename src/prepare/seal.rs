@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::{digest, plain_file};
+use crate::data::digest;
+use crate::machine::plain_file;
 
 /// What stands beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::{StoreError, write_with};
-use crate::data::plain_file;
+use crate::machine::plain_file;
 
 /// What stands for a file in an archive.
 pub(crate) enum Content {
@@ -66,7 +66,7 @@ pub(crate) fn write(path: &Path, content: &[(String, Content)]) -> Result<(), St
             match content {
                 Content::File(path) => {
                     let named = |error: io::Error| io::Error::other(format!("{}: {error}", path.display()));
-                    let file = File::open(path).map_err(named)?;
+                    let file = plain_file::open(path).map_err(named)?;
                     header.set_size(file.metadata().map_err(named)?.len());
                     archive.append_data(&mut header, name, file).map_err(named)?;
                 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
-use crate::data::plain_file;
 use crate::experiment::{Dataset, Experiment, Model};
+use crate::machine::plain_file;
 
 /// `local.json`; never committed, since it names folders of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

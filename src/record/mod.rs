@@ -43,8 +43,8 @@ pub(crate) use place::LATEST;
 pub use place::Place;
 pub(crate) use roofs::{Bandwidth, FileArithmetic, Launching, Peak, Peaks, Stream, Traffic};
 
-use crate::data::plain_file;
 use crate::data::table::FileError;
+use crate::machine::plain_file;
 
 /// Version of everything that a record holds.
 pub const FORMAT: u32 = 2;
@@ -208,7 +208,7 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError>
 }
 
 /// As [`write_whole`], with what writes the content.
-fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
+pub(crate) fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
     let failed = |source| StoreError::Write { path: path.to_owned(), source };
     // A device or a pipe would be replaced by a file, and `/dev/null` is everybody's.
     if path.metadata().is_ok_and(|there| !there.is_file()) {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Format, Rendered, ReportError, plots};
+use crate::machine::plain_file;
 use crate::record::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.
@@ -43,7 +44,7 @@ fn remove_stale_plots(folder: &Path, current: &[(String, String)]) -> io::Result
         let path = entry?.path();
         let is_current = current.iter().any(|(file, _)| path.file_name().is_some_and(|name| name == file.as_str()));
         let is_svg = path.extension().is_some_and(|extension| extension == "svg");
-        let is_stale = || plots::is_ours(&fs::read_to_string(&path).unwrap_or_default()) && !is_shown(&path);
+        let is_stale = || plots::is_ours(&plain_file::text(&path).unwrap_or_default()) && !is_shown(&path);
         if is_svg && !is_current && is_stale() {
             fs::remove_file(&path)?;
         }
@@ -64,7 +65,7 @@ fn is_shown(plot: &Path) -> bool {
         !is_svg && is_own(path) && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES)
     };
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-    entries.filter(is_page).any(|page| fs::read_to_string(page).is_ok_and(|text| text.contains(name)))
+    entries.filter(is_page).any(|page| plain_file::text(&page).is_ok_and(|text| text.contains(name)))
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use globset::GlobBuilder;
 
 use crate::data::below::{OutOfBounds, files_below};
-use crate::data::plain_file;
 use crate::experiment::is_glob;
+use crate::machine::plain_file;
 use crate::vocabulary::nearest::near_name;
 
 /// The first line of a Git LFS pointer file, which has three.

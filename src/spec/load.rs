@@ -2,7 +2,6 @@
 //!
 //! Input: a path, or a text with its name and folder; and `--set` arguments. Output: [`Loaded`], or every problem.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +16,7 @@ use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
 use super::{coerce, expand, overrides, schema, validate, yaml};
 use crate::experiment::Experiment;
+use crate::machine::plain_file;
 use crate::vocabulary::nearest::near_path;
 
 /// A spec is text by hand; what is larger is something else. Checked before anything is read.
@@ -58,7 +58,7 @@ fn read(path: &Path) -> Result<String, SpecError> {
     };
     let too_large = || SpecError::TooLarge { path: path.to_owned(), limit_mib: LARGEST_MIB };
     let limit = LARGEST_MIB << 20;
-    let file = File::open(path).map_err(unreadable)?;
+    let file = plain_file::open_stream(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.len() > limit {
         return Err(too_large());
     }

@@ -232,22 +232,11 @@ mod tests {
     use super::*;
     use crate::experiment::{Mock, Stop, Warmup};
     use crate::vocabulary::quantity::Nanos;
-    use crate::worker::backend::{BackendRequest, MockRequest};
     use crate::worker::hearing::Hearing;
     use crate::worker::measure::stop::StopReason;
 
     fn cell() -> Box<CellRequest> {
-        let script = Mock::steady(Nanos(1_000));
-        Box::new(CellRequest {
-            cell: "c".to_owned(),
-            backend: BackendRequest::Mock(MockRequest::alone(script)),
-            tensors: Vec::new(),
-            input_sets: 1,
-            outputs: None,
-            slowdown: 0.0,
-            evict_bytes: None,
-            cpus: None,
-        })
+        Box::new(CellRequest::of_script("c", Mock::steady(Nanos(1_000))))
     }
 
     #[test]

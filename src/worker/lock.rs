@@ -3,13 +3,15 @@
 //! An advisory lock on a file that every user of the machine can open; its text says who holds it. The kernel releases
 //! it with the process, so a lock is never stale.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
+
+use crate::machine::plain_file;
 
 /// Held while measuring with a real backend.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl MachineLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let text = fs::read_to_string(path).unwrap_or_default();
+                let text = plain_file::text(path).unwrap_or_default();
                 return Err(LockError::Held { holder: in_words(&text, SystemTime::now()) });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
@@ -113,6 +115,8 @@ fn open_shared(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::Answer;
 use crate::data::array::{Array, ArrayProblem, read_npy, save_npy};
-use crate::data::plain_file;
+use crate::machine::plain_file;
 use crate::onnx::ElementType;
 use crate::statistics::random::fnv1a64;
 use crate::worker::backend::{Backend, Failure, FailureKind};

@@ -58,7 +58,7 @@ def models(seeds, rng, index):
     if rng.random() < 0.2:
         commands += [["init", file, "-o", "i.yaml"], ["plan", "i.yaml"]]
     commands.append(["inspect", "out.onnx"])
-    before = [["mkfifo", "fifo"], ["truncate", "-s", "1G", "sparse"]] if b"fifo" in data or b"sparse" in data else []
+    before = [["mkfifo", "fifo"], ["truncate", "-s", "100G", "sparse"]] if b"fifo" in data or b"sparse" in data else []
     return Case({file: data, "weights": bytes(8192)}, commands, note, before=before, check=nothing_of_failures("out.onnx"))
 
 

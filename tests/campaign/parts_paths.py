@@ -4,11 +4,12 @@ from case import Case
 from process import MEBIBYTES
 
 SPARSE = ("sparse", "sparse.json", "sparse.onnx", "sparse.npy")
-BEFORE = [["mkfifo", "fifo"], ["truncate", "-s", "100G", *SPARSE]] + [
+PIPES = ("fifo", "fifo.yaml", "fifo.onnx", "fifo.json")
+BEFORE = [["mkfifo", *PIPES], ["truncate", "-s", "100G", *SPARSE]] + [
     ["ln", "-s", to, name]
     for to, name in (("loop", "loop"), ("/dev/zero", "zero.json"), ("/dev/zero", "zero.onnx"), ("nothing", "dangling"))
 ]
-PATHS = [*SPARSE, "x" * 300, "a/" * 2500, ""] + """/dev/zero /dev/null /dev/stdin /proc/self/mem /proc/self/maps zero.json
+PATHS = [*SPARSE, *PIPES, "x" * 300, "a/" * 2500, ""] + """/dev/zero /dev/null /dev/stdin /proc/self/mem /proc/self/maps zero.json
 zero.onnx folder loop dangling nothing empty . / x.yaml/y path: record: git:""".split()
 VERBS = """validate PATH
 plan PATH

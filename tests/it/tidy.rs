@@ -61,8 +61,8 @@ fn a_room_uses_only_those_above_it() {
 /// Within rooms, what stands on what: each uses only itself and those before it in its row.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["quantity", "printable", "privacy", "nearest", "metric", "code"]),
-    ("machine", &["parallel", "clock", "kernel", "host", "probe"]),
-    ("data", &["plain_file", "scratch", "stamp", "digest", "array", "table"]),
+    ("machine", &["plain_file", "parallel", "clock", "kernel", "host", "probe"]),
+    ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "runtime", "models"]),
     ("worker", &["backend", "measure"]),
@@ -153,6 +153,42 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
     for (path, line) in messages.filter(|(_, line)| line.contains(".set_message(") || line.contains(".set_prefix(")) {
         assert!(line.contains("(printable("), "{}: {line}", path.display());
     }
+}
+
+/// The files that open others without `machine::plain_file`, and why that cannot hang: only what perfrun itself wrote or holds, or
+/// the kernel's own files.
+const OPENERS: [&str; 12] = [
+    // Unpacked, or hashed, by perfrun a moment before.
+    "commands/archive.rs",
+    "commands/diff/revision_files.rs",
+    // Appended to: what GitHub names in the environment.
+    "commands/diff/show.rs",
+    // Folders, opened for their locks.
+    "data/scratch.rs",
+    // `/proc` and `/sys`.
+    "machine/kernel.rs",
+    "machine/plain_file.rs",
+    "machine/probe/usage.rs",
+    "run/provenance.rs",
+    // What ONNX Runtime wrote into a folder of perfrun's own.
+    "worker/backend/onnxruntime/profile.rs",
+    // `/proc` and `/sys`.
+    "worker/exit.rs",
+    "worker/group.rs",
+    // Without following links, and with flags of its own.
+    "worker/lock.rs",
+];
+
+#[test]
+fn files_are_opened_where_pipes_and_devices_are_refused() {
+    const WAYS: [&str; 5] = ["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "fs::copy("];
+    let takes = |text: &str| WAYS.iter().any(|way| text.contains(way));
+    let found: Vec<String> = sources_without_tests()
+        .into_iter()
+        .filter(|(_, text)| takes(text))
+        .map(|(path, _)| path.to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(found, OPENERS, "use `machine::plain_file`, or say in OPENERS why not");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use perfrun::internals::experiment::{Calibration, Stop, Warmup};
+use perfrun::internals::experiment::{Calibration, Mock, Stop, Warmup};
 use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest};
 use perfrun::internals::worker::protocol::Command;
@@ -52,17 +52,7 @@ fn parrot(place: &Workplace, answers: &[String]) -> Launch {
 }
 
 fn request() -> CellRequest {
-    let mock = r#"{"kind":"mock","script":{"median":1,"run_sd":0,"noise":0,"ar1":0,"warmup_excess":0,"warmup_time":0,"load":0},"scale":1,"fail":null,"seed":1}"#;
-    CellRequest {
-        cell: "c".to_owned(),
-        backend: serde_json::from_str::<BackendRequest>(mock).unwrap(),
-        tensors: Vec::new(),
-        input_sets: 1,
-        outputs: None,
-        slowdown: 0.0,
-        evict_bytes: None,
-        cpus: None,
-    }
+    CellRequest::of_script("c", Mock::steady(Nanos(1)))
 }
 
 /// One run, warm-up and three counted samples, with this worker.

@@ -6,9 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::revision_files::RevisionFiles;
-use crate::data::{digest, plain_file};
+use crate::data::digest;
 use crate::diff::{Side, Stale};
 use crate::experiment::Experiment;
+use crate::machine::plain_file;
 use crate::plan;
 use crate::record::git::Blob;
 use crate::report::results::{self, GateAsked, Results};
@@ -166,7 +167,7 @@ fn sha256_of_file(path: &Path) -> Option<String> {
     /// A pointer has three lines.
     const MOST_BYTES_OF_POINTER: u64 = 1024;
     if path.metadata().ok()?.len() <= MOST_BYTES_OF_POINTER {
-        return Some(Blob::of(std::fs::read(path).ok()?).sha256());
+        return Some(Blob::of(plain_file::bytes(path).ok()?).sha256());
     }
     digest::of_file(path).ok()
 }

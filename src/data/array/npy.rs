@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use npyz::{DType, Endianness, NpyHeader, Order};
 
 use super::Array;
-use crate::data::plain_file;
+use crate::machine::plain_file;
 use crate::onnx::ElementType;
 
 /// Why a file is no array that perfrun can use.

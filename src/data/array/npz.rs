@@ -8,7 +8,7 @@ use zip::read::ZipFile;
 
 use super::Array;
 use super::npy::{ArrayProblem, Head, NpyReader};
-use crate::data::plain_file;
+use crate::machine::plain_file;
 
 /// An open `.npz` file.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::*;
 
 use super::{Table, TableError, boundary};
-use crate::data::plain_file;
+use crate::machine::plain_file;
 
 /// Why a file is no table.
 #[derive(Debug, thiserror::Error)]

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
+use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::data::{digest, plain_file};
 use crate::experiment::Calibration;
+use crate::machine::plain_file;
 use crate::onnx::infer::infer;
 use crate::onnx::precision::activation_ranges::Range;
 use crate::onnx::precision::{

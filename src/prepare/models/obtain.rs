@@ -65,8 +65,8 @@ pub enum ObtainError {
         url: String,
     },
     /// The cache.
-    #[error("the cache {path}: {source}", path = path.display())]
-    #[diagnostic(help("set PERFRUN_CACHE to another folder"))]
+    #[error("cannot write to perfrun's cache at {}", path.display())]
+    #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written and has room"))]
     Cache {
         /// Where.
         path: PathBuf,

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use super::library::{self, Library, Machine, Origin};
 use super::pip::find_program;
 use crate::experiment::Package;
+use crate::machine::plain_file;
 
 /// Prints the folders of the package. A folder named `onnxruntime` in the current folder is not it.
 const FIND_PACKAGE: &str = "import importlib.util, sys; sys.path = [p for p in sys.path if p]; \
@@ -67,7 +68,7 @@ fn configured_folders(configuration: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(configuration) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
-    let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+    let texts = files.iter().filter_map(|file| plain_file::text(file).ok());
     texts
         .flat_map(|text| text.lines().filter(|line| line.starts_with('/')).map(PathBuf::from).collect::<Vec<_>>())
         .collect()

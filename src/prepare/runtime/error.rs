@@ -128,7 +128,7 @@ pub enum RuntimeError {
     },
     /// The cache cannot be written.
     #[error("cannot write to perfrun's cache at {}", path.display())]
-    #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written"))]
+    #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written and has room"))]
     Cache {
         /// The file or folder.
         path: PathBuf,

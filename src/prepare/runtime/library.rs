@@ -6,13 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::RuntimeError;
+use crate::machine::plain_file;
 
 /// The oldest version that the `ort` crate accepts as it is built here (its feature `api-25`).
 const OLDEST: [u64; 2] = [1, 25];
@@ -168,7 +168,7 @@ fn check_file(path: &Path, origin: Origin) -> Result<(), RuntimeError> {
         Ok(_) => {}
     }
     let mut head = Vec::new();
-    File::open(path).and_then(|file| file.take(20).read_to_end(&mut head)).map_err(io)?;
+    plain_file::open(path).and_then(|file| file.take(20).read_to_end(&mut head)).map_err(io)?;
     match head.as_slice() {
         [] => not_a_library("an empty file"),
         [0x7f, b'E', b'L', b'F', 2, 1, .., low, high] if head.len() == 20 => {

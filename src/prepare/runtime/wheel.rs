@@ -6,7 +6,7 @@
 //! A new version is added by `pip download` with the arguments that `pip` uses here, once for each machine, and
 //! `sha256sum`.
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use zip::ZipArchive;
 
 use crate::data::digest;
 use crate::experiment::{Package, Plugin};
+use crate::machine::plain_file;
 use crate::prepare::seal;
 
 use super::cuda::Part;
@@ -186,7 +187,7 @@ impl Wheel<'_> {
         self.verify(package)?;
         let cache_error = |source| RuntimeError::Cache { path: folder.to_owned(), source };
         let package_error = |source| RuntimeError::Package { file: self.file_name(), source };
-        let file = File::open(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
+        let file = plain_file::open(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
         let mut archive = ZipArchive::new(file).map_err(package_error)?;
         let (inside, library) = (self.brings.folder(), self.library_name());
         let names = archive.file_names().filter_map(|name| Some(name.ok()?.strip_prefix(&inside)?.to_owned()));
@@ -240,7 +241,7 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
     let machine = Machine::this().unwrap();
     let wheel = fake(version, machine, "");
     let path = folder.join(wheel.file_name());
-    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+    let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
     let options = zip::write::SimpleFileOptions::default();
     archive.start_file("onnxruntime/__init__.py", options).unwrap();
     archive.start_file(format!("onnxruntime/capi/{}", wheel.library_name()), options).unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::{FORMAT, Results, format1};
-use crate::data::plain_file;
+use crate::machine::plain_file;
 use crate::record::StoreError;
 use crate::spec::is_entry_name;
 use crate::vocabulary::printable::printable;

@@ -11,7 +11,7 @@ use minijinja::ErrorKind;
 use minijinja::value::Serde;
 
 use super::environment;
-use crate::data::plain_file;
+use crate::machine::plain_file;
 use crate::report::Format;
 use crate::report::view::Report;
 use crate::vocabulary::printable::{printable, printable_in_place};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BackendRequest;
-use crate::experiment::Values;
+use super::{BackendRequest, MockRequest};
+use crate::experiment::{Mock, Values};
 use crate::onnx::ElementType;
 
 /// One cell, as the parent asks for it.
@@ -31,6 +31,22 @@ pub struct CellRequest {
     /// Processors that the worker may use, set before anything is loaded; none: those that it starts with.
     #[serde(default)]
     pub cpus: Option<Vec<u32>>,
+}
+
+impl CellRequest {
+    /// A script of the mock backend, without inputs and as it stands.
+    pub fn of_script(cell: &str, script: Mock) -> Self {
+        CellRequest {
+            cell: cell.to_owned(),
+            backend: BackendRequest::Mock(MockRequest::alone(script)),
+            tensors: Vec::new(),
+            input_sets: 1,
+            outputs: None,
+            slowdown: 0.0,
+            evict_bytes: None,
+            cpus: None,
+        }
+    }
 }
 
 /// One input tensor.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -29,6 +29,7 @@ use super::tensors::{bytes_of, copy_in, copy_out, element_of, input_value};
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
+use crate::machine::plain_file;
 use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
@@ -434,6 +435,6 @@ fn open_stream(settings: &OnnxruntimeRequest, library: &Path) -> Result<Option<B
 
 /// Reads the model file once, so that `load_ns` never includes the disk.
 fn warm_page_cache(model: &Path) -> Result<(), Failure> {
-    let copied = File::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
+    let copied = plain_file::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
     copied.map(|_| ()).map_err(|error| Failure::new(FailureKind::Model, format!("{}: {error}", model.display())))
 }

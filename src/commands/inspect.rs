@@ -71,7 +71,7 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             files.push(path.clone());
             continue;
         }
-        let models = files_below(path, |file| file.extension().is_some_and(|end| end == "onnx"))
+        let models = files_below(path, None, |file| file.extension().is_some_and(|end| end == "onnx"))
             .map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
         if models.is_empty() {
             return Err(Error::refused(

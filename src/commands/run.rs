@@ -13,6 +13,7 @@ use crate::data::scratch::Scratch;
 use crate::experiment::Grade;
 use crate::machine::host;
 use crate::machine::plain_file;
+use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, LocalPaths, Outcome, Place, Record};
 use crate::report::format::percent;
@@ -27,8 +28,8 @@ use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
-    // Workers that were killed leave their temporary folders.
-    Scratch::remove_left();
+    // Who was killed leaves what was unfinished.
+    Scratch::remove_left(&runtime::cache_folder());
     let mut paths = arguments.specs.clone();
     match &arguments.resume {
         // A file behind `--resume` is a specification, and its newest record is meant.

@@ -39,7 +39,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             continue;
         }
         let below =
-            files_below(path, is_spec).map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
+            files_below(path, None, is_spec).map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
         if below.is_empty() {
             return Err(nothing_below(path));
         }

@@ -31,26 +31,35 @@ impl OutOfBounds {
     pub(crate) const HINT: &str = "name a smaller folder";
 }
 
-/// The files below a folder that are wanted, in the order of their paths. Hidden ones are not looked at, links are
-/// followed, also to other file systems.
+/// The files below a folder that are wanted, in the order of their paths, down to so many levels. Hidden ones and folders
+/// tagged as caches (`CACHEDIR.TAG`: `target`, virtual environments) are not looked at, links are followed, also to other
+/// file systems.
 ///
 /// # Errors
 ///
 /// A folder beyond the bounds.
-pub(crate) fn files_below(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, OutOfBounds> {
-    let visible = |entry: &DirEntry| entry.depth() == 0 || !entry.file_name().to_string_lossy().starts_with('.');
-    let entries = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter().filter_entry(visible);
+pub(crate) fn files_below(
+    folder: &Path,
+    levels: Option<usize>,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<Vec<PathBuf>, OutOfBounds> {
+    let is_cache = |entry: &DirEntry| entry.file_type().is_dir() && entry.path().join("CACHEDIR.TAG").is_file();
+    let is_hidden = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+    let visible = |entry: &DirEntry| entry.depth() == 0 || !is_hidden(entry) && !is_cache(entry);
+    let deepest = levels.unwrap_or(usize::MAX);
+    let walk = WalkDir::new(folder).follow_links(true).max_depth(deepest).sort_by_file_name();
     let mut files = Vec::new();
-    // A link into itself and an unreadable folder hold nothing that could be measured.
-    for (number, entry) in entries.filter_map(Result::ok).enumerate() {
+    for (number, entry) in walk.into_iter().filter_entry(visible).enumerate() {
         if number > MOST_ENTRIES {
             return Err(OutOfBounds::Entries(folder.to_owned()));
         }
-        let is_folder = entry.file_type().is_dir();
-        if is_folder && entry.depth() >= MOST_LEVELS {
+        // A link into itself and an unreadable folder hold nothing that could be measured.
+        let Ok(entry) = entry else { continue };
+        let is_entered = entry.file_type().is_dir() && entry.depth() < deepest;
+        if is_entered && entry.depth() > MOST_LEVELS {
             return Err(OutOfBounds::Levels(entry.into_path()));
         }
-        if is_folder && entry.depth() > 0 && is_mounted(&entry) {
+        if is_entered && entry.depth() > 0 && is_mounted(&entry) {
             return Err(OutOfBounds::FileSystem(entry.into_path()));
         }
         if entry.file_type().is_file() && wanted(entry.path()) {
@@ -84,7 +93,7 @@ mod tests {
         std::fs::write(elsewhere.path().join("d"), "").unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("link")).unwrap();
         std::os::unix::fs::symlink(folder.path(), folder.path().join("deep/loop")).unwrap();
-        let found = files_below(folder.path(), |_| true).unwrap();
+        let found = files_below(folder.path(), None, |_| true).unwrap();
         let names: Vec<_> = found.iter().map(|file| file.strip_prefix(folder.path()).unwrap().display()).collect();
         assert_eq!(names.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b", "deep/c", "link/d"]);
     }
@@ -94,9 +103,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let deep = (0..=MOST_LEVELS).fold(folder.path().to_owned(), |path, _| path.join("f"));
         std::fs::create_dir_all(deep).unwrap();
-        assert!(matches!(files_below(folder.path(), |_| true), Err(OutOfBounds::Levels(_))));
+        let levels = |levels| files_below(folder.path(), levels, |_| true);
+        assert!(matches!(levels(None), Err(OutOfBounds::Levels(_))));
+        assert_eq!(
+            levels(Some(1)),
+            Ok(Vec::new()),
+            "a pattern without folders has nothing to do with those that are there"
+        );
+        std::fs::write(folder.path().join("f/CACHEDIR.TAG"), "").unwrap();
+        assert_eq!(levels(None), Ok(Vec::new()));
         // Sorted, one of `/dev`, `/proc` and `/sys` comes before anything large ends.
-        let problem = files_below(Path::new("/"), |_| true).unwrap_err();
+        let problem = files_below(Path::new("/"), None, |_| true).unwrap_err();
         assert!(problem.to_string().starts_with("`/"), "{problem}");
     }
 }

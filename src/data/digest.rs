@@ -24,8 +24,8 @@ pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
     Ok(hex(&hash.0.finalize()))
 }
 
-/// As [`of_files`], of files that are large and seldom change (models, libraries): read once in a process, as long as
-/// their sizes and times stay as they were.
+/// As [`of_files`], of files in the cache (models, libraries): read once in a process, as long as their sizes and times
+/// stay as they were.
 ///
 /// # Errors
 ///
@@ -52,8 +52,17 @@ pub(crate) fn of_unchanged_files(files: &[PathBuf]) -> Result<String, (PathBuf, 
 ///
 /// Why it cannot be read.
 pub fn of_file(path: &Path) -> io::Result<String> {
+    of_stream(&mut plain_file::open(path)?)
+}
+
+/// SHA-256 of what is still to be read, as hex.
+///
+/// # Errors
+///
+/// Why it cannot be read.
+pub(crate) fn of_stream(stream: &mut impl io::Read) -> io::Result<String> {
     let mut hash = Writer(Sha256::new());
-    io::copy(&mut plain_file::open(path)?, &mut hash)?;
+    io::copy(stream, &mut hash)?;
     Ok(hex(&hash.0.finalize()))
 }
 

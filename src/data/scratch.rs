@@ -1,20 +1,30 @@
-//! Folders for what is unfinished, removed with their process: at its end, or when the next one begins.
+//! Folders for what is unfinished, removed with their process: at its end, or when a later one begins.
 //!
 //! A folder is locked as long as its process lives. The kernel lifts the lock however that ends, so that what nobody holds
-//! is nobody's.
+//! is nobody's. Its name has the kernel's boot, since locks of other machines on a shared file system are not seen.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+use walkdir::WalkDir;
+
+use crate::machine::kernel::Kernel;
 
 /// What the names of all of them begin with, in the temporary folder or beside what they are for.
-const PREFIX: &str = ".perfrun-";
+const PREFIX: &str = ".perfrun-scratch-";
 
 /// Between making a folder and locking it nobody may take it for a leftover.
 const NEW: Duration = Duration::from_secs(60);
+
+/// Of another machine, or of one that was started again since: nobody writes one file for so long.
+const SILENT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How deep below the cache such folders lie: `zoo/v2/.perfrun-scratch-x`.
+const DEEPEST_IN_CACHE: usize = 3;
 
 /// A folder of this process.
 #[derive(Debug)]
@@ -40,17 +50,18 @@ impl Scratch {
     ///
     /// What the operating system says.
     pub(crate) fn within(parent: &Path) -> io::Result<Self> {
-        remove_left(parent, NEW);
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        remove_left(parent, 1, NEW);
+        let folder = tempfile::Builder::new().prefix(&own_prefix()).tempdir_in(parent)?;
         let lock = File::open(folder.path())?;
-        // Where a file system has no locks the folder is a leftover too early, which only costs the work in it.
+        // Where a file system has no locks nobody else gets one either, and what is left stays.
         let _unlocked = lock.try_lock();
         Ok(Scratch { folder, _lock: lock })
     }
 
-    /// Removes from the temporary folder what killed processes left there.
-    pub(crate) fn remove_left() {
-        remove_left(&std::env::temp_dir(), NEW);
+    /// Removes what killed processes left in the temporary folder and in the cache.
+    pub(crate) fn remove_left(cache: &Path) {
+        remove_left(&std::env::temp_dir(), 1, NEW);
+        remove_left(cache, DEEPEST_IN_CACHE, NEW);
     }
 
     /// Where it is.
@@ -58,34 +69,77 @@ impl Scratch {
         self.folder.path()
     }
 
+    /// Writes a file here and renames it: at `target`, on the same file system, it is whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub(crate) fn write_whole<T>(
+        &self,
+        target: &Path,
+        write: impl FnOnce(&mut File) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut file = tempfile::Builder::new().tempfile_in(self.path())?;
+        let written = write(file.as_file_mut())?;
+        share(file.as_file())?;
+        file.persist(target).map_err(|error| error.error)?;
+        Ok(written)
+    }
+
     /// Renames the whole folder.
     ///
     /// # Errors
     ///
-    /// What the operating system says; then it is removed.
-    pub(crate) fn rename_to(self, target: &Path) -> io::Result<()> {
+    /// What the operating system says; then it is still there.
+    pub(crate) fn rename_to(&mut self, target: &Path) -> io::Result<()> {
         std::fs::rename(self.folder.path(), target)?;
-        let _renamed = self.folder.keep();
+        self.folder.disable_cleanup(true);
         Ok(())
     }
 }
 
-/// Removes folders of processes that are gone. What cannot be removed is another user's, and in nobody's way.
-fn remove_left(parent: &Path, new: Duration) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
-        let path = entry.path();
-        if is_old(&path, new) && File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok()) {
+/// Lets everybody read it: a temporary file is its owner's only, and a cache may be shared.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub(crate) fn share(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o644))
+}
+
+/// `.perfrun-scratch-1b4e28ba-`.
+fn own_prefix() -> String {
+    let boot = Kernel::here().text("proc/sys/kernel/random/boot_id").unwrap_or_default();
+    format!("{PREFIX}{}-", boot.split('-').next().unwrap_or_default())
+}
+
+/// Removes folders of processes that are gone, down to so many levels. What cannot be removed is another user's, and in
+/// nobody's way.
+fn remove_left(parent: &Path, levels: usize, new: Duration) {
+    let own = own_prefix();
+    let folders = WalkDir::new(parent).min_depth(1).max_depth(levels).into_iter().filter_map(Result::ok);
+    for entry in folders.filter(|entry| entry.file_type().is_dir()) {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy());
+        let is_left = if name.starts_with(&own) {
+            age(path) >= Some(new) && File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
+        } else {
+            name.starts_with(PREFIX) && is_silent(path)
+        };
+        if is_left {
             drop(std::fs::remove_dir_all(path));
         }
     }
 }
 
-/// Whether it is a folder, and no link to one, that has been there for a while.
-fn is_old(path: &Path, new: Duration) -> bool {
-    let Ok(metadata) = path.symlink_metadata() else { return false };
-    let age = metadata.modified().ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
-    metadata.is_dir() && age.is_some_and(|age| age >= new)
+/// Whether neither it nor anything in it was written for long.
+fn is_silent(folder: &Path) -> bool {
+    let mut all = WalkDir::new(folder).into_iter();
+    all.all(|entry| entry.is_ok_and(|entry| age(entry.path()) >= Some(SILENT)))
+}
+
+/// Since it was written to; `None`: nobody knows.
+fn age(path: &Path) -> Option<Duration> {
+    SystemTime::now().duration_since(path.symlink_metadata().ok()?.modified().ok()?).ok()
 }
 
 #[cfg(test)]
@@ -98,17 +152,19 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let held = Scratch::within(parent.path()).unwrap();
         std::fs::write(held.path().join("model.onnx"), "half").unwrap();
-        let left = parent.path().join(".perfrun-left");
-        for folder in [&left, &parent.path().join("another")] {
-            std::fs::create_dir(folder).unwrap();
-            std::fs::write(folder.join("model.onnx"), "half").unwrap();
+        let (left, link) = (format!("{}left", own_prefix()), format!("{}link", own_prefix()));
+        // A folder of the user's own, and one that another machine may be writing.
+        let others = [".perfrun-2025", ".perfrun-scratch-00000000-x", "another"];
+        for folder in others.iter().chain([&left.as_str()]) {
+            std::fs::create_dir(parent.path().join(folder)).unwrap();
+            std::fs::write(parent.path().join(folder).join("model.onnx"), "half").unwrap();
         }
-        std::os::unix::fs::symlink(parent.path().join("another"), parent.path().join(".perfrun-link")).unwrap();
-        remove_left(parent.path(), NEW);
-        assert!(left.is_dir(), "its process may not have locked it yet");
-        remove_left(parent.path(), Duration::ZERO);
+        std::os::unix::fs::symlink(parent.path().join("another"), parent.path().join(&link)).unwrap();
         let is_there = |name: &str| parent.path().join(name).symlink_metadata().is_ok();
-        assert!(!left.exists() && is_there(".perfrun-link") && is_there("another/model.onnx"));
+        remove_left(parent.path(), 1, NEW);
+        assert!(is_there(&left), "its process may not have locked it yet");
+        remove_left(parent.path(), 1, Duration::ZERO);
+        assert!(!is_there(&left) && is_there(&link) && others.iter().all(|name| is_there(name)));
         let own = held.path().to_owned();
         assert!(own.join("model.onnx").is_file());
         drop(held);
@@ -116,11 +172,28 @@ mod tests {
     }
 
     #[test]
+    fn what_another_machine_left_goes_once_nobody_has_written_it_for_a_day() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("zoo/v2/.perfrun-scratch-00000000-x");
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = File::create(folder.join("model.onnx")).unwrap();
+        let sweep = || remove_left(parent.path(), DEEPEST_IN_CACHE, NEW);
+        let before = SystemTime::now() - SILENT;
+        File::open(&folder).unwrap().set_modified(before).unwrap();
+        sweep();
+        assert!(folder.is_dir(), "its file was written a moment ago");
+        file.set_modified(before).unwrap();
+        sweep();
+        assert!(!folder.exists());
+    }
+
+    #[test]
     fn what_is_finished_stays_under_its_name() {
         let parent = tempfile::tempdir().unwrap();
-        let made = Scratch::within(parent.path()).unwrap();
+        let mut made = Scratch::within(parent.path()).unwrap();
         std::fs::write(made.path().join("model.onnx"), "whole").unwrap();
         made.rename_to(&parent.path().join("entry")).unwrap();
+        drop(made);
         assert_eq!(std::fs::read_to_string(parent.path().join("entry/model.onnx")).unwrap(), "whole");
     }
 }

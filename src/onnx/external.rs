@@ -4,12 +4,12 @@
 //! such files (`file` does).
 //!
 //! A model is a stranger's: what it says of offsets, lengths and shapes is compared with the file before any memory is
-//! taken, and nothing is opened but files below the model's folder, since opening a named pipe waits for ever.
+//! taken, and nothing is opened but regular files below the model's folder.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
 
 use crate::machine::host::memory_bytes;
 use crate::machine::plain_file;
@@ -20,11 +20,23 @@ use super::proto::{ModelProto, TensorProto};
 
 /// Replaces references to other files by their bytes.
 pub(super) fn take_in_external_data(model: &mut ModelProto, folder: &Path) -> Result<(), OnnxErrorKind> {
-    let mut reader = Reader::of(folder);
-    let mut problem = None;
+    take_in(model, Reader::of(folder))
+}
+
+fn take_in(model: &mut ModelProto, mut reader: Reader<'_>) -> Result<(), OnnxErrorKind> {
+    let (mut taken, mut problem) = (0_u64, None);
     model.each_tensor_mut(&mut |tensor| {
         if problem.is_none() && is_external(tensor) {
-            problem = reader.take_in(tensor).err();
+            let memory = reader.memory;
+            // Weights that share bytes in the file have each their own in memory.
+            problem = match reader.take_in(tensor) {
+                Ok(length) if taken.saturating_add(length) > memory => Some(OnnxErrorKind::TooLarge { memory }),
+                Ok(length) => {
+                    taken += length;
+                    None
+                }
+                Err(kind) => Some(kind),
+            };
         }
     });
     problem.map_or(Ok(()), Err)
@@ -77,46 +89,59 @@ impl Place {
     }
 }
 
+/// A file of weights.
+#[derive(Default)]
+struct Known {
+    size: u64,
+    /// By weights, each place counted once.
+    used: u64,
+}
+
 struct Reader<'a> {
     folder: &'a Path,
-    files: HashMap<String, (File, u64)>,
+    files: HashMap<PathBuf, Known>,
+    /// The one that was read last: exporters write up to one file for each weight, more than may be open.
+    open: Option<(PathBuf, File)>,
     /// Places of weights so far, and how many bytes they are.
-    places: HashSet<(String, u64, u64)>,
-    taken: u64,
+    places: HashSet<Found>,
+    used: u64,
     /// Of this machine.
     memory: u64,
 }
+
+/// A weight: its file, where in it the weight begins, and how long it is.
+type Found = (PathBuf, u64, u64);
 
 impl<'a> Reader<'a> {
     fn of(folder: &'a Path) -> Self {
         Reader {
             folder,
             files: HashMap::new(),
+            open: None,
             places: HashSet::new(),
-            taken: 0,
+            used: 0,
             memory: memory_bytes().unwrap_or(u64::MAX),
         }
     }
 
-    /// The file of a weight, and where in it the weight begins and how long it is.
-    fn find(&mut self, tensor: &TensorProto) -> Result<(&mut File, u64, u64), OnnxErrorKind> {
+    fn find(&mut self, tensor: &TensorProto) -> Result<Found, OnnxErrorKind> {
         let Place { location, offset, length } = Place::of(tensor)?;
-        self.open(&location)?;
-        let Some((file, size)) = self.files.get_mut(&location) else {
-            return Err(OnnxErrorKind::ExternalDataMissing { location });
-        };
+        let file = self.path(&location)?;
+        let size = self.size(&file, &location)?;
         // A model that does not say how long a weight is means what its shape asks for.
         let length = length.or_else(|| shape_bytes(tensor)).unwrap_or_else(|| size.saturating_sub(offset));
         check_length(tensor, length, &location)?;
-        if offset.checked_add(length).is_none_or(|end| end > *size) {
+        if offset.checked_add(length).is_none_or(|end| end > size) {
             let (tensor, needed) = (tensor.name().to_owned(), offset.saturating_add(length));
-            return Err(OnnxErrorKind::ExternalDataShort { location, tensor, needed, size: *size });
+            return Err(OnnxErrorKind::ExternalDataShort { location, tensor, needed, size });
         }
         // Weights that are the same bytes are one weight.
-        if self.places.insert((location, offset, length)) {
-            self.taken = self.taken.saturating_add(length);
+        if self.places.insert((file.clone(), offset, length)) {
+            let known = self.files.entry(file.clone()).or_default();
+            known.used = known.used.saturating_add(length);
+            self.used = self.used.saturating_add(length);
         }
-        if self.taken > self.memory {
+        if self.used > self.memory {
             return Err(OnnxErrorKind::TooLarge { memory: self.memory });
         }
         Ok((file, offset, length))
@@ -124,47 +149,59 @@ impl<'a> Reader<'a> {
 
     /// Whoever hashes or copies a model reads its files whole: what no weight uses must not take for ever either.
     fn check_rest(&self) -> Result<(), OnnxErrorKind> {
-        for (location, (_, size)) in &self.files {
-            let own = self.places.iter().filter(|(other, ..)| other == location).map(|(.., length)| *length);
-            let used = own.fold(0, u64::saturating_add);
-            if size.saturating_sub(used) > self.memory {
-                return Err(OnnxErrorKind::ExternalDataUnused { location: location.clone(), used, size: *size });
+        let is_beyond = |known: &Known| known.size.saturating_sub(known.used) > self.memory;
+        match self.files.iter().find(|(_, known)| is_beyond(known)) {
+            Some((file, &Known { size, used })) => {
+                let location = file.strip_prefix(self.folder).unwrap_or(file).display().to_string();
+                Err(OnnxErrorKind::ExternalDataUnused { location, used, size })
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn take_in(&mut self, tensor: &mut TensorProto) -> Result<(), OnnxErrorKind> {
+    /// Moves a weight's bytes into it; how many.
+    fn take_in(&mut self, tensor: &mut TensorProto) -> Result<u64, OnnxErrorKind> {
         let memory = self.memory;
-        let (file, offset, length) = self.find(tensor)?;
+        let (path, offset, length) = self.find(tensor)?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length as usize).map_err(|_| OnnxErrorKind::TooLarge { memory })?;
+        let file = self.open(&path).map_err(OnnxErrorKind::Io)?;
         file.seek(SeekFrom::Start(offset)).map_err(OnnxErrorKind::Io)?;
         file.take(length).read_to_end(&mut bytes).map_err(OnnxErrorKind::Io)?;
         tensor.raw_data = Some(bytes);
         tensor.external_data.clear();
         tensor.data_location = None;
-        Ok(())
+        Ok(length)
     }
 
-    fn open(&mut self, location: &str) -> Result<(), OnnxErrorKind> {
-        if self.files.contains_key(location) {
-            return Ok(());
+    /// The same for `w` and `./w`.
+    fn path(&self, location: &str) -> Result<PathBuf, OnnxErrorKind> {
+        match leaves_folder(location) {
+            true => Err(OnnxErrorKind::ExternalDataOutside { location: location.to_owned() }),
+            false => Ok(self.folder.join(location).components().collect()),
+        }
+    }
+
+    fn size(&mut self, file: &Path, location: &str) -> Result<u64, OnnxErrorKind> {
+        if let Some(known) = self.files.get(file) {
+            return Ok(known.size);
         }
         let location = location.to_owned();
-        if leaves_folder(&location) {
-            return Err(OnnxErrorKind::ExternalDataOutside { location });
+        let size = self.open(file).and_then(|file| Ok(file.metadata()?.len())).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => OnnxErrorKind::ExternalDataMissing { location },
+            ErrorKind::InvalidInput => OnnxErrorKind::ExternalDataNotAFile { location },
+            _ => OnnxErrorKind::Io(error),
+        })?;
+        self.files.insert(file.to_owned(), Known { size, used: 0 });
+        Ok(size)
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<&mut File> {
+        if self.open.as_ref().is_none_or(|(open, _)| open != path) {
+            self.open = Some((path.to_owned(), plain_file::open(path)?));
         }
-        let path = self.folder.join(&location);
-        let Ok(metadata) = std::fs::metadata(&path) else {
-            return Err(OnnxErrorKind::ExternalDataMissing { location });
-        };
-        if !metadata.is_file() {
-            return Err(OnnxErrorKind::ExternalDataNotAFile { location });
-        }
-        let file = plain_file::open(&path).map_err(OnnxErrorKind::Io)?;
-        self.files.insert(location, (file, metadata.len()));
-        Ok(())
+        let open = self.open.as_mut().map(|(_, file)| file);
+        open.ok_or_else(|| ErrorKind::NotFound.into())
     }
 }
 
@@ -271,5 +308,25 @@ mod tests {
         model.graph.as_mut().unwrap().initializer.last_mut().unwrap().dims = vec![1 << 38];
         let problem = take_in_external_data(&mut model, folder.path()).unwrap_err();
         assert!(matches!(problem, OnnxErrorKind::TooLarge { .. }), "{problem}");
+    }
+
+    #[test]
+    fn one_file_has_many_names_and_shared_bytes_are_taken_once_each() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("w.bin"), [0; 12]).unwrap();
+        let mut model = model();
+        for location in ["w.bin", "./w.bin", "././w.bin"] {
+            let mut weight = external_weight(location, location);
+            weight.dims = vec![3];
+            model.graph.as_mut().unwrap().initializer.push(weight);
+        }
+        let within = |memory| {
+            let mut reader = Reader { memory, ..Reader::of(folder.path()) };
+            let found: Vec<_> =
+                model.graph.initializer[2..].iter().map(|weight| reader.find(weight).unwrap()).collect();
+            assert_eq!((found.len(), reader.files.len(), reader.used), (3, 1, 12));
+            take_in(&mut model.clone(), Reader { memory, ..Reader::of(folder.path()) }).is_ok()
+        };
+        assert_eq!([within(12), within(35), within(36)], [false, false, true]);
     }
 }

@@ -39,7 +39,7 @@ pub struct ModelHeader {
     /// Nodes of the main graph by operator, operators of other domains written `domain.Operator`; a call of a function
     /// that the file defines counts once.
     pub operators: BTreeMap<String, u64>,
-    /// Elements of all floating-point initialisers, without the state of batch normalisations: see [`super::cost::parameters`].
+    /// Elements of all floating-point weights, in initialisers and `Constant` nodes, without the state of batch normalisations: see [`super::cost::parameters`].
     pub parameters: u64,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
@@ -94,17 +94,15 @@ pub fn read_header(path: &Path) -> Result<ModelHeader, OnnxError> {
     Ok(header(contents, folder, bytes))
 }
 
-/// Looks before it opens, because opening a named pipe waits for ever.
 fn open(path: &Path) -> Result<(File, u64), OnnxErrorKind> {
     let missing_or_io = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OnnxErrorKind::Missing { near: near_path(path) },
+        io::ErrorKind::InvalidInput => OnnxErrorKind::NotAFile,
         _ => OnnxErrorKind::Io(error),
     };
-    let metadata = std::fs::metadata(path).map_err(missing_or_io)?;
-    if !metadata.is_file() {
-        return Err(OnnxErrorKind::NotAFile);
-    }
-    Ok((plain_file::open(path).map_err(missing_or_io)?, metadata.len()))
+    let file = plain_file::open(path).map_err(missing_or_io)?;
+    let bytes = file.metadata().map_err(OnnxErrorKind::Io)?.len();
+    Ok((file, bytes))
 }
 
 /// Reads what the model holds from any source of `size` bytes.

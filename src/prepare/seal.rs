@@ -3,12 +3,11 @@
 //! `.NAME.sha256` is as `sha256sum` writes it, and `sha256sum -c` checks it. It tells accidents: who may write to the
 //! cache may write a seal. Deliberately absent: conversions and downloads, whose hashes stand in their entries and names.
 
-use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::machine::plain_file;
 
 /// What stands beside a file.
@@ -22,18 +21,23 @@ pub(super) enum Seal {
     Missing,
 }
 
-/// Writes the seal of the file that is, or is about to be, at `path`.
+/// Writes the seal of the file that is, or is about to be, at `path`, on the file system of the scratch folder.
 ///
 /// # Errors
 ///
 /// What the operating system says.
-pub(super) fn seal(path: &Path, sha256: &str) -> io::Result<()> {
-    let (folder, name) = (path.parent().unwrap_or(Path::new("")), name_of(path));
-    let mut file = tempfile::Builder::new().prefix(".part-").tempfile_in(folder)?;
-    writeln!(file, "{sha256}  {name}")?;
-    // Temporary files are private; a cache may serve several users.
-    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
-    file.persist(place(path)).map(drop).map_err(|error| error.error)
+pub(super) fn seal(scratch: &Scratch, path: &Path, sha256: &str) -> io::Result<()> {
+    scratch.write_whole(&place(path), |file| writeln!(file, "{sha256}  {}", name_of(path)))
+}
+
+/// Seals a file that an earlier perfrun put there without, as it is found.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub(super) fn seal_as_found(scratch: &Scratch, path: &Path) -> io::Result<()> {
+    let sha256 = digest::of_unchanged_files(&[path.to_owned()]).map_err(|(_, source)| source)?;
+    seal(scratch, path, &sha256)
 }
 
 /// Whether a file is as it was sealed. It is hashed once in a process, as long as its size and time stay as they are.
@@ -76,7 +80,8 @@ mod tests {
         let path = folder.path().join("net.onnx");
         std::fs::write(&path, "network").unwrap();
         assert_eq!((look(&path), broken_in(folder.path())), (Seal::Missing, None));
-        seal(&path, &digest::of_text("network")).unwrap();
+        let scratch = Scratch::within(folder.path()).unwrap();
+        seal_as_found(&scratch, &path).unwrap();
         assert_eq!((look(&path), broken_in(folder.path())), (Seal::Whole, None));
         std::fs::write(&path, "networks").unwrap();
         assert_eq!((look(&path), broken_in(folder.path())), (Seal::Broken, Some(path.clone())));

@@ -71,7 +71,7 @@ pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProble
     let path = absolute(folder, Path::new(text));
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
-            let files = walk(&path, |file| file.extension().is_some_and(|ending| ending == "onnx"))?;
+            let files = walk(&path, None, |file| file.extension().is_some_and(|ending| ending == "onnx"))?;
             if files.is_empty() {
                 return Err(problem(format!("there is no `.onnx` file in the folder `{text}`"), None));
             }
@@ -101,15 +101,17 @@ fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
     if !start.is_dir() {
         return Err(missing_folder(folder, Path::new(&components[..plain].join("/")), &start));
     }
-    let files = walk(&start, |file| file.strip_prefix(&start).is_ok_and(|below| matcher.is_match(below)))?;
+    // Only `**` stands for any number of folders.
+    let levels = (!pattern.contains("**")).then_some(components.len() - plain);
+    let files = walk(&start, levels, |file| file.strip_prefix(&start).is_ok_and(|below| matcher.is_match(below)))?;
     if files.is_empty() {
         return Err(problem(format!("no file matches `{text}`"), Some(relative_to(folder))));
     }
     Ok(files)
 }
 
-fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, FileProblem> {
-    files_below(folder, wanted).map_err(|beyond| problem(beyond.to_string(), OutOfBounds::HINT.to_owned()))
+fn walk(folder: &Path, levels: Option<usize>, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, FileProblem> {
+    files_below(folder, levels, wanted).map_err(|beyond| problem(beyond.to_string(), OutOfBounds::HINT.to_owned()))
 }
 
 /// The file or folder at `text`, absolute.

@@ -31,7 +31,7 @@ pub(crate) use report::{Conversion, ConversionProblem, ConversionReport};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -164,14 +164,16 @@ fn cached(folder: &Path, source: &str, recipe: &Recipe) -> Option<Made> {
 }
 
 /// Renames the folder into its place. One that another perfrun put there meanwhile is as good; a damaged one is replaced.
-fn publish(scratch: Scratch, folder: &Path, source: &str, recipe: &Recipe) -> io::Result<()> {
-    if cached(folder, source, recipe).is_some() {
+fn publish(mut scratch: Scratch, folder: &Path, source: &str, recipe: &Recipe) -> io::Result<()> {
+    let taken = scratch.rename_to(folder);
+    if taken.is_ok() || cached(folder, source, recipe).is_some() {
         return Ok(());
     }
     match std::fs::symlink_metadata(folder) {
         Ok(there) if there.is_dir() => std::fs::remove_dir_all(folder)?,
         Ok(_) => std::fs::remove_file(folder)?,
-        Err(_) => {}
+        // Then it was not in the way.
+        Err(_) => return taken,
     }
     match scratch.rename_to(folder) {
         Err(_) if cached(folder, source, recipe).is_some() => Ok(()),

@@ -1,12 +1,11 @@
 //! Models that are no files of the user's: made here, or fetched, and kept in the cache.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::download::{Limits, Problem, download};
 use crate::data::digest;
-use crate::data::scratch::Scratch;
+use crate::data::scratch::{self, Scratch};
 use crate::experiment::{Experiment, Network, Source};
 use crate::onnx;
 use crate::onnx::zoo::{self, ZooProblem};
@@ -64,6 +63,15 @@ pub enum ObtainError {
         /// From where.
         url: String,
     },
+    /// What lies in the cache.
+    #[error("cannot read {}", path.display())]
+    #[diagnostic(help("remove it, or set PERFRUN_CACHE to another folder"))]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// The cache.
     #[error("cannot write to perfrun's cache at {}", path.display())]
     #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written and has room"))]
@@ -120,14 +128,20 @@ pub(crate) fn network_file(
         Seal::Broken => progress(Progress::Damaged(&path)),
         Seal::Missing => {}
     }
+    let failed = |source| ObtainError::Cache { path: folder.clone(), source };
+    let scratch = match std::fs::create_dir_all(&folder).and_then(|()| Scratch::within(&folder)) {
+        Ok(scratch) => scratch,
+        // In a cache that nobody may write to, what an earlier perfrun put there without a seal is taken as it is.
+        Err(_) if seal::look(&path) == Seal::Missing && path.is_file() => return Ok(path),
+        Err(source) => return Err(failed(source)),
+    };
     progress(Progress::Making(network.name()));
     let problem = |problem| ObtainError::Zoo { model: model.to_owned(), problem };
     let made = zoo::build(zoo::of(network), &zoo::Settings { classes, ..zoo::Settings::default() }).map_err(problem)?;
-    let failed = |source| ObtainError::Cache { path: folder.clone(), source };
-    std::fs::create_dir_all(&folder).map_err(failed)?;
-    let written = onnx::save(made, &path).map_err(failed)?;
-    let sha256 = digest::of_unchanged_files(&written).map_err(|(_, source)| failed(source))?;
-    seal::seal(&path, &sha256).map_err(failed)?;
+    let written = scratch.path().join("network.onnx");
+    onnx::save(made, &written).map_err(failed)?;
+    seal::seal(&scratch, &path, &digest::of_file(&written).map_err(failed)?).map_err(failed)?;
+    std::fs::rename(&written, &path).map_err(failed)?;
     Ok(path)
 }
 
@@ -143,7 +157,8 @@ fn fetch(
     let path = folder.join(format!("{sha256}.onnx"));
     let failed = |source| ObtainError::Cache { path: folder.clone(), source };
     if path.is_file() {
-        let found = digest::of_unchanged_files(std::slice::from_ref(&path)).map_err(|(_, source)| failed(source))?;
+        let found = digest::of_unchanged_files(std::slice::from_ref(&path))
+            .map_err(|(path, source)| ObtainError::Read { path, source })?;
         if found == sha256 {
             return Ok(path);
         }
@@ -151,24 +166,18 @@ fn fetch(
     }
     stops(Progress::Fetching(url));
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    let scratch = Scratch::within(&folder).map_err(failed)?;
+    let unfinished = Scratch::within(&folder).map_err(failed)?;
     let file =
-        download(url, scratch.path(), Limits::default(), &mut |done, total| stops(Progress::Fetched(done, total)));
+        download(url, unfinished.path(), Limits::default(), &mut |done, total| stops(Progress::Fetched(done, total)));
     let file = file.map_err(|problem| match problem {
         Problem::Server(reason) => ObtainError::Fetch { model: model.to_owned(), url: url.to_owned(), reason },
         Problem::Disk(source) => failed(source),
         Problem::Interrupted => ObtainError::Interrupted { url: url.to_owned() },
     })?;
-    let found = digest::of_files(&[file.path().to_owned()]).map_err(|(_, source)| failed(source))?;
+    let found = digest::of_file(file.path()).map_err(failed)?;
     if found != sha256 {
         return Err(ObtainError::CheckSum { model: model.to_owned(), url: url.to_owned(), found });
     }
-    readable(file.as_file()).and_then(|()| file.persist(&path).map_err(|error| error.error)).map_err(failed)?;
+    scratch::share(file.as_file()).and_then(|()| file.persist(&path).map_err(|error| error.error)).map_err(failed)?;
     Ok(path)
-}
-
-/// A temporary file is its owner's only, and a cache may be shared.
-fn readable(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }

@@ -13,7 +13,7 @@ use super::wheel::{Brings, Wheel};
 use super::{Progress, pip};
 use crate::data::scratch::Scratch;
 use crate::experiment::{Package, Plugin};
-use crate::prepare::seal;
+use crate::prepare::seal::{self, Seal};
 
 /// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
 /// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
@@ -130,12 +130,18 @@ pub(super) fn install_with(
 }
 
 /// A version in the cache, if it is there for this machine, with all that it needs, as it was put there. What an earlier
-/// perfrun put there has no seals, and is taken as it is.
+/// perfrun put there has no seal, and gets that of what is found.
 pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
     let folder = folder(wheel, cache);
     let has_all = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
     let is_whole = has_all && seal::broken_in(&folder).is_none();
     let library = library::checked(&folder.join(wheel.library_name()), Origin::Cache).ok().filter(|_| is_whole)?;
+    if seal::look(&library.path) == Seal::Missing {
+        // A cache that nobody may write to stays as it is.
+        let mut files = wheel.brings.beside().iter().map(|name| folder.join(name)).chain([library.path.clone()]);
+        let _sealed = Scratch::within(&folder)
+            .and_then(|scratch| files.try_for_each(|file| seal::seal_as_found(&scratch, &file)));
+    }
     Some(of_wheel(wheel, library))
 }
 

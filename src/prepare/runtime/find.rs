@@ -71,12 +71,15 @@ impl Places {
     }
 
     fn find_or_install(&self, package: Package, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
-        mend_cuda(package, self, progress)?;
         if let Some(library) = self.find(package)? {
+            // Only a library of the cache opens what lies beside it there.
+            if library.origin == Origin::Cache {
+                mend_cuda(package, self, progress)?;
+            }
             return Ok(library);
         }
         let fetch = match install_with(package, PINNED, self, progress) {
-            Ok(library) => return Ok(library),
+            Ok(library) => return mend_cuda(package, self, progress).map(|()| library),
             // Somebody serves a false file: that is for the user to know, not to be worked around.
             Err(error @ RuntimeError::Checksum { .. }) => return Err(error),
             Err(error) => error,

@@ -6,14 +6,13 @@
 //! A new version is added by `pip download` with the arguments that `pip` uses here, once for each machine, and
 //! `sha256sum`.
 
-use std::fs::Permissions;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
 use crate::data::digest;
+use crate::data::scratch::Scratch;
 use crate::experiment::{Package, Plugin};
 use crate::machine::plain_file;
 use crate::prepare::seal;
@@ -197,16 +196,17 @@ impl Wheel<'_> {
             return Err(package_error(zip::result::ZipError::FileNotFound));
         }
         std::fs::create_dir_all(folder).map_err(cache_error)?;
+        let scratch = Scratch::within(folder).map_err(cache_error)?;
         for name in &names {
             let mut member = archive.by_name(&format!("{inside}{name}")).map_err(package_error)?;
-            let mut part = tempfile::Builder::new().prefix(".part-").tempfile_in(folder).map_err(cache_error)?;
-            io::copy(&mut member, &mut part).and_then(|_| part.flush()).map_err(cache_error)?;
-            // Temporary files are private; a cache may serve several users.
-            part.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(cache_error)?;
-            let (sha256, path) = (digest::of_file(part.path()).map_err(cache_error)?, folder.join(name));
-            // Before it: where a file is, its seal is.
-            seal::seal(&path, &sha256).map_err(cache_error)?;
-            part.persist(path).map_err(|error| cache_error(error.error))?;
+            let path = folder.join(name);
+            let unpack = |part: &mut std::fs::File| {
+                io::copy(&mut member, part)?;
+                part.rewind()?;
+                // Before it: where a file is, its seal is.
+                seal::seal(&scratch, &path, &digest::of_stream(part)?)
+            };
+            scratch.write_whole(&path, unpack).map_err(cache_error)?;
         }
         Ok(folder.join(library))
     }
@@ -245,7 +245,7 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
     let options = zip::write::SimpleFileOptions::default();
     archive.start_file("onnxruntime/__init__.py", options).unwrap();
     archive.start_file(format!("onnxruntime/capi/{}", wheel.library_name()), options).unwrap();
-    archive.write_all(&super::library::fake_library(machine)).unwrap();
+    io::Write::write_all(&mut archive, &super::library::fake_library(machine)).unwrap();
     archive.finish().unwrap();
     let checksum = digest::of_file(&path).unwrap();
     (path, checksum)
@@ -254,6 +254,8 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::data::digest;
     use crate::prepare::runtime::PINNED;

@@ -5,7 +5,9 @@ use crate::onnx::operators::{self, Kind};
 use crate::onnx::proto::NodeProto;
 
 use super::kernels;
+use super::rewrite::constant;
 use super::survey::{Reads, Source, Value, WORTH_A_CAST};
+use super::weights::Range;
 use super::{HalfSettings, ProviderClass};
 use crate::onnx::precision::keep::ASKED;
 
@@ -91,7 +93,9 @@ impl Judge<'_> {
         let operator = node.op_type();
         if node.is_standard() {
             match operator {
-                "Constant" | "ConstantOfShape" if self.may_give(operator) => return Decision::Adapts,
+                "Constant" | "ConstantOfShape" if self.may_give(operator) && constant(node).is_some() => {
+                    return Decision::Adapts;
+                }
                 "Constant" | "ConstantOfShape" => return Decision::Full(None),
                 "Cast" if makes_floats => return Decision::Adapts,
                 "Cast" | "Shape" | "Size" | "IsNaN" => return Decision::Untouched,
@@ -104,7 +108,7 @@ impl Judge<'_> {
         let has_kernel = kernels::has_kernel(self.settings.provider, self.settings.target, node);
         match self.what_forbids(node, read, made) {
             // What the provider lacks would not help if the standard had it.
-            Some(Reason::Standard | Reason::LaterOpset(_)) if !has_kernel => {
+            Some(Reason::Standard | Reason::LaterOpset(_) | Reason::UnknownType) if !has_kernel => {
                 return Decision::Full(Some(Reason::Provider));
             }
             Some(reason) => return Decision::Full(Some(reason)),
@@ -142,7 +146,12 @@ impl Judge<'_> {
             return Some(Reason::UnknownType);
         }
         let is_beyond = |(input, value): (usize, &Option<&Value>)| {
-            value.is_some_and(|value| !value.fits) && !self.steers(node, input)
+            let is_lost = |value: &Value| match value.range {
+                Range::Within => false,
+                Range::Masks => !kernels::masks(node),
+                Range::Beyond => true,
+            };
+            value.is_some_and(is_lost) && !self.steers(node, input)
         };
         if read.iter().enumerate().any(is_beyond) {
             return Some(Reason::Range);

@@ -115,6 +115,24 @@ const CONTINUES: &[&str] =
 /// What brings such a computation back into range.
 const RETURNS: &[&str] = &["Div", "Log", "Reciprocal", "Sqrt"];
 
+/// What masks: `x + m`, `m * (1 - x)`, and what compares or bounds.
+const MASKS: &[&str] = &[
+    "Add",
+    "Clip",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "Sub",
+    "Sum",
+    "Where",
+];
+
 /// Inputs that stay in float32 though the standard allows more: small numbers that steer the operator.
 const STEERING: &[(&str, usize)] = &[("Dropout", 1), ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("RoiAlign", 1)];
 
@@ -123,6 +141,11 @@ const STEERING: &[(&str, usize)] = &[("Dropout", 1), ("Resize", 1), ("Resize", 2
 pub(super) fn moves(node: &NodeProto) -> bool {
     let reduces = node.text("reduction").is_some_and(|reduction| reduction != "none");
     !reduces && MOVES.iter().any(|(name, _, _)| *name == node.op_type())
+}
+
+/// Whether a node masks with a number that stands for infinity, or hands it on.
+pub(super) fn masks(node: &NodeProto) -> bool {
+    MASKS.contains(&node.op_type()) || moves(node)
 }
 
 /// Whether an operator is unsafe in half precision.

@@ -95,8 +95,7 @@ pub(crate) struct HalfSettings {
 ///
 /// # Errors
 ///
-/// A model that is in half precision already or has nothing in float32, a value whose type decides and is not known, a
-/// weight whose content does not fit its shape.
+/// A model that is in half precision already or has nothing in float32, a weight whose content does not fit its shape.
 pub(crate) fn to_half(
     mut model: ModelProto,
     types: &Inferred,

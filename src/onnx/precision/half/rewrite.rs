@@ -167,7 +167,7 @@ fn cast_to(element: &ElementType) -> AttributeProto {
     AttributeProto::of_int("to", i64::from(element.code().unwrap_or_default()))
 }
 
-/// The tensor that `Constant` and `ConstantOfShape` make or fill with; `None` for other nodes.
+/// The tensor that `Constant` and `ConstantOfShape` make or fill with; `None` for other nodes and forms.
 pub(super) fn constant(node: &NodeProto) -> Option<TensorProto> {
     if !matches!(node.op_type(), "Constant" | "ConstantOfShape") {
         return None;
@@ -175,10 +175,10 @@ pub(super) fn constant(node: &NodeProto) -> Option<TensorProto> {
     if let Some(tensor) = node.tensor("value") {
         return Some(tensor.clone());
     }
-    Some(match (node.float("value_float"), node.named_attribute("value_floats")) {
-        (Some(value), _) => TensorProto::of_floats("", &[], &[value]),
-        (None, Some(values)) => TensorProto::of_floats("", &[values.floats.len() as u64], &values.floats),
-        // `ConstantOfShape` without a value fills with zeros.
-        (None, None) => TensorProto::of_floats("", &[1], &[0.0]),
-    })
+    match (node.float("value_float"), node.named_attribute("value_floats")) {
+        (Some(value), _) => Some(TensorProto::of_floats("", &[], &[value])),
+        (None, Some(values)) => Some(TensorProto::of_floats("", &[values.floats.len() as u64], &values.floats)),
+        // Without a value it fills with zeros; a `Constant` without one has something else, such as a sparse tensor.
+        (None, None) => (node.op_type() == "ConstantOfShape").then(|| TensorProto::of_floats("", &[1], &[0.0])),
+    }
 }

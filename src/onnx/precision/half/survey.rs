@@ -4,15 +4,16 @@
 //! nodes with the numbers of what they read and write. Graphs are numbered in the order in which they are met: a node's
 //! own before those of later nodes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::onnx::ElementType;
 use crate::onnx::infer::Inferred;
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 
+use super::HalfSettings;
 use super::decide::{Decision, Judge};
 use super::rewrite::constant;
-use super::{HalfSettings, weights};
+use super::weights::{self, Range};
 use crate::experiment::Io;
 use crate::onnx::precision::report::{ConversionProblem, ConversionReport};
 
@@ -57,8 +58,8 @@ pub(super) struct Value {
     pub(super) is_half: bool,
     /// It may be beyond the range of fp16.
     pub(super) is_large: bool,
-    /// It is no constant, or one whose numbers have a place in the half precision.
-    pub(super) fits: bool,
+    /// Of the constant that it is, or that was moved into it.
+    pub(super) range: Range,
     /// Names in both types, decided last; `None`: there is none.
     pub(super) half_name: Option<String>,
     pub(super) full_name: Option<String>,
@@ -146,16 +147,18 @@ impl Surveyor<'_> {
         for tensor in &graph.initializer {
             let elements = tensor.elements()?;
             let value = self.add(number, tensor.name(), Source::Weight(elements), Some(tensor.element()));
-            self.survey.values[value].fits = self.fits(tensor)?;
+            self.survey.values[value].range = self.range(tensor)?;
             self.survey.graphs[number].given.push(value);
         }
         for sparse in &graph.sparse_initializer {
             // It is filled with zeros when it is loaded, and a cast behind it is folded then.
             let value = self.add(number, sparse.values.name(), Source::Input, Some(sparse.values.element()));
-            self.survey.values[value].fits = self.fits(&sparse.values)?;
+            self.survey.values[value].range = self.range(&sparse.values)?;
             self.survey.graphs[number].given.push(value);
         }
-        for input in graph.input.iter().filter(|input| !is_weight(graph, input.name())) {
+        // Every weight was an input too before version 4 of the format.
+        let weights: HashSet<&str> = graph.initializer.iter().map(TensorProto::name).collect();
+        for input in graph.input.iter().filter(|input| !weights.contains(input.name())) {
             let element = types.value(input.name()).and_then(|value| value.element.clone());
             let value = self.add(number, input.name(), Source::Input, element);
             self.survey.values[value].is_half = is_main && self.judge.settings.io == Io::Convert;
@@ -195,6 +198,7 @@ impl Surveyor<'_> {
         let decision = self.judge.decide(node, &read, &made);
         let reads: Vec<Reads> = (0..read.len()).map(|input| self.judge.reads(node, &decision, input, &read)).collect();
         let is_large = self.judge.is_large(node, &decision, &read);
+        let moved = read.iter().flatten().map(|value| value.range).max().unwrap_or(Range::Within);
         match &decision {
             Decision::Half if !super::kernels::moves(node) => self.report.convert(node),
             Decision::Full(Some(reason)) => self.report.keep(node, reason.in_words(self.judge.settings)),
@@ -213,9 +217,10 @@ impl Surveyor<'_> {
             let nothing = Inferred::default();
             self.graph(body, types.inner(index, inner).unwrap_or(&nothing))?;
         }
-        let fits = match constant(node) {
-            Some(tensor) if decision == Decision::Adapts => self.fits(&tensor)?,
-            _ => true,
+        let range = match constant(node) {
+            Some(tensor) if decision == Decision::Adapts => self.range(&tensor)?,
+            _ if super::kernels::moves(node) => moved,
+            _ => Range::Within,
         };
         let source = if decision == Decision::Adapts { Source::Adaptable } else { Source::Node };
         let mut outputs = Vec::with_capacity(node.output.len());
@@ -229,7 +234,7 @@ impl Surveyor<'_> {
             let made = &mut self.survey.values[value];
             made.is_half = is_float && self.judge.gives_half(node, &decision, position);
             made.is_large = is_large;
-            made.fits = fits;
+            made.range = range;
             outputs.push(Some(value));
         }
         let inputs = inputs.into_iter().zip(reads).map(|(input, reads)| input.map(|value| (value, reads))).collect();
@@ -237,9 +242,11 @@ impl Surveyor<'_> {
         Ok(())
     }
 
-    fn fits(&self, tensor: &TensorProto) -> Result<bool, ConversionProblem> {
-        let is_float = tensor.element() == ElementType::Float32;
-        Ok(!is_float || weights::fits(tensor, self.judge.settings.target)?)
+    fn range(&self, tensor: &TensorProto) -> Result<Range, ConversionProblem> {
+        match tensor.element() {
+            ElementType::Float32 => Ok(weights::range(tensor, self.judge.settings.target)?),
+            _ => Ok(Range::Within),
+        }
     }
 
     fn add(&mut self, graph: usize, name: &str, source: Source, element: Option<ElementType>) -> usize {
@@ -252,7 +259,7 @@ impl Surveyor<'_> {
             output: None,
             is_half: false,
             is_large: false,
-            fits: true,
+            range: Range::Within,
             half_name: None,
             full_name: None,
         });
@@ -267,9 +274,4 @@ impl Surveyor<'_> {
         }
         self.scopes.iter().rev().find_map(|graph| self.survey.graphs[*graph].names.get(name).copied())
     }
-}
-
-/// Whether a graph's input has a default in the file, as every weight had before version 4 of the format.
-fn is_weight(graph: &GraphProto, name: &str) -> bool {
-    graph.initializer.iter().any(|tensor: &TensorProto| tensor.name() == name)
 }

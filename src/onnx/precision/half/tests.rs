@@ -208,9 +208,46 @@ fn a_weight_beyond_the_range_stays_and_so_does_what_computes_with_it() {
     assert_eq!(lines(&conversion)[..3], expected);
     assert_eq!(conversion.report.kept[0].reason, "a constant that it reads is beyond the range of fp16");
     assert_eq!(conversion.report.weights.clamped, 0);
-    let masked = model(nodes(), vec![weight("w", -1e9), weight("v", 0.5)]);
-    let conversion = convert(masked, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
-    assert_eq!((weights(&conversion)[0].as_str(), conversion.report.weights.clamped), ("w: float16", 1024));
+}
+
+#[test]
+fn a_weight_beyond_the_range_stays_so_behind_what_only_moves_it() {
+    let nodes = vec![node("Transpose", &["w"], "t"), node("MatMul", &["x", "t"], "y")];
+    let conversion = convert(
+        model([nodes, vec![node("MatMul", &["y", "v"], "z")]].concat(), vec![weight("w", 9.8e7), weight("v", 0.5)]),
+        &settings(Half::Fp16, ProviderClass::Cuda),
+    );
+    let lines = lines(&conversion.unwrap());
+    assert_eq!(lines[..2], ["Transpose(w) -> t", "MatMul(x, t) -> y"]);
+}
+
+#[test]
+fn numbers_that_stand_for_infinity_do_so_only_where_something_is_masked() {
+    let nodes = |operator: &str| vec![node(operator, &["x", "w"], "a"), node("MatMul", &["a", "v"], "y")];
+    let stored = |operator: &str, provider| {
+        let model = model(nodes(operator), vec![weight("w", -1e9), weight("v", 0.5)]);
+        let conversion = convert(model, &settings(Half::Fp16, provider)).unwrap();
+        (weights(&conversion)[0].clone(), conversion.report.weights.clamped)
+    };
+    assert_eq!(stored("Add", ProviderClass::Cuda), ("w: float16".to_owned(), 1024));
+    for (operator, provider) in
+        [("MatMul", ProviderClass::Cuda), ("Add", ProviderClass::Cpu), ("MatMul", ProviderClass::Cpu)]
+    {
+        assert_eq!(stored(operator, provider), ("w: float32".to_owned(), 0), "{operator}, {provider:?}");
+    }
+}
+
+#[test]
+fn constants_of_other_forms_stay_as_they_are() {
+    let sparse = AttributeProto { name: Some("sparse_value".to_owned()), ..Default::default() };
+    let constant = NodeProto::of("Constant", "c", &[], &["c"], vec![sparse]);
+    let nodes = vec![constant, node("MatMul", &["x", "w"], "a"), node("Add", &["a", "c"], "y")];
+    let mut model = model(nodes, vec![weight("w", 0.5)]);
+    model.graph.as_mut().unwrap().value_info.push(value("c", ElementType::Float32));
+    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let graph = conversion.model.graph.as_ref().unwrap();
+    let constant = graph.node.iter().find(|node| node.op_type() == "Constant").unwrap();
+    assert_eq!(constant.attribute[0].name(), "sparse_value");
 }
 
 #[test]

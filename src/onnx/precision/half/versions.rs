@@ -4,6 +4,7 @@
 
 use super::HalfSettings;
 use super::survey::{Source, Survey, Value, WORTH_A_CAST};
+use super::weights::Range;
 use crate::onnx::precision::names::Names;
 
 /// Settles every float32 value of the model.
@@ -22,8 +23,10 @@ fn home(value: &Value) -> Option<bool> {
     let wants = value.wants;
     match value.source {
         Source::Input | Source::Node => None,
-        Source::Adaptable => Some(value.fits && wants.half && !wants.full && !wants.widened),
-        Source::Weight(_) if !value.fits => Some(false),
+        Source::Adaptable => Some(value.range < Range::Beyond && wants.half && !wants.full && !wants.widened),
+        Source::Weight(_) if value.range == Range::Beyond => Some(false),
+        // Only who masks takes it for infinity.
+        Source::Weight(_) if value.range == Range::Masks => Some(wants.half && !wants.full && !wants.widened),
         // What must be exact for one reader is exact, and the other reader has a copy.
         Source::Weight(_) if wants.full => Some(false),
         Source::Weight(elements) => Some(wants.half || (wants.widened && elements >= WORTH_A_CAST)),

@@ -16,10 +16,28 @@ const SMALLEST_FP16: f32 = 5.960_464_5e-8;
 /// end of fp16 they mask as well, and a row that is masked whole stays free of NaN, as it would not be with infinities.
 const STANDS_FOR_INFINITY: f32 = 1e9;
 
-/// Whether a float32 tensor keeps its meaning: nothing in it is beyond the range but what stands for infinity.
-pub(super) fn fits(tensor: &TensorProto, target: Half) -> Result<bool, TensorProblem> {
-    let beyond = |value: &f32| value.abs() > f16::MAX.to_f32() && value.abs() < STANDS_FOR_INFINITY;
-    Ok(target == Half::Bf16 || !tensor.floats()?.iter().any(beyond))
+/// Whether the numbers of a constant keep their meaning in half precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Range {
+    /// All have a place there.
+    Within,
+    /// But for those that stand for infinity where something is masked, and are numbers elsewhere.
+    Masks,
+    /// They do not.
+    Beyond,
+}
+
+/// Where the numbers of a float32 tensor lie.
+pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<Range, TensorProblem> {
+    if target == Half::Bf16 {
+        return Ok(Range::Within);
+    }
+    let of = |value: &f32| match value.abs() {
+        magnitude if magnitude <= f16::MAX.to_f32() || !magnitude.is_finite() => Range::Within,
+        magnitude if magnitude >= STANDS_FOR_INFINITY => Range::Masks,
+        _ => Range::Beyond,
+    };
+    Ok(tensor.floats()?.iter().map(of).max().unwrap_or(Range::Within))
 }
 
 /// A float32 tensor in half precision, rounded to nearest, and how many of its elements stood for infinity and are at the
@@ -84,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_range_fits_only_where_it_stands_for_infinity() {
-        let fits = |value: f32, target| fits(&TensorProto::of_floats("w", &[2], &[1.0, value]), target).unwrap();
-        for masks in [65504.0, -1e9, f32::MIN, f32::INFINITY] {
-            assert!(fits(masks, Half::Fp16), "{masks}");
-        }
-        assert!(!fits(9.8e7, Half::Fp16) && !fits(-65505.0, Half::Fp16));
-        assert!(fits(9.8e7, Half::Bf16));
+    fn what_is_beyond_the_range_may_stand_for_infinity() {
+        let range = |value: f32, target| range(&TensorProto::of_floats("w", &[2], &[1.0, value]), target).unwrap();
+        let of =
+            [65504.0, f32::INFINITY, f32::NAN, -1e9, f32::MIN, 9.8e7, -65505.0].map(|value| range(value, Half::Fp16));
+        let (within, masks, beyond) = (Range::Within, Range::Masks, Range::Beyond);
+        assert_eq!(of, [within, within, within, masks, masks, beyond, beyond]);
+        assert_eq!(range(9.8e7, Half::Bf16), within);
     }
 }

@@ -147,7 +147,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
         seeds: (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect(),
     };
     let batch = resolved.batch_size.unwrap_or(1).max(1);
-    Ok((resolved.tensors.iter().map(tensor).collect(), items.div_ceil(batch as u32)))
+    Ok((resolved.tensors.iter().map(tensor).collect(), u64::from(items).div_ceil(batch) as u32))
 }
 
 fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {

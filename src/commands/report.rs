@@ -259,10 +259,12 @@ pub(super) fn write(
     let text = conclusion::render(composed.conclusion(), ui) + &printable(&paths);
     ui.coloured_data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
     let is_strict = manifest.experiment.goals_strict;
+    let is_measured = super::run::was_measured(record);
     let falls = |goal: &GoalCheck| match goal.outcome {
         GoalOutcome::Met => false,
         GoalOutcome::Missed => true,
-        GoalOutcome::Undecided => is_strict && !manifest.quick,
+        // Where nothing was measured the exit code says that.
+        GoalOutcome::Undecided => is_strict && !manifest.quick && is_measured,
     };
     Ok(Written { files: written, misses_goals: judged.goals.iter().any(falls) })
 }

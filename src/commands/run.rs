@@ -27,14 +27,13 @@ use crate::ui::{Ui, plan as listing};
 use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let interrupts = super::interrupts()?;
     // Who was killed leaves what was unfinished.
     Scratch::remove_left(&runtime::cache_folder());
     let mut paths = arguments.specs.clone();
     match &arguments.resume {
         // A file behind `--resume` is a specification, and its newest record is meant.
         Some(Some(file)) if file.is_file() => paths.push(file.clone()),
-        Some(Some(folder)) if paths.is_empty() => return resume(folder, arguments, &interrupts, ui),
+        Some(Some(folder)) if paths.is_empty() => return resume(folder, arguments, &super::interrupts()?, ui),
         Some(Some(folder)) => {
             let message = format!("--resume {} cannot be combined with a specification", folder.display());
             return Err(Error::refused(message, "give the record, or the specification to resume its newest record"));
@@ -46,7 +45,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
             let help = "run it again, which takes seconds, or render it with `perfrun report RECORD`";
             return Err(Error::refused("a quick look cannot be resumed", help));
         }
-        return look::run(arguments, &interrupts, ui);
+        return look::run(arguments, &super::interrupts()?, ui);
     }
     let specs = specs::find(&paths)?;
     // Every file is checked before the first is measured: a mistake in the last one shows at once.
@@ -55,6 +54,8 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         .map(|path| Ok((path.as_path(), specs::load(path, &arguments.overrides)?)))
         .collect::<Result<Vec<(&Path, Loaded)>, Error>>()?;
     check_names(&loaded)?;
+    // Not before: whoever waits for a pipe can be interrupted as any other program.
+    let interrupts = super::interrupts()?;
     let mut code = ExitCode::Done;
     for (path, mut loaded) in loaded {
         specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
@@ -240,7 +241,7 @@ fn continuation(place: &Place, record: &Record) -> String {
     format!("{kept}continue with: perfrun run --resume {}", place.relative(&record.folder))
 }
 
-fn was_measured(record: &Record) -> bool {
+pub(super) fn was_measured(record: &Record) -> bool {
     record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed)
 }
 

@@ -56,7 +56,11 @@ pub(super) fn remedy(problem: &ShapeProblem) -> String {
                     .map(|(name, shape)| Size { name: name.clone(), sizes: shape.clone() }.to_string())
                     .collect(),
             };
-            format!("set them, for example `--inputs '{}'`", words.join(","))
+            // What breaks out of the quotes, or of the list, cannot be typed like that.
+            match words.iter().any(|word| word.contains(['\'', ','])) {
+                true => "set them with `--inputs NAME=SIZE,...`".to_owned(),
+                false => format!("set them, for example `--inputs '{}'`", words.join(",")),
+            }
         }
         ShapeProblem::UnknownRank { tensors } => {
             let words: Vec<String> = tensors.iter().map(|tensor| format!("{tensor}=1x128")).collect();

@@ -28,7 +28,7 @@ pub(crate) enum OutOfBounds {
 
 impl OutOfBounds {
     /// What to do about it.
-    pub(crate) const HINT: &str = "name a smaller folder";
+    pub(crate) const HINT: &str = "name a smaller folder, or the files; links are followed";
 }
 
 /// The files below a folder that are wanted, in the order of their paths, down to so many levels. Hidden ones and folders

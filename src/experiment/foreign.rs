@@ -1,18 +1,27 @@
 //! What a specification lets run beside models, with the rights of whoever measures it.
 
-use super::Experiment;
+use super::{Device, Experiment};
+use crate::vocabulary::printable::printable_line;
 
 impl Experiment {
-    /// Commands (`wrap`, `score`), variants that set environment variables, and libraries by their path, each once.
+    /// Commands (`wrap`, `score`), variants that set environment variables or options of a provider, some of which name
+    /// libraries, and libraries by their path: each once, in a line.
     pub(crate) fn foreign(&self) -> Vec<String> {
         let wraps = self.variants.iter().filter(|variant| !variant.wrap.is_empty()).map(|it| it.wrap.join(" "));
         let sets = self.variants.iter().filter(|variant| !variant.env.is_empty());
         let sets = sets.map(|variant| format!("env of {}", variant.name));
+        let options = self.variants.iter().flat_map(|variant| {
+            let devices = variant.provider.keys().filter(|provider| *provider != Device::CPU);
+            devices.map(|provider| format!("options of {provider} of {}", variant.name))
+        });
         let models = 0..self.models.len() as u32;
         let data = models.filter_map(|model| self.dataset_of(model)).filter(|data| !data.score.is_empty());
         let libraries = self.plugins.values().chain(self.runtimes.iter().filter_map(|it| it.path.as_ref()));
-        let all = wraps.chain(sets).chain(data.map(|data| data.score.join(" ")));
-        let mut all: Vec<String> = all.chain(libraries.map(|path| path.display().to_string())).collect();
+        let all = wraps.chain(sets).chain(options).chain(data.map(|data| data.score.join(" ")));
+        let mut all: Vec<String> = all
+            .chain(libraries.map(|path| path.display().to_string()))
+            .map(|it| printable_line(&it).into_owned())
+            .collect();
         all.sort();
         all.dedup();
         all

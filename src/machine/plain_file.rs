@@ -40,26 +40,32 @@ fn at_once(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)
 }
 
-/// The bytes of a regular file.
+/// More than any text that perfrun reads; what is read is held in memory, and what is made of it beside that.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The bytes of a regular file, at most 256 MiB.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// As [`open`]; a larger file.
 pub(crate) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    if file.metadata()?.len() > MOST_BYTES {
+        let text = format!("it has more than {} MiB", MOST_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
     let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
+    file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The text of a regular file.
+/// As [`bytes`], as text.
 ///
 /// # Errors
 ///
-/// As [`open`]; what is not UTF-8.
+/// As [`bytes`]; what is not UTF-8.
 pub(crate) fn text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    String::from_utf8(bytes(path)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -79,6 +85,8 @@ mod tests {
         assert_eq!(text(&file).unwrap(), "text");
         let streamed = |path: &Path| io::read_to_string(open_stream(path).unwrap()).unwrap();
         assert_eq!([streamed(&file), streamed(&pipe)], ["text", ""]);
+        File::create(&file).unwrap().set_len(MOST_BYTES + 1).unwrap();
+        assert_eq!(text(&file).unwrap_err().to_string(), "it has more than 256 MiB");
         assert_eq!(text(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

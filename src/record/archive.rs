@@ -2,7 +2,7 @@
 //! bytes. Deliberately absent: what goes in, beside which files are a record's own.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -25,6 +25,9 @@ const TABLES: [&str; 5] = ["cells", "runs", "metrics", "samples", "series"];
 const MOST_BYTES: u64 = 16 << 30;
 const MOST_FILES: usize = 1_000_000;
 
+/// As the operating system has it for paths.
+const MOST_BYTES_OF_NAME: u64 = 4096;
+
 /// Whether a file of this path below a record's folder is part of the record. What names folders of this machine, logs,
 /// and reports that were written into the folder are not.
 pub(crate) fn is_of_record(path: &str) -> bool {
@@ -36,7 +39,8 @@ pub(crate) fn is_of_record(path: &str) -> bool {
             TABLES.iter().any(|known| name == format!("{known}.parquet"))
                 || facts.iter().any(|known| name == format!("{known}.json"))
         }
-        "passes" | "journal" => extension == "json",
+        // Some file systems are given `._x.json` beside `x.json`.
+        "passes" | "journal" => extension == "json" && !name.starts_with('.'),
         _ => false,
     }
 }
@@ -93,24 +97,46 @@ pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
     let plain = zstd::Decoder::new(file).map_err(unreadable)?;
     // One byte more than there may be, so that what is cut is seen.
     let mut archive = tar::Archive::new(plain.take(MOST_BYTES + 1));
-    let mut files = 0;
-    for entry in archive.entries().map_err(unreadable)? {
+    let (mut files, mut bytes) = (0, 0_u64);
+    let mut long_name = None;
+    // As they stand, since whatever names the next entry would be read whole.
+    for entry in archive.entries().map_err(unreadable)?.raw(true) {
         let mut entry = entry.map_err(unreadable)?;
-        let name = entry.path().map_err(unreadable)?.into_owned();
+        if entry.header().entry_type().is_gnu_longname() {
+            let mut name = Vec::new();
+            (&mut entry).take(MOST_BYTES_OF_NAME + 1).read_to_end(&mut name).map_err(unreadable)?;
+            if name.len() as u64 > MOST_BYTES_OF_NAME {
+                return Err(damaged(format!("it has a name of more than {MOST_BYTES_OF_NAME} bytes")));
+            }
+            long_name = Some(PathBuf::from(String::from_utf8_lossy(&name).trim_end_matches('\0')));
+            continue;
+        }
+        let name = match long_name.take() {
+            Some(name) => name,
+            None => entry.path().map_err(unreadable)?.into_owned(),
+        };
         let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || !entry.header().entry_type().is_file() {
             return Err(damaged(format!("its entry `{}` is not a regular file inside the archive", name.display())));
         }
         files += 1;
+        bytes = bytes.saturating_add(entry.header().size().map_err(unreadable)?);
+        if files > MOST_FILES || bytes > MOST_BYTES {
+            return Err(damaged(format!("it holds more than {MOST_FILES} files or {} GiB", MOST_BYTES >> 30)));
+        }
         let target = folder.join(&name);
         let failed = |source| StoreError::Write { path: target.clone(), source };
         if let Some(parent) = target.parent() {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
         let mut created = File::create_new(&target).map_err(failed)?;
-        let written = io::copy(&mut entry, &mut created).map_err(failed)?;
-        if files > MOST_FILES || written != entry.header().size().unwrap_or(0) {
-            return Err(damaged(format!("it holds more than {MOST_FILES} files or {} GiB", MOST_BYTES >> 30)));
+        let mut part = vec![0; 1 << 16];
+        loop {
+            // What cannot be read is the archive's fault, and what cannot be written the disk's.
+            match entry.read(&mut part).map_err(unreadable)? {
+                0 => break,
+                read => created.write_all(&part[..read]).map_err(failed)?,
+            }
         }
     }
     Ok(())
@@ -167,6 +193,17 @@ mod tests {
             let error = unpack(&path, out.path()).unwrap_err().to_string();
             assert!(error.contains("is not a regular file"), "{name}: {error}");
         }
+        let long = "x/".repeat(3000) + "z.json";
+        write(&path, &content(&[(long.as_str(), "deep")])).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let error = unpack(&path, out.path()).unwrap_err().to_string();
+        assert!(error.contains("a name of more than 4096 bytes"), "{error}");
+        // A part of one is the archive's fault, not the disk's.
+        write(&path, &content(&[("r/a.json", "x".repeat(1 << 20).as_str())])).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+        let error = unpack(&path, out.path()).unwrap_err().to_string();
+        assert!(error.contains("not an archive made by `perfrun export`"), "{error}");
         std::fs::write(&path, "no archive").unwrap();
         let error = unpack(&path, folder.path()).unwrap_err().to_string();
         assert!(error.contains("not an archive made by `perfrun export`"), "{error}");
@@ -192,6 +229,7 @@ mod tests {
             "results.json",
             "journal/x/y.json",
             "../manifest.json",
+            "passes/._convert.json",
         ] {
             assert!(!is_of_record(other), "{other}");
         }

@@ -202,6 +202,9 @@ impl Manifest {
     /// The file's name in a record's folder.
     pub const FILE: &'static str = "manifest.json";
 
+    /// Between the names of a merged record's machines.
+    pub const BETWEEN_MACHINES: &'static str = " and ";
+
     /// Reads the manifest of a record, and what was found since.
     ///
     /// # Errors
@@ -280,7 +283,7 @@ impl Manifest {
     /// The names of the machines of a merged record: `laptop and server`.
     pub fn names_of_machines(&self) -> String {
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
-        names.join(" and ")
+        names.join(Manifest::BETWEEN_MACHINES)
     }
 
     /// What is known of a host, of each machine.
@@ -332,8 +335,11 @@ impl Manifest {
         if let Some(name) = names.find(|name| !is_entry_name(name)) {
             return damaged(format!("{name:?} is not a name"));
         }
-        if self.plan.runs > Runs::MOST {
-            return damaged(format!("{} runs a cell are more than {}", self.plan.runs, Runs::MOST));
+        if let Some(runs) = [self.plan.runs, self.experiment.runs.max].iter().find(|runs| **runs > Runs::MOST) {
+            return damaged(format!("{runs} runs a cell are more than {}", Runs::MOST));
+        }
+        if !(1..=self.plan.runs.max(1)).contains(&self.plan.rounds) {
+            return damaged(format!("{} rounds are not those of {} runs", self.plan.rounds, self.plan.runs));
         }
         let margin = &self.experiment.compare.margin;
         if let Some(value) = [margin.default.0, margin.tail.0].iter().find(|value| !(**value > 0.0 && **value < 1.0)) {

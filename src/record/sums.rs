@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::archive::files_of_record;
+use super::archive::{files_of_record, is_of_record};
 use super::{StoreError, findings, journal};
 use crate::data::digest;
 
@@ -27,6 +27,9 @@ pub(super) fn of(folder: &Path) -> Result<Sums, StoreError> {
 pub(super) fn verify(folder: &Path, sums: &Sums) -> Result<(), StoreError> {
     let damaged = |path: &str, reason: &str| StoreError::Damaged { path: folder.join(path), reason: reason.to_owned() };
     for (path, expected) in sums {
+        if !is_of_record(path) {
+            return Err(damaged(path, "complete.json names it, and it is no file of a record"));
+        }
         if sum(folder, path)? != *expected {
             return Err(damaged(path, "its SHA-256 is not the one in complete.json"));
         }
@@ -73,6 +76,9 @@ mod tests {
         assert!(refused().contains("series.parquet is damaged: it is not among"), "{}", refused());
         std::fs::write(path("runs.parquet"), "runs.parqueT").unwrap();
         assert!(refused().contains("runs.parquet is damaged: its SHA-256"), "{}", refused());
+        let elsewhere = Sums::from([("../../etc/hostname".to_owned(), String::new())]);
+        let outside = verify(folder.path(), &elsewhere).unwrap_err().to_string();
+        assert!(outside.contains("it is no file of a record"), "{outside}");
         std::fs::remove_file(path("runs.parquet")).unwrap();
         assert!(refused().contains("cannot read") && refused().contains("runs.parquet"), "{}", refused());
     }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::protocol::{Answer, Command, CommandName, SamplePhase};
 use crate::experiment::{Stop, Warmup};
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::Phase;
-use crate::worker::measure::stop::contradiction;
+use crate::worker::measure::{slice, stop, warm};
 
 /// Most samples of a warm-up that is bounded by time: as many as fit into a third of a gigabyte.
 const MOST_WARMUP: usize = 1 << 24;
@@ -16,12 +17,25 @@ pub(super) struct Expected {
     command: CommandName,
     warmup: Count,
     counted: Count,
-    /// Samples that the warm-up must have.
-    least_warmup: usize,
-    /// When the counted ones end.
-    rule: Option<Stop>,
+    rule: Rule,
     /// A sample may be shorter than the clock can tell: one iteration is all that it has.
     may_take_no_time: bool,
+}
+
+/// When samples end.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    Warm {
+        rule: Warmup,
+        at_least: Nanos,
+    },
+    Measure(Stop),
+    Slice {
+        time: Nanos,
+        samples: u32,
+    },
+    /// There are none.
+    None,
 }
 
 /// Samples so far, and how many there may be.
@@ -34,32 +48,24 @@ struct Count {
 impl Expected {
     /// Before the first answer.
     pub(super) fn of(command: &Command) -> Self {
-        let warmup = match command {
-            Command::Warm { rule: Warmup::Samples { count }, .. } => *count as usize,
-            _ => MOST_WARMUP,
+        let rule = match *command {
+            Command::Warm { rule, at_least, .. } => Rule::Warm { rule, at_least },
+            Command::Measure { rule, .. } => Rule::Measure(rule),
+            Command::Slice { time, samples, .. } => Rule::Slice { time, samples },
+            _ => Rule::None,
         };
-        let least_warmup = match command {
-            Command::Warm { rule: Warmup::Samples { count }, .. } => *count as usize,
-            _ => 0,
-        };
-        let rule = match command {
-            Command::Measure { rule, .. } => Some(*rule),
-            _ => None,
-        };
-        let counted = match command {
-            Command::Measure { rule, .. } => match rule {
-                Stop::Samples { count, .. } => *count as usize,
-                Stop::Time { max_samples, .. } | Stop::Precision { max_samples, .. } => *max_samples as usize,
-            },
-            Command::Slice { samples, .. } => *samples as usize,
-            _ => 0,
+        let (warmup, counted) = match rule {
+            Rule::Warm { rule: Warmup::Samples { count }, .. } => (count as usize, 0),
+            Rule::Measure(rule) => (MOST_WARMUP, rule.most_samples()),
+            Rule::Slice { samples, .. } => (MOST_WARMUP, samples as usize),
+            Rule::Warm { .. } | Rule::None => (MOST_WARMUP, 0),
         };
         let count = |most: usize| Count { taken: 0, most };
         // Whatever was asked for, one is taken.
         let may_take_no_time =
             matches!(command, Command::Measure { iterations: 1, .. } | Command::Slice { iterations: 1, .. });
         let (warmup, counted) = (count(warmup), count(counted.max(1)));
-        Expected { command: command.name(), warmup, counted, least_warmup, rule, may_take_no_time }
+        Expected { command: command.name(), warmup, counted, rule, may_take_no_time }
     }
 
     /// Takes note of an answer that is no failure, so long after the command; true if it ends the command. `None`: time is
@@ -103,13 +109,15 @@ impl Expected {
 
     /// An end says what its command is for, and nothing else.
     fn end(&self, answer: &Answer, waited: Option<Duration>) -> Result<(), String> {
-        let Answer::Done { warmup, stop, output_hash, non_finite } = answer else { return Err(self.foreign(answer)) };
+        let Answer::Done { warmup, stop: reason, output_hash, non_finite } = answer else {
+            return Err(self.foreign(answer));
+        };
         let command = self.command;
         let word = command.word();
         let looks_at_outputs = matches!(command, CommandName::Measure | CommandName::Check);
         let parts = [
             ("how the warm-up ended", warmup.is_some(), command == CommandName::Warm),
-            ("why sampling ended", stop.is_some(), command == CommandName::Measure),
+            ("why sampling ended", reason.is_some(), command == CommandName::Measure),
             ("a hash of the outputs", output_hash.is_some(), looks_at_outputs),
         ];
         for (what, is_there, belongs) in parts {
@@ -125,15 +133,15 @@ impl Expected {
         if matches!(command, CommandName::Measure | CommandName::Slice) && self.counted.taken == 0 {
             return Err(format!("`{word}` ended without a counted sample"));
         }
-        if self.warmup.taken < self.least_warmup {
-            return Err(format!("`{word}` ended after {} samples, not {}", self.warmup.taken, self.least_warmup));
-        }
-        if let (Some(rule), Some(reason)) = (self.rule, *stop)
-            && let Some(wrong) = contradiction(rule, reason, self.counted.taken, waited)
-        {
-            return Err(format!("`{word}` ended {wrong}"));
-        }
-        Ok(())
+        let wrong = match (self.rule, *warmup, *reason) {
+            (Rule::Warm { rule, at_least }, Some(status), _) => {
+                warm::contradiction(rule, at_least, status, self.warmup.taken, waited)
+            }
+            (Rule::Measure(rule), _, Some(reason)) => stop::contradiction(rule, reason, self.counted.taken, waited),
+            (Rule::Slice { time, samples }, ..) => slice::contradiction(time, samples, self.counted.taken, waited),
+            _ => None,
+        };
+        wrong.map_or(Ok(()), |wrong| Err(format!("`{word}` ended {wrong}")))
     }
 }
 
@@ -269,5 +277,35 @@ mod tests {
         let slice = |iterations| Command::Slice { time: Nanos(1), samples: 1, iterations };
         assert!(Expected::of(&slice(2)).take(&empty, None).is_err_and(|text| text.ends_with("took no time")));
         assert!(Expected::of(&slice(1)).take(&empty, None).is_ok(), "a clock that is too coarse is told by a code");
+    }
+
+    #[test]
+    fn a_warm_up_and_a_slice_end_after_what_was_asked_for() {
+        let (at_least, iterations, time) = (Nanos(20_000_000), 1, Nanos(10_000_000));
+        let tolerance = crate::vocabulary::quantity::Ratio(0.02);
+        let adaptive = Warmup::Adaptive { min_time: time, max_time: Nanos::from_secs(1), min_samples: 20, tolerance };
+        let end = |command: Command, phase, taken: u64, status, waited_ms| {
+            let mut expected = Expected::of(&command);
+            assert_eq!(expected.take(&samples(phase, taken), None), Ok(false));
+            let end = Answer::Done { warmup: status, stop: None, output_hash: None, non_finite: Vec::new() };
+            expected.take(&end, Some(Duration::from_millis(waited_ms))).err()
+        };
+        let warm = |rule, taken, status, waited_ms| {
+            let command = Command::Warm { rule, at_least, iterations };
+            end(command, SamplePhase::Warmup, taken, Some(status), waited_ms)
+        };
+        use WarmupStatus::{Converged, Fixed};
+        let by_time = Warmup::Time { time };
+        assert_eq!((warm(by_time, 3, Fixed, 10), warm(adaptive, 3, Converged, 20)), (None, None));
+        assert_eq!(warm(by_time, 2, Fixed, 10).as_deref(), Some("`warm` ended after 2 samples, not 3"));
+        assert_eq!(warm(by_time, 9, Fixed, 9).as_deref(), Some("`warm` ended after 9.0ms, not 10ms"));
+        assert_eq!(warm(adaptive, 9, Converged, 19).as_deref(), Some("`warm` ended after 19.0ms, not 20ms"));
+        let other = "`warm` ended with the status `fixed`, which its rule does not have";
+        assert_eq!(warm(adaptive, 9, Fixed, 20).as_deref(), Some(other));
+        let slice = |taken, waited_ms| {
+            end(Command::Slice { time, samples: 4, iterations }, SamplePhase::Measure, taken, None, waited_ms)
+        };
+        assert_eq!((slice(4, 1), slice(1, 10)), (None, None));
+        assert_eq!(slice(1, 1).as_deref(), Some("`slice` ended after 1 samples and 1.0ms, not 4 or 10ms"));
     }
 }

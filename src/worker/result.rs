@@ -1,6 +1,6 @@
 //! What came back from a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -105,10 +105,7 @@ impl RunData {
     }
 
     fn tell_non_finite(&mut self, names: Vec<String>) {
-        for name in names {
-            if !self.non_finite.contains(&name) {
-                self.non_finite.push(name);
-            }
-        }
+        let mut known: HashSet<String> = self.non_finite.iter().cloned().collect();
+        self.non_finite.extend(names.into_iter().filter(|name| known.insert(name.clone())));
     }
 }

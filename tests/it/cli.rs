@@ -428,6 +428,15 @@ fn a_pipe_or_a_device_is_no_file_and_nobody_waits_for_it() {
 }
 
 #[test]
+fn a_batch_beyond_32_bits_is_no_batch_of_zero() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/unnamed.onnx");
+    let words = ["convert", model, "--precision", "int8", "--quantization", "static", "--inputs", "x=4294967296x1x4"];
+    let done = place.run(&[&words[..], &["-o", "out.onnx"]].concat());
+    assert!([2, 3].contains(&done.code), "{}: {}", done.code, done.stderr);
+}
+
+#[test]
 fn sizes_of_unnamed_dimensions_are_asked_for_and_what_init_writes_is_valid() {
     let place = Workplace::new();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/unnamed.onnx");

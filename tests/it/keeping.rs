@@ -45,6 +45,15 @@ fn a_quick_look_decides_no_goal() {
 }
 
 #[test]
+fn where_nothing_was_measured_no_goal_was_missed() {
+    let goals = "goals: [{ metric: latency, max: 1ms }]\ngoals_strict: true\n";
+    let fails =
+        "backend: mock\nmodels: [m]\nvariants: [{ name: v, mock: { fail: { kind: error, at: measure } } }]\nruns: 2\n";
+    let place = Workplace::with_spec(&(fails.to_owned() + goals));
+    place.run(&["x.yaml"]).expect_code(3);
+}
+
+#[test]
 fn a_quick_look_takes_no_number_of_runs() {
     let place = Workplace::with_spec(&spec("0.2%"));
     let refused = place.run(&["x.yaml", "--quick", "--set", "runs=8"]).expect_code(2);

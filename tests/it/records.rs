@@ -210,7 +210,9 @@ fn a_manifest_that_asks_too_much_or_holds_markup_is_damaged() {
     std::fs::write(folder.join("complete.json"), "{\"format\": 2}").unwrap();
     let path = folder.join("manifest.json");
     let whole = std::fs::read_to_string(&path).unwrap();
-    let cases: [(&str, serde_json::Value, &str); 5] = [
+    let cases: [(&str, serde_json::Value, &str); 7] = [
+        ("/plan/rounds", 2_000_000_000.into(), "2000000000 rounds are not those of 2 runs"),
+        ("/experiment/runs", u32::MAX.into(), "4294967295 runs a cell are more than 100000"),
         ("/plan/runs", u32::MAX.into(), "4294967295 runs a cell are more than 100000"),
         ("/experiment/name", "<b>x</b>".into(), "\"<b>x</b>\" is not a name"),
         ("/experiment/compare/margin/default", 1e308.into(), "1e308 is not a margin"),

@@ -119,6 +119,8 @@ fn machines_stand_on_the_devices_axis() {
     // And again, from what was merged.
     place.run(&["report", newest(&place).to_str().unwrap(), "--output", "again"]).expect_code(0);
     assert_eq!(place.read("again/results.json"), place.read("both/results.json"));
+    // The names of its machines are names.
+    place.run(&["diff", "path:both", "path:both"]).expect_code(0);
 }
 
 #[test]
@@ -325,4 +327,9 @@ fn commands_of_somebody_else_run_where_that_is_asked() {
     let refused = place.run(&["reproduce", "out"]).expect_code(2);
     assert!(refused.stderr.contains("run commands or libraries chosen by their author: env"), "{}", refused.stderr);
     place.run(&["reproduce", "out", "--trust"]).expect_code(0);
+    let options =
+        "variants: [fp32, { name: o, provider: { qnn: { backend_path: /tmp/x.so } }, wrap: [\"a\\nx.yaml: valid\"] },";
+    place.write("x.yaml", &SPEC.replace("variants: [fp32,", options));
+    let listed = place.run(&["validate", "x.yaml"]).expect_code(0).stdout;
+    assert!(listed.contains("author: a x.yaml: valid; options of qnn of o\n"), "{listed}");
 }

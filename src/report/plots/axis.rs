@@ -16,7 +16,7 @@ impl Spread {
     pub(super) fn even(self, value: f64) -> f64 {
         match self {
             Spread::Linear => value,
-            Spread::Logarithmic => value.max(f64::MIN_POSITIVE).ln(),
+            Spread::Logarithmic => value.max(1.0 / LARGEST).ln(),
         }
     }
 }
@@ -27,9 +27,11 @@ const NARROW: f64 = 2.5;
 /// Values further apart than this ratio need a logarithmic axis.
 pub(super) const WIDE: f64 = 8.0;
 
-/// No value that was measured is larger; with room beside it the largest numbers become infinite, and have endless ticks.
+/// No value that was measured is larger, or nearer to zero than its inverse; with room beside it the largest numbers become
+/// infinite, the smallest become zero, and both have endless ticks.
+const LARGEST: f64 = 1e100;
+
 fn bounded(value: f64) -> f64 {
-    const LARGEST: f64 = 1e100;
     value.clamp(-LARGEST, LARGEST)
 }
 
@@ -214,7 +216,10 @@ mod tests {
     fn numbers_that_a_damaged_record_holds_have_ticks_too() {
         for high in [f64::MAX, f64::INFINITY] {
             for spread in [Spread::Linear, Spread::Logarithmic] {
-                assert!(Axis::new(spread, 1.0, high, 0.0, 100.0).ticks(|tick| tick.to_string()).len() < 1000);
+                for low in [0.0, f64::MIN_POSITIVE, 1.0] {
+                    let axis = Axis::new(spread, low, high, 0.0, 100.0);
+                    assert!(axis.ticks(|tick| tick.to_string()).len() < 1000 && axis.marks().len() < 1000);
+                }
             }
             assert!(Axis::from_zero(high, 0.0, 100.0).ticks(|tick| tick.to_string()).len() < 1000);
         }

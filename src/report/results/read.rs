@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{FORMAT, Results, format1};
 use crate::machine::plain_file;
+use crate::record::Manifest;
 use crate::record::StoreError;
 use crate::spec::is_entry_name;
 use crate::vocabulary::printable::printable;
@@ -61,9 +62,12 @@ fn checked(path: &Path, results: Results) -> Result<Results, StoreError> {
 /// which nobody could say which of its numbers count.
 fn problem(results: &Results) -> Option<String> {
     let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name).chain([&cell.id]));
-    let mut names = names.chain([&results.experiment, &results.record, &results.provenance.machine]);
+    // A merged record has several machines.
+    let machines = results.provenance.machine.split(Manifest::BETWEEN_MACHINES);
+    let names = names.chain([&results.experiment, &results.record]).map(String::as_str);
+    let mut names = names.chain(machines);
     // Absent on an axis is a dash, and an unknown machine nothing.
-    if let Some(name) = names.find(|name| !matches!(name.as_str(), "-" | "") && !is_entry_name(name)) {
+    if let Some(name) = names.find(|name| !matches!(*name, "-" | "") && !is_entry_name(name)) {
         return Some(format!("{:?} is not a name", printable(name)));
     }
     let rules = &results.rules;

@@ -98,7 +98,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     std::iter::once(from).chain(random.map(str::to_owned)).chain(not_compared(input)).collect()
 }
 
-/// `Not compared: output "probabilities" of classifier, sequence(map(int64, float32)).`
+/// ``Not compared: output `probabilities` of classifier (sequence(map(int64, float32))).``
 fn not_compared(input: &Input<'_>) -> Option<String> {
     let models = input.manifest.experiment.models.iter().zip(&input.manifest.models);
     let of_models = models.filter_map(|(model, file)| Some((&model.name, &file.as_ref()?.not_compared)));

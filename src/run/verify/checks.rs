@@ -81,7 +81,7 @@ impl Checks {
         };
         let placement = seen.run.data.placement.clone().unwrap_or_default();
         let nodes: Vec<String> = placement.nodes.iter().map(|(name, nodes)| format!("{nodes} on {name}")).collect();
-        let elsewhere: u64 = placement.fallback.values().sum();
+        let elsewhere = placement.fallback.values().copied().fold(0, u64::saturating_add);
         // WebGPU of 1.27.0 leaves out the nodes that it rewrites.
         if nodes.is_empty() && elsewhere == 0 {
             let found = format!("the runtime lists no node, neither of {} nor of the CPU", device.label());

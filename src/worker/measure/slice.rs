@@ -1,10 +1,19 @@
 //! A stretch of counted samples between others' (method 4.2): bounded by time and number, continued later.
 
+use std::time::Duration;
+
 use super::Samples;
 use super::sampler::Sampler;
 use crate::machine::clock::Clock;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Backend, Failure};
+
+/// What is wrong with a slice of `taken` samples, in words. `waited` is how long whoever asked has waited for it; `None`
+/// where time is a script's.
+pub(crate) fn contradiction(time: Nanos, most: u32, taken: usize, waited: Option<Duration>) -> Option<String> {
+    let waited = waited.filter(|waited| taken < most as usize && *waited < time.to_duration())?;
+    Some(format!("after {taken} samples and {waited:.1?}, not {most} or {time}"))
+}
 
 /// Samples until `time` has passed or `most` are taken, at least one, into `samples`, which has room for them.
 ///

@@ -69,6 +69,24 @@ impl Measured {
     }
 }
 
+impl Stop {
+    /// Never more.
+    pub(crate) fn most_samples(self) -> usize {
+        match self {
+            Stop::Precision { max_samples, .. } | Stop::Time { max_samples, .. } => max_samples as usize,
+            Stop::Samples { count, .. } => count as usize,
+        }
+    }
+
+    /// Before which the statistic is not looked at.
+    fn least_samples(self) -> usize {
+        match self {
+            Stop::Precision { min_samples, .. } => (min_samples as usize).max(LEAST_SAMPLES),
+            _ => LEAST_SAMPLES,
+        }
+    }
+}
+
 /// `max_time` beats every minimum, but this many samples are always taken (method 3.1).
 pub const LEAST_SAMPLES: usize = 5;
 
@@ -76,13 +94,8 @@ pub const LEAST_SAMPLES: usize = 5;
 /// asked has waited for it; `None` where time is a script's.
 pub(crate) fn contradiction(rule: Stop, reason: StopReason, taken: usize, waited: Option<Duration>) -> Option<String> {
     let (least, least_time) = match (rule, reason) {
-        (Stop::Samples { count, .. }, StopReason::Samples) => (count as usize, Nanos(0)),
-        (Stop::Time { max_samples, .. } | Stop::Precision { max_samples, .. }, StopReason::Samples) => {
-            (max_samples as usize, Nanos(0))
-        }
-        (Stop::Precision { min_samples, min_time, .. }, StopReason::Precision) => {
-            ((min_samples as usize).max(LEAST_SAMPLES), min_time)
-        }
+        (_, StopReason::Samples) => (rule.most_samples(), Nanos(0)),
+        (Stop::Precision { min_time, .. }, StopReason::Precision) => (rule.least_samples(), min_time),
         (Stop::Time { time, .. }, StopReason::Time) => (LEAST_SAMPLES, time),
         (Stop::Samples { max_time, .. } | Stop::Precision { max_time, .. }, StopReason::TimeLimit) => {
             (LEAST_SAMPLES, max_time)
@@ -111,7 +124,7 @@ impl Sampling {
     /// Reserves memory for what `rule` may take.
     pub(crate) fn prepare(rule: Stop) -> Self {
         let stopping = Stopping::new(rule);
-        let room = MOST_SAMPLES + stopping.most_samples().min(MOST_RESERVED);
+        let room = MOST_SAMPLES + rule.most_samples().min(MOST_RESERVED);
         Sampling { stopping, samples: Samples::with_capacity(room) }
     }
 
@@ -153,18 +166,7 @@ pub struct Stopping {
 impl Stopping {
     /// Before the first sample.
     pub fn new(rule: Stop) -> Self {
-        let next_check = match rule {
-            Stop::Precision { min_samples, .. } => (min_samples as usize).max(LEAST_SAMPLES),
-            _ => LEAST_SAMPLES,
-        };
-        Stopping { rule, next_check }
-    }
-
-    fn most_samples(&self) -> usize {
-        match self.rule {
-            Stop::Precision { max_samples, .. } | Stop::Time { max_samples, .. } => max_samples as usize,
-            Stop::Samples { count, .. } => count as usize,
-        }
+        Stopping { rule, next_check: rule.least_samples() }
     }
 
     /// Whether sampling ends after these durations, `elapsed` nanoseconds of sampling after it began.

@@ -1,5 +1,7 @@
 //! Before the counted samples: run until the speed no longer changes (method 2.2, 2.3).
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +50,31 @@ pub struct Warmed {
 
 /// `max_time` beats every minimum, but this many samples are always taken (method 2.3).
 pub const LEAST_SAMPLES: u32 = 3;
+
+/// What is wrong with an end of the warm-up with this status after `taken` samples, in words. `waited` is how long whoever
+/// asked has waited for it; `None` where time is a script's.
+pub(crate) fn contradiction(
+    rule: Warmup,
+    at_least: Nanos,
+    status: WarmupStatus,
+    taken: usize,
+    waited: Option<Duration>,
+) -> Option<String> {
+    let (least, least_time) = match rule {
+        Warmup::Samples { count } => (count, Nanos(0)),
+        Warmup::Time { time } => (LEAST_SAMPLES, time),
+        Warmup::Adaptive { min_time, max_time, .. } => (LEAST_SAMPLES, min_time.max(at_least).min(max_time)),
+    };
+    let is_adaptive = matches!(rule, Warmup::Adaptive { .. });
+    if is_adaptive == (status == WarmupStatus::Fixed) {
+        return Some(format!("with the status `{}`, which its rule does not have", status.name()));
+    }
+    if taken < least as usize {
+        return Some(format!("after {taken} samples, not {least}"));
+    }
+    let waited = waited.filter(|waited| *waited < least_time.to_duration())?;
+    Some(format!("after {waited:.1?}, not {least_time}"))
+}
 
 /// Warms up by `rule`, the adaptive one at least for `at_least`, which is what the group needed in the rehearsal: arms
 /// that are compared must not differ in how they were warmed up.

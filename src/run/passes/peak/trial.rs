@@ -102,7 +102,7 @@ impl Trial<'_> {
         let placement = run.data.placement.filter(|placement| placement.fallback.is_empty());
         let seen = |(best, placement): (u64, Placement)| Seen {
             best_ns: best as f64,
-            nodes: placement.nodes.values().sum(),
+            nodes: placement.nodes.values().copied().fold(0, u64::saturating_add),
             work: subject.work,
         };
         Ok(best.zip(placement).map(seen))

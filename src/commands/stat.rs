@@ -12,8 +12,8 @@ use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
 use crate::vocabulary::metric::Direction;
 
-/// A file of more bytes than this is refused; it has room for a hundred million values.
-const MOST_BYTES: u64 = 2 << 30;
+/// A file of more bytes than this is refused: what is made of it takes more again.
+const MOST_BYTES: u64 = 512 << 20;
 
 pub(super) fn run(arguments: &StatArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let is_input = |path: &Path| path == Path::new("-");
@@ -56,7 +56,7 @@ fn read(path: &Path) -> Result<Series, Error> {
     };
     let bytes = bytes.map_err(|source| Error::Io { what: name.clone(), source })?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(Error::refused(format!("{name} has more than 2 GiB"), "use a random sample of it"));
+        return Err(Error::refused(format!("{name} has more than 512 MiB"), "use a random sample of it"));
     }
     Ok(stat::read(&name, &bytes)?)
 }

@@ -5,6 +5,9 @@ use crate::vocabulary::printable::printable_line;
 /// A text that is quoted is cut after so many characters.
 const LONGEST_QUOTE: usize = 40;
 
+/// What is made of each value takes 40 bytes: together less than 2 GiB.
+pub(super) const MOST_VALUES: usize = 30_000_000;
+
 /// Why bytes are no series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -32,6 +35,8 @@ pub enum Fault {
     Object,
     /// There is no value at all.
     NoValues,
+    /// More values than memory is taken for.
+    TooMany,
 }
 
 impl Fault {
@@ -83,6 +88,7 @@ impl ReadError {
             Fault::Trailing => format!("`{text}` after the end of the array"),
             Fault::Object => "an object is not a series of numbers".to_owned(),
             Fault::NoValues => return format!("{} contains no values", self.source_name),
+            Fault::TooMany => return format!("{} has more than {MOST_VALUES} values", self.source_name),
         };
         match self.place {
             Some((line, column)) => format!("{}:{line}:{column}: {what}", self.source_name),
@@ -114,6 +120,7 @@ impl ReadError {
                 "extract its numbers: `jq '.results[0].times' FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
             }
             Fault::Trailing => "give one array; `jq -s . FILE` makes one of several, each of which is then a run",
+            Fault::TooMany => "use a random sample of it",
             Fault::NoValues => "give one value a line, or a JSON array of numbers",
             _ => "give an array of numbers, or an array of arrays of numbers, which are runs",
         };
@@ -153,7 +160,7 @@ impl Problem {
         }
         ReadError {
             source_name: source.to_owned(),
-            place: (self.fault != Fault::NoValues).then_some((line, column)),
+            place: (!matches!(self.fault, Fault::NoValues | Fault::TooMany)).then_some((line, column)),
             text,
             fault: self.fault,
         }

@@ -1,6 +1,6 @@
 //! From bytes to a series, whatever the notation.
 
-use super::problem::{Fault, Problem, ReadError};
+use super::problem::{Fault, MOST_VALUES, Problem, ReadError};
 use super::{Series, numbers_in_json, numbers_in_lines};
 
 /// Marks UTF-8 in files of some systems.
@@ -14,6 +14,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub fn read(source: &str, bytes: &[u8]) -> Result<Series, ReadError> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     let located = |problem: Problem| problem.locate(source, bytes);
+    // Before memory is taken for them.
+    let separator = if numbers_in_json::is_json(bytes) { b',' } else { b'\n' };
+    if bytes.iter().filter(|byte| **byte == separator).count() > MOST_VALUES {
+        return Err(located(Problem { offset: 0, length: 0, fault: Fault::TooMany }));
+    }
     let series = if numbers_in_json::is_json(bytes) {
         let (values, run_ends) = numbers_in_json::parse(bytes).map_err(located)?;
         Series { source: source.to_owned(), header: None, values, run_ends }
@@ -56,6 +61,8 @@ mod tests {
         for empty in ["", "\n\n", "# nothing\n", "time\n", "[]"] {
             check_error(empty.as_bytes(), "x.txt contains no values");
         }
+        let many = b"1\n".repeat(MOST_VALUES + 1);
+        check_error(&many, "x.txt has more than 30000000 values");
         let long = format!("1\n{}\n", "x".repeat(1000));
         check_error(long.as_bytes(), &format!("x.txt:2:1: `{}…` is not a number", "x".repeat(40)));
     }

@@ -1,7 +1,6 @@
 """Cases of paths that lead to no plain file: not random."""
 
 from case import Case
-from process import MEBIBYTES
 
 SPARSE = ("sparse", "sparse.json", "sparse.onnx", "sparse.npy")
 PIPES = ("fifo", "fifo.yaml", "fifo.onnx", "fifo.json")
@@ -54,10 +53,8 @@ def paths(seeds, rng, index):
     path, verb = PATHS[index // len(VERBS) % len(PATHS)], VERBS[index % len(VERBS)].split()
     files = {"x.yaml": SPEC, "empty": "", "folder/a": "a", "m.onnx": dict(seeds.models)["digits-mlp.onnx"]}
     files |= {f".perfrun/records/seed/20260101T000000Z-00000000/{name}": data for name, data in seeds.record.items()}
-    # A file of numbers may have 2 GiB.
-    mebibytes = 2200 if verb[0] == "stat" else MEBIBYTES
     # What is written may be a pipe of the case's own, but no device of this machine, which a perfrun that replaces what
     # it writes would take with it where root runs it.
     written = "fifo" if path.startswith("/") else path
     words = [word.replace("PATH", path).replace("NEW", written) for word in verb]
-    return Case(files, [words], path[:20], codes=(0, 2, 3, 4), before=BEFORE, mebibytes=mebibytes)
+    return Case(files, [words], path[:20], codes=(0, 2, 3, 4), before=BEFORE)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
 
-use super::{Table, TableError, boundary};
+use super::{Table, TableError, boundary, pages};
 use crate::machine::plain_file;
 
 /// Why a file is no table.
@@ -37,6 +37,7 @@ pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> FileError {
 
 /// Reads a Parquet file.
 pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
+    pages::check(path)?;
     let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
     Ok(ParquetReader::new(file))
 }
@@ -130,5 +131,22 @@ mod tests {
         assert_eq!((part.u32s("b").unwrap(), part.has("a")), (vec![Some(5), Some(6)], false));
         assert!(Table::read_parquet(&path, Some(&["colour"]), None).is_err());
         assert!(matches!(Table::read_parquet(&folder.path().join("x"), None, None), Err(FileError::Open { .. })));
+    }
+
+    #[test]
+    fn whatever_a_bit_says_polars_neither_panics_nor_takes_all_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let table =
+            Table::of([("a", vec![Some(1_u32), None, Some(3)].into()), ("b", vec![Some(0.5), None, None].into())]);
+        let mut whole = Vec::new();
+        table.unwrap().to_parquet(&mut whole).unwrap();
+        for (index, bit) in (0..whole.len()).flat_map(|index| [(index, 1_u8), (index, 0x40)]) {
+            let mut bytes = whole.clone();
+            bytes[index] ^= bit;
+            std::fs::write(&path, bytes).unwrap();
+            // An allocation that fails would end this process.
+            let _read = Table::read_parquet(&path, None, None);
+        }
     }
 }

@@ -7,6 +7,7 @@ mod aggregate;
 mod arrays;
 mod boundary;
 mod file;
+mod pages;
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,0 +1,64 @@
+//! What the pages of a Parquet file say of themselves, looked at before polars takes memory at their word: a number of
+//! values below zero is an allocation that ends the process.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use polars::prelude::{PolarsError, PolarsResult, polars_bail, polars_err};
+use polars_parquet::parquet::page::CompressedPage;
+use polars_parquet::parquet::read::{PageReader, read_metadata};
+
+use super::boundary;
+use super::file::FileError;
+use crate::data::stamp::Stamp;
+use crate::machine::plain_file;
+
+/// Makes sure that no page claims more values than its column has. A file is looked at once in a process, as long as its
+/// size and time stay as they are.
+///
+/// # Errors
+///
+/// A file that cannot be opened, or is damaged.
+pub(super) fn check(path: &Path) -> Result<(), FileError> {
+    static CHECKED: LazyLock<Mutex<HashMap<PathBuf, Stamp>>> = LazyLock::new(Mutex::default);
+    let checked = || CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if checked().get(path).is_some_and(Stamp::is_current) {
+        return Ok(());
+    }
+    let stamp = Stamp::of(vec![path.to_owned()]);
+    let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+    boundary::read(path, || check_pages(file))?;
+    checked().insert(path.to_owned(), stamp);
+    Ok(())
+}
+
+fn check_pages(mut file: File) -> PolarsResult<()> {
+    let damaged = |error: &dyn std::fmt::Display| -> PolarsError { polars_err!(ComputeError: "{error}") };
+    let size = file.metadata()?.len();
+    let metadata = read_metadata(&mut file).map_err(|error| damaged(&error))?;
+    for group in &metadata.row_groups {
+        for column in group.parquet_columns() {
+            // Each row has a value, or the mark that it has none.
+            let values = usize::try_from(column.num_values()).ok().filter(|values| group.num_rows() <= *values);
+            let Some(values) = values else { polars_bail!(ComputeError: "a column has fewer values than rows") };
+            let range = column.byte_range();
+            if range.start > range.end || range.end > size {
+                polars_bail!(ComputeError: "a column lies beyond its end");
+            }
+            file.seek(SeekFrom::Start(range.start))?;
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            file.read_exact(&mut bytes)?;
+            let longest = bytes.len();
+            for page in PageReader::new(Cursor::new(bytes.into()), column, Vec::new(), longest) {
+                let CompressedPage::Data(page) = page.map_err(|error| damaged(&error))? else { continue };
+                if page.num_values() > values || page.null_count().is_some_and(|nulls| nulls > page.num_values()) {
+                    polars_bail!(ComputeError: "a page claims more values than its column has");
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,19 +1,19 @@
 //! What a specification lets run beside models, with the rights of whoever measures it.
 
-use super::{Device, Experiment};
+use super::Experiment;
 use crate::vocabulary::printable::printable_line;
 
 impl Experiment {
-    /// Commands (`wrap`, `score`), variants that set environment variables or options of a provider, some of which name
-    /// libraries, and libraries by their path: each once, in a line.
+    /// Commands (`wrap`, `score`), variants that set environment variables, options of providers that name a file, and
+    /// libraries by their path: each once, in a line.
     pub(crate) fn foreign(&self) -> Vec<String> {
         let wraps = self.variants.iter().filter(|variant| !variant.wrap.is_empty()).map(|it| it.wrap.join(" "));
         let sets = self.variants.iter().filter(|variant| !variant.env.is_empty());
         let sets = sets.map(|variant| format!("env of {}", variant.name));
-        let options = self.variants.iter().flat_map(|variant| {
-            let devices = variant.provider.keys().filter(|provider| *provider != Device::CPU);
-            devices.map(|provider| format!("options of {provider} of {}", variant.name))
-        });
+        // Which options open libraries only their providers know: whatever may be a file's name.
+        let is_file = |value: &str| value.contains('/') || value.contains(".so");
+        let options = self.variants.iter().flat_map(|variant| variant.provider.values().flatten());
+        let options = options.filter(|(_, value)| is_file(value)).map(|(option, value)| format!("{option}: {value}"));
         let models = 0..self.models.len() as u32;
         let data = models.filter_map(|model| self.dataset_of(model)).filter(|data| !data.score.is_empty());
         let libraries = self.plugins.values().chain(self.runtimes.iter().filter_map(|it| it.path.as_ref()));

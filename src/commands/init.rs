@@ -119,7 +119,6 @@ fn is_schema(path: &Path) -> bool {
 
 fn write_new(target: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write as _;
-    use std::os::unix::fs::PermissionsExt as _;
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     }
@@ -132,8 +131,7 @@ fn write_new(target: &Path, text: &str) -> Result<(), Error> {
     };
     // It appears whole, or not at all on a full disk.
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let readable = std::fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(folder).map_err(failed)?;
+    let mut file = plain_file::temporary_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.persist_noclobber(target).map(drop).map_err(|error| failed(error.error))
 }

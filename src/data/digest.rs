@@ -1,13 +1,12 @@
 //! SHA-256 of files, as records and the cache name content.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-use super::stamp::Stamp;
+use super::stamp::Memo;
 use crate::machine::plain_file;
 
 /// SHA-256 over files, one after the other, as hex.
@@ -31,19 +30,8 @@ pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
 ///
 /// The file that cannot be read, and why.
 pub(crate) fn of_unchanged_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
-    type Known = HashMap<Vec<PathBuf>, (Stamp, String)>;
-    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((stamp, sha256)) = known().get(files)
-        && stamp.is_current()
-    {
-        return Ok(sha256.clone());
-    }
-    // Before they are read: what changes meanwhile is read again the next time.
-    let stamp = Stamp::of(files.to_vec());
-    let sha256 = of_files(files)?;
-    known().insert(files.to_vec(), (stamp, sha256.clone()));
-    Ok(sha256)
+    static KNOWN: LazyLock<Memo<String>> = LazyLock::new(Memo::default);
+    KNOWN.of(files.to_vec(), of_files)
 }
 
 /// SHA-256 of one file, as hex.

@@ -3,9 +3,8 @@
 //! A folder is locked as long as its process lives. The kernel lifts the lock however that ends, so that what nobody holds
 //! is nobody's. Its name has the kernel's boot, since locks of other machines on a shared file system are not seen.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +12,7 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 
 use crate::machine::kernel::Kernel;
+use crate::machine::plain_file;
 
 /// What the names of all of them begin with, in the temporary folder or beside what they are for.
 const PREFIX: &str = ".perfrun-scratch-";
@@ -79,9 +79,8 @@ impl Scratch {
         target: &Path,
         write: impl FnOnce(&mut File) -> io::Result<T>,
     ) -> io::Result<T> {
-        let mut file = tempfile::Builder::new().tempfile_in(self.path())?;
+        let mut file = plain_file::temporary_in(self.path())?;
         let written = write(file.as_file_mut())?;
-        share(file.as_file())?;
         file.persist(target).map_err(|error| error.error)?;
         Ok(written)
     }
@@ -96,15 +95,6 @@ impl Scratch {
         self.folder.disable_cleanup(true);
         Ok(())
     }
-}
-
-/// Lets everybody read it: a temporary file is its owner's only, and a cache may be shared.
-///
-/// # Errors
-///
-/// What the operating system says.
-pub(crate) fn share(file: &File) -> io::Result<()> {
-    file.set_permissions(Permissions::from_mode(0o644))
 }
 
 /// `.perfrun-scratch-1b4e28ba-`.

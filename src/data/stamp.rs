@@ -1,7 +1,9 @@
 //! Whether files are still those that were looked at.
 
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// What changes when files are replaced or written: cheap enough to look at before every run.
@@ -26,5 +28,31 @@ impl Stamp {
     /// Whether the files are still those.
     pub fn is_current(&self) -> bool {
         Stamp::of(self.files.clone()) == *self
+    }
+}
+
+/// What was found in files, once in a process, as long as they are still those.
+#[derive(Debug)]
+pub(crate) struct Memo<T>(Mutex<HashMap<Vec<PathBuf>, (Stamp, T)>>);
+
+impl<T: Clone> Memo<T> {
+    pub(crate) fn of<E>(&self, files: Vec<PathBuf>, look: impl FnOnce(&[PathBuf]) -> Result<T, E>) -> Result<T, E> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((stamp, found)) = known().get(&files)
+            && stamp.is_current()
+        {
+            return Ok(found.clone());
+        }
+        // Before they are read: what changes meanwhile is read again the next time.
+        let stamp = Stamp::of(files.clone());
+        let found = look(&files)?;
+        known().insert(files, (stamp, found.clone()));
+        Ok(found)
+    }
+}
+
+impl<T> Default for Memo<T> {
+    fn default() -> Self {
+        Memo(Mutex::default())
     }
 }

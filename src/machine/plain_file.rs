@@ -2,12 +2,13 @@
 //!
 //! Input: a path. Output: its file, or its text. Deliberately absent: what perfrun wrote itself and nobody else names.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
 
 /// Opens a regular file, or what a link to one points to.
 ///
@@ -20,6 +21,16 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
+}
+
+/// A file that goes away with its value unless it gets a name. Its permissions are those of any new file, for caches are
+/// shared, and `tempfile`'s own are its owner's only.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
 }
 
 /// Opens whatever can be read, such as the pipe of a shell's `<(...)`; one to which nobody writes is at its end.

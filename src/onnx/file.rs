@@ -103,19 +103,13 @@ fn save_within(mut model: ModelProto, path: &Path, largest: u64) -> io::Result<V
 /// Writes a file beside its place and renames it.
 fn whole(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder)?;
+    let mut file = plain_file::temporary_in(folder)?;
     let mut buffered = BufWriter::with_capacity(1 << 16, file.as_file_mut());
     write(&mut buffered)?;
     buffered.flush()?;
     drop(buffered);
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-/// Those of any new file: a temporary file is its owner's only, and a cache may be shared.
-fn permissions() -> std::fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::Permissions::from_mode(0o644)
 }
 
 fn move_weights_out(model: &mut ModelProto, data: &Path, location: &str) -> io::Result<()> {

@@ -18,6 +18,7 @@ use crate::onnx::cost::Moved;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
 use crate::record::revision::Revision;
 use crate::spec::is_entry_name;
+use crate::vocabulary::quantity::Ratio;
 
 /// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -342,7 +343,7 @@ impl Manifest {
             return damaged(format!("{} rounds are not those of {} runs", self.plan.rounds, self.plan.runs));
         }
         let margin = &self.experiment.compare.margin;
-        if let Some(value) = [margin.default.0, margin.tail.0].iter().find(|value| !(**value > 0.0 && **value < 1.0)) {
+        if let Some(Ratio(value)) = [margin.default, margin.tail].iter().find(|margin| !margin.is_proper()) {
             return damaged(format!("{value:e} is not a margin"));
         }
         let plan = &self.plan;

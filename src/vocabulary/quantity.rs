@@ -139,6 +139,11 @@ impl Ratio {
     pub fn is_zero(&self) -> bool {
         self.0 == 0.0
     }
+
+    /// Whether it is more than nothing and less than all, as margins, tolerances and confidences are.
+    pub fn is_proper(&self) -> bool {
+        self.0 > 0.0 && self.0 < 1.0
+    }
 }
 
 impl FromStr for Ratio {

@@ -1,11 +1,10 @@
 //! What the pages of a Parquet file say of themselves, looked at before polars takes memory at their word: a number of
 //! values below zero is an allocation that ends the process.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::LazyLock;
 
 use polars::prelude::{PolarsError, PolarsResult, polars_bail, polars_err};
 use polars_parquet::parquet::page::CompressedPage;
@@ -13,7 +12,7 @@ use polars_parquet::parquet::read::{PageReader, read_metadata};
 
 use super::boundary;
 use super::file::FileError;
-use crate::data::stamp::Stamp;
+use crate::data::stamp::Memo;
 use crate::machine::plain_file;
 
 /// Makes sure that no page claims more values than its column has. A file is looked at once in a process, as long as its
@@ -23,16 +22,11 @@ use crate::machine::plain_file;
 ///
 /// A file that cannot be opened, or is damaged.
 pub(super) fn check(path: &Path) -> Result<(), FileError> {
-    static CHECKED: LazyLock<Mutex<HashMap<PathBuf, Stamp>>> = LazyLock::new(Mutex::default);
-    let checked = || CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
-    if checked().get(path).is_some_and(Stamp::is_current) {
-        return Ok(());
-    }
-    let stamp = Stamp::of(vec![path.to_owned()]);
-    let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
-    boundary::read(path, || check_pages(file))?;
-    checked().insert(path.to_owned(), stamp);
-    Ok(())
+    static CHECKED: LazyLock<Memo<()>> = LazyLock::new(Memo::default);
+    CHECKED.of(vec![path.to_owned()], |_| {
+        let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
+        boundary::read(path, || check_pages(file))
+    })
 }
 
 fn check_pages(mut file: File) -> PolarsResult<()> {

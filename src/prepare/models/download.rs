@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
+use crate::machine::plain_file;
+
 /// What a server may take and give.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -79,7 +81,7 @@ pub(super) fn download(
     tell: &mut dyn FnMut(u64, Option<u64>) -> bool,
 ) -> Result<NamedTempFile, Problem> {
     const TURN: Duration = Duration::from_millis(100);
-    let target = NamedTempFile::new_in(folder).map_err(Problem::Disk)?;
+    let target = plain_file::temporary_in(folder).map_err(Problem::Disk)?;
     let transferred = Arc::new(Transferred::default());
     let ended = start(url.to_owned(), target.reopen().map_err(Problem::Disk)?, limits, Arc::clone(&transferred));
     let began = Instant::now();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::download::{Limits, Problem, download};
 use crate::data::digest;
-use crate::data::scratch::{self, Scratch};
+use crate::data::scratch::Scratch;
 use crate::experiment::{Experiment, Network, Source};
 use crate::onnx;
 use crate::onnx::zoo::{self, ZooProblem};
@@ -178,6 +178,6 @@ fn fetch(
     if found != sha256 {
         return Err(ObtainError::CheckSum { model: model.to_owned(), url: url.to_owned(), found });
     }
-    scratch::share(file.as_file()).and_then(|()| file.persist(&path).map_err(|error| error.error)).map_err(failed)?;
+    file.persist(&path).map_err(|error| failed(error.error))?;
     Ok(path)
 }

@@ -9,6 +9,7 @@ use crate::record::Manifest;
 use crate::record::StoreError;
 use crate::spec::is_entry_name;
 use crate::vocabulary::printable::printable;
+use crate::vocabulary::quantity::Ratio;
 
 /// Reads the file.
 ///
@@ -71,8 +72,8 @@ fn problem(results: &Results) -> Option<String> {
         return Some(format!("{:?} is not a name", printable(name)));
     }
     let rules = &results.rules;
-    let is_share = |value: &f64| *value > 0.0 && *value < 1.0;
-    if let Some(value) = [rules.margin, rules.margin_of_tails, rules.confidence].iter().find(|value| !is_share(value)) {
+    let shares = [rules.margin, rules.margin_of_tails, rules.confidence].map(Ratio);
+    if let Some(Ratio(value)) = shares.iter().find(|share| !share.is_proper()) {
         return Some(format!("{value:e} stands in its rules where there must be a share of 1"));
     }
     let mut known = HashSet::new();

@@ -118,7 +118,7 @@ pub(super) fn positive(text: &DurationText, place: &Place, check: &mut Check<'_>
 pub(super) fn open_ratio(text: &RatioText, place: &Place, check: &mut Check<'_>) -> Ratio {
     let before = check.problems.len();
     let ratio: Ratio = check.quantity(place, &text.0);
-    if (ratio.0 <= 0.0 || ratio.0 >= 1.0) && check.problems.len() == before {
+    if !ratio.is_proper() && check.problems.len() == before {
         let message = format!("{} is `{}`; it must be more than 0% and less than 100%", place.name(), text.0);
         check.error(
             place,

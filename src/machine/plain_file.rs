@@ -1,6 +1,7 @@
 //! A file that is one: a named pipe would be waited for, and a device has no end.
 //!
-//! Input: a path. Output: its file, or its text. Deliberately absent: what perfrun wrote itself and nobody else names.
+//! Input: a path. Output: its file, its text, or a new file in it. Deliberately absent: what perfrun wrote itself and
+//! nobody else names.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read};

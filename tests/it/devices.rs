@@ -19,20 +19,28 @@ const WEBGPU: &str = "devices: [cpu, webgpu]\nruntimes: [{ name: webgpu, version
 /// Why a comparison with much time on the CPU has no verdict.
 const WITHHELD: &str = "too much of the time was spent on the CPU";
 
-/// A Vulkan driver, or none; looked for once.
+/// A Vulkan driver with the loader that finds it, or none; looked for once.
 fn driver() -> Option<&'static Path> {
     static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let look = || {
         let named = std::env::var_os("VK_DRIVER_FILES").map(PathBuf::from);
         let found = named.or_else(|| Some("/usr/lib/chromium/vk_swiftshader_icd.json".into()));
-        let found = found.filter(|path| path.exists());
+        let found = found.filter(|path| path.exists() && has_loader());
         match &found {
             Some(path) => say(&format!("WebGPU tests: run with {}", path.display())),
-            None => say("WebGPU tests: NOT RUN: no Vulkan driver; tests/install_vulkan_driver.sh installs one"),
+            None => {
+                say("WebGPU tests: NOT RUN: no Vulkan driver or loader; tests/install_vulkan_driver.sh installs both")
+            }
         }
         found
     };
     DRIVER.get_or_init(look).as_deref()
+}
+
+/// Chromium brings its driver without the loader.
+fn has_loader() -> bool {
+    let load = ["-c", "import ctypes; ctypes.CDLL('libvulkan.so.1')"];
+    Command::new("python3").args(load).output().is_ok_and(|done| done.status.success())
 }
 
 /// Past the harness, which keeps what passing tests print: tests that did not run must not look like tests that did.

@@ -134,7 +134,7 @@ const PHRASES: &[Phrase] = &[
     device("libcufft", "cuFFT of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcurand", "cuRAND of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install tensorrt-cu13`, and add its libraries to LD_LIBRARY_PATH"),
-    device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver; VK_DRIVER_FILES may name its manifest"),
+    device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver and the loader (`apt install libvulkan1`); VK_DRIVER_FILES may name the driver's manifest"),
     device("Couldn't load Vulkan", "there is no Vulkan loader", "`apt install libvulkan1`"),
     device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
     device("CreateEpFactories", "the file is no plug-in provider of ONNX Runtime", "name the provider's own library in `plugins`"),

@@ -130,8 +130,7 @@ fn write_new(target: &Path, text: &str) -> Result<(), Error> {
         _ => Error::io(target, source),
     };
     // It appears whole, or not at all on a full disk.
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = plain_file::temporary_in(folder).map_err(failed)?;
+    let mut file = plain_file::temporary_beside(target).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.persist_noclobber(target).map(drop).map_err(|error| failed(error.error))
 }

@@ -20,8 +20,36 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     let file = at_once(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        false => Err(not_regular()),
     }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+/// Writes a file that appears whole or not at all, in the place of the one that `path` may name.
+///
+/// # Errors
+///
+/// What the operating system or `write` says; something else than a regular file in its place.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    // A device or a pipe would give way to a file, and `/dev/null` is everybody's.
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(not_regular());
+    }
+    let file = temporary_beside(path)?;
+    write(file.as_file())?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// As [`temporary_in`], in the folder of `path`.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub(crate) fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    temporary_in(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
 /// A file that goes away with its value unless it gets a name. Its permissions are those of any new file, for caches are
@@ -100,5 +128,23 @@ mod tests {
         File::create(&file).unwrap().set_len(MOST_BYTES + 1).unwrap();
         assert_eq!(text(&file).unwrap_err().to_string(), "it has more than 256 MiB");
         assert_eq!(text(&folder.path().join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        use std::io::Write as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, file) = (folder.path().join("pipe"), folder.path().join("file"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        replace(&file, |mut file| file.write_all(b"first")).unwrap();
+        let half = replace(&file, |mut file| file.write_all(b"half").and(Err(io::Error::other("full"))));
+        assert_eq!(half.unwrap_err().to_string(), "full");
+        assert_eq!(text(&file).unwrap(), "first");
+        replace(&file, |mut file| file.write_all(b"second")).unwrap();
+        assert_eq!(text(&file).unwrap(), "second");
+        let refused = replace(&pipe, |mut file| file.write_all(b"text"));
+        assert_eq!(refused.unwrap_err().to_string(), "it is not a regular file");
+        // Nothing stays behind.
+        assert_eq!(folder.path().read_dir().unwrap().count(), 2);
     }
 }

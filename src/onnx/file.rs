@@ -100,16 +100,13 @@ fn save_within(mut model: ModelProto, path: &Path, largest: u64) -> io::Result<V
     Ok(written)
 }
 
-/// Writes a file beside its place and renames it.
-fn whole(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = plain_file::temporary_in(folder)?;
-    let mut buffered = BufWriter::with_capacity(1 << 16, file.as_file_mut());
-    write(&mut buffered)?;
-    buffered.flush()?;
-    drop(buffered);
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+/// Writes a file that appears whole or not at all.
+fn whole(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>) -> io::Result<()> {
+    plain_file::replace(path, |file| {
+        let mut buffered = BufWriter::with_capacity(1 << 16, file);
+        write(&mut buffered)?;
+        buffered.flush()
+    })
 }
 
 fn move_weights_out(model: &mut ModelProto, data: &Path, location: &str) -> io::Result<()> {

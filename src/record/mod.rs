@@ -202,25 +202,14 @@ impl Record {
     }
 }
 
-/// Writes a file by writing another one beside it and renaming that.
+/// Writes a file that appears whole or not at all.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     write_with(path, |mut file| file.write_all(content))
 }
 
 /// As [`write_whole`], with what writes the content.
 pub(crate) fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
-    let failed = |source| StoreError::Write { path: path.to_owned(), source };
-    // A device or a pipe would be replaced by a file, and `/dev/null` is everybody's.
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
-    }
-    let partial = partial_path(path);
-    let written = File::create(&partial).and_then(|file| write(&file)).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|source| {
-        // A half-written file would only confuse; if it cannot be removed either, the error to tell is the first.
-        let _unremovable = std::fs::remove_file(&partial);
-        failed(source)
-    })
+    plain_file::replace(path, write).map_err(|source| StoreError::Write { path: path.to_owned(), source })
 }
 
 impl From<FileError> for StoreError {
@@ -230,13 +219,6 @@ impl From<FileError> for StoreError {
             FileError::Content { path, reason } => StoreError::Damaged { path, reason },
         }
     }
-}
-
-/// The name under which a file is written before it is whole.
-fn partial_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    path.with_file_name(name)
 }
 
 /// Reads a versioned JSON file: the format is checked before anything else is expected of it.

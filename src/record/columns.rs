@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::journal::{StoredRun, sort};
 use super::{FORMAT, Record, StoreError, samples, series, write_with};
-use crate::data::table::{Table, TableError, Values};
+use crate::data::table::{FileError, Table, TableError, Values};
 use crate::experiment::Axis;
 use crate::plan::CellId;
 use crate::worker::measure::Samples;
@@ -18,6 +18,12 @@ use crate::worker::measure::Samples;
 const CELLS: &str = "cells.parquet";
 const RUNS: &str = "runs.parquet";
 const METRICS: &str = "metrics.parquet";
+
+/// What a run takes while it is read, most of it as JSON.
+const BYTES_OF_RUN: usize = 8192;
+
+/// What a metric of a run takes.
+const BYTES_OF_METRIC: usize = 128;
 
 /// Writes the four files, and that of devices where something was read of one.
 pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
@@ -31,14 +37,24 @@ pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
     write_table(&record.folder.join(samples::FILE), samples::table(&mut record.runs))
 }
 
-/// Reads all runs back.
-pub(super) fn read(folder: &Path) -> Result<Vec<StoredRun>, StoreError> {
-    let mut runs = read_table(&folder.join(RUNS), read_runs)?;
-    read_table(&folder.join(METRICS), |table| read_metrics(table, &mut runs))?;
+/// Reads all runs back, each after `check` has seen it.
+pub(super) fn read(
+    folder: &Path,
+    mut check: impl FnMut(&StoredRun) -> Result<(), StoreError>,
+) -> Result<Vec<StoredRun>, StoreError> {
+    let (path, mut runs) = (folder.join(RUNS), Vec::new());
+    Table::read_parts(&path, None, BYTES_OF_RUN, |table| {
+        for run in read_runs(&table).map_err(|error| error.in_file(&path))? {
+            check(&run)?;
+            runs.push(run);
+        }
+        Ok::<_, StoreError>(())
+    })?;
+    read_table(&folder.join(METRICS), BYTES_OF_METRIC, |table| read_metrics(table, &mut runs))?;
     samples::read(&folder.join(samples::FILE), &mut runs)?;
     let of_devices = folder.join(series::FILE);
     if of_devices.is_file() {
-        read_table(&of_devices, |table| series::read(table, &mut runs))?;
+        read_table(&of_devices, series::BYTES_OF_ROW, |table| series::read(table, &mut runs))?;
     }
     sort(&mut runs);
     Ok(runs)
@@ -50,9 +66,12 @@ fn write_table(path: &Path, table: Result<Table, TableError>) -> Result<(), Stor
     write_with(path, |file| table.to_parquet(file).map_err(std::io::Error::other))
 }
 
-fn read_table<T>(path: &Path, take: impl FnOnce(&Table) -> Result<T, TableError>) -> Result<T, StoreError> {
-    let table = Table::read_parquet(path, None, None)?;
-    Ok(take(&table).map_err(|error| error.in_file(path))?)
+fn read_table(
+    path: &Path,
+    bytes_of_row: usize,
+    mut take: impl FnMut(&Table) -> Result<(), TableError>,
+) -> Result<(), FileError> {
+    Table::read_parts(path, None, bytes_of_row, |table| take(&table).map_err(|error| error.in_file(path)))
 }
 
 fn cells(record: &Record) -> Result<Table, TableError> {
@@ -289,9 +308,27 @@ mod tests {
         write_table(&path(series::FILE), series::table(&written)).unwrap();
         write_table(&path(samples::FILE), samples::table(&mut written)).unwrap();
         assert_eq!(written, expected, "writing changes nothing");
-        let mut found = read(folder.path()).unwrap();
+        let mut found = read(folder.path(), |_| Ok(())).unwrap();
         found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.arm == Arm::Main);
         assert_eq!(found, expected);
+    }
+
+    /// A few kilobytes can hold a million equal rows.
+    #[test]
+    fn a_run_is_looked_at_before_those_after_it_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = vec![full_run(); 3 * ((64 << 20) / BYTES_OF_RUN)];
+        write_table(&folder.path().join(RUNS), runs(&BTreeMap::new(), &mut written)).unwrap();
+        let mut seen = 0;
+        let mut refuse = |_: &StoredRun| {
+            seen += 1;
+            let (path, reason) = (folder.path().to_owned(), "twice".to_owned());
+            if seen < 2 { Ok(()) } else { Err(StoreError::Damaged { path, reason }) }
+        };
+        assert!(
+            matches!(read(folder.path(), &mut refuse), Err(StoreError::Damaged { reason, .. }) if reason == "twice")
+        );
+        assert_eq!(seen, 2);
     }
 
     #[test]

@@ -302,25 +302,24 @@ impl Manifest {
         entries
     }
 
-    /// A run that the plan does not have, or has already, would count.
-    pub(super) fn check_runs(&self, runs: &[StoredRun], folder: &Path) -> Result<(), StoreError> {
+    /// Looks at one run after the other: one that the plan does not have, or has already, would count.
+    pub(super) fn check_of_runs(&self, folder: &Path) -> impl FnMut(&StoredRun) -> Result<(), StoreError> {
         let cells: BTreeSet<CellId> = self.plan.cells.iter().map(|cell| cell.id).collect();
         // What a budget leaves may be less than what an earlier session had.
         let most = self.findings.budget.map_or(0, |budget| budget.wanted).max(self.plan.runs);
         let mut seen = BTreeSet::new();
-        for run in runs {
+        move |run| {
             let is_planned = cells.contains(&run.cell)
                 && (run.arm == Arm::Pilot || run.run < most)
                 && (run.session as usize) < self.findings.sessions.len();
             let problem = match (is_planned, seen.insert((run.cell, run.arm, run.run))) {
-                (true, true) => continue,
+                (true, true) => return Ok(()),
                 (false, _) => "is not in its plan",
                 (true, false) => "stands in it twice",
             };
             let reason = format!("the run {} {problem}", StoredRun::stem(run.cell, run.arm, run.run));
-            return Err(StoreError::Damaged { path: folder.to_owned(), reason });
+            Err(StoreError::Damaged { path: folder.to_owned(), reason })
         }
-        Ok(())
     }
 
     /// Indices must point where they say and names must be names: a manifest may come from anywhere.

@@ -115,16 +115,19 @@ impl Record {
     /// When the folder holds none, a newer one, or a damaged one.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?;
+        let mut check = manifest.check_of_runs(folder);
         let runs = if manifest.findings.complete {
             // Records of earlier versions have no sums.
             if let Some(sums) = &manifest.findings.sums {
                 sums::verify(folder, sums)?;
             }
-            columns::read(folder)?
+            columns::read(folder, &mut check)?
         } else {
-            journal::read_all(folder)?
+            let runs = journal::read_all(folder)?;
+            runs.iter().try_for_each(&mut check)?;
+            runs
         };
-        manifest.check_runs(&runs, folder)?;
+        drop(check);
         Ok(Record { folder: folder.to_owned(), manifest, runs })
     }
 

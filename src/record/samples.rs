@@ -8,8 +8,8 @@ use crate::worker::measure::Samples;
 
 pub(super) const FILE: &str = "samples.parquet";
 
-/// Rows that are read at a time: what is decoded stands in memory beside what is kept.
-const ROWS_AT_A_TIME: usize = 1 << 20;
+/// What a row takes while it is read: its values twice, since columns grow by doubling.
+const BYTES_OF_ROW: usize = 64;
 
 /// Which part of a run a sample belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,14 +90,9 @@ fn optional(runs: &mut [StoredRun], rows: usize, of: fn(&mut Samples) -> &mut Ve
 pub(super) fn read(path: &Path, runs: &mut [StoredRun]) -> Result<(), FileError> {
     let mut wanted = vec!["run", "phase"];
     wanted.extend(COLUMNS.iter().map(|(name, _)| *name));
-    let rows = Table::rows_of_parquet(path)?;
-    for first in (0..rows).step_by(ROWS_AT_A_TIME) {
-        let mut table = Table::read_parquet(path, Some(&wanted), Some((first, ROWS_AT_A_TIME)))?;
-        for part in table.parts() {
-            take(&part, runs).map_err(|error| error.in_file(path))?;
-        }
-    }
-    Ok(())
+    Table::read_parts(path, Some(&wanted), BYTES_OF_ROW, |mut table| {
+        table.parts().try_for_each(|part| take(&part, runs).map_err(|error| error.in_file(path)))
+    })
 }
 
 /// Appends the rows of one part to their runs.

@@ -7,6 +7,9 @@ use crate::data::table::{Table, TableError, Values};
 
 pub(super) const FILE: &str = "series.parquet";
 
+/// What a reading takes while it is read, most of it as JSON.
+pub(super) const BYTES_OF_ROW: usize = 2048;
+
 #[derive(Clone, Copy)]
 enum Kind {
     Whole,

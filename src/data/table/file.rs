@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 use polars::prelude::*;
 
 use super::{Table, TableError, boundary, pages};
+use crate::machine::host::memory_bytes;
 use crate::machine::plain_file;
+
+/// Memory for the rows that are read at a time: what is decoded stands beside what is kept.
+const BYTES_AT_A_TIME: usize = 64 << 20;
 
 /// Why a file is no table.
 #[derive(Debug, thiserror::Error)]
@@ -58,12 +62,36 @@ impl Table {
         Ok(Table { frame: boundary::read(path, || reader.finish())? })
     }
 
+    /// Reads a Parquet file, or some of its columns, part by part. `bytes_of_row` is about what a row takes while it is
+    /// read: few bytes of a file can stand for any number of equal rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::read_parquet`]; more rows than memory has room for; what `take` says.
+    pub fn read_parts<E: From<FileError>>(
+        path: &Path,
+        columns: Option<&[&str]>,
+        bytes_of_row: usize,
+        mut take: impl FnMut(Table) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (rows, memory) = (Table::rows_of_parquet(path)?, memory_bytes().unwrap_or(u64::MAX));
+        if (rows as u64).saturating_mul(bytes_of_row as u64) > memory {
+            let source = io::Error::other(format!("its {rows} rows take more memory than this machine has"));
+            return Err(FileError::Open { path: path.to_owned(), source }.into());
+        }
+        let at_a_time = (BYTES_AT_A_TIME / bytes_of_row).max(1);
+        for first in (0..rows).step_by(at_a_time) {
+            take(Table::read_parquet(path, columns, Some((first, at_a_time)))?)?;
+        }
+        Ok(())
+    }
+
     /// How many rows a Parquet file has.
     ///
     /// # Errors
     ///
     /// A file that cannot be opened or is damaged.
-    pub fn rows_of_parquet(path: &Path) -> Result<usize, FileError> {
+    fn rows_of_parquet(path: &Path) -> Result<usize, FileError> {
         let mut reader = reader(path)?;
         boundary::read(path, || reader.num_rows())
     }
@@ -131,6 +159,26 @@ mod tests {
         assert_eq!((part.u32s("b").unwrap(), part.has("a")), (vec![Some(5), Some(6)], false));
         assert!(Table::read_parquet(&path, Some(&["colour"]), None).is_err());
         assert!(matches!(Table::read_parquet(&folder.path().join("x"), None, None), Err(FileError::Open { .. })));
+    }
+
+    #[test]
+    fn a_file_is_read_part_by_part_if_its_rows_fit_into_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let rows: Vec<u64> = (0..5).collect();
+        Table::of([("a", rows.into())]).unwrap().to_parquet(File::create(&path).unwrap()).unwrap();
+        let read = |bytes_of_row| {
+            let mut parts = Vec::new();
+            let done = Table::read_parts(&path, None, bytes_of_row, |part| {
+                parts.push(part.u64s("a").unwrap().into_iter().flatten().collect::<Vec<_>>());
+                Ok::<_, FileError>(())
+            });
+            done.map(|()| parts)
+        };
+        assert_eq!(read(BYTES_AT_A_TIME / 2).unwrap(), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(read(1).unwrap(), [[0, 1, 2, 3, 4]]);
+        let FileError::Open { source, .. } = read(1 << 50).unwrap_err() else { panic!("it is not damaged") };
+        assert_eq!(source.to_string(), "its 5 rows take more memory than this machine has");
     }
 
     #[test]

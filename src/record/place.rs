@@ -93,10 +93,12 @@ impl Place {
         let records = self.records(experiment);
         create_folder(&records)?;
         let time = started.strftime("%Y%m%dT%H%M%SZ").to_string();
+        let fraction = (started.subsec_nanosecond() as u64 * (1 << 16)) / 1_000_000_000;
         for attempt in 0..100_u32 {
             let unique = format!("{}/{}/{attempt}", started.as_nanosecond(), std::process::id());
-            let hash = crate::statistics::random::fnv1a64(unique.as_bytes()) >> 32;
-            let folder = records.join(format!("{time}-{hash:08x}"));
+            let hash = crate::statistics::random::fnv1a64(unique.as_bytes()) >> 48;
+            // Names sort by time, within a second too.
+            let folder = records.join(format!("{time}-{fraction:04x}{hash:04x}"));
             match fs::create_dir(&folder) {
                 Ok(()) => {
                     for inner in ["journal", "logs"] {
@@ -184,6 +186,18 @@ mod tests {
         assert_eq!(place.root, folder.path().join("a"));
         assert_eq!(place.relative(&inner.join("m.onnx")), "experiments/m.onnx");
         assert_eq!(place.relative(Path::new("/elsewhere/secret/m.onnx")), "m.onnx");
+    }
+
+    #[test]
+    fn records_of_one_second_sort_by_time() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = Place { root: folder.path().to_owned() };
+        let at = |milliseconds| jiff::Timestamp::from_millisecond(milliseconds).expect("in range");
+        let made: Vec<PathBuf> = [0, 1, 2, 500, 999, 1000]
+            .into_iter()
+            .map(|milliseconds| place.new_record("x", &at(1_700_000_000_000 + milliseconds)).expect("writable"))
+            .collect();
+        assert!(made.is_sorted());
     }
 
     #[test]

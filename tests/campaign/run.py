@@ -158,17 +158,18 @@ def campaign(options, part, made, folder):
                 os._exit(1)
         jobs.append(child)
     os.close(writing)
-    failures, cases, slowest, largest = 0, 0, 0.0, 0.0
+    failures, cases, slowest, largest = 0, 0, (0.0, 0), (0.0, 0)
     with os.fdopen(reading) as lines:
         for line in map(json.loads, lines):
-            cases, slowest, largest = cases + 1, max(slowest, line["seconds"]), max(largest, line["mebibytes"])
-            failures += bool(line["problems"])
+            cases, failures = cases + 1, failures + bool(line["problems"])
+            slowest = max(slowest, (line["seconds"], line["index"]))
+            largest = max(largest, (line["mebibytes"], line["index"]))
             for words, problem in line["problems"]:
                 what = f"{line['note']}: perfrun {' '.join(words)}: {problem}".encode("unicode_escape").decode()
                 again = f"--parts {part} --only {line['index']} --seed {options.seed}"
                 print(f"FAILED {part} {line['index']}: {what}; again: run.py {options.perfrun} {again}", flush=True)
     broken = [child for child in jobs if os.waitpid(child, 0)[1]]
-    figures = f"slowest {slowest:5.1f} s   largest {largest:5.0f} MiB"
+    figures = "slowest {:5.1f} s (case {})   largest {:5.0f} MiB (case {})".format(*slowest, *largest)
     print(f"{part:9} {cases:6} cases {failures:5} failures   {figures}", flush=True)
     return not failures and not broken and cases == len(indices)
 

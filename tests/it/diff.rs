@@ -310,6 +310,9 @@ fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_o
     repository.diff(&["--output", "out"]).expect_code(0);
     assert!(repository.0.read("out/diff.md").starts_with("<!-- perfrun diff -->"));
     assert!(repository.0.read("out/diff.html").contains("<!DOCTYPE html>"));
+    // What is to be typed is code, not backticks.
+    assert!(repository.0.read("out/diff.md").contains("; `--remeasure` measures both sides together"));
+    assert!(repository.0.read("out/diff.html").contains("; <code>--remeasure</code> measures both sides together"));
     let json: Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
     assert_eq!(json["format"], 1);
     let mut command = repository.0.command(&["diff"]);

@@ -93,7 +93,8 @@ impl Place {
         let records = self.records(experiment);
         create_folder(&records)?;
         let time = started.strftime("%Y%m%dT%H%M%SZ").to_string();
-        let fraction = (started.subsec_nanosecond() as u64 * (1 << 16)) / 1_000_000_000;
+        // A clock may stand before 1970.
+        let fraction = (u64::from(started.subsec_nanosecond().unsigned_abs()) << 16) / 1_000_000_000;
         for attempt in 0..100_u32 {
             let unique = format!("{}/{}/{attempt}", started.as_nanosecond(), std::process::id());
             let hash = crate::statistics::random::fnv1a64(unique.as_bytes()) >> 48;

@@ -201,8 +201,7 @@ impl<W: Write> Reply<'_, W> {
 
     /// Nothing for no samples; several lines for many.
     fn samples(&mut self, phase: SamplePhase, samples: Samples) -> Result<(), Refusal> {
-        let parts = samples.parts(SAMPLES_IN_LINE).into_iter().filter(|part| !part.is_empty());
-        parts.into_iter().try_for_each(|columns| self.send(Answer::Samples { phase, columns }))
+        samples.parts(SAMPLES_IN_LINE).try_for_each(|columns| self.send(Answer::Samples { phase, columns }))
     }
 
     fn cell(&mut self) -> Result<&mut Loaded, Failure> {

@@ -8,9 +8,6 @@ use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::Phase;
 use crate::worker::measure::{slice, stop, warm};
 
-/// Most samples of a warm-up that is bounded by time: as many as fit into a third of a gigabyte.
-const MOST_WARMUP: usize = 1 << 24;
-
 /// What may be answered to a command that is under way.
 #[derive(Debug)]
 pub(super) struct Expected {
@@ -56,9 +53,9 @@ impl Expected {
         };
         let (warmup, counted) = match rule {
             Rule::Warm { rule: Warmup::Samples { count }, .. } => (count as usize, 0),
-            Rule::Measure(rule) => (MOST_WARMUP, rule.most_samples()),
-            Rule::Slice { samples, .. } => (MOST_WARMUP, samples as usize),
-            Rule::Warm { .. } | Rule::None => (MOST_WARMUP, 0),
+            Rule::Measure(rule) => (warm::MOST_KEPT, rule.most_samples()),
+            Rule::Slice { samples, .. } => (warm::MOST_KEPT, samples as usize),
+            Rule::Warm { .. } | Rule::None => (warm::MOST_KEPT, 0),
         };
         let count = |most: usize| Count { taken: 0, most };
         // Whatever was asked for, one is taken.

@@ -82,15 +82,22 @@ impl Samples {
         Ok(())
     }
 
-    /// The same samples in parts of at most `most`.
-    pub fn parts(mut self, most: usize) -> Vec<Samples> {
-        let mut parts = Vec::new();
-        while self.len() > most {
-            let rest = self.split_off(most);
-            parts.push(std::mem::replace(&mut self, rest));
-        }
-        parts.push(self);
-        parts
+    /// The same samples in parts of at most `most`, one at a time: all of them at once would be as large again. A single
+    /// part is no copy.
+    pub fn parts(mut self, most: usize) -> impl Iterator<Item = Samples> {
+        let count = self.len();
+        (0..count).step_by(most).map(move |first| {
+            if count <= most {
+                return std::mem::take(&mut self);
+            }
+            let rows = first..count.min(first + most);
+            Samples {
+                start_ns: self.start_ns[rows.clone()].to_vec(),
+                duration_ns: self.duration_ns[rows.clone()].to_vec(),
+                input: self.input[rows.clone()].to_vec(),
+                device_ns: self.device_ns.get(rows).map_or(Vec::new(), <[u64]>::to_vec),
+            }
+        })
     }
 
     /// Keeps the first `count` samples and returns the others; none where there are no more.
@@ -163,11 +170,14 @@ mod tests {
     #[test]
     fn parts_together_are_the_whole() {
         let whole = Samples { device_ns: (0..7).collect(), ..samples(&[0, 1, 2, 3, 4, 5, 6], &[1; 7]) };
-        let parts = whole.clone().parts(3);
+        let parts: Vec<Samples> = whole.clone().parts(3).collect();
         assert_eq!(parts.iter().map(Samples::len).collect::<Vec<_>>(), [3, 3, 1]);
+        // A part that is cut off the front of a column keeps room for the whole.
+        assert!(parts.iter().all(|part| part.start_ns.capacity() <= 3));
         let mut joined = Samples::default();
         parts.into_iter().for_each(|part| joined.append(part));
         assert_eq!(joined, whole);
-        assert_eq!(Samples::default().parts(3), [Samples::default()]);
+        assert_eq!(whole.clone().parts(7).collect::<Vec<_>>(), [whole]);
+        assert_eq!(Samples::default().parts(3).count(), 0);
     }
 }

@@ -52,6 +52,14 @@ impl Samples {
         self.device_ns.extend(later.device_ns);
     }
 
+    /// Drops those after the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.start_ns.truncate(count);
+        self.duration_ns.truncate(count);
+        self.input.truncate(count);
+        self.device_ns.truncate(count);
+    }
+
     /// How many samples.
     pub fn len(&self) -> usize {
         self.duration_ns.len()

@@ -51,6 +51,10 @@ pub struct Warmed {
 /// `max_time` beats every minimum, but this many samples are always taken (method 2.3).
 pub const LEAST_SAMPLES: u32 = 3;
 
+/// Most samples of a warm-up by time that are kept: those of a second and more, however short they are. What is run after
+/// them warms up too.
+pub(crate) const MOST_KEPT: usize = (1 << 22) - 1;
+
 /// What is wrong with an end of the warm-up with this status after `taken` samples, in words. `waited` is how long whoever
 /// asked has waited for it; `None` where time is a script's.
 pub(crate) fn contradiction(
@@ -98,10 +102,12 @@ pub fn warm<B: Backend + ?Sized, C: Clock + ?Sized>(
                 hard_min_samples: LEAST_SAMPLES as usize,
                 tolerance: tolerance.0,
             };
-            adaptive(sampler, rule, iterations)
+            adaptive(sampler, rule, iterations, MOST_KEPT)
         }
-        Warmup::Samples { count } => fixed(sampler, iterations, |taken, _| taken >= count),
-        Warmup::Time { time } => fixed(sampler, iterations, |taken, spent| taken >= LEAST_SAMPLES && spent >= time.0),
+        Warmup::Samples { count } => fixed(sampler, iterations, count as usize, |taken, _| taken >= count as usize),
+        Warmup::Time { time } => {
+            fixed(sampler, iterations, MOST_KEPT, |taken, spent| taken >= LEAST_SAMPLES as usize && spent >= time.0)
+        }
     }
 }
 
@@ -109,6 +115,7 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
     rule: WarmupRule,
     iterations: u32,
+    most_kept: usize,
 ) -> Result<Warmed, Failure> {
     use crate::statistics::warmup::WarmupStatus as Ended;
     let mut samples = Samples::with_capacity(rule.min_samples);
@@ -117,7 +124,14 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
     loop {
         let duration = sampler.take(iterations, &mut samples)?;
         // Emptying caches between samples takes time that `max_time` has to cover.
-        let status = match warmup.push_at(duration, sampler.elapsed().saturating_sub(started)) {
+        let elapsed = sampler.elapsed().saturating_sub(started);
+        let ended = if samples.len() <= most_kept {
+            warmup.push_at(duration, elapsed)
+        } else {
+            samples.truncate(most_kept);
+            (elapsed >= rule.min_time_ns).then(|| warmup.status())
+        };
+        let status = match ended {
             None => continue,
             Some(Ended::Converged) => WarmupStatus::Converged,
             Some(Ended::Trend) => WarmupStatus::Trend,
@@ -127,16 +141,56 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
     }
 }
 
-/// Warms up until `enough(samples taken, nanoseconds since it began)`.
+/// Warms up until `enough(samples kept, nanoseconds since it began)`.
 fn fixed<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
     iterations: u32,
-    enough: impl Fn(u32, u64) -> bool,
+    most_kept: usize,
+    enough: impl Fn(usize, u64) -> bool,
 ) -> Result<Warmed, Failure> {
     let mut samples = Samples::default();
     let started = sampler.elapsed();
-    while !enough(samples.len() as u32, sampler.elapsed().saturating_sub(started)) {
+    while !enough(samples.len(), sampler.elapsed().saturating_sub(started)) {
         sampler.take(iterations, &mut samples)?;
+        samples.truncate(most_kept);
     }
     Ok(Warmed { samples, status: WarmupStatus::Fixed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Mock;
+    use crate::machine::clock::ScriptedClock;
+    use crate::worker::backend::MockRequest;
+    use crate::worker::backend::mock::MockBackend;
+
+    /// What is kept of a warm-up with inferences of a microsecond, and how long it took.
+    fn warmed(
+        run: impl FnOnce(&mut Sampler<'_, MockBackend, ScriptedClock>) -> Result<Warmed, Failure>,
+    ) -> (Warmed, u64) {
+        let clock = ScriptedClock::default();
+        let request = MockRequest::alone(Mock::steady(Nanos(1000)));
+        let mut backend = MockBackend::new(request, clock.clone());
+        let mut sampler = Sampler::new(&mut backend, &clock, 0);
+        let warmed = run(&mut sampler).expect("a script without failures");
+        (warmed, sampler.elapsed())
+    }
+
+    #[test]
+    fn short_inferences_warm_up_for_their_time_without_filling_memory() {
+        let (by_time, elapsed) = warmed(|sampler| fixed(sampler, 1, 7, |_, spent| spent >= 100_000));
+        assert_eq!((by_time.samples.len(), by_time.status), (7, WarmupStatus::Fixed));
+        assert!(elapsed >= 100_000);
+        let rule = WarmupRule {
+            min_time_ns: 100_000,
+            max_time_ns: 1_000_000,
+            min_samples: 10,
+            hard_min_samples: 3,
+            tolerance: 0.01,
+        };
+        let (adaptive, elapsed) = warmed(|sampler| adaptive(sampler, rule, 1, 7));
+        assert_eq!((adaptive.samples.len(), adaptive.status), (7, WarmupStatus::NoiseLimited));
+        assert!((100_000..200_000).contains(&elapsed), "{elapsed}");
+    }
 }

@@ -139,6 +139,7 @@ fn warming_up_and_stopping() {
         (MEASURING, format!("It looks after {} and at least {min_samples} samples", spaced(min_time))),
         (MEASURING, format!("It gives up after {}.", spaced(max_time))),
         (MEASURING, format!("still gets {} samples", spelt(warm::LEAST_SAMPLES as usize))),
+        ("docs/reference/record.md", format!("of a warm-up by time about {} million", warm::MOST_KEPT / 1_000_000)),
         (
             MEASURING,
             format!(

@@ -53,7 +53,7 @@ pub const LEAST_SAMPLES: u32 = 3;
 
 /// Most samples of a warm-up by time that are kept: those of a second and more, however short they are. What is run after
 /// them warms up too.
-pub(crate) const MOST_KEPT: usize = (1 << 22) - 1;
+pub const MOST_KEPT: usize = (1 << 22) - 1;
 
 /// What is wrong with an end of the warm-up with this status after `taken` samples, in words. `waited` is how long whoever
 /// asked has waited for it; `None` where time is a script's.

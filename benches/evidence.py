@@ -160,7 +160,7 @@ def worst(found: list[dict], design: str, effects: list[float]) -> list[str]:
         "|---|" + "--:|" * len(effects),
         *(f"| {words} | {' | '.join(cell(rule, effect) for effect in effects)} |" for rule, words in RULES.items()),
         "",
-        f"{ORDERS[design]}, {who} called {different} of {of} identical pairs different in all (95 % interval {low} to {high} %).",
+        f"{ORDERS[design]}, {who} called {different} of {of} identical pairs different (95 % interval {low} to {high} %).",
         "",
     ]
 

@@ -2,7 +2,8 @@
 
 use super::monitor::Monitor;
 
-/// Of the highest clock, where the maker names none: one that most GPUs hold below their power limit.
+/// Of the highest clock: most GPUs hold this part below their power limit. The default applications clock alone does not
+/// serve: that of H100 and H200 is the highest, and NVML no longer has it from CUDA 13 on.
 const PART_OF_THE_HIGHEST: f64 = 0.75;
 
 /// What became of a GPU.
@@ -20,7 +21,7 @@ pub(crate) struct Locked {
     pub(crate) undo: String,
 }
 
-/// Locks the clock of every GPU, at the maker's default.
+/// Locks the clock of every GPU, at the lower of the maker's default and three quarters of the highest.
 pub(crate) fn lock_all(monitor: &dyn Monitor) -> Vec<Locked> {
     (0..monitor.count()).map(|gpu| lock(monitor, gpu)).collect()
 }
@@ -47,8 +48,8 @@ fn lock(monitor: &dyn Monitor, gpu: u32) -> Locked {
 }
 
 fn clock(default: Option<u32>, most: Option<u32>) -> Option<u32> {
-    let chosen = default.filter(|mhz| *mhz > 0);
-    chosen.or_else(|| most.map(|most| (f64::from(most) * PART_OF_THE_HIGHEST) as u32)).filter(|mhz| *mhz > 0)
+    let part = most.map(|most| (f64::from(most) * PART_OF_THE_HIGHEST) as u32);
+    [default, part].into_iter().flatten().filter(|mhz| *mhz > 0).min()
 }
 
 #[cfg(test)]
@@ -111,5 +112,11 @@ mod tests {
             (clock(None, None), clock(Some(0), Some(1000)), clock(Some(900), None)),
             (None, Some(750), Some(900))
         );
+    }
+
+    #[test]
+    fn a_default_at_the_highest_clock_is_not_taken() {
+        // H100: 1980 MHz is both. A100: 1095 of 1410.
+        assert_eq!((clock(Some(1980), Some(1980)), clock(Some(1095), Some(1410))), (Some(1485), Some(1057)));
     }
 }

@@ -14,8 +14,9 @@ const READINGS: usize = 20;
 /// Readings after which a clock that has not fallen is locked: ten seconds, since a GPU that has just worked takes some.
 const PATIENCE: usize = 100;
 
-/// A clock this close to the lowest has fallen.
-const NEAR_THE_LOWEST: f64 = 1.1;
+/// A clock below this part of the highest is that of an idle GPU. The lowest that the driver lists is no measure of it: an
+/// idle H100 stays at 345 MHz, with 210 the lowest and 1980 the highest.
+const IDLE: f64 = 0.5;
 
 /// A clock that moves by more than this while the GPU is idle is not locked.
 const STEADY: f64 = 0.01;
@@ -41,9 +42,9 @@ pub struct Look {
 pub(crate) fn look(gpu: &Gpu, asks_for_clocks: bool, wait: &mut dyn FnMut() -> bool) -> Result<Option<Look>, String> {
     let facts = gpu.monitor.facts(gpu.number)?;
     let (mut watts, mut clocks) = (Vec::new(), Vec::new());
-    let least = facts.least_mhz.map(|mhz| f64::from(mhz) * 1e6);
+    let most = facts.most_mhz.map(|mhz| f64::from(mhz) * 1e6);
     let mut used = None;
-    while watts.len() < READINGS || (asks_for_clocks && !has_fallen(&clocks, least) && watts.len() < PATIENCE) {
+    while watts.len() < READINGS || (asks_for_clocks && !has_fallen(&clocks, most) && watts.len() < PATIENCE) {
         if !watts.is_empty() && !gpu.monitor.is_scripted() && !wait() {
             return Ok(None);
         }
@@ -56,21 +57,26 @@ pub(crate) fn look(gpu: &Gpu, asks_for_clocks: bool, wait: &mut dyn FnMut() -> b
     let listed = gpu.monitor.processes(gpu.number);
     Ok(Some(Look {
         idle_watts: (!idle.is_empty()).then(|| idle.iter().sum::<f64>() / idle.len() as f64),
-        clocks_locked: asks_for_clocks.then(|| is_locked(&clocks, least)).flatten(),
+        clocks_locked: asks_for_clocks.then(|| is_locked(&clocks, most)).flatten(),
         others: in_the_way(&listed.unwrap_or_default(), used, facts.memory_bytes),
         facts,
     }))
 }
 
-fn has_fallen(clocks: &[f64], least: Option<f64>) -> bool {
+fn has_fallen(clocks: &[f64], most: Option<f64>) -> bool {
     let (low, high) =
         (clocks.iter().copied().fold(f64::INFINITY, f64::min), clocks.iter().copied().fold(0.0, f64::max));
-    least.is_some_and(|least| low <= least * NEAR_THE_LOWEST) || high - low > STEADY * high
+    most.is_some_and(|most| low < most * IDLE) || high - low > STEADY * high
 }
 
-/// NVML has no question for it, so the clock itself is asked: one that is not locked falls to the lowest when idle.
-fn is_locked(clocks: &[f64], least: Option<f64>) -> Option<bool> {
-    (!clocks.is_empty() && least.is_some()).then(|| !has_fallen(clocks, least))
+/// NVML does not say whether a clock is locked, so its course does: one that is not locked falls while the GPU is idle.
+/// `None` without a reading, and for a steady clock whose highest is unknown.
+fn is_locked(clocks: &[f64], most: Option<f64>) -> Option<bool> {
+    match has_fallen(clocks, most) {
+        _ if clocks.is_empty() => None,
+        true => Some(false),
+        false => most.map(|_| true),
+    }
 }
 
 /// Who holds memory or uses time of a GPU on which perfrun runs nothing.
@@ -119,12 +125,13 @@ mod tests {
 
     #[test]
     fn a_locked_clock_holds_while_idle() {
-        let least = Some(210e6);
-        assert_eq!(is_locked(&[1410e6; 20], least), Some(true));
-        assert_eq!(is_locked(&[1410e6, 1410e6, 210e6], least), Some(false));
-        assert_eq!(is_locked(&[1410e6, 1380e6], least), Some(false), "it moves");
+        let most = Some(1980e6);
+        assert_eq!(is_locked(&[1410e6; 20], most), Some(true));
+        assert_eq!(is_locked(&[1410e6, 1410e6, 345e6], most), Some(false));
+        assert_eq!(is_locked(&[345e6; 20], most), Some(false), "an idle H100");
+        assert_eq!(is_locked(&[1410e6, 1380e6], most), Some(false), "it moves");
         assert_eq!(is_locked(&[1410e6], None), None);
-        assert_eq!(is_locked(&[], least), None);
+        assert_eq!(is_locked(&[], most), None);
     }
 
     #[test]

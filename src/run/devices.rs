@@ -1,7 +1,8 @@
 //! Devices that are not there: seen in the kernel's files before anything is opened, and by trying them.
 //!
 //! A provider that is compiled into a runtime is offered on every machine; only a session tells whether its driver, its
-//! libraries and its hardware are there. So a session of one node is made and run, in a process of its own.
+//! libraries and its hardware are there. So a session of two nodes is made and run, in a process of its own: a sum, and a
+//! convolution, since ONNX Runtime loads cuDNN only when it first needs it (since 1.28, onnxruntime#29252).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +12,10 @@ use super::session::Session;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Device, Experiment, Plugin, Provider, Supply, Values};
 use crate::machine::kernel::Kernel;
-use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::{self, Dimension, ElementType};
-use crate::plan::{Skip, SkipKind};
-use crate::prepare::runtime::Libraries;
+use crate::plan::{Cell, Skip, SkipKind};
+use crate::prepare::runtime::{Libraries, Library};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
 use crate::worker::{Conversation, Interrupts, StoppedAtOnce};
@@ -22,8 +23,8 @@ use crate::worker::{Conversation, Interrupts, StoppedAtOnce};
 /// The first session on a device may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
 
-/// Elements of the node's input.
-const ELEMENTS: u64 = 4;
+/// Shape of the model's input and output.
+const SHAPE: [u64; 4] = [1, 1, 4, 4];
 
 /// Why a device cannot be there, by what the kernel shows; `None` says nothing.
 pub(crate) fn why_not(device: &Device, kernel: &Kernel) -> Option<Skip> {
@@ -62,6 +63,13 @@ pub(crate) fn try_all(
     for (runtime, index) in needed {
         let device = &experiment.devices[index];
         let Some(Some(library)) = libraries.runtimes.get(runtime) else { continue };
+        for cell in 0..prepared.plan.cells.len() {
+            let at = &prepared.plan.cells[cell];
+            let is_here = at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index);
+            if let Some(skip) = is_here.then(|| waits_for_graphs(experiment, at, library)).flatten() {
+                prepared.plan.mark_skipped(cell, skip);
+            }
+        }
         let plugin = libraries.plugins.get(&device.provider).map(|plugin| plugin.path.as_path());
         let trial = Trial { device, library: &library.path, plugin, executable };
         let Some(absence) = trial.carry_out(interrupts)? else { continue };
@@ -76,7 +84,23 @@ pub(crate) fn try_all(
     Ok(())
 }
 
-/// A session of one node on a device.
+/// Why several inferences cannot be in flight: before this version ONNX Runtime waits at the end of every replay of a CUDA
+/// graph, although it is asked not to (microsoft/onnxruntime#28686).
+fn waits_for_graphs(experiment: &Experiment, cell: &Cell, library: &Library) -> Option<Skip> {
+    const REPLAYS_WITHOUT_WAITING: &str = "1.28.0";
+    let device = &experiment.devices[cell.device()];
+    let options = experiment.variants[cell.variant()].provider.get(&device.provider)?;
+    let replays = options.get(Provider::of(device)?.graph_option?).is_some_and(|value| Provider::is_on(value));
+    let waits = experiment.measure.pipelined.is_some() && replays && library.is_older_than(REPLAYS_WITHOUT_WAITING);
+    let version = library.version.as_deref().unwrap_or_default();
+    waits.then(|| Skip {
+        kind: SkipKind::Device,
+        reason: format!("`pipelined`: ONNX Runtime {version} waits after every replay of a CUDA graph"),
+        remedy: Some(format!("take ONNX Runtime {REPLAYS_WITHOUT_WAITING} or newer, or leave `pipelined` out")),
+    })
+}
+
+/// A session of two nodes on a device.
 pub(crate) struct Trial<'a> {
     pub(crate) device: &'a Device,
     pub(crate) library: &'a Path,
@@ -97,7 +121,7 @@ impl Trial<'_> {
             Err(error) => return Ok(failed(format!("no temporary folder: {error}"))),
         };
         let path = folder.path().join("trial.onnx");
-        if let Err(error) = onnx::save(addition(), &path) {
+        if let Err(error) = onnx::save(trial_model(), &path) {
             return Ok(failed(error.to_string()));
         }
         let launch = Session::launch_for_file(self.executable, &folder.path().join("log"), TIMEOUT);
@@ -109,7 +133,7 @@ impl Trial<'_> {
     }
 
     fn request(&self, model: &Path) -> CellRequest {
-        let shape = vec![ELEMENTS];
+        let shape = SHAPE.to_vec();
         CellRequest {
             cell: format!("a trial of {}", self.device.label()),
             backend: BackendRequest::on_device(self.library, self.plugin, self.device, model),
@@ -140,16 +164,22 @@ impl Trial<'_> {
     }
 }
 
-/// `y = x + w`: one node, which every provider has.
-fn addition() -> ModelProto {
-    let shape = [Dimension::Fixed(ELEMENTS)];
+/// `y = conv(x + b, w)`: operators that every provider has.
+fn trial_model() -> ModelProto {
+    let shape = SHAPE.map(Dimension::Fixed);
     let value = |name: &str| ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape));
     let graph = GraphProto {
         name: Some("trial".to_owned()),
-        node: vec![NodeProto::of("Add", "sum", &["x", "w"], &["y"], Vec::new())],
+        node: vec![
+            NodeProto::of("Add", "sum", &["x", "b"], &["a"], Vec::new()),
+            NodeProto::of("Conv", "convolution", &["a", "w"], &["y"], vec![AttributeProto::of_ints("pads", &[1; 4])]),
+        ],
         input: vec![value("x")],
         output: vec![value("y")],
-        initializer: vec![TensorProto::of_floats("w", &[ELEMENTS], &[1.0; ELEMENTS as usize])],
+        initializer: vec![
+            TensorProto::of_floats("b", &[1], &[1.0]),
+            TensorProto::of_floats("w", &[1, 1, 3, 3], &[0.1; 9]),
+        ],
         ..Default::default()
     };
     ModelProto::of_graph(graph)
@@ -176,7 +206,30 @@ mod tests {
     }
 
     #[test]
+    fn graphs_of_a_runtime_that_waits_for_them_are_skipped() {
+        let text = "backend: mock\nmodels: [m]\nvariants: [plain, graph]\n";
+        let spec = crate::spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
+        let mut experiment = spec.experiment;
+        experiment.devices[0] = device("cuda");
+        let graph = BTreeMap::from([("enable_cuda_graph".to_owned(), "1".to_owned())]);
+        experiment.variants[1].provider.insert("cuda".to_owned(), graph);
+        let plan = crate::plan::expand(&experiment).expect("a plan");
+        let skipped = |experiment: &Experiment, version: Option<&str>| -> Vec<String> {
+            let (path, version) = ("libonnxruntime.so".into(), version.map(str::to_owned));
+            let library = Library { path, version, package: None, origin: crate::prepare::runtime::Origin::Cache };
+            let skips = plan.cells.iter().filter_map(|cell| waits_for_graphs(experiment, cell, &library));
+            skips.map(|skip| skip.reason).collect()
+        };
+        assert!(skipped(&experiment, Some("1.27.0")).is_empty(), "nothing is in flight");
+        experiment.measure.pipelined = Some(8);
+        let reason = "`pipelined`: ONNX Runtime 1.27.0 waits after every replay of a CUDA graph";
+        assert_eq!(skipped(&experiment, Some("1.27.0")), [reason]);
+        assert!(skipped(&experiment, Some("1.28.0")).is_empty());
+        assert!(skipped(&experiment, None).is_empty(), "a build whose name does not say its version");
+    }
+
+    #[test]
     fn the_trial_is_a_whole_model() {
-        assert!(onnx::check_graph(&addition()).is_ok());
+        assert!(onnx::check_graph(&trial_model()).is_ok());
     }
 }

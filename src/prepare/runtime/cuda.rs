@@ -1,7 +1,7 @@
 //! CUDA's libraries and cuDNN as NVIDIA publishes them for Python, so that a machine needs nothing but the driver.
 //!
 //! Those of CUDA 13.0, which every driver for CUDA 13 takes (580 and later). All of them go into one folder beside the
-//! runtimes, where a worker opens them before ONNX Runtime looks for them.
+//! runtimes; a worker opens them before ONNX Runtime looks for them, whichever runtime it is.
 
 use std::path::{Path, PathBuf};
 
@@ -58,6 +58,18 @@ pub(super) const WHEELS: [Wheel<'static>; 7] = [
     wheel(CUDNN, "9.28.1.4", SINCE_2_27, "a54f205b1db1f2895d99f398754db1369816f0569dd459731f925635cf7b65ec"),
 ];
 
+/// Folders with libraries of CUDA and cuDNN for this runtime: those that pip installed beside it, then the cache's.
+pub(crate) fn cuda_folders(library: &Path, cache: &Path) -> Vec<PathBuf> {
+    // `site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1`
+    let packages = library.ancestors().nth(3).map(|packages| packages.join("nvidia"));
+    let parts = packages.and_then(|packages| std::fs::read_dir(packages).ok()).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = parts.map(|part| part.path().join("lib")).collect();
+    folders.sort();
+    folders.push(runtimes(cache).join(CUDA_FOLDER));
+    folders.retain(|folder| folder.is_dir());
+    folders
+}
+
 /// Makes sure that all of them are in the cache, and says in which folder.
 ///
 /// # Errors
@@ -104,6 +116,22 @@ mod tests {
         for wanted in linked.into_iter().chain(["libcudnn.so.9"]) {
             assert!(brought.iter().any(|name| name == wanted), "{wanted}");
         }
+    }
+
+    #[test]
+    fn the_folders_of_pip_come_before_the_cache() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (cache, packages) = (root.path().join("cache"), root.path().join("lib/python3.12/site-packages"));
+        let own = runtimes(&cache).join(CUDA_FOLDER);
+        let pip = [packages.join("nvidia/cu13/lib"), packages.join("nvidia/cudnn/lib")];
+        for folder in pip.iter().chain([&own, &packages.join("nvidia/cudnn/include")]) {
+            std::fs::create_dir_all(folder).expect("a folder");
+        }
+        let of_pip = packages.join("onnxruntime/capi/libonnxruntime.so.1.31.1");
+        assert_eq!(cuda_folders(&of_pip, &cache), [pip[0].clone(), pip[1].clone(), own.clone()]);
+        // A build of the user's own, whether by `--runtime`, `path` or ORT_DYLIB_PATH.
+        assert_eq!(cuda_folders(Path::new("/opt/build/libonnxruntime.so"), &cache), [own]);
+        assert!(cuda_folders(Path::new("libonnxruntime.so"), root.path()).is_empty());
     }
 
     #[test]

@@ -72,11 +72,7 @@ impl Places {
 
     fn find_or_install(&self, package: Package, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
         if let Some(library) = self.find(package)? {
-            // Only a library of the cache opens what lies beside it there.
-            if library.origin == Origin::Cache {
-                mend_cuda(package, self, progress)?;
-            }
-            return Ok(library);
+            return mend_cuda(package, self, progress).map(|()| library);
         }
         let fetch = match install_with(package, PINNED, self, progress) {
             Ok(library) => return mend_cuda(package, self, progress).map(|()| library),
@@ -133,13 +129,13 @@ pub fn of_specification(
     cache: &Path,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Option<Library>, RuntimeError> {
+    let package = runtime.package.unwrap_or(package);
+    let places = Places::of_this_machine(None, cache);
+    mend_cuda(package, &places, progress)?;
     if let Some(path) = &runtime.path {
         return library::named(path, Origin::Specification).map(Some);
     }
     let Some(version) = &runtime.version else { return Ok(None) };
-    let package = runtime.package.unwrap_or(package);
-    let places = Places::of_this_machine(None, cache);
-    mend_cuda(package, &places, progress)?;
     match install_with(package, version, &places, progress) {
         Ok(library) => Ok(Some(library)),
         Err(error @ (RuntimeError::NoPip | RuntimeError::PipFailed { .. })) => {
@@ -151,7 +147,7 @@ pub fn of_specification(
     }
 }
 
-/// What the package for CUDA opens beside itself is whole.
+/// What a worker opens for the package for CUDA is whole.
 fn mend_cuda(package: Package, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<(), RuntimeError> {
     match package {
         Package::OnnxruntimeGpu => cuda::mend(places, progress),

@@ -209,6 +209,13 @@ pub(super) fn numbers(version: &str) -> Vec<u64> {
     version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
 
+impl Library {
+    /// Whether it is of a version before this one, as far as its name tells.
+    pub(crate) fn is_older_than(&self, version: &str) -> bool {
+        self.version.as_deref().is_some_and(|own| numbers(own) < numbers(version))
+    }
+}
+
 /// A file with the ELF header of a library for `machine`, for tests.
 #[cfg(test)]
 pub(super) fn fake_library(machine: Machine) -> Vec<u8> {

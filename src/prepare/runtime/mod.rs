@@ -19,6 +19,7 @@ mod pip;
 mod wheel;
 
 pub use cache::{cache_folder, find_plugin, find_version, install, install_plugin, list};
+pub(crate) use cuda::cuda_folders;
 pub use cuda::install_cuda;
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};

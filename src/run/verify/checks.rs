@@ -102,6 +102,23 @@ impl Checks {
         }
     }
 
+    /// Not shown where the convolution itself ran on the CPU.
+    pub(super) fn convolution(
+        &mut self,
+        what: &'static str,
+        tried: Result<(Result<Fidelity, Failure>, Seen), Failure>,
+    ) {
+        let (like, seen) = match tried {
+            Ok(found) => found,
+            Err(failure) => return self.failed(what, &failure),
+        };
+        if seen.run.data.placement.is_some_and(|placement| placement.fallback.contains_key("Conv")) {
+            let found = "the provider leaves it to the CPU".to_owned();
+            return self.0.push(Check { what, state: State::NotShown, found });
+        }
+        self.outputs(what, &like);
+    }
+
     /// By size and nanoseconds.
     pub(super) fn waiting(&mut self, small: (Size, f64), large: (Size, f64)) {
         let found = format!("{}: {}, {}: {}", small.0, ms(small.1), large.0, ms(large.1));
@@ -244,7 +261,14 @@ impl Checks {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::data::array::Array;
+    use crate::experiment::FidelityLimits;
+    use crate::onnx::ElementType;
+    use crate::quality::fidelity;
+    use crate::worker::backend::Placement;
 
     fn seen(latency_ns: f64) -> Seen {
         Seen { latency_ns, ..Seen::default() }
@@ -281,6 +305,31 @@ mod tests {
         // Events that are stamped at once: the clock of the host in disguise, or none.
         assert_eq!(of(1e5, 0.1), State::Failed);
         assert_eq!(state(|checks| checks.device_clock(&seen(1e6))), State::Failed);
+    }
+
+    #[test]
+    fn a_convolution_that_ran_on_the_cpu_shows_nothing() {
+        let output = |last: f32| {
+            let bytes = [1.0, last].into_iter().flat_map(f32::to_le_bytes).collect();
+            vec![
+                vec![Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![2], bytes }];
+                SETS as usize
+            ]
+        };
+        let of = |last: f32, placement: Option<Placement>| {
+            let like = fidelity::compare(&output(1.0), &output(last), &FidelityLimits::default());
+            let mut seen = seen(1.0);
+            seen.run.data.placement = placement;
+            state(|checks| checks.convolution("x", Ok((Ok(like), seen))))
+        };
+        let elsewhere = |operator: &str| {
+            Some(Placement { fallback: BTreeMap::from([(operator.to_owned(), 1)]), ..Placement::default() })
+        };
+        assert_eq!((of(1.0, None), of(1.0, elsewhere("Cast"))), (State::Passed, State::Passed));
+        assert_eq!(of(1.0, elsewhere("Conv")), State::NotShown);
+        assert_eq!(of(0.9, None), State::Failed);
+        let failure = Failure::new(FailureKind::Provider, "cuDNN is not available.");
+        assert_eq!(state(|checks| checks.convolution("x", Err(failure))), State::Failed);
     }
 
     #[test]

@@ -41,8 +41,9 @@ const SIZES: [Size; 6] = [
     Size { rows: 16384, width: 2048 },
 ];
 
-/// What fits into the cache of any GPU.
-const CACHED: Size = Size { rows: 256, width: 512 };
+/// Weights of 16 MiB, which the caches of A100, L4, H100 and later hold (40 MiB and more), and which decide the time of so
+/// few rows. On a GPU with a smaller cache the check shows nothing.
+const CACHED: Size = Size { rows: 16, width: 2048 };
 
 /// How many times as long the largest products take, at the least, where the clock waits for them.
 const GROWTH: f64 = 4.0;
@@ -74,6 +75,7 @@ struct Way {
     options: BTreeMap<String, String>,
     refuses_fallback: bool,
     is_cold: bool,
+    keeps_device_cache: bool,
     afterwards: Afterwards,
     wants_outputs: bool,
 }
@@ -124,6 +126,7 @@ impl Verification<'_> {
             let on_cpu = Way { device: Some(Device::cpu()), wants_outputs: true, ..Way::default() };
             let reference = trier.products("outputs", SIZES[0], on_cpu)?;
             checks.outputs("outputs are those of the CPU", &like(&reference, &small));
+            self.convolutions(&mut trier, has_stream, &mut checks)?;
         }
         let (size, large) = self.growth(&mut trier, &small, &mut checks)?;
         if has_stream {
@@ -154,6 +157,23 @@ impl Verification<'_> {
         Ok(checks.0)
     }
 
+    /// What ONNX Runtime loads cuDNN for, since 1.28 not before it is needed.
+    fn convolutions(&self, trier: &mut Trier<'_>, has_stream: bool, checks: &mut Checks) -> Result<(), StoppedAtOnce> {
+        let wanted = [
+            ("a convolution agrees with the CPU", ElementType::Float32),
+            ("a convolution in fp16 agrees with the CPU", ElementType::Float16),
+        ];
+        // Not every device of other makers computes in fp16.
+        for (what, element) in wanted.into_iter().take(if has_stream { 2 } else { 1 }) {
+            let way = Way { wants_outputs: true, ..Way::default() };
+            let on_cpu = Way { device: Some(Device::cpu()), ..way.clone() };
+            let reference = trier.run("a convolution", models::convolution(&element), on_cpu)?;
+            let found = trier.run("a convolution", models::convolution(&element), way)?;
+            checks.convolution(what, found.map(|found| (like(&reference, &found), found)));
+        }
+        Ok(())
+    }
+
     /// Larger and larger products, until they take much longer: a clock that does not wait for the device shows no more than
     /// handing the work over takes.
     fn growth(&self, trier: &mut Trier<'_>, small: &Seen, checks: &mut Checks) -> Result<(Size, Seen), StoppedAtOnce> {
@@ -180,8 +200,10 @@ impl Verification<'_> {
         let afterwards = Afterwards { profile: None, in_flight: Some(IN_FLIGHT) };
         let pipelined = trier.products("several in flight", SIZES[0], Way { afterwards, ..Way::default() })?;
         checks.pipelined(&pipelined);
-        let warm = trier.products("warm caches", CACHED, Way::default())?;
-        let cold = trier.products("cold caches", CACHED, Way { is_cold: true, ..Way::default() })?;
+        // Both wait for the processor's caches, so that the device is as idle before either.
+        let cold = Way { is_cold: true, ..Way::default() };
+        let warm = trier.products("warm caches", CACHED, Way { keeps_device_cache: true, ..cold.clone() })?;
+        let cold = trier.products("cold caches", CACHED, cold)?;
         checks.cold(&warm, &cold);
         let Some(option) = Provider::of(self.device).and_then(|provider| provider.graph_option) else { return Ok(()) };
         let options = BTreeMap::from([(option.to_owned(), "1".to_owned())]);
@@ -268,6 +290,7 @@ impl Trier<'_> {
                     boundary: way.boundary,
                     allow_fallback: !way.refuses_fallback,
                     provider_options: way.options.clone(),
+                    keeps_device_cache: way.keeps_device_cache,
                     ..plain
                 }),
                 tensors: vec![TensorRequest {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use crate::onnx::{Dimension, ElementType};
 use crate::statistics::random::Xoshiro256PlusPlus;
 
@@ -33,7 +33,21 @@ pub(super) fn products(Size { rows, width }: Size) -> Subject {
         NodeProto::of("Relu", "between", &["a"], &["b"], Vec::new()),
         NodeProto::of("MatMul", "second", &["b", "w"], &["y"], Vec::new()),
     ];
-    subject(nodes, vec![rows, width], vec![rows, width], vec![weights(width)])
+    subject(nodes, vec![rows, width], vec![rows, width], vec![weights(&[width, width])])
+}
+
+/// A convolution in this element type, which NVIDIA's providers leave to cuDNN.
+pub(super) fn convolution(element: &ElementType) -> Subject {
+    const CHANNELS: u64 = 32;
+    let cast = |to: &ElementType| vec![AttributeProto::of_int("to", i64::from(to.code().unwrap_or_default()))];
+    let nodes = vec![
+        NodeProto::of("Cast", "input", &["x"], &["a"], cast(element)),
+        NodeProto::of("Cast", "weights", &["w"], &["v"], cast(element)),
+        NodeProto::of("Conv", "convolution", &["a", "v"], &["b"], vec![AttributeProto::of_ints("pads", &[1; 4])]),
+        NodeProto::of("Cast", "output", &["b"], &["y"], cast(&ElementType::Float32)),
+    ];
+    let shape = vec![2, CHANNELS, 28, 28];
+    subject(nodes, shape.clone(), shape, vec![weights(&[CHANNELS, CHANNELS, 3, 3])])
 }
 
 /// A product, and determinants, which no known provider but the one for processors computes.
@@ -43,7 +57,7 @@ pub(super) fn determinants() -> Subject {
         NodeProto::of("MatMul", "product", &["x", "w"], &["a"], Vec::new()),
         NodeProto::of("Det", "determinants", &["a"], &["y"], Vec::new()),
     ];
-    subject(nodes, vec![16, WIDTH, WIDTH], vec![16], vec![weights(WIDTH)])
+    subject(nodes, vec![16, WIDTH, WIDTH], vec![16], vec![weights(&[WIDTH, WIDTH])])
 }
 
 /// A number that is repeated so often that this takes so many bytes.
@@ -58,11 +72,13 @@ pub(super) fn as_large_as(bytes: u64) -> Subject {
     subject(nodes, vec![1, 1], vec![1, 1], vec![shape])
 }
 
-fn weights(width: u64) -> TensorProto {
+/// Weights `w`, of which the first dimension counts outputs (or inputs as well, where it is square).
+fn weights(shape: &[u64]) -> TensorProto {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let scale = (width as f64).sqrt().recip();
-    let values: Vec<f32> = (0..width * width).map(|_| (random.normal() * scale) as f32).collect();
-    TensorProto::of_floats("w", &[width, width], &values)
+    let summed: u64 = shape.iter().skip(1).product();
+    let scale = (summed as f64).sqrt().recip();
+    let values: Vec<f32> = (0..shape.iter().product()).map(|_: u64| (random.normal() * scale) as f32).collect();
+    TensorProto::of_floats("w", shape, &values)
 }
 
 fn subject(nodes: Vec<NodeProto>, input: Vec<u64>, output: Vec<u64>, initializer: Vec<TensorProto>) -> Subject {
@@ -88,7 +104,9 @@ mod tests {
 
     #[test]
     fn every_model_is_whole() {
-        for subject in [products(Size { rows: 4, width: 8 }), determinants(), as_large_as(1 << 40)] {
+        let convolutions = [convolution(&ElementType::Float32), convolution(&ElementType::Float16)];
+        let others = [products(Size { rows: 4, width: 8 }), determinants(), as_large_as(1 << 40)];
+        for subject in others.into_iter().chain(convolutions) {
             assert!(onnx::check_graph(&subject.model).is_ok());
         }
     }

@@ -130,10 +130,13 @@ const PHRASES: &[Phrase] = &[
     device("libcuda.so", "the NVIDIA driver library was not found", "install the driver; in a container start it with `--gpus all`"),
     device("libcudnn", "cuDNN 9 cannot be loaded", CUDA_LIBRARIES),
     device("libcublas", "cuBLAS of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
+    device("libnvrtc", "NVRTC of CUDA 13 cannot be loaded, with which cuDNN compiles kernels", CUDA_LIBRARIES),
+    device("No valid execution plans built", "cuDNN cannot run one of the model's convolutions: it could not compile a kernel", CUDA_LIBRARIES),
+    device("cuDNN is not available", "cuDNN 9 cannot be loaded", CUDA_LIBRARIES),
     device("libcudart", "the runtime of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcufft", "cuFFT of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcurand", "cuRAND of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
-    device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install tensorrt-cu13`, and add its libraries to LD_LIBRARY_PATH"),
+    device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install 'tensorrt-cu13<11'`, and add its libraries to LD_LIBRARY_PATH"),
     device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver and the loader (`apt install libvulkan1`); VK_DRIVER_FILES may name the driver's manifest"),
     device("Couldn't load Vulkan", "there is no Vulkan loader", "`apt install libvulkan1`"),
     device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
@@ -196,6 +199,22 @@ mod tests {
         ];
         for (message, kind) in cases {
             assert_eq!(classify(message, FailureKind::Internal), kind, "{message}");
+        }
+    }
+
+    #[test]
+    fn what_cudnn_lacks_is_said() {
+        // pytorch#167602; onnxruntime/core/providers/cuda/cudnn_loader.cc.
+        let plans = "CUDNN_FE failure 11: [cudnn_frontend] Error: No valid execution plans built.";
+        let compiler = "nvrtc: error: failed to open libnvrtc-builtins.so.13.0.";
+        let absent = "cuDNN is not available. Install cuDNN, update the system library search path, or set enable_cudnn=0 to force native CUDA paths where available.";
+        for (message, meaning) in
+            [(plans, "compile a kernel"), (compiler, "NVRTC"), (absent, "cuDNN 9 cannot be loaded")]
+        {
+            let failure = Failure::new(classify(message, FailureKind::Operator), message);
+            assert_eq!(failure.kind, FailureKind::Provider, "{message}");
+            assert!(failure.in_short().contains(meaning), "{}", failure.in_short());
+            assert!(failure.remedy().contains("--with-cuda"), "{}", failure.remedy());
         }
     }
 

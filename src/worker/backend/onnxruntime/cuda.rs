@@ -5,15 +5,13 @@
 #![expect(unsafe_code, reason = "the driver's copies take raw addresses")]
 
 use std::ffi::c_void;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags, is_culib_present};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
-use super::failures::provider_failure;
 use super::stream::{Costs, Stream};
-use crate::experiment::CUDA_FOLDER;
 use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::{Failure, FailureKind};
@@ -32,18 +30,65 @@ fn failure(error: DriverError) -> Failure {
     Failure::new(classify(&message, FailureKind::Provider), message)
 }
 
-/// Opens the driver's library and, where perfrun fetched them, CUDA's, which lie beside the folder of the runtime: so nobody
-/// sets a path for them.
-pub(super) fn open_libraries(runtime: &Path) -> Result<(), Failure> {
+/// The libraries of CUDA and cuDNN that ONNX Runtime's provider opens by name, now or at the first convolution, each after
+/// those that it needs itself. NVRTC opens `libnvrtc-builtins` by name at its first compilation, and cuDNN's engines that
+/// are compiled at run time use NVRTC (pytorch#167614).
+const LIBRARIES: [&str; 16] = [
+    "libcudart.so.",
+    "libnvJitLink.so.",
+    "libnvrtc-builtins.so.",
+    "libnvrtc.so.",
+    "libcublasLt.so.",
+    "libcublas.so.",
+    "libcurand.so.",
+    "libcufft.so.",
+    "libcudnn.so.9",
+    "libcudnn_graph.so.9",
+    "libcudnn_ops.so.9",
+    "libcudnn_heuristic.so.9",
+    "libcudnn_adv.so.9",
+    "libcudnn_cnn.so.9",
+    "libcudnn_engines_precompiled.so.9",
+    "libcudnn_engines_runtime_compiled.so.9",
+];
+
+/// Every file of [`LIBRARIES`] in these folders, in that order; of several with one name the first folder's.
+fn files_in(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let names_in = |folder: &PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names.into_iter().map(|name| (name.clone(), folder.join(name))).collect::<Vec<_>>()
+    };
+    let all: Vec<(String, PathBuf)> = folders.iter().flat_map(names_in).collect();
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
+    for library in LIBRARIES {
+        for (name, path) in all.iter().filter(|(name, _)| name.starts_with(library)) {
+            if !found.iter().any(|(earlier, _)| earlier == name) {
+                found.push((name.clone(), path.clone()));
+            }
+        }
+    }
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Opens the driver's library, then CUDA's and cuDNN's from these folders, so that no search path must be set for them.
+/// What no folder has is left to the system's loader.
+///
+/// # Errors
+///
+/// Without a driver, and for a library that is there and cannot be opened.
+pub(super) fn open_libraries(folders: &[PathBuf]) -> Result<(), Failure> {
     // SAFETY: opening the driver's library runs its initialisers, which is what it is opened for.
     if !unsafe { is_culib_present() } {
         return Err(Failure::new(FailureKind::Provider, "CUDA: no driver library (libcuda.so.1)"));
     }
-    let folder = runtime.parent().and_then(Path::parent).map(|cache| cache.join(CUDA_FOLDER));
-    match folder.filter(|folder| folder.is_dir()) {
-        Some(folder) => ort::ep::cuda::preload_dylibs(Some(&folder), Some(&folder)).map_err(provider_failure),
-        None => Ok(()),
-    }
+    files_in(folders).iter().try_for_each(|path| open_library(path))
+}
+
+fn open_library(path: &Path) -> Result<(), Failure> {
+    let cannot = |error| Failure::new(FailureKind::Provider, format!("cannot open {}: {error}", path.display()));
+    ort::util::preload_dylib(path).map_err(cannot)
 }
 
 impl CudaTimeline {
@@ -147,5 +192,49 @@ impl Stream for CudaTimeline {
             self.stream.memset_zeros(scratch).map_err(failure)?;
         }
         self.drain()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nvrtc_opens_by_name_is_opened_before_it() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (toolkit, cudnn) = (root.path().join("cu13/lib"), root.path().join("cudnn/lib"));
+        let files = [
+            (&toolkit, "libnvrtc.so.13"),
+            (&toolkit, "libnvrtc.alt.so.13"),
+            (&toolkit, "libnvrtc-builtins.so.13.0"),
+            (&toolkit, "libnvJitLink.so.13"),
+            (&toolkit, "libcudart.so.13"),
+            (&cudnn, "libcudnn.so.9"),
+            (&cudnn, "libcudnn_graph.so.9"),
+            (&cudnn, "libcudart.so.13"),
+        ];
+        for (folder, name) in files {
+            std::fs::create_dir_all(folder).expect("a folder");
+            std::fs::write(folder.join(name), "").expect("a file");
+        }
+        let found = files_in(&[toolkit.clone(), root.path().join("absent"), cudnn.clone()]);
+        let wanted = [
+            toolkit.join("libcudart.so.13"),
+            toolkit.join("libnvJitLink.so.13"),
+            toolkit.join("libnvrtc-builtins.so.13.0"),
+            toolkit.join("libnvrtc.so.13"),
+            cudnn.join("libcudnn.so.9"),
+            cudnn.join("libcudnn_graph.so.9"),
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn a_library_that_cannot_be_opened_is_named() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = root.path().join("libcudnn.so.9");
+        std::fs::write(&path, "no library").expect("a file");
+        let failure = open_library(&path).expect_err("it is no library");
+        assert_eq!((failure.kind, failure.in_short().as_str()), (FailureKind::Provider, "cuDNN 9 cannot be loaded"));
     }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Boundary, Device, Execution, GraphOptimization, Provider};
+use crate::experiment::{Boundary, Completion, Device, Execution, GraphOptimization, Provider};
+use crate::prepare::runtime;
 use crate::worker::backend::{CellFacts, Engines};
 
 /// A session of ONNX Runtime.
@@ -21,9 +22,15 @@ pub struct OnnxruntimeRequest {
     /// The library that brings the provider, where it is a plug-in.
     #[serde(default)]
     pub plugin: Option<PathBuf>,
+    /// Folders with libraries of CUDA and cuDNN, which are opened before those of the provider that works on them.
+    #[serde(default)]
+    pub cuda: Vec<PathBuf>,
     /// Where tensors are when the clock starts and ends.
     #[serde(default)]
     pub boundary: Boundary,
+    /// Whether cold caches are those of the processor alone, for the verification of a device.
+    #[serde(default)]
+    pub keeps_device_cache: bool,
     /// Whether nodes that the provider does not take may run on the CPU.
     pub allow_fallback: bool,
     /// Options of that provider, by ONNX Runtime's own names.
@@ -48,6 +55,13 @@ pub struct OnnxruntimeRequest {
     pub session: BTreeMap<String, String>,
 }
 
+/// Where CUDA's libraries are, for a provider that works on a stream of CUDA.
+fn cuda_folders(device: &Device, library: Option<&Path>) -> Vec<PathBuf> {
+    let is_cuda = Provider::of(device).is_some_and(|provider| provider.completion == Completion::Stream);
+    let library = library.filter(|_| is_cuda);
+    library.map(|library| runtime::cuda_folders(library, &runtime::cache_folder())).unwrap_or_default()
+}
+
 impl OnnxruntimeRequest {
     /// A session on the CPU with its number of threads, and everything else as ONNX Runtime has it.
     pub fn on_cpu(library: &Path, model: &Path, threads: u32) -> Self {
@@ -56,7 +70,9 @@ impl OnnxruntimeRequest {
             model: Some(model.to_owned()),
             device: Device::cpu(),
             plugin: None,
+            cuda: Vec::new(),
             boundary: Boundary::Device,
+            keeps_device_cache: false,
             allow_fallback: true,
             provider_options: BTreeMap::new(),
             engine_cache: None,
@@ -74,6 +90,7 @@ impl OnnxruntimeRequest {
         OnnxruntimeRequest {
             device: device.clone(),
             plugin: plugin.map(Path::to_owned),
+            cuda: cuda_folders(device, Some(library)),
             ..OnnxruntimeRequest::on_cpu(library, model, 1)
         }
     }
@@ -96,7 +113,9 @@ impl OnnxruntimeRequest {
             model: facts.model.map(Path::to_owned),
             device: (*device).clone(),
             plugin: facts.plugin.map(Path::to_owned),
+            cuda: cuda_folders(device, facts.library),
             boundary: facts.boundary,
+            keeps_device_cache: false,
             allow_fallback: facts.allow_fallback,
             provider_options,
             engine_cache: kept.filter(|_| has_engines),

@@ -83,7 +83,7 @@ impl OnnxRuntime {
         if let Some(plugin) = &settings.plugin {
             register_plugin(&environment, &settings.device, plugin)?;
         }
-        let stream = open_stream(settings, &library_path)?;
+        let stream = open_stream(settings)?;
         let sets = sets_within_limit(&request.tensors, request.input_sets)?;
         let allocator = Allocator::default();
         let mut input_pool_bytes = 0;
@@ -303,7 +303,11 @@ impl Backend for OnnxRuntime {
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        self.stream.as_mut().map_or(Ok(()), |stream| stream.flush())
+        match &mut self.stream {
+            Some(stream) if self.settings.keeps_device_cache => stream.drain(),
+            Some(stream) => stream.flush(),
+            None => Ok(()),
+        }
     }
 
     fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {
@@ -421,12 +425,12 @@ impl Backend for OnnxRuntime {
 
 /// The stream of a device whose provider takes one, after its libraries; none where copies are within the clock, which end
 /// with the call.
-fn open_stream(settings: &OnnxruntimeRequest, library: &Path) -> Result<Option<Box<dyn Stream>>, Failure> {
+fn open_stream(settings: &OnnxruntimeRequest) -> Result<Option<Box<dyn Stream>>, Failure> {
     let has_stream = Provider::of(&settings.device).is_some_and(|provider| provider.completion == Completion::Stream);
     if !has_stream {
         return Ok(None);
     }
-    cuda::open_libraries(library)?;
+    cuda::open_libraries(&settings.cuda)?;
     if settings.boundary == Boundary::Host {
         return Ok(None);
     }

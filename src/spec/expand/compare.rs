@@ -53,11 +53,9 @@ pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
         RunsForm::Auto => Runs::AUTO,
         RunsForm::Fixed(number) => Runs::fixed(*number),
         RunsForm::ByNeed(bounds) => {
-            if bounds.min > bounds.max {
-                let message = format!("`min` is {}, and `max` is {}", bounds.min, bounds.max);
-                check.error(&Place::top("runs"), message, "raise `max`, or lower `min`".to_owned());
-            }
-            Runs { min: bounds.min, max: bounds.max }
+            let bounds = [("min", bounds.min), ("max", bounds.max)];
+            let (min, max) = measure::bounds(bounds, &Place::top("runs"), check);
+            Runs { min, max }
         }
     }
 }

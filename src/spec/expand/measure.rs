@@ -1,5 +1,7 @@
 //! `measure` and `backend`: texts to quantities, and bounds that agree.
 
+use std::fmt::Display;
+
 use crate::experiment::{Backend, Measure, Mock, MockDevice, Stop, Warmup};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
@@ -11,7 +13,7 @@ use crate::vocabulary::quantity::{Nanos, Ratio};
 /// Reads `measure`.
 pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
     let place = Place::top("measure");
-    let measure = Measure {
+    let mut measure = Measure {
         warmup: warmup(&form.warmup, &place.key("warmup"), check),
         stop: stop(&form.stop, &place.key("stop"), check),
         inputs: form.inputs,
@@ -26,6 +28,9 @@ pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
         cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
     };
     let longest = longest(&measure);
+    if !check.has(&place.key("timeout")) {
+        measure.timeout = measure.timeout.max(Nanos(longest.0.saturating_mul(2)));
+    }
     if measure.timeout.0 > 0 && measure.timeout < longest && !check.is_damaged(&place) {
         let message = format!("a run may take {longest} to warm up and sample, but `timeout` is {}", measure.timeout);
         let hint = "a run that misses the timeout fails; give it more, or bound `warmup` and `stop`";
@@ -50,12 +55,11 @@ fn longest(measure: &Measure) -> Nanos {
 
 fn warmup(form: &WarmupForm, place: &Place, check: &mut Check<'_>) -> Warmup {
     match form {
-        WarmupForm::Adaptive(form) => Warmup::Adaptive {
-            min_time: check.quantity(&place.key("min_time"), &form.min_time.0),
-            max_time: bounded_time(&form.min_time, &form.max_time, place, check),
-            min_samples: form.min_samples,
-            tolerance: open_ratio(&form.tolerance, &place.key("tolerance"), check),
-        },
+        WarmupForm::Adaptive(form) => {
+            let (min_time, max_time) = times(&form.min_time, &form.max_time, place, check);
+            let tolerance = open_ratio(&form.tolerance, &place.key("tolerance"), check);
+            Warmup::Adaptive { min_time, max_time, min_samples: form.min_samples, tolerance }
+        }
         WarmupForm::Samples(form) => Warmup::Samples { count: form.count },
         WarmupForm::Time(form) => Warmup::Time { time: positive(&form.time, &place.key("time"), check) },
     }
@@ -74,34 +78,47 @@ fn stop(form: &StopForm, place: &Place, check: &mut Check<'_>) -> Stop {
 }
 
 fn precision_stop(form: &PrecisionStop, place: &Place, check: &mut Check<'_>) -> Stop {
-    if form.min_samples > form.max_samples {
-        let message = format!("`min_samples` is {}, more than `max_samples`, {}", form.min_samples, form.max_samples);
-        let written = if check.has(&place.key("min_samples")) { "min_samples" } else { "max_samples" };
-        check.error(&place.key(written), message, None);
-    }
+    let samples = [("min_samples", form.min_samples), ("max_samples", form.max_samples)];
+    let (min_samples, max_samples) = bounds(samples, place, check);
+    let (min_time, max_time) = times(&form.min_time, &form.max_time, place, check);
     Stop::Precision {
         statistic: form.statistic,
         relative: open_ratio(&form.relative, &place.key("relative"), check),
         confidence: open_ratio(&form.confidence, &place.key("confidence"), check),
-        min_samples: form.min_samples,
-        max_samples: form.max_samples,
-        min_time: check.quantity(&place.key("min_time"), &form.min_time.0),
-        max_time: bounded_time(&form.min_time, &form.max_time, place, check),
+        min_samples,
+        max_samples,
+        min_time,
+        max_time,
     }
 }
 
-/// `max_time`, which is more than zero and not below `min_time`.
-fn bounded_time(min_time: &DurationText, max_time: &DurationText, place: &Place, check: &mut Check<'_>) -> Nanos {
-    let max = positive(max_time, &place.key("max_time"), check);
-    if let Ok(min) = min_time.0.parse::<Nanos>()
-        && min > max
-        && max.0 > 0
-    {
-        let message = format!("`min_time` is {min}, longer than `max_time`, {max}");
-        let written = if check.has(&place.key("min_time")) { "min_time" } else { "max_time" };
-        check.error(&place.key(written), message, None);
+/// `min_time` and `max_time`, which is more than zero.
+fn times(min: &DurationText, max: &DurationText, place: &Place, check: &mut Check<'_>) -> (Nanos, Nanos) {
+    let min = check.quantity(&place.key("min_time"), &min.0);
+    match positive(max, &place.key("max_time"), check) {
+        // A problem of its own, which was told.
+        Nanos(0) => (min, Nanos(0)),
+        max => bounds([("min_time", min), ("max_time", max)], place, check),
     }
-    max
+}
+
+/// A lower and an upper bound as they apply. Where they contradict each other, a default gives way to what is written; an
+/// error where both are written.
+pub(super) fn bounds<T: Copy + PartialOrd + Display>(
+    [(low_key, low), (high_key, high)]: [(&str, T); 2],
+    place: &Place,
+    check: &mut Check<'_>,
+) -> (T, T) {
+    match [low_key, high_key].map(|key| check.has(&place.key(key))) {
+        _ if low <= high => (low, high),
+        [false, true] => (high, high),
+        [true, false] => (low, low),
+        _ => {
+            let message = format!("`{low_key}` is {low}, more than `{high_key}`, {high}");
+            check.error(&place.key(low_key), message, None);
+            (low, high)
+        }
+    }
 }
 
 /// A duration that is more than zero.
@@ -172,5 +189,51 @@ fn mock_device(form: &MockDeviceForm, place: &Place, check: &mut Check<'_>) -> M
         others: share("others", &form.others),
         persistence: form.persistence,
         package_watts: form.package_watts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Runs;
+    use crate::spec::expand::tests::{mock, problems, warnings};
+
+    #[test]
+    fn a_default_gives_way_to_what_is_written() {
+        let millis = |text: &str| match (mock(text).measure.warmup, mock(text).measure.stop) {
+            (Warmup::Adaptive { min_time: a, max_time: b, .. }, Stop::Precision { min_time: c, max_time: d, .. }) => {
+                [a, b, c, d].map(|time| time.0 / 1_000_000)
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(millis("measure: { warmup: { max_time: 200ms } }"), [200, 200, 500, 5_000]);
+        assert_eq!(millis("measure: { stop: { max_time: 200ms } }"), [300, 5_000, 200, 200]);
+        assert_eq!(
+            millis("measure: { warmup: { min_time: 8s }, stop: { min_time: 9s } }"),
+            [8_000, 8_000, 9_000, 9_000]
+        );
+        let samples = |text: &str| match mock(text).measure.stop {
+            Stop::Precision { min_samples, max_samples, .. } => (min_samples, max_samples),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(samples("measure: { stop: { max_samples: 20 } }"), (20, 20));
+        assert_eq!(samples("measure: { stop: { min_samples: 200000 } }"), (200_000, 200_000));
+        assert_eq!(mock("runs: { max: 6 }").runs, Runs { min: 6, max: 6 });
+        assert_eq!(mock("runs: { min: 40 }").runs, Runs { min: 40, max: 40 });
+    }
+
+    #[test]
+    fn a_run_that_is_asked_to_be_long_has_the_time_for_it() {
+        let text = "measure: { stop: { mode: time, time: 20m } }";
+        assert_eq!(mock(text).measure.timeout, Nanos::from_secs(2 * (1_200 + 5)));
+        assert!(warnings(text).is_empty());
+        assert_eq!(warnings("measure: { timeout: 1m, stop: { mode: time, time: 20m } }").len(), 1);
+    }
+
+    #[test]
+    fn what_is_written_twice_and_contradicts_itself_is_refused() {
+        assert_eq!(problems("runs: { min: 9, max: 8 }"), ["`min` is 9, more than `max`, 8"]);
+        let times = "measure: { warmup: { min_time: 2s, max_time: 1s } }";
+        assert_eq!(problems(times), ["`min_time` is 2s, more than `max_time`, 1s"]);
     }
 }

@@ -11,6 +11,7 @@ use super::specs;
 use super::validate::check_runs;
 use crate::data::scratch::Scratch;
 use crate::experiment::Grade;
+use crate::judge::summary::LEAST_RUNS;
 use crate::machine::host;
 use crate::machine::plain_file;
 use crate::prepare::runtime;
@@ -169,8 +170,12 @@ fn execute(
     live.finish();
     let ended = ended.inspect_err(|_| ui.note(&continuation(place, &job.record)))?;
     let folder = match ended {
-        // A report that says nothing replaces none that says something.
+        // An empty report never overwrites a full one.
         Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
+        Ended::Complete if is_too_short(&job.record) && target.folder.is_some() && arguments.output.is_none() => {
+            ui.note(&format!("the budget left fewer than {LEAST_RUNS} runs of a cell, too few for a verdict, so the report stays with its record"));
+            job.record.folder.clone()
+        }
         Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),
         Ended::Refused(refusal) => return Err(below_requirement(&job.record, refusal)),
         // A partial report never replaces a committed one.
@@ -239,6 +244,12 @@ pub(super) fn outcome(record: &Record) -> ExitCode {
 fn continuation(place: &Place, record: &Record) -> String {
     let kept = if record.runs.is_empty() { "" } else { "finished runs are kept; " };
     format!("{kept}continue with: perfrun run --resume {}", place.relative(&record.folder))
+}
+
+/// Whether its budget ended it before there could be a verdict.
+fn is_too_short(record: &Record) -> bool {
+    let budget = record.manifest.findings.budget;
+    budget.is_some_and(|budget| budget.runs < budget.wanted && (budget.runs as usize) < LEAST_RUNS)
 }
 
 pub(super) fn was_measured(record: &Record) -> bool {

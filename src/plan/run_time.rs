@@ -15,6 +15,20 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
+    /// Whether the bounds lie so near to each other that one number says both.
+    pub(crate) fn is_one(self) -> bool {
+        const SAME: f64 = 1.5;
+        self.most.0 as f64 <= SAME * self.least.0 as f64
+    }
+
+    /// What to expect: the middle of what is one number, else that of the bounds' logarithms.
+    pub(crate) fn typical(self) -> Nanos {
+        match self.is_one() {
+            true => Nanos(self.least.0.midpoint(self.most.0)),
+            false => Nanos((self.least.0 as f64 * self.most.0 as f64).sqrt() as u64),
+        }
+    }
+
     fn exactly(time: Nanos) -> Self {
         TimeRange { least: time, most: time }
     }

@@ -45,16 +45,16 @@ impl Budget {
     /// How many of `asked` blocks fit after `spent`, if the rehearsal foretells `estimate` for all of them; at least one.
     /// `is_final` where nothing can be cut later.
     pub(crate) fn fit(&self, asked: u32, spent: Duration, estimate: Option<Duration>, is_final: bool) -> u32 {
-        let left = self.limit.saturating_sub(spent).as_secs_f64();
         let caution = if is_final { CAUTION } else { 1.0 };
-        let fits = estimate.map(|estimate| estimate.as_secs_f64() * caution / f64::from(asked.max(1)));
-        let fits = fits.filter(|block| *block > 0.0).map_or(asked, |block| (left / block) as u32);
-        fits.clamp(1, asked.max(1))
+        let block = estimate.map(|estimate| estimate.mul_f64(caution / f64::from(asked.max(1))));
+        self.room(asked, spent, block).max(1)
     }
 
-    /// Whether runs that will take so long fit after `spent`.
-    pub(crate) fn has_room(&self, spent: Duration, next: Option<Duration>) -> bool {
-        next.is_none_or(|next| spent + next <= self.limit)
+    /// How many blocks of this length fit after `spent`, at most `asked`; all of them where the length is unknown.
+    pub(crate) fn room(&self, asked: u32, spent: Duration, block: Option<Duration>) -> u32 {
+        let block = block.map_or(0.0, |block| block.as_secs_f64());
+        let left = self.limit.saturating_sub(spent).as_secs_f64();
+        if block > 0.0 { asked.min((left / block) as u32) } else { asked }
     }
 
     /// The outcome for so many blocks.
@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn a_block_starts_only_if_it_would_end_in_time() {
         let budget = budget(None);
-        assert!(budget.has_room(11 * MINUTE, None));
-        assert!(budget.has_room(8 * MINUTE, Some(2 * MINUTE)));
-        assert!(!budget.has_room(9 * MINUTE, Some(2 * MINUTE)));
+        let room =
+            |spent: u32, block: Option<u32>| budget.room(3, spent * MINUTE, block.map(|minutes| minutes * MINUTE));
+        assert_eq!((room(11, None), room(8, Some(2)), room(9, Some(2)), room(1, Some(2))), (3, 1, 0, 3));
     }
 }

@@ -134,6 +134,9 @@ fn measure_blocks(
     // What earlier sessions took for a run, until this one has seen one.
     let measured = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count() as u32;
     let mut of_a_run = before.checked_div(measured);
+    let room = |asked: u32, spent: Duration, of_a_run: Option<Duration>, runs: u32| {
+        budget.map_or(asked, |budget| budget.room(asked, spent, of_a_run.map(|run| run * runs)))
+    };
     for number in 0..schedule::blocks(&job.record.manifest.plan, design) {
         let block = schedule::block(&job.record.manifest.plan, design, number);
         let wanted = block.iter().filter(|turn| job.wants(turn)).count() as u32;
@@ -143,7 +146,7 @@ fn measure_blocks(
         if let Some(budget) = budget
             && design != Design::Sequential
             && number >= whole.max(1)
-            && !budget.has_room(before + session.elapsed(), of_a_run.map(|run| run * wanted))
+            && room(1, before + session.elapsed(), of_a_run, wanted) == 0
         {
             job.record.keep_to_budget(budget.used(number))?;
             break;
@@ -162,7 +165,9 @@ fn measure_blocks(
         }
         let manifest = &job.record.manifest;
         let (going_on, groups) = job.need.going_on(&manifest.plan, number);
-        let (runs, done, blocks) = (&job.record.runs, number + 1, forecast::blocks(job, number + 1));
+        let (runs, done) = (&job.record.runs, number + 1);
+        let left = forecast::blocks(job, done).saturating_sub(done);
+        let blocks = done + room(left, before + session.elapsed(), of_a_run, wanted);
         session.tell(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
     }
     Ok(())

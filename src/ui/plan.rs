@@ -24,7 +24,7 @@ pub fn describe(experiment: &Experiment, notes: &[Note], prepared: &Prepared, ex
     let mut text = String::new();
     // Writing into a String cannot fail.
     let _ = product(&mut text, experiment, plan);
-    let _ = settings::describe(&mut text, experiment, notes, plan);
+    let _ = settings::describe(&mut text, experiment, notes, plan, expected);
     let _ = batch_dimensions(&mut text, prepared);
     let _ = cells(&mut text, prepared);
     let _ = skips(&mut text, plan);

@@ -2,17 +2,23 @@
 
 use std::fmt::{Result, Write};
 
+use super::time::about;
 use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
 use crate::judge::summary::LEAST_RUNS;
-use crate::plan::{Plan, estimate_before_measuring, is_idle};
+use crate::plan::{Expected, Plan, estimate_before_measuring, is_idle};
 use crate::report::format::{self, difference};
 use crate::spec::Note;
-use crate::ui::duration;
 use crate::vocabulary::metric::{Direction, MetricReference, Unit};
 use crate::vocabulary::quantity::Nanos;
 
 /// Baseline, margins, controls, design, samples, budget, conditions and questions.
-pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note], plan: &Plan) -> Result {
+pub(super) fn describe(
+    text: &mut String,
+    experiment: &Experiment,
+    notes: &[Note],
+    plan: &Plan,
+    expected: &[Option<Expected>],
+) -> Result {
     let mut line = |label: &str, words: &str| writeln!(text, "{label:<11}{words}");
     line("baseline", &baseline(experiment, plan))?;
     line("control", &control(notes, plan))?;
@@ -30,7 +36,7 @@ pub(super) fn describe(text: &mut String, experiment: &Experiment, notes: &[Note
         }
     }
     if let Some(budget) = experiment.budget {
-        line("budget", &self::budget(experiment, plan, budget))?;
+        line("budget", &self::budget(experiment, plan, budget, expected))?;
     }
     let grade = experiment.require.grade.map(|grade| format!("grade {} or better", grade.letter()));
     let quiet = experiment.require.quiet.then(|| "no other load on the machine".to_owned());
@@ -155,18 +161,23 @@ fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u
     words
 }
 
-fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos) -> String {
-    let least = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, &[]).least;
+/// `90s: 8 runs of every cell take about 10 min; about 1 of them fits, and a verdict needs 5`, by the estimate that the time
+/// below the cells is made from.
+fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos, expected: &[Option<Expected>]) -> String {
+    let time = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, expected);
     let wanted = experiment.looks().blocks().next().unwrap_or(plan.runs).min(plan.runs);
-    let (fewest, all) = (least(LEAST_RUNS as u32), least(wanted));
-    let time = |nanos: Nanos| duration(nanos.to_duration());
-    if fewest > budget {
-        format!("{budget}; not enough for verdicts: {LEAST_RUNS} runs of every cell take at least {}", time(fewest))
-    } else if all > budget {
-        format!("{budget}; not enough for {wanted} runs of every cell, which take at least {}", time(all))
-    } else {
-        budget.to_string()
+    // At least one block is always measured.
+    let fits = (2..=wanted).rev().find(|runs| time(*runs).typical() <= budget).unwrap_or(1);
+    if fits >= wanted && time(wanted).typical() <= budget {
+        return budget.to_string();
     }
+    let verb = if fits == 1 { "fits" } else { "fit" };
+    let verdict = match fits < LEAST_RUNS as u32 {
+        true => format!(", and a verdict needs {LEAST_RUNS}"),
+        false => String::new(),
+    };
+    let runs = format::count(u64::from(wanted), "run");
+    format!("{budget}: {runs} of every cell take {}; about {fits} of them {verb}{verdict}", about(time(wanted)))
 }
 
 fn question(choose: &Choose) -> String {
@@ -208,7 +219,7 @@ mod tests {
         let loaded = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
         let prepared = crate::run::prepare(&loaded.experiment).expect("a plan");
         let mut text = String::new();
-        describe(&mut text, &loaded.experiment, &loaded.notes, &prepared.plan).expect("a String takes every text");
+        describe(&mut text, &loaded.experiment, &loaded.notes, &prepared.plan, &[]).expect("a String takes every text");
         text.lines().map(str::to_owned).collect()
     }
 
@@ -238,7 +249,7 @@ mod tests {
             "control    2 cells are measured twice, one in each group that runs",
             "design     duet: two cells at a time on halves of the cores, slices of 500ms; caches are cold before every sample",
             "samples    at least 368 per run instead of 50, needed for `latency.p99`; models slower than 13.6ms reach `max_time` (5s) first",
-            "budget     30s; not enough for 8 runs of every cell, which take at least 46 s",
+            "budget     30s: 8 runs of every cell take 46 s to 5m 21s; about 1 of them fits, and a verdict needs 5",
             "require    grade B or better and no other load on the machine",
             "choose     highest throughput within",
             "           latency.p99 <= 20 ms for batch=1",

@@ -7,9 +7,6 @@ use crate::plan::{Expected, Plan, Source, TimeRange, estimate_before_measuring};
 use crate::report::format::count;
 use crate::ui::duration;
 
-/// Bounds that lie no further apart than this are one number.
-const SAME: f64 = 1.5;
-
 /// What is known of each cell is by its index.
 pub(super) fn describe(
     text: &mut String,
@@ -49,18 +46,13 @@ fn by_need(experiment: &Experiment, runs: Runs, of: &dyn Fn(u32) -> TimeRange) -
 }
 
 /// `about 1m 40s`, or bounds.
-fn about(range: TimeRange) -> String {
-    if is_one(range) { format!("about {}", shown(range)) } else { between(range) }
+pub(super) fn about(range: TimeRange) -> String {
+    if range.is_one() { format!("about {}", shown(range)) } else { between(range) }
 }
 
 /// The middle of what is one number, else bounds.
 fn shown(range: TimeRange) -> String {
-    let middle = range.least.0.midpoint(range.most.0);
-    if is_one(range) { duration(std::time::Duration::from_nanos(middle)) } else { between(range) }
-}
-
-fn is_one(range: TimeRange) -> bool {
-    range.most.0 as f64 <= SAME * range.least.0 as f64
+    if range.is_one() { duration(range.typical().to_duration()) } else { between(range) }
 }
 
 fn between(range: TimeRange) -> String {

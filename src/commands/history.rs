@@ -20,9 +20,10 @@ use crate::vocabulary::metric::MetricReference;
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = Place::here()?;
-    let mut points = committed(&place, arguments, ui)?;
+    let experiment = &experiment(&place, arguments)?;
+    let mut points = committed(&place, experiment, arguments, ui)?;
     if !arguments.committed {
-        add_records(&place, &arguments.experiment, &mut points);
+        add_records(&place, experiment, &mut points);
     }
     if points.is_empty() {
         let known = experiments(&place);
@@ -31,12 +32,12 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
         } else {
             format!("known experiments: {}", known.join(", "))
         };
-        return Err(Error::refused(format!("no report or record of `{}`", arguments.experiment), help));
+        return Err(Error::refused(format!("no report or record of `{experiment}`"), help));
     }
     let skipped = points.len().saturating_sub(arguments.last.map_or(usize::MAX, |last| last as usize));
     points.drain(..skipped);
     let is_wanted = wanted(arguments.only.as_deref())?;
-    let found = history(&arguments.experiment, &points, arguments.metric, &is_wanted)?;
+    let found = history(experiment, &points, arguments.metric, &is_wanted)?;
     if found.series.is_empty() {
         let help = "use another --metric, or select other cells with --only";
         return Err(Error::refused(format!("no cell has `{}`", arguments.metric), help));
@@ -47,6 +48,23 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match arguments.json {
         true => super::print_json(ui, &found),
         false => print(ui, &ui::history::render(&found, ui)),
+    }
+}
+
+/// The experiment that is named, or the only one.
+fn experiment(place: &Place, arguments: &HistoryArgs) -> Result<String, Error> {
+    if let Some(name) = &arguments.experiment {
+        return Ok(name.clone());
+    }
+    match experiments(place).as_slice() {
+        [only] => Ok(only.clone()),
+        [] => Err(Error::refused(
+            "there are no committed reports and no records",
+            "`perfrun experiments/x.yaml` makes one",
+        )),
+        several => {
+            Err(Error::refused("there are several experiments", format!("name one of them: {}", several.join(", "))))
+        }
     }
 }
 
@@ -90,9 +108,9 @@ pub(super) fn spreads(
 }
 
 /// The reports that commits have, oldest first.
-fn committed(place: &Place, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
+fn committed(place: &Place, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
     let Some(repository) = Repository::around(&place.root) else { return Ok(Vec::new()) };
-    let path = path_of_report(place, &repository, &arguments.experiment);
+    let path = path_of_report(place, &repository, experiment);
     let head = match repository.commit(&arguments.revision) {
         Ok(commit) => commit,
         // A repository without a commit has no history.

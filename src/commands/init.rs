@@ -88,8 +88,10 @@ pub(super) fn models(words: &[PathBuf]) -> Result<Vec<Model>, Error> {
 
 pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let models = models(&arguments.models)?;
-    let name = experiment_name(&models);
-    if arguments.output.as_deref() == Some(Path::new("-")) {
+    let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
+    let file = arguments.output.as_deref().filter(|_| !to_stdout).and_then(Path::file_stem);
+    let name = file.map_or_else(|| experiment_name(&models), |stem| valid_name(&stem.to_string_lossy()));
+    if to_stdout {
         return print(ui, &specification(&name, &models, None, Question::Precision));
     }
     let target = arguments.output.clone().unwrap_or_else(|| Path::new("experiments").join(format!("{name}.yaml")));
@@ -151,6 +153,23 @@ fn valid_name(text: &str) -> String {
     if name.is_empty() { "models".to_owned() } else { name }
 }
 
+/// A name for each model: its stem; where several have the same, with the name of its folder before it, and where even those
+/// are the same, with a number behind it.
+fn model_names(models: &[Model]) -> Vec<String> {
+    let stems: Vec<String> = models.iter().map(|model| valid_name(&model.stem())).collect();
+    let mut names = Vec::with_capacity(models.len());
+    for (model, stem) in models.iter().zip(&stems) {
+        let is_alone = stems.iter().filter(|other| *other == stem).count() == 1;
+        let name = match model.folder() {
+            Some(folder) if !is_alone => valid_name(&format!("{folder}-{stem}")),
+            _ => stem.clone(),
+        };
+        let taken: BTreeSet<String> = names.iter().cloned().collect();
+        names.push(first_free(&name, &taken));
+    }
+    names
+}
+
 /// The name, or with the first number behind it that makes it another.
 fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
     if !taken.contains(name) {
@@ -172,19 +191,16 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     let _ = writeln!(text, "\nmodels:");
     // Several models at several batches do not have their verdicts within the budget.
     let has_batches = question == Question::Precision && models.len() == 1;
-    let mut names = BTreeSet::new();
     let mut common: Option<Sizes> = None;
     let wanted: Vec<Sizes> = models.iter().map(|model| Sizes::of(&model.signature)).collect();
     if wanted.windows(2).all(|pair| pair[0] == pair[1]) {
         common = wanted.first().cloned();
     }
-    for (model, sizes) in models.iter().zip(&wanted) {
+    for ((model, sizes), entry_name) in models.iter().zip(&wanted).zip(model_names(models)) {
         for input in &model.signature.inputs {
             // A name with a line break in it would end the comment.
             let _ = writeln!(text, "  # {}", printable_line(&tensor(input)));
         }
-        let entry_name = first_free(&valid_name(&model.stem()), &names);
-        names.insert(entry_name.clone());
         let _ = writeln!(text, "  - name: {}", quoted(&entry_name));
         let _ = match &model.source {
             Source::File(path) => writeln!(text, "    path: {}", quoted(&model_path(folder, path))),

@@ -1,13 +1,11 @@
 //! `perfrun plan`: the matrix before anything is measured.
 
-use std::path::Path;
-
 use super::expected::expected;
 use super::validate::check_runs;
-use super::{print, print_json, specs};
+use super::{print, print_json, records, specs};
 use crate::judge::compare::{judge, proposal};
 use crate::judge::summary::summarize_briefly;
-use crate::record::{Place, Record};
+use crate::record::Place;
 use crate::run::prepare;
 use crate::ui::cli::PlanArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -36,13 +34,13 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
 }
 
 /// What a record says about the next one.
-fn propose(record: &Path, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
+fn propose(record: &str, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let relative = arguments.precision.0;
     if !(relative > 0.0 && relative < 1.0) {
         let message = format!("--precision {} is out of range", arguments.precision);
         return Err(Error::refused(message, "use a share between 0% and 100%, such as `--precision 1%`"));
     }
-    let record = Record::open(record)?;
+    let record = records::open(&Place::here()?, record)?;
     let proposals = proposal::propose(&record.manifest, &record.runs, relative);
     if proposals.is_empty() {
         return Err(Error::refused(

@@ -8,6 +8,7 @@ use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
 use crate::machine::plain_file;
+use crate::onnx;
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
@@ -87,6 +88,10 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
         let word = path.display();
         let help = format!("`perfrun {word}` takes a quick look, `perfrun init {word}` writes a specification");
         return Err(Error::refused(format!("{word} is a model, not a specification"), help));
+    }
+    if let Some(format) = onnx::foreign_format(path) {
+        let message = format!("{} is neither a specification nor an ONNX model", path.display());
+        return Err(Error::refused(message, format!("this looks like {format}")));
     }
     shortened(spec::load(path, &changes(overrides))?, overrides)
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A model file that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -153,7 +153,11 @@ pub enum OnnxErrorKind {
 
 impl miette::Diagnostic for OnnxError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        use OnnxErrorKind::{Damaged, NotOnnx, Truncated};
+        let other = foreign_format(&self.path)
+            .filter(|_| matches!(self.kind, NotOnnx { .. } | Damaged { .. } | Truncated { .. }));
         let help: Box<dyn fmt::Display> = match &self.kind {
+            _ if let Some(other) = other => Box::new(format!("this looks like {other}")),
             OnnxErrorKind::Missing { near: Some(near) } => Box::new(format!("did you mean `{}`?", near.display())),
             OnnxErrorKind::Missing { near: None } => {
                 Box::new("`perfrun inspect FOLDER` shows every model below a folder")
@@ -186,6 +190,31 @@ impl miette::Diagnostic for OnnxError {
         };
         Some(help)
     }
+}
+
+/// What a model that is not ONNX is, by the ending of its file, and how to get an ONNX file of it.
+pub(crate) fn foreign_format(path: &Path) -> Option<&'static str> {
+    const FORMATS: [(&[&str], &str); 8] = [
+        (
+            &["pt", "pth", "pt2", "ckpt"],
+            "a PyTorch file: export it with `torch.onnx.export(model, inputs, \"model.onnx\")`",
+        ),
+        (
+            &["safetensors"],
+            "weights without a graph: export their model with `optimum-cli export onnx --model FOLDER OUT`",
+        ),
+        (&["pb"], "a TensorFlow graph: `python -m tf2onnx.convert --saved-model FOLDER --output model.onnx`"),
+        (&["h5", "keras"], "a Keras model: `python -m tf2onnx.convert --keras FILE --output model.onnx`"),
+        (&["tflite"], "a TensorFlow Lite model: `python -m tf2onnx.convert --tflite FILE --output model.onnx`"),
+        (&["gguf"], "a GGUF file, for llama.cpp: export the original with `optimum-cli export onnx --model NAME OUT`"),
+        (&["pkl", "joblib"], "a pickled model: scikit-learn's are converted with `skl2onnx.to_onnx(model, inputs)`"),
+        (
+            &["engine", "plan", "trt"],
+            "an engine of TensorRT: name the .onnx file that it was built from, with `devices: [tensorrt]`",
+        ),
+    ];
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    FORMATS.iter().find(|(endings, _)| endings.contains(&ending.as_str())).map(|(_, format)| *format)
 }
 
 /// What a file that is not ONNX is, by its first bytes.
@@ -237,6 +266,25 @@ mod tests {
         assert_eq!(recognise(b"hello\n"), Some("a text file"));
         assert_eq!(recognise(b""), None);
         assert_eq!(recognise(&[0x08, 0x07]), None);
+    }
+
+    #[test]
+    fn other_formats_are_told_with_their_way_to_onnx() {
+        let way = |name: &str| foreign_format(Path::new(name)).unwrap_or_default();
+        for (name, wanted) in [
+            ("a.pt", "torch.onnx.export"),
+            ("A.PTH", "torch.onnx.export"),
+            ("m.tflite", "--tflite"),
+            ("m.gguf", "optimum"),
+        ] {
+            assert!(way(name).contains(wanted), "{name}");
+        }
+        assert_eq!((way("m.onnx"), way("pt"), way("x.yaml")), ("", "", ""));
+        let kind = OnnxErrorKind::Damaged { offset: 1, detail: String::new() };
+        let error = OnnxError { path: "m.safetensors".into(), kind };
+        assert!(
+            miette::Diagnostic::help(&error).is_some_and(|help| help.to_string().contains("weights without a graph"))
+        );
     }
 
     #[test]

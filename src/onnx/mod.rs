@@ -33,7 +33,7 @@ mod wire;
 pub(crate) mod zoo;
 
 pub(crate) use batch::BatchChoice;
-pub(crate) use error::OnnxError;
+pub(crate) use error::{OnnxError, foreign_format};
 pub(crate) use file::load;
 pub use file::save;
 pub(crate) use graph_check::{GraphProblem, check_graph};

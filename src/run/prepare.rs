@@ -15,6 +15,7 @@ use crate::machine::kernel::Kernel;
 use crate::onnx::{self, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Skip};
 use crate::record::StoreError;
+use crate::vocabulary::nearest;
 use crate::worker::backend;
 
 /// Why an experiment cannot be carried out on this host.
@@ -26,7 +27,7 @@ pub enum PrepareError {
     /// Inputs of models whose size nobody said.
     #[error("{}", open_dimensions(.0))]
     #[diagnostic(help("{}", open_remedies(.0)))]
-    OpenDimensions(Vec<(String, ShapeProblem)>),
+    OpenDimensions(Vec<OpenDimensions>),
     /// Data that do not fit.
     #[error("model `{model}`, dataset {}: {}", .file.display(), without_path(.file, .problem))]
     Dataset {
@@ -89,15 +90,55 @@ fn without_path(file: &Path, problem: &DatasetProblem) -> String {
     text.strip_prefix(&format!("{}: ", file.display())).map_or(text.clone(), str::to_owned)
 }
 
-fn open_remedies(problems: &[(String, ShapeProblem)]) -> String {
-    let mut remedies: Vec<String> = problems.iter().map(|(_, problem)| problem.remedy()).collect();
-    remedies.dedup();
-    remedies.join("\n")
+/// Models that lack the same sizes.
+#[derive(Debug)]
+pub struct OpenDimensions {
+    problem: ShapeProblem,
+    models: Vec<String>,
+    /// No model of the experiment has them.
+    are_all: bool,
 }
 
-fn open_dimensions(problems: &[(String, ShapeProblem)]) -> String {
-    let lines: Vec<String> = problems.iter().map(|(model, problem)| format!("model `{model}`: {problem}")).collect();
-    lines.join("\n")
+impl OpenDimensions {
+    /// One for each different problem.
+    fn group(problems: Vec<(String, ShapeProblem)>, models: usize) -> Vec<Self> {
+        let mut groups: Vec<OpenDimensions> = Vec::new();
+        for (model, problem) in problems {
+            match groups.iter_mut().find(|group| group.problem.to_string() == problem.to_string()) {
+                Some(group) if !group.models.contains(&model) => group.models.push(model),
+                Some(_) => {}
+                None => groups.push(OpenDimensions { problem, models: vec![model], are_all: false }),
+            }
+        }
+        groups.iter_mut().for_each(|group| group.are_all = group.models.len() == models);
+        groups
+    }
+
+    /// `` `m1`, `m2`, `m3` and 2 others ``
+    fn names(&self) -> String {
+        const MOST: usize = 3;
+        let names: Vec<&str> = self.models.iter().map(String::as_str).collect();
+        match names.len() {
+            all if all <= MOST + 1 => nearest::list(&names, "and"),
+            all => {
+                let shown: Vec<String> = names[..MOST].iter().map(|name| format!("`{name}`")).collect();
+                format!("{} and {} others", shown.join(", "), all - MOST)
+            }
+        }
+    }
+}
+
+/// Sizes for all models would rule out those that have no such dimension.
+fn open_remedies(groups: &[OpenDimensions]) -> String {
+    let remedy = |group: &OpenDimensions| match group.are_all {
+        true => group.problem.remedy(),
+        false => format!("for {}, each in its entry of `models`: {}", group.names(), group.problem.remedy()),
+    };
+    groups.iter().map(remedy).collect::<Vec<_>>().join("\n")
+}
+
+fn open_dimensions(groups: &[OpenDimensions]) -> String {
+    groups.iter().map(|group| format!("{}: {}", group.names(), group.problem)).collect::<Vec<_>>().join("\n")
 }
 
 /// A plan with what host and files say about it; nothing is written yet.
@@ -137,8 +178,9 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let devices: Vec<Option<Skip>> = experiment.devices.iter().map(why_not).collect();
     let signature = |model: &PreparedModel| model.header.as_ref().map(|header| header.signature.clone());
     let signatures = models.iter().map(signature).collect();
+    let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
     let facts = Facts { signatures, devices };
-    for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(PrepareError::OpenDimensions)? {
+    for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
         models[model.place()].shapes.insert(input, shapes);
     }
     let mut core_sets = None;
@@ -170,4 +212,22 @@ fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetErro
     let sets = split?;
     duet::check_threads(experiment, sets[0].len())?;
     Ok(Some(sets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_models_lack_is_told_once() {
+        let problems = |count: u32| (1..=count).map(|number| (format!("m{number}"), ShapeProblem::NoBatch)).collect();
+        let all = OpenDimensions::group(problems(6), 6);
+        let problem = ShapeProblem::NoBatch;
+        assert_eq!(open_dimensions(&all), format!("`m1`, `m2`, `m3` and 3 others: {problem}"));
+        assert_eq!(open_remedies(&all), problem.remedy());
+        // Sizes for all models would skip the third.
+        let some = OpenDimensions::group(problems(2), 3);
+        let remedy = format!("for `m1` and `m2`, each in its entry of `models`: {}", problem.remedy());
+        assert_eq!(open_remedies(&some), remedy);
+    }
 }

@@ -221,7 +221,7 @@ pub struct PlanArgs {
     pub spec: Option<PathBuf>,
     /// Instead of the plan, propose numbers of runs and samples based on this record.
     #[arg(long, value_name = "RECORD", conflicts_with = "spec")]
-    pub pilot: Option<PathBuf>,
+    pub pilot: Option<String>,
     /// Target precision of `--pilot`: half the width of the 95 % interval, relative to the estimate.
     #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
     pub precision: Ratio,
@@ -396,7 +396,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, coloured: bool) -> R
         words.insert(1, "run".into());
     }
     Cli::try_parse_from(words).map_err(|error| {
-        let text = error.render();
+        let mut text = error.render();
+        if let Some(way) = way_to_say(&error) {
+            text = format!("{}\n\n  tip: {way}\n", text.to_string().lines().next().unwrap_or_default()).into();
+        }
         let plain = text.to_string();
         // Arguments may be anybody's file names.
         let text = match printable(&plain) {
@@ -405,6 +408,41 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, coloured: bool) -> R
         };
         Said { text, is_mistake: error.use_stderr() }
     })
+}
+
+/// How to say here what other tools have an option for.
+fn way_to_say(error: &clap::Error) -> Option<String> {
+    const WAYS: [(&[&str], &str); 8] = [
+        (
+            &["--batch", "--batch-size", "--batch_size"],
+            "`--set inputs.batch=8`, with the dimension's name that `perfrun inspect` shows",
+        ),
+        (
+            &["--input-shape", "--input_shape", "--shape", "--shapes"],
+            "`--set inputs.batch=8 --set inputs.sequence=128`, with the names of dimensions that `perfrun inspect` shows",
+        ),
+        (
+            &["--threads", "--num-threads", "--num_threads", "--intra-op"],
+            "`--set variants.fp32.threads=2`, with the variant's name that `perfrun plan` shows",
+        ),
+        (&["--device", "--devices", "--provider", "--ep", "--backend"], "`--set 'devices=[cpu, cuda]'`"),
+        (&["--precision", "--fp16", "--int8", "--variants"], "`--set 'variants=[fp32, fp16, int8]'`"),
+        (
+            &["--iterations", "--iters", "--repeat", "--repetitions", "-n"],
+            "`--runs 12` for processes, `--set measure.stop.min_samples=1000` for inferences in each",
+        ),
+        (
+            &["--duration", "--time", "--min-time"],
+            "`--set measure.stop.min_time=5s` for each run, `--budget 10m` for all together",
+        ),
+        (&["--warmup", "--warm-up", "--warmup-runs"], "`--set measure.warmup.min_time=1s`"),
+    ];
+    let found = error.get(clap::error::ContextKind::InvalidArg)?;
+    let (clap::error::ErrorKind::UnknownArgument, clap::error::ContextValue::String(word)) = (error.kind(), found)
+    else {
+        return None;
+    };
+    WAYS.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, way)| (*way).to_owned())
 }
 
 /// The script that completes perfrun's words in a shell.
@@ -435,5 +473,18 @@ mod tests {
         assert!(matches!(cli.command, Command::Run(_)));
         let cli = parse(words("perfrun plan x.yaml"), false).expect("valid");
         assert!(matches!(cli.command, Command::Plan(_)));
+    }
+
+    #[test]
+    fn options_of_other_tools_are_answered_with_ours() {
+        for (typed, way) in
+            [("m.onnx --batch 8", "--set inputs.batch=8"), ("plan x.yaml --threads 2", "variants.fp32.threads=2")]
+        {
+            let Err(said) = parse(words(&format!("perfrun {typed}")), false) else { panic!("{typed}") };
+            assert!(said.is_mistake && said.text.contains(way), "{}", said.text);
+            assert!(!said.text.contains("as a value"), "{}", said.text);
+        }
+        let Err(said) = parse(words("perfrun x.yaml --nonsense"), false) else { panic!("an unknown option") };
+        assert!(said.text.contains("--help"), "{}", said.text);
     }
 }

@@ -139,9 +139,9 @@ fn fact(text: &str) -> Result<String, String> {
 /// Arguments of `history`.
 #[derive(Clone, Debug, Args)]
 pub struct HistoryArgs {
-    /// The experiment: the name of its folder below `reports/`.
+    /// The experiment: the name of its folder below `reports/` [default: the only one].
     #[arg(value_name = "EXPERIMENT")]
-    pub experiment: String,
+    pub experiment: Option<String>,
     /// Metric to show.
     #[arg(long, value_name = "METRIC", default_value = "latency", value_parser = metric)]
     pub metric: MetricReference,

@@ -139,8 +139,12 @@ pub fn explain(word: &str) -> Result<Explanation, UnknownWord> {
 }
 
 fn metric(word: &str) -> Option<MetricText> {
-    let of_environment = ENVIRONMENT.iter().find(|metric| metric.stem() == word || metric.name == word);
-    let reference = of_environment.map(MetricReference::of).or_else(|| word.parse().ok())?;
+    let is_named = |metric: &&Metric| metric.stem() == word || metric.name == word;
+    let is_titled = |metric: &&Metric| metric.title.eq_ignore_ascii_case(word);
+    let of_environment = ENVIRONMENT.iter().find(is_named).map(MetricReference::of);
+    let by_reference = || word.parse().or_else(|_| format!("{}.{word}", MetricReference::LATENCY).parse()).ok();
+    let by_title = || METRICS.iter().chain(ENVIRONMENT).find(is_titled).map(MetricReference::of);
+    let reference = of_environment.or_else(by_reference).or_else(by_title)?;
     let metric = reference.metric;
     let has_samples = metric.name == MetricReference::LATENCY.metric.name;
     Some(MetricText {
@@ -218,6 +222,9 @@ mod tests {
         assert!(metric.meaning.starts_with("p95 over a run's counted samples"), "{}", metric.meaning);
         assert!(matches!(explain("steal"), Ok(Explanation::Metric(metric)) if metric.is_of_environment));
         assert!(matches!(explain("speedup"), Ok(Explanation::Metric(_))));
+        // As screens and reports have them.
+        assert!(matches!(explain("p95"), Ok(Explanation::Metric(metric)) if metric.reference == "latency.p95"));
+        assert!(matches!(explain("cpu time"), Ok(Explanation::Metric(metric)) if metric.stored == "cpu_time_ns"));
     }
 
     #[test]

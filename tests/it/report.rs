@@ -8,9 +8,10 @@ mod questions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfrun::internals::experiment::Grade;
+use perfrun::internals::experiment::{Axis, Grade};
 use perfrun::internals::report::view::Overview;
 use perfrun::internals::report::{Format, compose, write};
+use perfrun::internals::spec::explain::explain;
 
 use crate::support::check_snapshot;
 use fixture::{Axes, Behaviour, Fixture, Texts, usual};
@@ -41,6 +42,27 @@ fn markdown_reads_as_intended() {
     for (name, fixture) in all() {
         check(&format!("{name}.md"), &fixture.render().markdown);
     }
+}
+
+/// Headings of the columns of every table of a page, without their units.
+fn columns(html: &str) -> BTreeSet<String> {
+    let heads = html.split("<thead").skip(1).filter_map(|rest| rest.split_once("</thead>"));
+    let cells = heads.flat_map(|(head, _)| head.split("<th").skip(1)).filter_map(|cell| cell.split_once('>'));
+    let titles = cells.map(|(_, rest)| rest.split(['<', ',']).next().unwrap_or_default().replace("&#x2f;", "/"));
+    titles.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty()).collect()
+}
+
+#[test]
+fn every_column_is_explained() {
+    let mut asked = BTreeSet::new();
+    for (_, fixture) in all() {
+        let plan = &fixture.manifest.plan;
+        let is_name = |text: &String| Axis::ALL.iter().any(|axis| plan.names(*axis).contains(text));
+        asked.extend(columns(&fixture.render().html).into_iter().filter(|text| !is_name(text)));
+    }
+    assert!(asked.len() > 20, "{asked:?}");
+    let unknown: Vec<&String> = asked.iter().filter(|word| explain(word).is_err()).collect();
+    assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
 }
 
 #[test]

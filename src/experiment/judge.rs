@@ -123,8 +123,19 @@ impl Grade {
 pub struct Choose {
     /// The metric by which the best is chosen.
     pub best: MetricReference,
+    /// The metrics that break its ties, the first one first; without any, ties stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<MetricReference>,
     /// What it has to keep.
     pub within: Vec<Bound>,
+}
+
+impl Choose {
+    /// What it names, the metric that decides first.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = MetricReference> {
+        let by = std::iter::once(self.best).chain(self.then.iter().copied());
+        by.chain(self.within.iter().map(|bound| bound.metric))
+    }
 }
 
 /// A bound on a metric of the cells that `of` matches; the others keep it.
@@ -167,9 +178,7 @@ impl Experiment {
     /// the question, its bounds and the goals of which every run stores its value. Statistics of a run's samples, such as
     /// percentiles, are not computed at a look, and what is the same in every run or known from one needs none.
     pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
-        let question = self.choose.iter().flat_map(|question| {
-            std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric))
-        });
+        let question = self.choose.iter().flat_map(Choose::metrics);
         let asked = question.chain(self.goals.iter().map(|goal| goal.bound.metric));
         let is_stored = |reference: &MetricReference| {
             let MetricReference { metric, statistic } = *reference;

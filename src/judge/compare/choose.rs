@@ -2,9 +2,9 @@
 //!
 //! Input: plan, summary, what is judged already, and the question. Output: a [`Choice`], from which the sentences are
 //! made and nothing else. A cell is best if no other that keeps the bounds is better by the verdict of method 6.1;
-//! where that leaves several, what else is weighed, memory and the model's size break the tie, and where these do not, all
-//! of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking by estimates
-//! alone.
+//! where that leaves several, the further metrics that the question names break the tie, and where it names none or these
+//! do not, all of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking
+//! by estimates alone.
 //!
 //! What is chosen among, a contest, are the cells that somebody could use in each other's place: those of one model at
 //! one input, whatever their variant and device. Models compete where the specification compares them, or where there is
@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use bound::check as check_bound;
 pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
-pub(super) use contest::sort_by_estimate;
-pub(crate) use contest::{Contest, Entrant, Standing};
+pub(crate) use contest::{Contest, Entrant, Standing, sort_by_estimate};
 
 use super::{Judged, Terms};
 use crate::experiment::Choose;
@@ -63,15 +62,8 @@ pub(super) fn asked(best: MetricReference) -> MetricReference {
 }
 
 /// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
-/// baseline, `weighed` the metrics of the trade-offs; pure.
-pub(crate) fn choose(
-    plan: &Plan,
-    summary: &Summary,
-    judged: &Judged,
-    terms: &Terms,
-    question: &Choose,
-    weighed: &[MetricReference],
-) -> Choice {
+/// baseline; pure.
+pub(crate) fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose) -> Choice {
     let mut choice = Choice { best: question.best, failed_control: None, contests: Vec::new(), bounds: Vec::new() };
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
         choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
@@ -79,9 +71,7 @@ pub(crate) fn choose(
     }
     let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, terms.confidence, bound));
     choice.bounds = bounds.collect();
-    choice.contests = contest::hold(
-        &contest::Question { plan, summary, judged, terms, best: question.best, weighed },
-        &choice.bounds,
-    );
+    let asked = contest::Question { plan, summary, judged, terms, best: question.best, then: &question.then };
+    choice.contests = contest::hold(&asked, &choice.bounds);
     choice
 }

@@ -10,7 +10,8 @@ use super::{Control, Withheld};
 use crate::experiment::{Axis, InputIndex, InputPoint, ModelIndex, Values};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan};
-use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
+use crate::statistics::quantile::quantile_support;
+use crate::vocabulary::metric::{Direction, ITEMS, LATENCY, MetricReference};
 use crate::worker::backend::FailureKind;
 
 /// Why nothing may be said about a cell.
@@ -32,7 +33,12 @@ pub enum Unfit {
     /// It has no value of the metric.
     NoValue,
     /// The samples of a run do not support the percentile.
-    TooFewSamples,
+    TooFewSamples {
+        /// Independent samples that each run takes.
+        needed: u32,
+    },
+    /// So many iterations share a sample, so that there is no percentile of iterations.
+    Batched(u32),
     /// Neither more nor less of the metric is better.
     NoDirection,
 }
@@ -124,20 +130,32 @@ pub(super) fn unfit(
         Some(Unfit::Skipped)
     } else if completed == 0 {
         Some(why_not_run(summary))
+    } else if summary.outputs_differ() {
+        Some(Unfit::OutputsDiffer)
     } else if let Some(reason) = withheld(summary) {
         Some(Unfit::Withheld(reason))
     } else if is_discredited(plan, controls, index) {
         Some(Unfit::Withheld(Withheld::ControlFailed))
-    } else if summary.outputs_differ() {
-        Some(Unfit::OutputsDiffer)
     } else if (completed as usize) < LEAST_RUNS {
         Some(Unfit::TooFewRuns(completed))
     } else if summary.estimate_of(metric).is_none() {
-        Some(Unfit::NoValue)
+        let is_batched = summary.iterations > 1 && metric.metric.name == LATENCY.name;
+        Some(if is_batched { Unfit::Batched(summary.iterations) } else { Unfit::NoValue })
     } else if !summary.supports(metric) {
-        Some(Unfit::TooFewSamples)
+        Some(Unfit::TooFewSamples { needed: metric.statistic.probability().and_then(quantile_support).unwrap_or(0) })
     } else {
         None
+    }
+}
+
+impl Unfit {
+    /// Whether more runs may make it fit.
+    pub(crate) fn may_heal(self) -> bool {
+        match self {
+            Unfit::NotRun | Unfit::TooFewRuns(_) => true,
+            Unfit::Withheld(withheld) => withheld.may_heal(),
+            _ => false,
+        }
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Judged {
     /// What each group took, where runs go by need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub efforts: Vec<need::Effort>,
-    /// What breaks ties of latency, where the specification asks no question.
+    /// What breaks ties of speed, where the specification asks no question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<Tie>,
     /// The answer to the specification's question, if it asks one.
@@ -137,7 +137,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let question = manifest.experiment.choose.as_ref();
     let weighed = pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest));
     match question {
-        Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question, &weighed)),
+        Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question)),
         None => judged.ties = tie::ties(plan, summary, &judged, &terms, &weighed),
     }
     judged.goals = goals::check(plan, summary, &judged, &terms, &manifest.experiment.goals);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
 use super::comparable::{comparable, unfit};
 use super::pair::verdict_between;
-use super::{Judged, Terms, Withheld};
+use super::{Judged, Terms};
 use crate::experiment::Bound;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Group, Plan};
@@ -141,7 +141,7 @@ fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> im
     let metric = check.bound.metric;
     let may_tell = |outcome: BoundOutcome| match outcome {
         BoundOutcome::Undecided(Doubt::Across | Doubt::TooFewRuns) => true,
-        BoundOutcome::Undecided(Doubt::Withheld(withheld)) => may_heal(withheld),
+        BoundOutcome::Undecided(Doubt::Withheld(withheld)) => withheld.may_heal(),
         _ => false,
     };
     let has_baseline = move |cell: usize| {
@@ -214,16 +214,11 @@ fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Ne
         return Need::Open;
     };
     match compared.withheld {
-        Some(withheld) if may_heal(withheld) => Need::Open,
+        Some(withheld) if withheld.may_heal() => Need::Open,
         Some(_) => Need::Hopeless,
         None if compared.verdict.is_open() => Need::Open,
         None => Need::Decided,
     }
-}
-
-/// Of more runs a smaller share may have failed, or never become steady.
-fn may_heal(withheld: Withheld) -> bool {
-    matches!(withheld, Withheld::ManyFailures | Withheld::NotSteady)
 }
 
 /// Runs of it failed alike, or its rehearsal did, so that no more are started. A run that was not started because the arm

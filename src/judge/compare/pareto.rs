@@ -88,9 +88,7 @@ pub(crate) fn metrics(
     if !listed.is_empty() {
         return listed.to_vec();
     }
-    let asked = question
-        .iter()
-        .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
+    let asked = question.iter().flat_map(|question| question.metrics());
     let mut metrics: Vec<MetricReference> = Vec::new();
     for reference in asked.chain([MetricReference::LATENCY]).chain(accuracy).chain([MetricReference::of(&PEAK_RSS)]) {
         let is_known = metrics.iter().any(|known| known.metric.name == reference.metric.name);
@@ -348,7 +346,7 @@ mod tests {
     fn the_question_says_what_is_weighed() {
         let names = |best: &str, within: &[&str]| -> Vec<String> {
             let within = within.iter().map(|metric| at_most(metric, 1.0, None)).collect();
-            let question = Choose { best: best.parse().unwrap(), within };
+            let question = Choose { best: best.parse().unwrap(), then: Vec::new(), within };
             metrics(&[], Some(&question), None).iter().map(ToString::to_string).collect()
         };
         assert_eq!(names("latency", &["latency.p95"]), ["latency", "peak_rss"]);

@@ -1,7 +1,7 @@
 //! Cells that no verdict on the asked metric tells apart, and what else speaks for one of them.
 //!
-//! The metrics that the trade-offs weigh come first, then peak memory and the size of the model file, so that what an
-//! answer names is what the trade-offs leave on the frontier. Input and output as for any verdict; pure.
+//! A question names what breaks its ties. Where none is asked, the metrics that the trade-offs weigh come first, then peak
+//! memory and the size of the model file. Input and output as for any verdict; pure.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,22 +33,15 @@ pub(super) struct TieBreak<'a> {
 }
 
 impl<'a> TieBreak<'a> {
-    /// Of `asked`, by the other metrics that are weighed against it, then by peak memory, then by the model's size.
+    /// Of `asked`, by these metrics in their order; those without a better direction say nothing.
     pub(super) fn new(
         summary: &'a Summary,
         terms: &'a Terms,
         asked: MetricReference,
-        weighed: &[MetricReference],
+        by: impl Iterator<Item = MetricReference>,
     ) -> Self {
-        let is_weighed = weighed.contains(&asked);
-        let weighed = weighed.iter().copied().filter(|_| is_weighed);
-        let mut metrics: Vec<MetricReference> = Vec::new();
-        for reference in weighed.chain([MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)]) {
-            let is_known = metrics.contains(&reference) || reference.metric.name == asked.metric.name;
-            if !is_known && !reference.is_speedup() && reference.metric.direction != Direction::Neutral {
-                metrics.push(reference);
-            }
-        }
+        let may_tell = |by: &MetricReference| !by.is_speedup() && by.metric.direction != Direction::Neutral;
+        let metrics = by.filter(|by| may_tell(by) && *by != asked).collect();
         TieBreak { summary, terms, asked, metrics }
     }
 
@@ -64,8 +57,10 @@ impl<'a> TieBreak<'a> {
         None
     }
 
+    /// No verdict on a percentile that the samples of either do not support.
     fn verdict(&self, cell: usize, other: usize, metric: MetricReference) -> Option<Comparison> {
-        verdict_between(self.summary, other, cell, metric, self.terms)
+        let supports = |cell: usize| self.summary.cells[cell].supports(metric);
+        verdict_between(self.summary, other, cell, metric, self.terms).filter(|_| supports(cell) && supports(other))
     }
 }
 
@@ -83,7 +78,9 @@ pub(super) fn ties(
     weighed: &[MetricReference],
 ) -> Vec<Tie> {
     let asked = MetricReference::LATENCY;
-    let broken = TieBreak::new(summary, terms, asked, weighed);
+    let weighed = weighed.iter().copied().filter(|metric| metric.metric.name != asked.metric.name);
+    let others = [MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)];
+    let broken = TieBreak::new(summary, terms, asked, weighed.chain(others));
     let is_slower = |cell: usize| judged.of(cell).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
     let may_be_named =
         |cell: &usize| unfit(plan, summary, &judged.controls, asked, *cell).is_none() && !is_slower(*cell);

@@ -36,6 +36,11 @@ impl Withheld {
         matches!(self, Withheld::NotFinite | Withheld::NotResolved | Withheld::BatchesDiffer)
     }
 
+    /// Whether more runs may make it judged: of more a smaller share may have failed, or never become steady.
+    pub(super) fn may_heal(self) -> bool {
+        matches!(self, Withheld::ManyFailures | Withheld::NotSteady)
+    }
+
     /// The reason as a fragment.
     pub fn words(self) -> &'static str {
         match self {

@@ -91,7 +91,7 @@ pub(super) struct Entry<'a> {
     pub failure: Option<&'static str>,
     /// Where it has no completed run, with the reason.
     pub missing: Vec<(String, Absence<'a>)>,
-    /// Where its outputs are not the reference's, with the reason.
+    /// Where its outputs are not the reference's, with the reason; it has no verdict on speed there.
     pub differs: Vec<(String, &'a Fidelity)>,
     /// How right it is on real data, and how that differs from the baseline's.
     pub accuracy: Option<&'a Score>,
@@ -151,17 +151,17 @@ impl<'a> Subject<'a> {
             self.entries.len() - 1
         });
         let entry = &mut self.entries[position];
-        entry.saved.extend(saved);
         entry.missing.extend(missing.map(|missing| (place.clone(), missing)));
+        if let Some(fidelity) = summary.fidelity.as_ref().filter(|fidelity| !fidelity.passes()) {
+            entry.differs.push((place, fidelity));
+            return;
+        }
+        entry.saved.extend(saved);
         let is_changed = |score: &&Score| score.change.is_some() && speaks_of_baseline(plan);
         entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(is_changed));
-        match &summary.fidelity {
-            Some(fidelity) if !fidelity.passes() => entry.differs.push((place.clone(), fidelity)),
-            Some(fidelity) if speaks_of_baseline(plan) => {
-                let is_farther = entry.agrees.is_none_or(|known| fidelity.cosine < known.cosine);
-                entry.agrees = if is_farther { Some(fidelity) } else { entry.agrees };
-            }
-            Some(_) | None => {}
+        if let Some(fidelity) = summary.fidelity.as_ref().filter(|_| speaks_of_baseline(plan)) {
+            let is_farther = entry.agrees.is_none_or(|known| fidelity.cosine < known.cosine);
+            entry.agrees = if is_farther { Some(fidelity) } else { entry.agrees };
         }
         match judged.of(index) {
             Some(comparison) if comparison.interval.is_some() && comparison.withheld.is_none() => {
@@ -178,8 +178,7 @@ impl<'a> Subject<'a> {
 
     /// Whether the candidate is ahead of the baseline in every group.
     pub(super) fn wins_everywhere(&self, entry: &Entry<'_>) -> bool {
-        entry.differs.is_empty()
-            && entry.judged.len() == self.groups
+        entry.judged.len() == self.groups
             && entry.judged.iter().all(|(_, judged)| self.settled(judged) == Verdict::Better)
     }
 

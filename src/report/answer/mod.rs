@@ -13,7 +13,8 @@ mod tests;
 mod ties;
 mod words;
 
-use crate::judge::compare::{Comparison, Judged, Withheld};
+use crate::judge::compare::need::Stopped;
+use crate::judge::compare::{Judged, Withheld};
 use crate::judge::summary::{LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan, SkipKind};
 use crate::quality::accuracy::Score;
@@ -45,7 +46,7 @@ pub(super) fn answer(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Sen
     }
     let Some(baseline) = &plan.baseline else { return vec![alone(plan, summary)] };
     if !comparisons.is_empty() && comparisons.iter().all(|comparison| comparison.interval.is_none()) {
-        return vec![too_few(comparisons)];
+        return vec![too_few(judged)];
     }
     let subjects = subjects(plan, summary, judged);
     let is_excluded =
@@ -89,11 +90,12 @@ fn alone(plan: &Plan, summary: &Summary) -> Sentence {
     Sentence::new("Measured, not compared.", format!("{}{more}; {reason}.", shown.join("; ")))
 }
 
-fn too_few(comparisons: &[Comparison]) -> Sentence {
-    let most = comparisons.iter().map(|comparison| comparison.blocks).max().unwrap_or(0);
-    let text =
-        format!("A verdict needs {LEAST_RUNS} common runs of a cell and its baseline; here there are at most {most}.");
-    Sentence::new("Nothing is judged yet.", text)
+fn too_few(judged: &Judged) -> Sentence {
+    let most = judged.comparisons.iter().map(|comparison| comparison.blocks).max().unwrap_or(0);
+    let is_spent = judged.efforts.iter().any(|effort| effort.stopped == Stopped::Budget);
+    let found = if is_spent { "the budget allowed" } else { "here there are at most" };
+    let text = format!("A verdict needs {LEAST_RUNS} common runs of a cell and its baseline; {found} {most}.");
+    Sentence::new("No answer yet.", text)
 }
 
 /// More rivals than these are counted.
@@ -151,7 +153,7 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
         }
         (Lead::Open(statement), label) => (label, statement),
     };
-    let mut clauses = words::clauses(subject, baseline, &picks, ties.clauses);
+    let (mut clauses, least) = words::clauses(subject, baseline, &picks, ties.clauses);
     if clauses.is_empty() {
         clauses.push(match subject.entries.is_empty() {
             _ if lacks_baseline => format!("`--only` excluded the baseline {baseline}; add it"),
@@ -159,7 +161,7 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
             false => format!("No cell has a common run with {baseline}"),
         });
     }
-    Sentence::about(label, &choice, &clauses)
+    Sentence::about(label, &choice, &clauses, least)
 }
 
 fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
@@ -171,11 +173,18 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         return Lead::Open("nothing is claimed".to_owned());
     }
     let is_open = |entry: &&Entry<'_>| subject.is_open(entry);
+    let usable: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| entry.differs.is_empty()).collect();
+    let only = |names: Vec<String>| Lead::Pick { names, open: String::new() };
+    // Where no candidate can be used, the baseline is what is left.
+    let has_differing = subject.entries.iter().any(|entry| !entry.differs.is_empty());
+    let is_left = has_differing && usable.is_empty() && subject.baseline_missing.is_empty();
+    if is_left && !subject.entries.iter().any(|entry| is_open(&entry)) {
+        return only(vec![baseline.to_owned()]);
+    }
     if judged.is_empty() && !subject.entries.iter().any(|entry| is_open(&entry)) {
         return Lead::Open("nothing to judge".to_owned());
     }
     let depends = || Lead::Open(format!("it depends on the {}", subject.places.map_or("row", |places| places.one)));
-    let usable: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| entry.differs.is_empty()).collect();
     let winners: Vec<&Entry<'_>> = judged.iter().copied().filter(|entry| subject.wins_everywhere(entry)).collect();
     if !winners.is_empty() {
         let is_ahead = |entry: &&Entry<'_>| winners.iter().any(|winner| subject.leads(entry, winner));
@@ -195,10 +204,6 @@ fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {
         let rivals: Vec<&str> = rivals.map(|entry| entry.name.as_str()).take(MOST_NAMED).collect();
         let open = if rivals.is_empty() { String::new() } else { format!("; {} undecided", format::list(&rivals)) };
         return Lead::Pick { names: unbeaten.iter().map(|entry| entry.name.clone()).collect(), open };
-    }
-    let only = |names: Vec<String>| Lead::Pick { names, open: String::new() };
-    if !judged.is_empty() && usable.is_empty() && !subject.entries.iter().any(|entry| is_open(&entry)) {
-        return only(vec![baseline.to_owned()]);
     }
     if usable.iter().any(|entry| has(entry, Verdict::Better)) {
         return depends();

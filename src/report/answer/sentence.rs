@@ -34,8 +34,9 @@ impl Sentence {
         Sentence { lead: lead.into(), in_short: text.clone(), text, row: Default::default() }
     }
 
-    /// What one chooses for a subject, which may be empty, with clauses that begin with what matters most.
-    pub(super) fn about(subject: &str, choice: &str, clauses: &[String]) -> Self {
+    /// What one chooses for a subject, which may be empty, with clauses that begin with what matters most. The first
+    /// `least` of them stand in the short form too, however long they are.
+    pub(super) fn about(subject: &str, choice: &str, clauses: &[String], least: usize) -> Self {
         let lead = match subject {
             "" => format!("{}.", capitalized(choice)),
             subject => format!("{subject}: {choice}."),
@@ -47,9 +48,10 @@ impl Sentence {
             room = room.saturating_sub(length);
             fits
         };
-        let shown = clauses.iter().take_while(fits).count().max(1).min(clauses.len());
+        let shown = clauses.iter().take_while(fits).count().max(least).max(1).min(clauses.len());
         let [in_short, text] = [&clauses[..shown], clauses].map(|clauses| format!("{}.", clauses.join("; ")));
-        let row = [subject, choice, clauses.first().map_or("", String::as_str)].map(str::to_owned);
+        let why = clauses[..least.max(1).min(clauses.len())].join("; ");
+        let row = [subject.to_owned(), choice.to_owned(), why];
         Sentence { lead, text, in_short, row }
     }
 }
@@ -62,7 +64,7 @@ pub(in crate::report) fn table(sentences: &[Sentence]) -> Option<Table> {
     Some(Table { columns: ["", "answer", "why"].map(column).to_vec(), rows, notes: Vec::new() })
 }
 
-/// Subject, choice and first clause of each sentence, where they are more than one reads as sentences.
+/// Subject, choice and first clauses of each sentence, where they are more than one reads as sentences.
 pub(in crate::report) fn rows(sentences: &[Sentence]) -> Option<Vec<&[String; 3]>> {
     let is_long = sentences.len() > MOST_SENTENCES && sentences.iter().all(|sentence| !sentence.row[0].is_empty());
     is_long.then(|| sentences.iter().map(|sentence| &sentence.row).collect())
@@ -81,18 +83,20 @@ mod tests {
     #[test]
     fn a_sentence_has_three_lines() {
         let clauses: Vec<String> = (0..9).map(|number| format!("clause {number} of thirty characters")).collect();
-        let sentence = Sentence::about("m", "int8", &clauses);
+        let sentence = Sentence::about("m", "int8", &clauses, 0);
         assert!(sentence.in_short.starts_with("clause 0 of thirty characters; clause 1"), "{}", sentence.in_short);
         assert!(sentence.in_short.ends_with("; clause 5 of thirty characters."), "{}", sentence.in_short);
         assert!(sentence.text.ends_with("; clause 8 of thirty characters."), "{}", sentence.text);
-        let long = Sentence::about("m", "int8", &["x".repeat(400)]);
+        let all = Sentence::about("m", "int8", &clauses, 8);
+        assert!(all.in_short.ends_with("; clause 7 of thirty characters."), "{}", all.in_short);
+        let long = Sentence::about("m", "int8", &["x".repeat(400)], 1);
         assert_eq!(long.text.len(), 401);
     }
 
     #[test]
     fn five_subjects_are_a_table() {
         let sentences: Vec<Sentence> =
-            (0..5).map(|number| Sentence::about(&format!("m{number}"), "int8", &["2x faster".to_owned()])).collect();
+            (0..5).map(|number| Sentence::about(&format!("m{number}"), "int8", &["2x faster".to_owned()], 1)).collect();
         assert!(rows(&sentences[..4]).is_none());
         let rows = rows(&sentences).expect("a table");
         assert_eq!(rows[4], &["m4".to_owned(), "int8".to_owned(), "2x faster".to_owned()]);

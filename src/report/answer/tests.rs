@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::judge::compare::{Tie, Withheld};
+use crate::judge::compare::{Comparison, Tie, Withheld};
 use crate::judge::summary::{CellSummary, FailureCount, MetricSummary, RunCounts};
 use crate::plan::{Skip, expand};
+use crate::quality::fidelity::Fidelity;
 use crate::statistics::interval::{Estimate, Interval};
 use crate::statistics::paired::Hint;
 use crate::worker::backend::{Failure, FailureKind};
@@ -159,7 +160,7 @@ fn ties_are_broken_by_what_else_is_weighed() {
     assert_eq!(
         scene.sentences(),
         [
-            "m: int8 by peak memory. Equivalent to fp32; int8 is ahead of fp32 and fp16 by peak memory (75.5 MiB against 125 MiB and 127 MiB); too noisy to tell fp16 from fp32: sees 5 % and more."
+            "m: int8 by peak memory. Equivalent to fp32; int8 is ahead of fp32 and fp16 by peak memory (75.5 MiB against 125 MiB and 127 MiB); fp16 and fp32 cannot be ranked: only differences above 5 % are detectable here."
         ]
     );
 }
@@ -251,7 +252,7 @@ fn what_is_open_is_not_claimed() {
         Some([0.65, 0.67]),
     );
     assert!(open.sentences()[0].starts_with(
-        "m: undecided between fp32 and int8. fp16 is slower than fp32 (0.66x); too noisy to tell int8 from fp32"
+        "m: undecided between fp32 and int8. fp16 is slower than fp32 (0.66x); int8 and fp32 cannot be ranked: only"
     ));
     let alike = scene("models: [m]\nvariants: [fp32, int8]").compared("m/default/int8/cpu", 1.0, Some([0.99, 1.01]));
     assert_eq!(alike.sentences(), ["m: no difference beyond 2 %. int8 is equivalent to fp32."]);
@@ -289,7 +290,7 @@ fn nothing_is_judged_below_five_runs() {
     let scene = scene(THREE).compared("m/default/int8/cpu", 2.3, None).compared("m/default/fp16/cpu", 0.7, None);
     assert_eq!(
         scene.sentences(),
-        ["Nothing is judged yet. A verdict needs 5 common runs of a cell and its baseline; here there are at most 3."]
+        ["No answer yet. A verdict needs 5 common runs of a cell and its baseline; here there are at most 3."]
     );
 }
 
@@ -405,10 +406,8 @@ fn nothing_measured_is_said() {
     assert_eq!(failed.sentences(), ["Nothing was measured. No run has completed; the notices say why."]);
 }
 
-/// Of variants that are not compared each has its reference beside it: its outputs tell nothing of a runtime.
-#[test]
-fn agreement_with_another_than_the_baseline_is_not_said() {
-    let fidelity = |cosine: f64| crate::quality::fidelity::Fidelity {
+fn fidelity(cosine: f64, passes: bool) -> Fidelity {
+    Fidelity {
         items_of_data: Some(10),
         input_sets: 1,
         elements: 10,
@@ -420,16 +419,72 @@ fn agreement_with_another_than_the_baseline_is_not_said() {
         max_scaled_ulp: None,
         close: None,
         agreement: None,
-        misses: Vec::new(),
+        misses: if passes { Vec::new() } else { vec![format!("cosine {cosine}, required 0.999")] },
         is_judged: true,
+    }
+}
+
+impl Scene {
+    fn differs(mut self, path: &str, cosine: f64) -> Self {
+        let cell = self.cell(path);
+        self.summary.cells[cell].fidelity = Some(fidelity(cosine, false));
+        self
+    }
+}
+
+#[test]
+fn what_differs_has_no_verdict_on_speed_and_each_is_named() {
+    let names = "models: [m]\nvariants: [fp32, p, q, r, s]";
+    let scene = || {
+        scene(names)
+            .compared("m/default/p/cpu", 1.0, Some([0.9, 1.1]))
+            .compared("m/default/q/cpu", 1.0, Some([0.99, 1.01]))
+            .compared("m/default/r/cpu", 2.0, Some([1.9, 2.1]))
+            .compared("m/default/s/cpu", 1.12, Some([1.1, 1.14]))
+            .differs("m/default/p/cpu", 0.8)
+            .differs("m/default/q/cpu", 0.7)
+            .differs("m/default/r/cpu", 0.6)
     };
+    let differ = "p differs: cosine 0.8, required 0.999 (not ranked); q differs: cosine 0.7, required 0.999 (not \
+                  ranked); r differs: cosine 0.6, required 0.999 (not ranked)";
+    assert_eq!(scene().sentences(), [format!("m: s. 1.12x faster than fp32; {differ}.")]);
+    // The short form leaves none of them out.
+    let judged = Judged { comparisons: scene().comparisons, ..Judged::default() };
+    let answer = answer(&scene().plan, &scene().summary, &judged);
+    assert!(answer[0].in_short.ends_with(&format!("{differ}.")), "{answer:?}");
+    // Where nothing else is left, it is the baseline.
+    let all = scene().differs("m/default/s/cpu", 0.5);
+    let text = all.sentences().concat();
+    assert!(text.starts_with("m: fp32. p differs: "), "{text}");
+    assert!(text.contains("s differs: cosine 0.5") && !text.contains("faster"), "{text}");
+}
+
+#[test]
+fn what_differs_at_one_input_has_verdicts_at_the_others() {
+    let scene = scene("models: [m]\ninputs: { batch: [1, 16] }\nvariants: [fp32, int8, fp16]")
+        .compared("m/b1/int8/cpu", 2.0, Some([1.9, 2.1]))
+        .compared("m/b16/int8/cpu", 3.0, Some([2.9, 3.1]))
+        .compared("m/b1/fp16/cpu", 1.5, Some([1.4, 1.6]))
+        .compared("m/b16/fp16/cpu", 1.5, Some([1.4, 1.6]))
+        .differs("m/b16/int8/cpu", 0.9);
+    assert_eq!(
+        scene.sentences(),
+        [
+            "m: fp16. 1.5x faster than fp32 at b1, 1.5x at b16; int8 at b16 differs: cosine 0.9, required 0.999 (not ranked); int8 is 2.0x faster than fp32 at b1."
+        ]
+    );
+}
+
+/// Of variants that are not compared each has its reference beside it: its outputs tell nothing of a runtime.
+#[test]
+fn agreement_with_another_than_the_baseline_is_not_said() {
     let said = |variants: &str, path: &str| {
         let scene = scene(&format!(
             "models: [m]\nruntimes: [old, new]\nvariants: {variants}\ncompare: {{ baseline: {{ runtime: old }} }}"
         ));
         let mut scene = scene.compared(path, 1.5, Some([1.4, 1.6]));
         let cell = scene.cell(path);
-        scene.summary.cells[cell].fidelity = Some(fidelity(0.99));
+        scene.summary.cells[cell].fidelity = Some(fidelity(0.99, true));
         scene.sentences().join(" ")
     };
     assert!(said("[a]", "m/default/a/cpu/new").contains("outputs agree (cosine 0.9900)"));

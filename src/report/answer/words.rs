@@ -10,6 +10,7 @@ use crate::report::format::{self, percent, verdict_word};
 use crate::report::{capitalized, short_name};
 use crate::statistics::paired::Hint;
 use crate::statistics::{Claim, Verdict};
+use crate::vocabulary::metric::Unit;
 
 /// More candidates than this are counted, and only the fastest are named.
 const MOST_NAMED: usize = 4;
@@ -17,14 +18,22 @@ const MOST_NAMED: usize = 4;
 /// Ratios of more places than this become a range.
 const MOST_PLACES: usize = 3;
 
-/// One clause for each candidate, what is picked first, then what broke `ties`, then the others and why some have none; the
-/// first one names the baseline.
-pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, picks: &[String], ties: Vec<String>) -> Vec<String> {
+/// One clause for each candidate, what is picked first, then what cannot be used, what broke `ties`, the others, and why
+/// some have none; the first verdict names the baseline. Beside the clauses, how many of the first must not be left out.
+pub(super) fn clauses(
+    subject: &Subject<'_>,
+    baseline: &str,
+    picks: &[String],
+    ties: Vec<String>,
+) -> (Vec<String>, usize) {
+    let least;
     let mut clauses: Vec<String> = Vec::new();
     let judged: Vec<&Entry<'_>> = subject.entries.iter().filter(|entry| !entry.judged.is_empty()).collect();
     let places = subject.places;
     if judged.len() > MOST_NAMED {
         clauses.extend(counted(subject, baseline));
+        clauses.extend(differing(&differences(subject)));
+        least = clauses.len();
         clauses.extend(ties);
     } else {
         let (picked, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) =
@@ -44,24 +53,24 @@ pub(super) fn clauses(subject: &Subject<'_>, baseline: &str, picks: &[String], t
         for entry in &picked {
             clauses.extend(clause(entry, clauses.is_empty()));
         }
+        clauses.extend(differing(&differences(subject)));
+        least = clauses.len();
         clauses.extend(ties);
         for (index, entry) in others.iter().enumerate() {
             clauses.extend(clause(entry, picked.is_empty() && index == 0));
         }
-        let noisy = too_noisy(&noisy, baseline);
-        clauses.extend(noisy.map(|noisy| if clauses.is_empty() { capitalized(&noisy) } else { noisy }));
+        clauses.extend(too_noisy(&noisy, baseline));
     }
     clauses.extend(subject.entries.iter().filter_map(|entry| unjudged(entry, places)));
     clauses.extend(subject.entries.iter().filter_map(|entry| absent(entry, places)));
-    clauses.extend(subject.entries.iter().filter_map(|entry| differing(entry, places)));
     clauses.extend(without_baseline(subject, baseline));
-    clauses
+    (clauses, least)
 }
 
 /// `int8 is 2.5x faster than fp32 at b16, inconclusive at b1, top-1 98.9 % as before`.
 fn about(entry: &Entry<'_>, is_named: bool, baseline: Option<&str>, places: Option<Places>) -> Option<String> {
     let judgement = judgement(&borrowed(&entry.judged), baseline, places)?;
-    let agrees = match output_words(entry.accuracy, entry.agrees.filter(|_| entry.differs.is_empty())) {
+    let agrees = match output_words(entry.accuracy, entry.agrees) {
         words if words.is_empty() => words,
         words => format!(", {words}"),
     };
@@ -85,13 +94,13 @@ fn hidden_effect(comparison: &Comparison) -> Option<f64> {
     }
 }
 
-/// `too noisy to tell fp16 and int8 from fp32: sees 15 % and more`.
+/// `fp16, int8 and fp32 cannot be ranked: only differences above 15 % are detectable here`.
 fn too_noisy(entries: &[&Entry<'_>], baseline: &str) -> Option<String> {
-    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).chain([baseline]).collect();
     let judged = entries.iter().flat_map(|entry| &entry.judged);
     let seen = judged.filter_map(|(_, comparison)| hidden_effect(comparison)).max_by(f64::total_cmp)?;
     let seen = format::noise_floor(seen);
-    Some(format!("too noisy to tell {} from {baseline}: sees {seen} and more", format::list(&names)))
+    Some(format!("{} cannot be ranked: only differences above {seen} are detectable here", format::list(&names)))
 }
 
 /// How right the outputs are, where that is known, else how like the reference's; empty where there is nothing to say.
@@ -130,11 +139,24 @@ fn agreement_words(fidelity: &Fidelity) -> String {
     format!("outputs {} ({})", fidelity.words(), fidelity.evidence())
 }
 
-/// `int8 at b1 differs: 1 in 4 top classes changed (not ranked)`.
-fn differing(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
-    let (_, first) = entry.differs.first()?;
-    let names: Vec<&str> = entry.differs.iter().map(|(place, _)| place.as_str()).collect();
-    Some(format!("{}{} {} (not ranked)", entry.name, at(places, &names), first.words()))
+/// Every candidate whose outputs differ, where, and how.
+fn differences<'a>(subject: &Subject<'a>) -> Vec<(String, &'a Fidelity)> {
+    let of = |entry: &Entry<'a>| {
+        let (_, first) = entry.differs.first()?;
+        let there: Vec<&str> = entry.differs.iter().map(|(place, _)| place.as_str()).collect();
+        let place = at(subject.places.filter(|_| there.len() < subject.groups), &there);
+        Some((format!("{}{place}", entry.name), *first))
+    };
+    subject.entries.iter().filter_map(of).collect()
+}
+
+/// `int8 at b1 differs: 1 in 4 top classes changed (not ranked)`, each by its name; of many the names alone.
+pub(super) fn differing(found: &[(String, &Fidelity)]) -> Vec<String> {
+    if found.len() > MOST_NAMED {
+        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        return vec![format!("{} are not ranked, since their outputs differ", format::list(&names))];
+    }
+    found.iter().map(|(name, fidelity)| format!("{name} {} (not ranked)", fidelity.words())).collect()
 }
 
 /// `40 MiB less memory`, `35 MiB to 40 MiB less memory`; nothing where it is less at one place and more at another.
@@ -174,7 +196,9 @@ pub(super) fn judgement(
 
 /// What is judged alike: `1.2x faster at b1, 2.5x at b16`, `slower (0.57x at b1)`, `equivalent at b1 and b16`.
 fn part(verdict: Verdict, relation: &str, alike: &[(&str, &Comparison)], places: Option<Places>) -> String {
-    if verdict.claim() != Claim::Difference {
+    // A ratio of shares says little; their values stand beside it.
+    let is_of_shares = alike.first().is_some_and(|(_, first)| first.metric.unit() == Unit::Share);
+    if verdict.claim() != Claim::Difference || is_of_shares {
         return not_different(relation, alike, places);
     }
     let ratio = |comparison: &Comparison| format::rounded_ratio(comparison.speedup, comparison.interval);
@@ -215,7 +239,7 @@ fn not_different(relation: &str, alike: &[(&str, &Comparison)], places: Option<P
     let small = alike
         .first()
         .filter(|_| alike.iter().all(is_small))
-        .map(|(_, first)| format!("different, but possibly by less than {}", percent(first.margin)));
+        .map(|(_, first)| format!("they differ, but perhaps by less than the {} margin", percent(first.margin)));
     let why = withheld.map(str::to_owned).or(small).map(|why| format!(" ({why})")).unwrap_or_default();
     format!("{relation}{place}{why}")
 }
@@ -231,7 +255,7 @@ pub(in crate::report) fn hint_words(hint: Hint, margin: f64) -> String {
         Hint::TooFewBlocks { needed } => format!("a verdict needs {needed} common runs"),
         Hint::SizeNotEstablished { more_blocks } => {
             let more = more_blocks.map_or(String::new(), |more| format!("; {}", would_decide(more)));
-            format!("different, but possibly by less than {}{more}", percent(margin))
+            format!("they differ, but perhaps by less than the {} margin{more}", percent(margin))
         }
         Hint::NotEnoughData { detectable_effect, more_blocks } => match more_blocks {
             Some(more) => would_decide(more),
@@ -279,8 +303,7 @@ fn counted(subject: &Subject<'_>, baseline: &str) -> Vec<String> {
 
 /// Where a candidate has no verdict, and why.
 fn unjudged(entry: &Entry<'_>, places: Option<Places>) -> Option<String> {
-    // That it is not to be used says more.
-    let (_, first) = entry.unjudged.first().filter(|_| entry.differs.is_empty())?;
+    let (_, first) = entry.unjudged.first()?;
     let names: Vec<&str> = entry.unjudged.iter().map(|(place, _)| place.as_str()).collect();
     let at = at(places, &names);
     if first.withheld == Some(Withheld::QuickLook) {

@@ -15,10 +15,15 @@ use crate::experiment::Space;
 /// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
 pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {
     let place = Place::top("choose");
-    let best = metric::reference(&form.best, &place.key("best"), check);
-    if let Some(best) = best {
-        metric::check_direction(best, &place.key("best"), check);
-        metric::check_speedup(best, axes, compare, &place.key("best"), check);
+    let mut asked = Vec::new();
+    for (place, text) in form.best.places(&place.key("best")) {
+        let Some(metric) = metric::reference(text, &place, check) else { continue };
+        metric::check_direction(metric, &place, check);
+        metric::check_speedup(metric, axes, compare, &place, check);
+        if asked.contains(&metric) {
+            check.error(&place, format!("`{metric}` is there twice"), "name each metric once".to_owned());
+        }
+        asked.push(metric);
     }
     let vocabulary = axes.vocabulary();
     let mut within = Vec::with_capacity(form.within.len());
@@ -28,7 +33,8 @@ pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: 
         metric::check_speedup(bound.metric, axes, compare, &place.key("metric"), check);
         within.push(bound);
     }
-    Some(Choose { best: best?, within })
+    let (best, then) = asked.split_first()?;
+    Some(Choose { best: *best, then: then.to_vec(), within })
 }
 
 pub(super) fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Option<Bound> {
@@ -109,9 +115,11 @@ fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32),
 /// Every metric that a question names, with its place.
 pub(super) fn references(choose: &Choose) -> impl Iterator<Item = (Place, MetricReference)> {
     let top = Place::top("choose");
+    let best = std::iter::once(choose.best).chain(choose.then.iter().copied());
+    let best = best.map(|metric| (top.key("best"), metric)).collect::<Vec<_>>();
     let bounds = choose.within.iter().enumerate();
     let bounds = bounds.map(|(index, bound)| (top.key("within").index(index).key("metric"), bound.metric));
-    [(top.key("best"), choose.best)].into_iter().chain(bounds.collect::<Vec<_>>())
+    best.into_iter().chain(bounds.collect::<Vec<_>>())
 }
 
 /// The tail percentile that takes the most samples, with its place and their number.

@@ -122,8 +122,9 @@ impl From<LeastGrade> for Grade {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "choose", extend("examples" = [{ "best": "latency" }]))]
 pub(in crate::spec) struct ChooseForm {
-    /// The metric by which the best is chosen. A percentile raises `min_samples` to what it needs.
-    pub(in crate::spec) best: MetricText,
+    /// The metric by which the best is chosen. Of a list the first one decides, and each further one breaks the ties that
+    /// are left; nothing else does. A percentile raises `min_samples` to what it needs.
+    pub(in crate::spec) best: OneOrMany<MetricText>,
     /// Bounds that it must keep.
     #[serde(default)]
     pub(in crate::spec) within: Vec<BoundForm>,

@@ -42,6 +42,7 @@ impl Fixture {
         };
         fixture.manifest.experiment.choose = Some(Choose {
             best: "latency".parse().expect("a metric"),
+            then: vec!["peak_rss".parse().expect("a metric")],
             within: vec![bound("latency.p95", 20e6, "1"), bound("peak_rss", 350.0 * 1_048_576.0, "16")],
         });
         let table = |name: &str, rows: &[Axis], columns: &[Axis], show: &[&str]| TableSpec {
@@ -75,7 +76,8 @@ impl Fixture {
             max: Some(120e6),
             of: Selector(BTreeMap::new()),
         };
-        experiment.choose = Some(Choose { best: "items".parse().expect("a metric"), within: vec![bound] });
+        experiment.choose =
+            Some(Choose { best: "items".parse().expect("a metric"), then: Vec::new(), within: vec![bound] });
         let fixture = Fixture::of(experiment, |path| {
             let precision = if path.contains("int8") { 0.45 } else { 1.0 };
             let batch = match path.split('/').nth(1) {

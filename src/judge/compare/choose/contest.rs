@@ -51,7 +51,8 @@ pub enum Standing {
         /// Index of that cell: among several the one with the best estimate.
         by: usize,
     },
-    /// No other is better, and one that keeps every bound and is not told apart from it is better by another metric.
+    /// No other is better, and one that keeps every bound and is not told apart from it is better by a further metric of
+    /// the question.
     Tied {
         /// Index of that cell: among several one that is best.
         with: usize,
@@ -78,7 +79,7 @@ pub(super) struct Question<'a> {
     pub(super) judged: &'a Judged,
     pub(super) terms: &'a Terms,
     pub(super) best: MetricReference,
-    pub(super) weighed: &'a [MetricReference],
+    pub(super) then: &'a [MetricReference],
 }
 
 /// Every contest of which some cell is to be run, in order of their first cells.
@@ -129,7 +130,7 @@ impl Question<'_> {
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
     /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
     fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
-        let broken = TieBreak::new(self.summary, self.terms, self.metric(), self.weighed);
+        let broken = TieBreak::new(self.summary, self.terms, self.metric(), self.then.iter().copied());
         let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
         let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
             .iter()
@@ -163,7 +164,7 @@ impl Question<'_> {
 }
 
 /// The best estimate first.
-pub(in crate::judge::compare) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells: &mut [usize]) {
+pub(crate) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells: &mut [usize]) {
     let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
     let value = |cell: &usize| summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
     cells.sort_by(|left, right| value(left).total_cmp(&value(right)));

@@ -129,9 +129,9 @@ impl Scene {
     }
 
     pub(crate) fn choose_by(&self, best: &str, within: &[Bound], terms: &Terms) -> Choice {
-        let question = Choose { best: best.parse().unwrap(), within: within.to_vec() };
-        let weighed = crate::judge::compare::pareto::metrics(&[], Some(&question), None);
-        choose(&self.plan, &self.summary, &self.judged, terms, &question, &weighed)
+        let mut metrics = best.split(", ").map(|metric| metric.parse().unwrap());
+        let question = Choose { best: metrics.next().unwrap(), then: metrics.collect(), within: within.to_vec() };
+        choose(&self.plan, &self.summary, &self.judged, terms, &question)
     }
 
     fn best(&self, choice: &Choice) -> Vec<Vec<String>> {

@@ -11,12 +11,12 @@ use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 /// More cells than these are counted.
 const MOST_NAMED: usize = 4;
 
-/// One sentence for each bound: `p95 <= 20 ms at batch 1: 5 of 6 cells; not resnet50/b1/fp16 (29.4 ms ± 0.3)`.
+/// One sentence for each bound: `p95 <= 20 ms at batch 1: met by 5 of 6 cells; missed by resnet50/b1/fp16 (29.4 ms ± 0.3)`.
 pub(in crate::report) fn within(plan: &Plan, choice: &Choice) -> Vec<Sentence> {
     choice.bounds.iter().map(|check| sentence(plan, check)).collect()
 }
 
-/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: all 4 cells`, `MISSED fast: int8 (1.89x [1.41, 2.52]);
+/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: met by all 4 cells`, `MISSED fast: int8 (1.89x [1.41, 2.52]);
 /// required speedup >= 3`.
 pub(in crate::report) fn goals(plan: &Plan, judged: &Judged) -> Vec<Sentence> {
     let words = |goal: &GoalCheck| {
@@ -59,22 +59,27 @@ fn sentence(plan: &Plan, check: &BoundCheck) -> Sentence {
     let with = |wanted: fn(BoundOutcome) -> bool| -> Vec<&BoundedCell> {
         check.cells.iter().filter(|bounded| wanted(bounded.outcome)).collect()
     };
-    let kept = with(|outcome| outcome == BoundOutcome::Kept).len();
-    let mut clauses = vec![match check.cells.len() {
-        0 => "no cell runs".to_owned(),
-        1 if kept == 1 => "the only cell".to_owned(),
-        all if all == kept => format!("all {all} cells"),
-        all => format!("{kept} of {}", format::count(all as u64, "cell")),
+    let kept = with(|outcome| outcome == BoundOutcome::Kept);
+    let mut clauses = vec![match (kept.len(), check.cells.len()) {
+        (_, 0) => "no cell runs".to_owned(),
+        (1, 1) => "met by the only cell".to_owned(),
+        (0, _) => "met by none".to_owned(),
+        (kept, all) if all == kept => format!("met by all {all} cells"),
+        (some, _) if some <= MOST_NAMED => {
+            let names: Vec<String> = kept.iter().map(|one| short_path(plan, &plan.cells[one.cell])).collect();
+            format!("met by {}", format::list(&names))
+        }
+        (some, all) => format!("met by {some} of {all} cells"),
     }];
     let missed = with(|outcome| outcome == BoundOutcome::Missed);
     if !missed.is_empty() {
-        clauses.push(format!("not {}", cells(plan, &check.bound, &missed)));
+        clauses.push(format!("missed by {}", cells(plan, &check.bound, &missed)));
     }
     let undecided = with(|outcome| matches!(outcome, BoundOutcome::Undecided(_)));
     if !undecided.is_empty() {
         let few = undecided.len() <= MOST_NAMED;
         let which = if few { cells(plan, &check.bound, &undecided) } else { reasons(&check.bound, &undecided) };
-        clauses.push(format!("undecided: {which}"));
+        clauses.push(format!("undecided for {which}"));
     }
     Sentence::new(lead, format!("{}.", clauses.join("; ")))
 }

@@ -1,12 +1,14 @@
 //! What a sentence is about: the contests of one model, the names of what can be chosen, and where answers agree.
 
 use crate::experiment::Axis;
+use crate::judge::compare::Unfit;
 use crate::judge::compare::choose::{Choice, Contest, Entrant, Standing};
 use crate::plan::Plan;
 use crate::report::answer::evidence::Places;
 use crate::report::answer::ties::Ahead;
 use crate::report::format;
 use crate::statistics::paired::Verdict;
+use crate::vocabulary::metric::MetricReference;
 
 /// The contests that one sentence answers.
 pub(super) struct Question<'a> {
@@ -21,7 +23,7 @@ pub(super) struct Question<'a> {
 
 /// Contests with the same answer.
 pub(super) struct Cluster<'a> {
-    /// What is best in them and keeps every bound, in plan order.
+    /// What is best in them and keeps every bound; the best estimate of the first contest comes first.
     pub(super) best: Vec<String>,
     /// What would be best too.
     pub(super) doubt: Option<Doubtful>,
@@ -66,6 +68,12 @@ impl<'a> Question<'a> {
         let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differs).collect();
         let placed = contests.iter().map(|contest| (place(plan, contest, contests), *contest)).collect();
         Question { plan, label, contests: placed, axes }
+    }
+
+    /// The first contest, where its values are those of all: there is no other, or the metric is the same in all of them.
+    pub(super) fn telling(&self, by: MetricReference) -> Option<&'a Contest> {
+        let tells = self.contests.len() == 1 || by.metric.is_constant();
+        self.contests.first().filter(|_| tells).map(|(_, contest)| *contest)
     }
 
     /// Whether it matters where a contest is held.
@@ -128,12 +136,12 @@ impl<'a> Question<'a> {
     pub(super) fn clusters(&self) -> Vec<Cluster<'a>> {
         let mut clusters: Vec<Cluster<'a>> = Vec::new();
         for (place, contest) in &self.contests {
-            let best: Vec<String> = unbeaten(contest, true).map(|(cell, _)| self.name(cell)).collect();
-            let doubt = self.doubt(contest);
-            let one = (place.clone(), *contest);
-            match clusters.iter_mut().find(|cluster| cluster.best == best && cluster.doubt == doubt) {
-                Some(cluster) => cluster.contests.push(one),
-                None => clusters.push(Cluster { best, doubt, contests: vec![one] }),
+            let keeps = |cell: &&usize| unbeaten(contest, true).any(|(kept, _)| kept == **cell);
+            let best: Vec<String> = contest.best.iter().filter(keeps).map(|cell| self.name(*cell)).collect();
+            let one = Cluster { best, doubt: self.doubt(contest), contests: vec![(place.clone(), *contest)] };
+            match clusters.iter_mut().find(|known| known.answers_like(&one)) {
+                Some(known) => known.contests.extend(one.contests),
+                None => clusters.push(one),
             }
         }
         clusters
@@ -186,10 +194,61 @@ impl<'a> Question<'a> {
     }
 }
 
+/// Why nothing can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhyNone {
+    /// Cells that more runs may make fit.
+    TooEarly,
+    /// Every cell that can be judged misses a bound.
+    OutOfBounds {
+        /// Other cells cannot be judged.
+        may_others: bool,
+    },
+    /// Each is beaten by another.
+    Circle,
+    /// No cell can be judged, whatever the number of runs.
+    Unfit,
+}
+
+impl WhyNone {
+    /// What the answer begins with.
+    pub(super) fn lead(self) -> &'static str {
+        match self {
+            WhyNone::TooEarly => "no answer yet",
+            WhyNone::OutOfBounds { .. } => "none",
+            WhyNone::Circle | WhyNone::Unfit => "no answer",
+        }
+    }
+}
+
 impl Cluster<'_> {
     /// Whether nothing can be chosen.
     pub(super) fn is_empty(&self) -> bool {
         self.best.is_empty() && self.doubt.is_none()
+    }
+
+    /// Whether the answer is the same: the same names, in whatever order, and where there are none, as little.
+    fn answers_like(&self, other: &Cluster<'_>) -> bool {
+        let is_same = self.best.len() == other.best.len() && self.best.iter().all(|name| other.best.contains(name));
+        let is_as_empty = !self.is_empty() || self.why_none().lead() == other.why_none().lead();
+        is_same && self.doubt == other.doubt && is_as_empty
+    }
+
+    /// Why it is empty, as far as its contests know.
+    pub(super) fn why_none(&self) -> WhyNone {
+        let standings = || self.contests.iter().flat_map(|(_, contest)| &contest.entrants).map(|one| one.standing);
+        let is_early = |standing: Standing| matches!(standing, Standing::Unfit { why } if why.may_heal());
+        let misses = |standing: Standing| matches!(standing, Standing::OutOfBounds { .. });
+        if standings().any(|standing| matches!(standing, Standing::Beaten { .. })) {
+            WhyNone::Circle
+        } else if standings().any(is_early) {
+            WhyNone::TooEarly
+        } else if standings().any(misses) {
+            let is_run = |standing: &Standing| *standing != Standing::Unfit { why: Unfit::Skipped };
+            WhyNone::OutOfBounds { may_others: !standings().filter(is_run).all(misses) }
+        } else {
+            WhyNone::Unfit
+        }
     }
 
     /// `at b1 and b8`.

@@ -39,27 +39,29 @@ fn what_is_not_told_apart_is_named_together() {
     let sentences = told(&scene, "latency", &[]);
     assert!(
         sentences[0].starts_with(
-            "m: fp32 or int8 at b1; int8 at b16. int8 is equivalent to fp32 at b1 and 3.5x faster than fp16"
+            "m: int8 or fp32 at b1; int8 at b16. int8 is equivalent to fp32 at b1 and 3.5x faster than fp16"
         ),
         "{sentences:?}"
     );
 }
 
-/// What the report of a network said at one image at a time: the answer was open, and the trade-offs were not.
 #[test]
-fn a_tie_in_speed_is_broken_in_the_answer_as_in_the_trade_offs() {
+fn a_tie_in_speed_is_broken_by_what_the_question_names() {
     let memory = |scene: Scene, path: &str, mib: f64| {
         scene.values(path, &crate::vocabulary::metric::PEAK_RSS, &[mib * 1024.0 * 1024.0; 10])
     };
     let scene = two_batches().level("m/b1/fp32/cpu", 7.95).level("m/b1/fp16/cpu", 7.85);
     let scene = memory(memory(memory(scene, "m/b1/fp32/cpu", 125.0), "m/b1/int8/cpu", 75.5), "m/b1/fp16/cpu", 126.6);
-    let sentence = told(&scene, "latency", &[]).concat();
+    let unasked = told(&scene, "latency", &[]).concat();
+    assert!(unasked.starts_with("m: fp16 or int8 or fp32 at b1; int8 at b16. "), "{unasked}");
+    assert!(!unasked.contains("ahead of fp32 and fp16"), "{unasked}");
+    let sentence = told(&scene, "latency, peak_rss", &[]).concat();
     assert!(sentence.starts_with("m: int8. 2.5x faster than fp32 at b16, equivalent at b1 and "), "{sentence}");
     let tie = "int8 is ahead of fp32 and fp16 by peak memory at b1 (75.5 MiB against 125 MiB and 127 MiB)";
     assert!(sentence.contains(tie), "{sentence}");
     let alone = Scene::new("models: [m]\nvariants: [a, b]").level("m/default/a/cpu", 5.0).level("m/default/b/cpu", 5.0);
     let alone = memory(memory(alone, "m/default/a/cpu", 20.0), "m/default/b/cpu", 10.0);
-    assert!(told(&alone, "latency", &[])[0].starts_with("m: b by peak memory. Equivalent to a"));
+    assert!(told(&alone, "latency, peak_rss", &[])[0].starts_with("m: b by peak memory. Equivalent to a"));
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn what_the_leader_beats_is_no_answer_where_all_are_in_doubt() {
     let all = scene.tails("m/b16/fp32/cpu", false).tails("m/b16/int8/cpu", false).tails("m/b16/fp16/cpu", false);
     assert_eq!(
         bounds(&all, &[at_most("latency.p95", 500e6, None)]),
-        ["p95 <= 500 ms: 0 of 6 cells; undecided: 6 cells (too few samples for p95)."]
+        ["p95 <= 500 ms: met by none; undecided for 6 cells (too few samples for p95)."]
     );
 }
 
@@ -115,8 +117,8 @@ fn bounds_count_cells_and_name_those_that_miss() {
     assert_eq!(
         bounds(&scene, &[at_one.clone(), at_most("latency", 500e6, Some(16))]),
         [
-            "latency <= 10 ms at batch 1: 1 of 3 cells; not b1/fp32 (18.40 ms ± 0.02); undecided: b1/fp16 (failed, operator).",
-            "latency <= 500 ms at batch 16: all 3 cells."
+            "latency <= 10 ms at batch 1: met by b1/int8; missed by b1/fp32 (18.40 ms ± 0.02); undecided for b1/fp16 (failed, operator).",
+            "latency <= 500 ms at batch 16: met by all 3 cells."
         ]
     );
     let nothing = Bound { min: Some(1e6), ..at_most("latency", 2e6, Some(7)) };
@@ -124,11 +126,38 @@ fn bounds_count_cells_and_name_those_that_miss() {
 }
 
 #[test]
-fn nothing_within_bounds_is_said() {
-    let sentences = told(&two_batches(), "latency", &[at_most("latency", 1e6, None)]);
+fn nothing_within_bounds_is_no_lack_of_runs() {
+    let bound = [at_most("latency", 1e6, None)];
+    let told = |scene: &Scene| told(scene, "latency", &bound).concat();
+    let missed = two_batches();
+    assert_eq!(told(&missed), "m: none. No cell keeps latency <= 1 ms; fp32, int8 and fp16 miss latency <= 1 ms.");
+    let failed = missed.failed("m/b1/fp16/cpu").failed("m/b16/fp16/cpu");
+    assert!(told(&failed).starts_with("m: none. No cell that can be judged keeps latency <= 1 ms; "));
+    let early = two_batches().values("m/b1/int8/cpu", &crate::vocabulary::metric::LATENCY, &[8e6]);
+    let early = told(&early);
+    assert!(
+        early.starts_with("m: no answer yet at b1; none at b16. A verdict needs 5 completed runs of each"),
+        "{early}"
+    );
+    assert!(early.contains("int8 has 1 completed run at b1; a verdict needs 5"), "{early}");
+    let all_failed = ["b1", "b16"].iter().flat_map(|at| ["fp32", "int8", "fp16"].map(|it| format!("m/{at}/{it}/cpu")));
+    let all_failed = all_failed.fold(two_batches(), |scene, path| scene.failed(&path));
+    assert!(told(&all_failed).starts_with("m: no answer. Nothing can be judged; "), "{}", told(&all_failed));
+}
+
+#[test]
+fn a_choice_by_accuracy_says_the_accuracies() {
+    let accuracy = |scene: Scene, path: &str, share: f64| {
+        scene.values(path, &crate::vocabulary::metric::ACCURACY_TOP1, &[share; 10])
+    };
+    let scene = Scene::new("models: [m]\nvariants: [fp32, int8, fp16]");
+    let scene = accuracy(accuracy(scene, "m/default/fp32/cpu", 0.981), "m/default/int8/cpu", 0.92);
+    let scene = accuracy(scene, "m/default/fp16/cpu", 0.981);
     assert_eq!(
-        sentences,
-        ["m: none. No cell that can be judged keeps the bounds; fp32, int8 and fp16 miss latency <= 1 ms."]
+        told(&scene, "accuracy_top1", &[]),
+        [
+            "m: fp32 or fp16. By top-1 accuracy, fp32 is equivalent to fp16 and higher than int8; top-1 accuracy: fp32 98.1 %, fp16 98.1 %, int8 92.0 %."
+        ]
     );
 }
 
@@ -158,7 +187,9 @@ fn a_rate_per_item_chooses_the_batch_too() {
     let scene = rates.iter().fold(scene, |scene, (path, rate)| scene.values(path, &ITEMS, &[*rate; 10]));
     assert_eq!(
         told(&scene, "items", &[]),
-        ["m: b16/int8. By items/s, 2.3x faster than b16/fp32 and ahead of 2 others."]
+        [
+            "m: b16/int8. By items/s, 2.3x faster than b16/fp32 and ahead of 2 others; items/s: b16/int8 900, b16/fp32 400, b1/int8 300, b1/fp32 100."
+        ]
     );
 }
 
@@ -188,6 +219,6 @@ fn a_quick_look_says_so() {
     let quick = Terms { is_quick: true, ..Terms::default() };
     let choice = scene.choose_by("latency", &[], &quick);
     let sentences = sentences(&scene.plan, &scene.summary, &Judged::default(), &choice);
-    assert_eq!(sentences[0].lead, "m: fp32 or int8, undecided at b1; int8 at b16.");
+    assert_eq!(sentences[0].lead, "m: int8 or fp32, undecided at b1; int8 at b16.");
     assert!(sentences[0].text.contains("inconclusive against fp32 at b1 (quick look)"), "{sentences:?}");
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::judge::compare::pareto::Place;
 use crate::judge::compare::tradeoffs;
-use crate::vocabulary::metric::{ACCURACY_TOP1, MODEL_SIZE, PEAK_RSS};
+use crate::vocabulary::metric::{ACCURACY_TOP1, ITEMS, MODEL_SIZE, PEAK_RSS};
 
 /// The memory of each variant of [`three`], in MiB, and the size of its file, in bytes.
 fn heavy(scene: Scene, memory: [f64; 3], sizes: [f64; 3]) -> Scene {
@@ -20,42 +20,62 @@ fn level() -> Scene {
 }
 
 #[test]
-fn ties_in_speed_are_broken_by_memory_and_then_by_size() {
+fn ties_are_broken_by_what_the_question_names_alone() {
     let int8 = "m/default/int8/cpu";
     let by_memory = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
-    let choice = by_memory.choose("latency", &[]);
+    assert_eq!(by_memory.best(&by_memory.choose("latency", &[]))[0].len(), 3);
+    let choice = by_memory.choose("latency, peak_rss", &[]);
     assert_eq!(by_memory.best(&choice), [[int8]]);
     let by = MetricReference::of(&PEAK_RSS);
     let tied = Standing::Tied { with: by_memory.cell(int8), by };
     assert_eq!(by_memory.standing(&choice, "m/default/fp32/cpu"), tied);
     assert_eq!(by_memory.standing(&choice, "m/default/fp16/cpu"), tied);
     let by_size = heavy(level(), [75.1, 75.0, 127.0], [20.0, 30.0, 10.0]);
-    assert_eq!(by_size.best(&by_size.choose("latency", &[])), [["m/default/fp32/cpu"]]);
-    let open = heavy(level(), [75.1, 75.0, 75.2], [20.0, 20.0, 20.0]);
-    assert_eq!(open.best(&open.choose("latency", &[]))[0].len(), 3);
+    assert_eq!(by_size.best(&by_size.choose("latency, peak_rss", &[]))[0].len(), 2);
+    assert_eq!(by_size.best(&by_size.choose("latency, peak_rss, model_size", &[])), [["m/default/fp32/cpu"]]);
     // Speed that is told apart comes before memory.
     let slower = heavy(three(), [10.0, 75.0, 12.0], [20.0, 30.0, 10.0]);
-    assert_eq!(slower.best(&slower.choose("latency", &[])), [[int8]]);
+    assert_eq!(slower.best(&slower.choose("latency, peak_rss", &[])), [[int8]]);
 }
 
 #[test]
-fn what_was_asked_for_is_weighed_before_memory() {
-    let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
-    let scene = ["fp32", "int8", "fp16"].iter().zip([0.981, 0.92, 0.981]).fold(scene, |scene, (variant, share)| {
+fn a_percentile_that_samples_do_not_support_breaks_no_tie() {
+    let tails = |is_supported: bool| {
+        let scene =
+            ["fp32", "int8", "fp16"].iter().zip([8.05, 8.0, 8.02]).fold(three(), |scene, (variant, latency)| {
+                let path = format!("m/default/{variant}/cpu");
+                let scene = scene.level(&path, latency);
+                scene.tails(&path, is_supported).values(&path, &ITEMS, &around(1e9 / latency))
+            });
+        // Its p95 is a fifth below those of the others.
+        let mut scene = scene;
+        let cell = scene.cell("m/default/fp16/cpu");
+        let column = "latency.p95".parse::<MetricReference>().unwrap().column();
+        let tail = scene.summary.cells[cell].metrics.get_mut(&column).unwrap();
+        tail.per_run.iter_mut().for_each(|(_, value)| *value *= 0.8);
+        scene
+    };
+    let best = |scene: &Scene, by: &str, within: &[Bound]| scene.best(&scene.choose(by, within))[0].len();
+    assert_eq!(best(&tails(true), "items, latency.p95", &[]), 1);
+    assert_eq!(best(&tails(false), "items, latency.p95", &[]), 3);
+    // A bound is kept or not: it asks for no less of its metric.
+    assert_eq!(best(&tails(true), "items", &[at_most("latency.p95", 20e6, None)]), 3);
+}
+
+#[test]
+fn a_tie_in_accuracy_is_broken_by_speed_where_that_is_asked() {
+    let scene = ["fp32", "int8", "fp16"].iter().zip([0.981, 0.92, 0.981]).fold(three(), |scene, (variant, share)| {
         scene.values(&format!("m/default/{variant}/cpu"), &ACCURACY_TOP1, &[share; 10])
     });
-    let question = Choose { best: MetricReference::LATENCY, within: Vec::new() };
-    let weighed = [MetricReference::LATENCY, MetricReference::of(&ACCURACY_TOP1)];
-    let choice = choose(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &question, &weighed);
-    // fp32 and fp16 are as right as each other and take as much memory, and the file of fp16 is smaller.
-    assert_eq!(scene.best(&choice), [["m/default/fp16/cpu"]]);
+    assert_eq!(scene.best(&scene.choose("accuracy_top1", &[]))[0].len(), 2);
+    assert_eq!(scene.best(&scene.choose("accuracy_top1, latency", &[])), [["m/default/fp32/cpu"]]);
 }
 
 #[test]
 fn what_may_miss_a_bound_takes_no_tie() {
     let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
     let scene = scene.tails("m/default/fp32/cpu", true).tails("m/default/int8/cpu", false);
-    let choice = scene.choose("latency", &[at_most("latency.p95", 20e6, None)]);
+    let choice = scene.choose("latency, peak_rss", &[at_most("latency.p95", 20e6, None)]);
     assert_eq!(scene.standing(&choice, "m/default/int8/cpu"), Standing::InDoubt { bound: 0 });
     assert_eq!(scene.standing(&choice, "m/default/fp32/cpu"), Standing::Unbeaten);
 }
@@ -65,7 +85,7 @@ fn what_may_miss_a_bound_takes_no_tie() {
 fn what_was_beaten_dominates_nothing_that_is_chosen() {
     let scene = three().level("m/default/fp32/cpu", 1.0).level("m/default/int8/cpu", 1.015);
     let scene = heavy(scene.level("m/default/fp16/cpu", 1.03), [115.0, 107.0, 100.0], [10.0, 10.0, 10.0]);
-    let choice = scene.choose("latency", &[]);
+    let choice = scene.choose("latency, peak_rss", &[]);
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu"]]);
     let places = |scene: &Scene| -> Vec<Place> {
         let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
@@ -83,7 +103,7 @@ fn what_was_beaten_dominates_nothing_that_is_chosen() {
 fn a_quick_look_breaks_no_tie() {
     let quick = Terms { is_quick: true, ..Terms::default() };
     let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
-    assert_eq!(scene.best(&scene.choose_by("latency", &[], &quick))[0].len(), 3);
+    assert_eq!(scene.best(&scene.choose_by("latency, peak_rss", &[], &quick))[0].len(), 3);
 }
 
 mod properties {
@@ -105,7 +125,7 @@ mod properties {
                 scene.level(&format!("m/default/{variant}/cpu"), latency)
             });
             let mut scene = heavy(scene, cells.map(|(_, memory)| 100.0 * memory), sizes.map(f64::from));
-            let choice = scene.choose("latency", &[]);
+            let choice = scene.choose("latency, peak_rss", &[]);
             prop_assert!(!choice.contests[0].best.is_empty());
             scene.judged.choice = Some(choice.clone());
             let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];

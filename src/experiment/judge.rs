@@ -174,19 +174,30 @@ pub struct Gate {
 }
 
 impl Experiment {
-    /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
-    /// the question, its bounds and the goals of which every run stores its value. Statistics of a run's samples, such as
-    /// percentiles, are not computed at a look, and what is the same in every run or known from one needs none.
-    pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
+    /// What the question, its bounds and the goals are about, the metric that decides first.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = MetricReference> {
         let question = self.choose.iter().flat_map(Choose::metrics);
-        let asked = question.chain(self.goals.iter().map(|goal| goal.bound.metric));
-        let is_stored = |reference: &MetricReference| {
+        question.chain(self.goals.iter().map(|goal| goal.bound.metric))
+    }
+
+    /// Whether a percentile is asked for, in `choose`, `goals`, `gate` or `pareto`: then samples are single iterations as
+    /// far as the clock allows (method 1.3).
+    pub(crate) fn asks_for_tails(&self) -> bool {
+        let gates = self.gate.iter().map(|gate| gate.metric);
+        self.asked().chain(gates).chain(self.pareto.iter().copied()).any(|asked| asked.statistic.is_tail())
+    }
+
+    /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
+    /// the question, its bounds and the goals of which every run stores its value, or that are percentiles of its samples.
+    /// What is the same in every run or known from one needs no look.
+    pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
+        let is_of_runs = |reference: &MetricReference| {
             let MetricReference { metric, statistic } = *reference;
-            let is_of_runs = !metric.is_constant() && !metric.is_known_once();
-            statistic == Statistic::Median && is_of_runs && !reference.is_speedup()
+            let varies = !metric.is_constant() && !metric.is_known_once() && !reference.is_speedup();
+            varies && (statistic == Statistic::Median || statistic.is_tail())
         };
         let mut looked_at = vec![MetricReference::LATENCY];
-        for reference in asked.filter(is_stored) {
+        for reference in self.asked().filter(is_of_runs) {
             if !looked_at.contains(&reference) {
                 looked_at.push(reference);
             }

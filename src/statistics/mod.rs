@@ -49,6 +49,7 @@ pub(crate) mod pareto;
 pub(crate) mod permutation;
 pub(crate) mod pilot;
 pub(crate) mod planning;
+pub(crate) mod pooled_tail;
 pub(crate) mod quantile;
 pub(crate) mod random;
 pub(crate) mod rank_omnibus;

@@ -76,6 +76,10 @@ fn goals_hold_a_group_until_they_are_answered() {
     assert_eq!(at_the_bound("metric: speedup, min: 2"), (16, "most_runs".to_owned()));
     // A look does not see the samples.
     assert_eq!(at_the_bound("metric: latency.mean, max: 2.5ms"), decided);
+    // It sees the percentiles that are asked for, by the samples of all runs together where those of one are too few.
+    assert_eq!(at_the_bound("metric: latency.p90, max: 10ms"), decided);
+    assert_eq!(at_the_bound("metric: latency.p99, max: 2ms"), decided);
+    assert_eq!(at_the_bound("metric: latency.p99.9, max: 10ms"), (16, "most_runs".to_owned()));
     // What another cell misses is missed.
     assert_eq!(blocks_with("goals: [{ metric: latency, max: 2.5ms }]", "0.5"), decided);
 }

@@ -39,6 +39,52 @@ fn between<'a>(text: &'a str, from: &'a str, to: &'a str) -> String {
     kept.join("\n")
 }
 
+/// The goals line of a run with so many samples in each of ten runs, and the exit code.
+fn goals(samples: u32, goal: &str, code: i32) -> String {
+    let place = Workplace::with_spec(&format!(
+        "backend: {{ mock: {{ median: 30ms, run_sd: 1%, noise: 2% }} }}\nmodels: [m]\nruns: 10\ngoals: [{{ {goal} }}]\n\
+         measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: {samples} }} }}\n"
+    ));
+    let done = place.run(&["x.yaml"]).expect_code(code);
+    between(&done.stdout, "goals", "answer")
+}
+
+#[test]
+fn a_bound_on_a_percentile_is_decided_without_enough_samples_in_a_run() {
+    // The median alone is above it.
+    let missed = goals(20, "metric: latency.p99, max: 20ms", 4);
+    assert!(missed.contains("MISSED: m (at least 3"), "{missed}");
+    // Ten runs of 100 samples are more than the 299 that a bound takes at 95 %, and none has 368.
+    let met = goals(100, "metric: latency.p99, max: 40ms", 0);
+    assert!(met.contains("met: p99 <= 40 ms: met by the only cell"), "{met}");
+    let open = goals(20, "metric: latency.p99, max: 40ms", 0);
+    assert!(open.contains("too few samples for p99, `min_samples: "), "{open}");
+}
+
+#[test]
+fn the_answer_names_every_variant_that_differs() {
+    let differs = |name: &str, scale: f64| format!("{{ name: {name}, mock: {{ differ: 60%, scale: {scale} }} }}");
+    let place = Workplace::with_spec(&format!(
+        "backend: mock\nmodels: [a]\nvariants: [fp32, {}, {}, {}, {{ name: s, mock: {{ scale: 0.8 }} }}]\nruns: 8\n\
+         measure: {{ warmup: {{ mode: samples, count: 2 }}, stop: {{ mode: samples, count: 20 }} }}\n",
+        differs("p", 1.0),
+        differs("q", 1.0),
+        differs("r", 0.5)
+    ));
+    let answer = |arguments: &[&str]| {
+        let done = place.run(arguments).expect_code(0);
+        between(&done.stdout, "answer", "trust").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for arguments in [&["x.yaml"][..], &["x.yaml", "--set", "choose.best=latency"]] {
+        let text = answer(arguments);
+        assert!(text.starts_with("answer a: s. 1.2"), "{text}");
+        for name in ["p", "q", "r"] {
+            assert!(text.contains(&format!("; {name} differs: cosine ")), "{name} in {text}");
+        }
+        assert!(!text.contains("2.0x") && !text.contains("cannot be ranked"), "{text}");
+    }
+}
+
 #[test]
 fn a_question_is_answered_in_every_place() {
     let place = Workplace::with_spec(SPEC);

@@ -140,7 +140,7 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &Terms) -> BTreeSet
 fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> impl Iterator<Item = usize> + 'a {
     let metric = check.bound.metric;
     let may_tell = |outcome: BoundOutcome| match outcome {
-        BoundOutcome::Undecided(Doubt::Across | Doubt::TooFewRuns) => true,
+        BoundOutcome::Undecided(Doubt::Across | Doubt::TooFewRuns | Doubt::TooFewSamples) => true,
         BoundOutcome::Undecided(Doubt::Withheld(withheld)) => withheld.may_heal(),
         _ => false,
     };

@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use super::latency::{self, Latency};
+use super::tables::RunValues;
 use super::values::{CellSummary, Double, MetricSummary, Summary};
 use super::{CONFIDENCE, completed, constants, count, slices};
 use crate::experiment::Design;
 use crate::plan::CellId;
 use crate::record::{Arm, Manifest, StoredRun};
 use crate::statistics::middle_half::middle_half;
-use crate::vocabulary::metric::MetricReference;
+use crate::statistics::quantile::{quantile_sorted, sorted};
+use crate::vocabulary::metric::{MetricReference, Statistic};
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`crate::experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
@@ -21,10 +24,10 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     }
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
-    let columns: Vec<String> = manifest.experiment.looked_at().iter().map(MetricReference::column).collect();
+    let looked_at = manifest.experiment.looked_at();
     let arm = |index: usize, arm: Arm| {
         let id = plan.cells[index].id;
-        one(&columns, id, by_arm.get(&(id, arm.name())).map_or(&[], Vec::as_slice))
+        one(manifest, &looked_at, id, by_arm.get(&(id, arm.name())).map_or(&[], Vec::as_slice))
     };
     let double = |cell: &u32| {
         let cell = *cell as usize;
@@ -35,19 +38,56 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails: Vec::new(), ..Summary::default() }
 }
 
-fn one(columns: &[String], id: CellId, runs: &[&StoredRun]) -> CellSummary {
+fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&StoredRun]) -> CellSummary {
     let completed = completed(runs);
     let mut summary = CellSummary { runs: count(runs), slices: slices(&completed), ..CellSummary::unmeasured(id) };
-    for column in columns {
-        let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(column)?));
-        let per_run: Vec<(u32, f64)> = completed.iter().filter_map(value).collect();
+    let stored = |reference: &MetricReference| -> Vec<(u32, f64)> {
+        let column = reference.column();
+        let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(&column)?));
+        completed.iter().filter_map(value).collect()
+    };
+    let (tails, others): (Vec<_>, Vec<_>) = looked_at.iter().partition(|reference| reference.statistic.is_tail());
+    let mut values: RunValues = others.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
+    if !tails.is_empty() {
+        let of_latency = latency_of(&completed, &tails, &mut values);
+        summary.latency = Some(of_latency);
+        summary.pooled = latency::pooled(manifest, &completed);
+    }
+    for (column, per_run) in values {
         let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
         if let Some(estimate) = middle_half(&values, CONFIDENCE) {
-            summary.metrics.insert(column.clone(), MetricSummary { estimate, per_run });
+            summary.metrics.insert(column, MetricSummary { estimate, per_run });
         }
     }
     for code in completed.iter().flat_map(|run| &run.warnings) {
         *summary.warnings.entry(code.clone()).or_default() += 1;
     }
     summary
+}
+
+/// Nothing of the distribution but these percentiles, whose values of each run join the others; means of several
+/// iterations have none.
+fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut RunValues) -> Latency {
+    let runs: Vec<Vec<f64>> = completed.iter().map(|run| sorted(&run.durations().collect::<Vec<f64>>())).collect();
+    let is_single = completed.iter().all(|run| run.iterations <= 1);
+    for tail in tails.iter().filter(|_| is_single) {
+        let value = |(run, sorted): (&&StoredRun, &Vec<f64>)| {
+            Some((run.block, quantile_sorted(sorted, tail.statistic.probability()?)?))
+        };
+        values.insert(tail.column(), completed.iter().zip(&runs).filter_map(value).collect());
+    }
+    // In the order of time, by which their correlation is told.
+    let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
+    let statistics: Vec<Statistic> = tails.iter().map(|tail| tail.statistic).collect();
+    let counts = || runs.iter().map(|run| run.len() as u64);
+    Latency {
+        samples: counts().sum(),
+        fewest_samples: counts().min().unwrap_or(0),
+        late_warmup: 0,
+        min: None,
+        max: None,
+        skewness: None,
+        percentiles: latency::percentiles(&statistics, &runs, values),
+        two_level: None,
+    }
 }

@@ -1,11 +1,14 @@
 //! The distribution of latency in a cell, beyond what stands among its metrics.
 
-use super::tables::ArmTables;
+use std::collections::BTreeSet;
+
+use super::tables::{ArmTables, RunValues};
 use super::{CONFIDENCE, Extent};
-use crate::record::StoredRun;
+use crate::record::{Manifest, StoredRun};
 use crate::statistics::autocorrelation::supports_quantile;
 use crate::statistics::interval::Estimate;
 use crate::statistics::middle_half::middle_half;
+use crate::statistics::pooled_tail::PooledTail;
 use crate::statistics::runs::{TwoLevel, two_level};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
@@ -69,14 +72,32 @@ pub(super) fn of_latency(completed: &[&StoredRun], tables: &ArmTables, extent: E
         max: totals.max,
         skewness: totals.skewness,
         percentiles: match extent {
-            Extent::Whole => percentiles(&PERCENTILES, &runs, tables),
-            Extent::Brief => percentiles(&[Statistic::P95], &runs, tables),
+            Extent::Whole => percentiles(&PERCENTILES, &runs, &tables.values),
+            Extent::Brief => percentiles(&[Statistic::P95], &runs, &tables.values),
         },
         two_level: match extent {
             Extent::Whole => two_level(&runs, CONFIDENCE).map(to_summary),
             Extent::Brief => None,
         },
     })
+}
+
+/// What all samples together say about the percentiles that the experiment bounds, at the confidence of its verdicts.
+pub(super) fn pooled(manifest: &Manifest, completed: &[&StoredRun]) -> Vec<(Statistic, PooledTail)> {
+    let experiment = &manifest.experiment;
+    let within = experiment.choose.iter().flat_map(|question| &question.within);
+    let bounds = within.chain(experiment.goals.iter().map(|goal| &goal.bound));
+    let wanted: BTreeSet<Statistic> = bounds.map(|bound| bound.metric.statistic).filter(|it| it.is_tail()).collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
+    let iterations = completed.iter().map(|run| run.iterations).max().unwrap_or(1);
+    let confidence = experiment.looks().confidence();
+    let of = |statistic: Statistic| {
+        Some((statistic, PooledTail::of(&runs, iterations, statistic.probability()?, confidence)?))
+    };
+    wanted.into_iter().filter_map(of).collect()
 }
 
 fn to_summary(levels: TwoLevel) -> TwoLevelSummary {
@@ -87,11 +108,12 @@ fn to_summary(levels: TwoLevel) -> TwoLevelSummary {
     }
 }
 
-fn percentiles(wanted: &[Statistic], runs: &[Vec<f64>], tables: &ArmTables) -> Vec<Percentile> {
+/// The percentiles of these runs, of which `values` has one value each.
+pub(super) fn percentiles(wanted: &[Statistic], runs: &[Vec<f64>], values: &RunValues) -> Vec<Percentile> {
     let one = |statistic: &Statistic| {
         let statistic = *statistic;
         let column = MetricReference { metric: &LATENCY, statistic }.column();
-        let values: Vec<f64> = tables.values.get(&column)?.iter().map(|(_, value)| *value).collect();
+        let values: Vec<f64> = values.get(&column)?.iter().map(|(_, value)| *value).collect();
         let probability = statistic.probability()?;
         // Counts the samples, discounted for their correlation around the quantile.
         let supported = runs.iter().zip(&values).all(|(run, value)| supports_quantile(run, probability, *value));

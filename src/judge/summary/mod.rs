@@ -163,6 +163,7 @@ fn summarize_arm(
         runs: count(runs),
         metrics: with_build(metrics(&tables.values), runs),
         latency,
+        pooled: latency::pooled(manifest, completed),
         failures: failures(runs),
         warnings: tables.codes.clone(),
         output_hash: agreed_hash(completed),

@@ -9,7 +9,8 @@ use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
 use crate::statistics::interval::Estimate;
 use crate::statistics::middle_half::middle_half;
-use crate::vocabulary::metric::{MetricReference, Statistic};
+use crate::statistics::pooled_tail::PooledTail;
+use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 use crate::worker::backend::Failure;
 
 /// What all cells of a record say, in plan order.
@@ -47,6 +48,8 @@ pub struct CellSummary {
     pub metrics: BTreeMap<String, MetricSummary>,
     /// The distribution of latency, if any run completed.
     pub latency: Option<Latency>,
+    /// What all samples together say about the percentiles that the experiment bounds.
+    pub pooled: Vec<(Statistic, PooledTail)>,
     /// Why runs failed: each distinct failure with its number of runs and the end of one log.
     pub failures: Vec<FailureCount>,
     /// Codes of runs with the number of runs that carry them; [`CellSummary::codes`] are those that weaken the cell.
@@ -146,6 +149,7 @@ impl CellSummary {
             runs: RunCounts::default(),
             metrics: BTreeMap::new(),
             latency: None,
+            pooled: Vec::new(),
             failures: Vec::new(),
             warnings: BTreeMap::new(),
             output_hash: None,
@@ -218,6 +222,13 @@ impl CellSummary {
     /// A percentile of iterations.
     pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
         self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
+    }
+
+    /// What all samples together say about a percentile that the experiment bounds.
+    pub(crate) fn pooled(&self, reference: MetricReference) -> Option<PooledTail> {
+        let is_of_latency = reference.metric.name == LATENCY.name;
+        let known = self.pooled.iter().find(|(statistic, _)| is_of_latency && *statistic == reference.statistic)?;
+        Some(known.1)
     }
 
     /// Whether the cell has enough runs for intervals and verdicts.

@@ -22,7 +22,7 @@ use crate::run::session::{Halt, Session};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::backend::FailureKind;
-use crate::worker::measure::batching::iterations_per_sample;
+use crate::worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
 use crate::worker::{Afterwards, RunPlan};
 
 /// A pilot takes this long at least: enough to see the speed.
@@ -163,6 +163,7 @@ fn pilot(
 fn iterations_by_group(job: &Job) -> Vec<u32> {
     let plan = &job.record.manifest.plan;
     let most = if job.record.manifest.experiment.measure.cache == Cache::Cold { 1 } else { u32::MAX };
+    let shorter = if job.record.manifest.experiment.asks_for_tails() { SHORTER_FOR_TAILS } else { 1 };
     let needed = |cell: &u32| {
         let pilot = job.pilot(&plan.cells[*cell as usize])?;
         /// Events of a device's clock are half a microsecond apart: a sample of 50 us has them to one part in a hundred
@@ -173,7 +174,7 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
             overhead_ns: *pilot.data.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
             resolution_ns: (*pilot.data.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64).max(least),
         };
-        Some(iterations_per_sample(iteration_ns(pilot)?, clock))
+        Some(iterations_per_sample(iteration_ns(pilot)?.saturating_mul(shorter), clock))
     };
     plan.groups.iter().map(|group| group.cells.iter().filter_map(needed).max().unwrap_or(0).min(most)).collect()
 }

@@ -6,6 +6,10 @@ use crate::machine::clock::ClockQuality;
 /// Timer's bound; divan stops at a hundred).
 pub(crate) const LEAST_CLOCK_COSTS: u64 = 1000;
 
+/// So much shorter may a sample be where a percentile of iterations is asked for, which means of several cannot tell: the
+/// error is below 1 % then.
+pub(crate) const SHORTER_FOR_TAILS: u64 = 10;
+
 /// Beyond this an iteration would be shorter than a clock's cost by a factor that no model has.
 const MOST_ITERATIONS: u32 = 1 << 20;
 

@@ -9,6 +9,7 @@ use crate::experiment::CompiledSelector;
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
 use crate::statistics::interval::{Estimate, Interval};
+use crate::statistics::pooled_tail::PooledTail;
 use crate::worker::backend::FailureKind;
 
 /// One bound and the cells that it speaks of.
@@ -27,6 +28,8 @@ pub struct BoundedCell {
     pub cell: usize,
     /// The bounded metric; `None` where the cell has no value.
     pub estimate: Option<Estimate>,
+    /// What all samples together say, where the percentiles of the runs leave the bound undecided.
+    pub pooled: Option<PooledTail>,
     /// What may be said.
     pub outcome: BoundOutcome,
 }
@@ -86,7 +89,11 @@ pub(in crate::judge::compare) fn check(
         } else {
             (summary.estimate_at(bound.metric, confidence), doubt(summary, bound))
         };
-        BoundedCell { cell: index, estimate, outcome: outcome(bound, estimate.as_ref(), doubt) }
+        let by_runs = outcome(bound, estimate.as_ref(), doubt);
+        let pooled = summary.pooled(bound.metric).filter(|_| summary.has_enough_runs());
+        let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled)?)));
+        let outcome = pooled.map_or(by_runs, |(_, outcome)| outcome);
+        BoundedCell { cell: index, estimate, pooled: pooled.map(|(pooled, _)| pooled), outcome }
     });
     BoundCheck { bound: bound.clone(), cells: bounded.collect() }
 }
@@ -131,6 +138,25 @@ fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> 
         (Some(doubt), _) => BoundOutcome::Undecided(doubt),
         (None, None) => BoundOutcome::Undecided(Doubt::TooFewRuns),
         (None, Some(interval)) => place(bound, interval),
+    }
+}
+
+/// What all samples together say of a bound on a percentile that the runs leave undecided (method 5.7); `None` where that is
+/// no more. Where the runs support the percentile, its upper end is theirs to tell.
+fn by_samples(bound: &Bound, by_runs: BoundOutcome, pooled: &PooledTail) -> Option<BoundOutcome> {
+    let interval = |high: Option<f64>| Interval {
+        low: pooled.low.unwrap_or(f64::NEG_INFINITY),
+        high: high.unwrap_or(f64::INFINITY),
+    };
+    match by_runs {
+        BoundOutcome::Undecided(Doubt::TooFewSamples) => match (place(bound, interval(pooled.high)), pooled.high) {
+            (BoundOutcome::Undecided(_), None) => Some(by_runs),
+            (outcome, _) => Some(outcome),
+        },
+        BoundOutcome::Undecided(Doubt::Across) => {
+            Some(place(bound, interval(None))).filter(|outcome| *outcome == BoundOutcome::Missed)
+        }
+        _ => None,
     }
 }
 

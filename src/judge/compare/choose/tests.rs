@@ -13,7 +13,8 @@ use crate::judge::compare::{Control, Unfit, Withheld, compare_cells};
 use crate::judge::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use crate::plan::{Skip, expand};
 use crate::statistics::middle_half::middle_half;
-use crate::vocabulary::metric::{ITEMS, LATENCY, Metric};
+use crate::statistics::pooled_tail::PooledTail;
+use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, Statistic};
 use crate::worker::backend::{Failure, FailureKind};
 
 /// A plan whose cells have the values that are put into them.
@@ -256,6 +257,40 @@ fn a_percentile_without_enough_samples_is_undecided() {
     assert_eq!(scene.standing(&choice, "m/default/int8/cpu"), Standing::InDoubt { bound: 0 });
     assert_eq!(scene.standing(&choice, "m/default/fp32/cpu"), Standing::Unbeaten);
     assert!(matches!(scene.standing(&choice, "m/default/fp16/cpu"), Standing::Beaten { by: 0 }));
+}
+
+/// What all samples of the runs of [`three`] together say of p95, in milliseconds.
+fn pooled(mut scene: Scene, path: &str, low: Option<f64>, high: Option<f64>) -> Scene {
+    let cell = scene.cell(path);
+    let [low, high] = [low, high].map(|end| end.map(|milliseconds| milliseconds * 1e6));
+    let pooled = PooledTail { low, high, samples: 200, effective: 100, needed: 90, runs: 10 };
+    scene.summary.cells[cell].pooled.push((Statistic::P95, pooled));
+    scene
+}
+
+#[test]
+fn all_samples_together_decide_what_those_of_a_run_cannot() {
+    let path = "m/default/int8/cpu";
+    let outcome = |scene: Scene, max: f64| {
+        let choice = scene.choose("latency", &[at_most("latency.p95", max * 1e6, None)]);
+        let bounded = choice.bounds[0].of(scene.cell(path)).unwrap();
+        (bounded.outcome, bounded.pooled.is_some())
+    };
+    let thin = |low, high| pooled(three().tails(path, false), path, low, high);
+    assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 20.0), (BoundOutcome::Kept, true));
+    // The median is 8 ms, so the percentile is no less.
+    assert_eq!(outcome(thin(Some(8.0), None), 7.0), (BoundOutcome::Missed, true));
+    let undecided = BoundOutcome::Undecided;
+    assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 8.5), (undecided(Doubt::Across), true));
+    assert_eq!(outcome(thin(Some(8.0), None), 20.0), (undecided(Doubt::TooFewSamples), true));
+    // A run that supports its percentile has the last word, but for what lies above the bound already.
+    let supported = |low, high| pooled(three().tails(path, true), path, low, high);
+    assert_eq!(outcome(supported(Some(9.0), None), 20.0), (BoundOutcome::Kept, false));
+    assert_eq!(outcome(supported(Some(8.0), Some(8.7)), 8.8), (undecided(Doubt::Across), false));
+    assert_eq!(outcome(supported(Some(8.9), None), 8.8), (BoundOutcome::Missed, true));
+    // Too few runs say nothing, however many samples they have.
+    let few = pooled(three().values(path, &LATENCY, &[8e6; 4]).tails(path, false), path, Some(8.0), Some(9.0));
+    assert_eq!(outcome(few, 20.0).1, false);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::judge::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choic
 use crate::judge::compare::{GoalCheck, GoalOutcome, Judged};
 use crate::plan::{Cell, Plan};
 use crate::report::{capitalized, format, has_several};
+use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// More cells than these are counted.
@@ -110,7 +111,10 @@ fn reasons(bound: &Bound, bounded: &[&BoundedCell]) -> String {
     }
     let words: Vec<String> =
         counts.into_iter().map(|(why, cells)| format!("{} ({why})", format::count(cells, "cell"))).collect();
-    format::list(&words)
+    let thin = |one: &&&BoundedCell| one.outcome == BoundOutcome::Undecided(Doubt::TooFewSamples);
+    let needed = bounded.iter().filter(thin).filter_map(|one| Some(one.pooled?.samples_per_run())).max();
+    let remedy = needed.map(|needed| format!("; `min_samples: {needed}` would do for each")).unwrap_or_default();
+    format::list(&words) + &remedy
 }
 
 /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
@@ -153,20 +157,41 @@ fn where_words(of: &Selector) -> String {
 
 /// `29.4 ms ± 0.3`, ` at b1` where that is said, and why nothing follows from it.
 pub(super) fn value_words(bound: &Bound, bounded: &BoundedCell, place: &str) -> String {
-    let value = bounded.estimate.as_ref().map(|estimate| {
+    let by_runs = bounded.estimate.as_ref().map(|estimate| {
         if bound.metric.is_speedup() {
             return format::ratio(estimate.value, estimate.interval);
         }
         format::Column::fit(bound.metric.unit(), [estimate]).value_with_unit(estimate)
     });
+    let value = bounded.pooled.map_or(by_runs, |pooled| pooled_words(bound, bounded.outcome, &pooled));
     let reason = match bounded.outcome {
         BoundOutcome::Undecided(doubt) => doubt_words(doubt, bound.metric),
         BoundOutcome::Kept | BoundOutcome::Missed => None,
     };
+    let remedy = match (bounded.outcome, &bounded.pooled) {
+        (BoundOutcome::Undecided(Doubt::TooFewSamples), Some(pooled)) => {
+            format!(", `min_samples: {}` would do", pooled.samples_per_run())
+        }
+        _ => String::new(),
+    };
+    let reason = reason.map(|reason| reason + &remedy);
     match (value, reason) {
         (Some(value), Some(reason)) => format!("{value}{place}: {reason}"),
         (Some(value), None) => format!("{value}{place}"),
         (None, reason) => format!("{}{place}", reason.unwrap_or_else(|| "no value".to_owned())),
+    }
+}
+
+/// `at most 9.3 ms`, `at least 30 ms`, `7.1 ms to 9.3 ms`: a percentile by all samples together.
+fn pooled_words(bound: &Bound, outcome: BoundOutcome, pooled: &PooledTail) -> Option<String> {
+    let shown = |value: f64| format::measured(bound.metric.unit(), value, None);
+    let [low, high] = [pooled.low, pooled.high].map(|end| end.map(shown));
+    match (outcome, low, high) {
+        (BoundOutcome::Missed, Some(low), _) if bound.max.is_some() => Some(format!("at least {low}")),
+        (BoundOutcome::Undecided(_), Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (_, _, Some(high)) => Some(format!("at most {high}")),
+        (_, Some(low), None) => Some(format!("at least {low}")),
+        (_, None, None) => None,
     }
 }
 

@@ -111,6 +111,31 @@ fn what_the_leader_beats_is_no_answer_where_all_are_in_doubt() {
 }
 
 #[test]
+fn a_bound_by_all_samples_together_says_what_they_show() {
+    use crate::statistics::pooled_tail::PooledTail;
+    let paths = ["m/b1/fp32/cpu", "m/b1/int8/cpu", "m/b1/fp16/cpu"];
+    let mut scene = paths.iter().fold(two_batches(), |scene, path| scene.tails(path, false));
+    let ends = [(Some(18.4e6), None), (Some(7.9e6), Some(9.1e6)), (Some(27.9e6), Some(29.0e6))];
+    for (path, (low, high)) in paths.iter().zip(ends) {
+        let pooled = PooledTail { low, high, samples: 400, effective: 200, needed: 459, runs: 10 };
+        let cell = scene.cell(path);
+        scene.summary.cells[cell].pooled.push((crate::vocabulary::metric::Statistic::P95, pooled));
+    }
+    assert_eq!(
+        bounds(&scene, &[at_most("latency.p95", 20e6, Some(1))]),
+        [
+            "p95 <= 20 ms at batch 1: met by b1/int8; missed by b1/fp16 (at least 27.9 ms); undecided for b1/fp32 (at least 18.4 ms: too few samples for p95, `min_samples: 92` would do)."
+        ]
+    );
+    assert_eq!(
+        bounds(&scene, &[at_most("latency.p95", 8e6, Some(1))]),
+        [
+            "p95 <= 8 ms at batch 1: met by none; missed by b1/fp32 (at least 18.4 ms) and b1/fp16 (at least 27.9 ms); undecided for b1/int8 (7.90 ms to 9.10 ms)."
+        ]
+    );
+}
+
+#[test]
 fn bounds_count_cells_and_name_those_that_miss() {
     let scene = two_batches().failed("m/b1/fp16/cpu");
     let at_one = at_most("latency", 10e6, Some(1));

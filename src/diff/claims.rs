@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::experiment::AxisMap;
 use crate::report::results::{Compared, Results};
 use crate::statistics::{Claim as Claims, Verdict};
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether what one side claims is so on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -75,8 +75,9 @@ pub(crate) struct Claim {
 /// The speed-ups that the older side claims and the newer one knows, in its order; where the older one claims nothing,
 /// there is nothing to hold.
 pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
-    let latency = MetricReference::LATENCY.to_string();
-    let is_it = |row: &&Compared| row.metric == latency;
+    // Where batches differ, items per second stand for latency.
+    let unasked = [MetricReference::LATENCY, MetricReference::of(&ITEMS)].map(|metric| metric.to_string());
+    let is_it = |row: &&Compared| unasked.contains(&row.metric);
     let known: HashMap<(&str, &str), &Compared> = (candidate.comparisons.iter().filter(is_it))
         .map(|row| ((row.cell.as_str(), row.baseline.as_str()), row))
         .collect();

@@ -144,7 +144,7 @@ impl Gating {
         let is_in = |asked: &&Asked| asked.cells.as_ref().is_none_or(|cells| cells.contains(&row.cell));
         let value = row.baseline.or(row.candidate).map_or(1.0, |known| known.value);
         let of_side = |is_older: bool| {
-            let all = self.asked.iter().filter(|asked| asked.metric == row.metric && asked.is_older == is_older);
+            let all = self.asked.iter().filter(|asked| asked.metric == row.asked && asked.is_older == is_older);
             let allowed = all.filter(is_in).map(|asked| asked.worse_by.unwrap_or(row.margin));
             allowed.min_by(|one, other| one.absolute_of(value).total_cmp(&other.absolute_of(value)))
         };
@@ -153,7 +153,7 @@ impl Gating {
 
     /// Metrics that are gated and of which there is no row.
     fn without_rows(&self, rows: &[Row]) -> Vec<String> {
-        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.metric == *metric && row.gate.is_some());
+        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.asked == *metric && row.gate.is_some());
         let mut found: Vec<String> =
             self.metrics().filter(|metric| !is_there(metric)).map(|metric| metric.to_string()).collect();
         found.extend(self.unknown.iter().cloned());
@@ -164,7 +164,7 @@ impl Gating {
 
     fn acceptance(&self, row: &Row) -> Option<&Accepted> {
         let path = row.path();
-        let metric = row.metric.to_string();
+        let metric = row.asked.to_string();
         self.accepted.iter().find(|it| (it.cell == path || it.cell == row.cell) && it.metric == metric)
     }
 }
@@ -223,6 +223,10 @@ fn outcome(
     }
     if row.reason == Reason::Unchanged {
         return (Held::Holds, Some(Verdict::Equivalent), None);
+    }
+    // A number of milliseconds says nothing of a rate.
+    if row.asked != row.metric && matches!(worse_by, Difference::Absolute(_)) {
+        return (Held::Unjudged, None, None);
     }
     let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
     let Some(found) = found else { return (Held::Unjudged, None, None) };

@@ -28,9 +28,13 @@ pub(crate) struct Row {
     #[serde(flatten)]
     #[schemars(schema_with = "crate::report::results::names_schema")]
     pub names: AxisMap<String>,
-    /// What is compared, as users name it.
+    /// What is compared, as users name it: items per second in place of latency where the batches of the sides differ.
     #[schemars(with = "String")]
     pub metric: MetricReference,
+    /// What was asked for.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub asked: MetricReference,
     /// The older value.
     pub baseline: Option<Estimated>,
     /// The newer value.
@@ -197,6 +201,7 @@ fn blank(from: Option<&Cell>, to: Option<&Cell>, reference: MetricReference, mar
         cell: known.map(|cell| cell.id.clone()).unwrap_or_default(),
         names: known.map(|cell| cell.names.clone()).unwrap_or_else(|| AxisMap::of(|_| Axis::ABSENT.to_owned())),
         metric: reference,
+        asked: reference,
         baseline: value(from),
         candidate: value(to),
         change: None,
@@ -224,9 +229,14 @@ fn one_sided(from: Option<&Cell>, to: Option<&Cell>) -> Option<Option<Reason>> {
 fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compared: &[MetricReference]) -> Vec<Row> {
     let is_quick = [sides.baseline, sides.candidate].iter().any(|side| side.results.measured.quick);
     let rules = &sides.candidate.results.rules;
-    let blank = |reference: &MetricReference| {
-        let margin = sides.terms.margin(*reference, rules, is_quick);
-        blank(from, to, *reference, margin)
+    let items = MetricReference::of(&ITEMS);
+    let is_rated = |cell: &Cell| cell.metrics.contains_key(&items.column());
+    let are_rated =
+        from.zip(to).is_some_and(|(from, to)| has_another_batch(from, to) && is_rated(from) && is_rated(to));
+    let blank = |asked: &MetricReference| {
+        let metric = if are_rated && *asked == MetricReference::LATENCY { items } else { *asked };
+        let margin = sides.terms.margin(metric, rules, is_quick);
+        Row { asked: *asked, ..blank(from, to, metric, margin) }
     };
     let mut rows: Vec<Row> = compared.iter().map(blank).collect();
     rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());
@@ -261,7 +271,7 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
     if !(is_supported(row.baseline) && is_supported(row.candidate)) {
         return;
     }
-    if is_by_inference(row.metric) && from.batch.zip(to.batch).is_some_and(|(one, other)| one != other) {
+    if is_by_inference(row.metric) && has_another_batch(from, to) {
         if !is_unchanged {
             row.reason = Reason::Withheld { why: Withheld::BatchesDiffer };
         }
@@ -283,6 +293,11 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
 
 fn is_supported(value: Option<Estimated>) -> bool {
     value.is_none_or(|value| value.supported != Some(false))
+}
+
+/// Whether one inference of each handles another number of items.
+fn has_another_batch(from: &Cell, to: &Cell) -> bool {
+    from.batch.zip(to.batch).is_some_and(|(from, to)| from != to)
 }
 
 /// Whether the metric speaks of one inference, so that it depends on how many items that handles.

@@ -10,7 +10,7 @@ use super::findings::Findings;
 use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
-use crate::experiment::{Axis, Experiment, Runs, Variant};
+use crate::experiment::{Axis, BATCH, Experiment, Runs, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::machine::plain_file;
@@ -256,7 +256,11 @@ impl Manifest {
 
     /// Items that one inference of a cell handles, as stored.
     pub fn batch_of(&self, cell: &Cell) -> Option<u64> {
-        let of_input = || *self.models.get(cell.model().place())?.as_ref()?.batch_sizes.get(cell.input().place())?;
+        let of_input = || match self.models.get(cell.model().place())? {
+            Some(model) => *model.batch_sizes.get(cell.input().place())?,
+            // A backend without model files has the size that the specification gives.
+            None => self.plan.input_of(cell).dimensions.get(BATCH).copied(),
+        };
         self.search_of(cell).map(|search| search.batch).or_else(of_input)
     }
 

@@ -236,7 +236,7 @@ impl<'a> Live<'a> {
             let summary = summarize_briefly(manifest, runs);
             let verdicts = verdicts(manifest, &summary);
             let goes_on = |group: usize| left > 0 && going_on.contains(&group);
-            let overview = Overview::growing(&manifest.plan, &summary.shown(), &verdicts, &goes_on);
+            let overview = Overview::growing(manifest, &summary.shown(), &verdicts, &goes_on);
             let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(printable(&format!("\n{table}\n\n")).into_owned());

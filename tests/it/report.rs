@@ -117,7 +117,7 @@ fn the_number_of_threads_changes_nothing() {
 #[test]
 fn between_blocks_only_what_the_table_shows_is_judged() {
     for (name, fixture) in all() {
-        let plan = &fixture.manifest.plan;
+        let manifest = &fixture.manifest;
         let brief = perfrun::internals::judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
         let verdicts = perfrun::internals::judge::compare::verdicts(&fixture.manifest, &brief);
         assert!(brief.tails.is_empty() && verdicts.iter().all(|verdict| verdict.details.is_none()), "{name}");
@@ -128,8 +128,8 @@ fn between_blocks_only_what_the_table_shows_is_judged() {
         // What bounds a cell is told when all of it is measured.
         let mut shown = fixture.summary.shown();
         shown.cells.iter_mut().for_each(|cell| cell.diagnosis = Default::default());
-        let whole = Overview::new(plan, &shown, &fixture.judged.comparisons);
-        assert_eq!(Overview::new(plan, &brief.shown(), &verdicts), whole, "{name}");
+        let whole = Overview::new(manifest, &shown, &fixture.judged.comparisons);
+        assert_eq!(Overview::new(manifest, &brief.shown(), &verdicts), whole, "{name}");
         let mut judged = fixture.judged.comparisons.clone();
         judged.iter_mut().for_each(|comparison| comparison.details = None);
         assert_eq!(verdicts, judged, "{name}");

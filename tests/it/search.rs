@@ -64,8 +64,45 @@ fn cells_with_different_batches_are_compared_by_items_alone() {
     let batches: Vec<u64> = found(&place.record("x")).values().map(|(batch, _)| *batch).collect();
     assert_eq!(batches, [64, 8]);
     let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
-    assert!(results["comparisons"][0]["reason"] == "batches_differ", "{}", results["comparisons"]);
+    let compared = &results["comparisons"][0];
+    assert!(compared["metric"] == "items" && compared["verdict"] == "worse", "{compared}");
     assert!(place.page("reports/x").contains("m/b-best/a/cpu"));
+}
+
+/// A batch of 64 takes 6.7 times as long as one item, and serves 9.5 times as many a second.
+#[test]
+fn a_larger_batch_is_no_slower_for_taking_longer() {
+    for (question, inputs) in [("", "[1, { search: best, to: 64 }]"), ("choose: { best: items }", "[1, 64]")] {
+        let rest = format!("inputs: {{ batch: {inputs} }}\ncompare: {{ baseline: {{ input: b1 }} }}\n{question}");
+        let place = Workplace::with_spec(&spec("", &rest));
+        let done = place.run(&["x.yaml"]).expect_code(0).stdout;
+        let name = if question.is_empty() { "b-best" } else { "b64" };
+        let line = done.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        assert!(line.contains("9.5") && line.ends_with("faster"), "{done}");
+        assert_eq!(line.contains("b-best, batch 64"), question.is_empty(), "{done}");
+        let head = done.lines().find(|line| line.contains("against b1, per item")).unwrap();
+        assert!(head.find("items/s") < head.find("median"), "{done}");
+        assert!(done.contains(&format!("answer     m: {name}. ")), "{done}");
+        assert!(!done.contains("slower"), "{done}");
+        let report = place.read("reports/x/report.md");
+        let first = report.lines().find(|line| line.starts_with("| model |")).unwrap();
+        assert!(first.find("items/s") < first.find("latency") && first.contains("against b1, per item"), "{report}");
+        assert!(!report.contains("slower"), "{report}");
+        let html = place.read("reports/x/report.html");
+        assert!(html.contains("<h2 id=\"latency\">Items/s</h2>"), "{question}");
+    }
+}
+
+#[test]
+fn a_diff_of_two_found_batches_is_one_of_items() {
+    let place = Workplace::with_spec(&spec("", "inputs: { batch: { search: best, to: 64 } }"));
+    place.run(&["x.yaml", "--output", "one"]).expect_code(0);
+    place.run(&["x.yaml", "--output", "two", "--set", "inputs.batch.to=8"]).expect_code(0);
+    let diff = place.run(&["diff", "one", "two", "--json"]).stdout;
+    let diff: serde_json::Value = serde_json::from_str(&diff).unwrap();
+    let rows = diff["experiments"][0]["rows"].as_array().unwrap();
+    let of = |metric: &str| rows.iter().find(|row| row["metric"] == metric);
+    assert!(of("latency").is_none() && of("items").unwrap()["verdict"] == "worse", "{rows:#?}");
 }
 
 #[test]

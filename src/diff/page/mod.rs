@@ -179,5 +179,5 @@ fn judged(gate: &Gated) -> String {
 
 /// A row stands for its cell where several metrics of one are told.
 fn is_headline(row: &Row) -> bool {
-    row.gate.is_some() || row.metric == MetricReference::LATENCY
+    row.gate.is_some() || row.asked == MetricReference::LATENCY
 }

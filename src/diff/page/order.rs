@@ -68,7 +68,7 @@ impl<'a> Shown<'a> {
         let latency: HashMap<&str, Option<Verdict>> = diff
             .rows
             .iter()
-            .filter(|row| row.metric == MetricReference::LATENCY)
+            .filter(|row| row.asked == MetricReference::LATENCY)
             .map(|row| (row.cell.as_str(), row.verdict))
             .collect();
         // A tail that says what the median says is no news.

@@ -37,7 +37,7 @@ pub(super) fn counted(rows: &[&Row]) -> String {
 
 /// What a row is counted as; `None` where another row of its cell stands for it.
 fn kind(row: &Row) -> Option<String> {
-    let stands_for_cell = row.metric.metric.name == LATENCY.name && row.metric == MetricReference::LATENCY;
+    let stands_for_cell = row.asked == MetricReference::LATENCY;
     let word = match (&row.reason, row.verdict) {
         (Reason::Unchanged, _) => return stands_for_cell.then(|| "unchanged".to_owned()),
         (Reason::New | Reason::Gained { .. }, _) => return stands_for_cell.then(|| "new".to_owned()),

@@ -50,7 +50,7 @@ struct Key {
     /// Of a merged record: what did not take turns is told apart by nothing, and whoever has a machine does not choose another.
     part: Option<u32>,
     input: InputKey,
-    /// The one that a search found.
+    /// Where it is known, and more than one.
     batch: Option<u64>,
     group: Option<u32>,
 }
@@ -71,12 +71,12 @@ pub(super) fn comparable(plan: &Plan, summary: &Summary, metrics: &[MetricRefere
     let is_per_item = metrics.iter().any(|reference| reference.metric.name == ITEMS.name);
     let is_speedup = metrics.iter().any(MetricReference::is_speedup);
     let models_compete = models_compete(plan);
-    let searched = |index: usize| summary.cells.get(index).and_then(|cell| cell.searched_batch);
+    let batch = |index: usize| summary.cells.get(index).and_then(|cell| cell.batch).filter(|batch| *batch > 1);
     let key = |(index, cell): (usize, &Cell)| Key {
         model: (!models_compete).then_some(cell.model()),
         part: plan.groups.get(cell.group as usize).map(|group| group.part),
         input: if is_per_item { besides_batch(plan.input_of(cell)) } else { InputKey::Same(cell.input()) },
-        batch: searched(index).filter(|_| !is_per_item),
+        batch: batch(index).filter(|_| !is_per_item),
         group: is_speedup.then_some(cell.group),
     };
     let mut places: BTreeMap<Key, usize> = BTreeMap::new();

@@ -10,7 +10,7 @@ use crate::plan::{Group, Plan};
 use crate::statistics::multiplicity::{benjamini_hochberg, holm};
 use crate::statistics::omnibus::{Anova, WelchAnova, anova, welch_anova};
 use crate::statistics::rank_omnibus::{RankTest, friedman, kruskal_wallis};
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,8 +37,16 @@ pub(super) fn families(plan: &Plan, summary: &Summary) -> Vec<Family> {
 }
 
 fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
+    let known = |cell: &u32| summary.cells.get(*cell as usize);
+    let mut cells = group.cells.iter().filter_map(known);
+    let first = cells.next()?;
+    // By what they are compared.
+    let metric = match cells.any(|other| other.has_another_batch(first)) {
+        true => MetricReference::of(&ITEMS),
+        false => MetricReference::LATENCY,
+    };
     let values = |cell: &u32| {
-        let values = summary.cells.get(*cell as usize)?.run_values(MetricReference::LATENCY);
+        let values = known(cell)?.run_values(metric);
         (!values.is_empty()).then_some((*cell as usize, values))
     };
     let arms: Vec<(usize, Vec<(u32, f64)>)> = group.cells.iter().filter_map(values).collect();

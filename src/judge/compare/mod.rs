@@ -31,13 +31,14 @@ pub(crate) use details::Details;
 pub(crate) use family::Family;
 pub(crate) use goals::{GoalCheck, GoalOutcome};
 pub use pair::Comparison;
+#[cfg(test)]
 pub(crate) use pair::compare_cells;
 pub(crate) use pareto::{Tradeoff, tradeoffs};
 pub(crate) use terms::Terms;
 pub(crate) use tie::Tie;
 pub(crate) use withheld::Withheld;
 
-use pair::verdict_between;
+use pair::{compare_unasked, verdict_between, verdict_unasked};
 
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -102,7 +103,7 @@ pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
     let plan = &manifest.plan;
     let terms = Terms::of(manifest);
     let controls = control::controls(plan, summary, &terms);
-    let verdict = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::LATENCY, &terms);
+    let verdict = |(baseline, cell)| verdict_unasked(summary, baseline, cell, &terms);
     let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
     control::withhold(&mut comparisons, plan, &controls);
     comparisons
@@ -113,12 +114,13 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
     let terms = Terms::of(manifest);
     let controls = control::controls(plan, summary, &terms);
-    let mut comparisons = against_baseline(plan, summary, MetricReference::LATENCY, &terms);
+    let mut comparisons = against_baseline(plan, summary, &terms);
     control::withhold(&mut comparisons, plan, &controls);
     family::adjust(&mut comparisons);
     let tails = tails::tails(plan, summary, &terms, &controls);
     let of_memory = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms);
-    let mut memory: Vec<Comparison> = plan.pairs().filter_map(of_memory).collect();
+    let is_alike = |(one, other): &(usize, usize)| !summary.cells[*one].has_another_batch(&summary.cells[*other]);
+    let mut memory: Vec<Comparison> = plan.pairs().filter(is_alike).filter_map(of_memory).collect();
     control::withhold(&mut memory, plan, &controls);
     let pairs: Vec<_> = comparisons.iter().filter_map(|row| Some(row.details.as_ref()?.paired)).collect();
     let mut judged = Judged {
@@ -153,12 +155,6 @@ fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
 }
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.
-pub(crate) fn against_baseline(
-    plan: &Plan,
-    summary: &Summary,
-    reference: MetricReference,
-    terms: &Terms,
-) -> Vec<Comparison> {
-    let compared = plan.pairs().filter_map(|(baseline, cell)| compare_cells(summary, baseline, cell, reference, terms));
-    compared.collect()
+pub(crate) fn against_baseline(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Comparison> {
+    plan.pairs().filter_map(|(baseline, cell)| compare_unasked(summary, baseline, cell, terms)).collect()
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
 use super::comparable::{comparable, unfit};
-use super::pair::verdict_between;
+use super::pair::{verdict_between, verdict_unasked};
 use super::{Judged, Terms};
 use crate::experiment::Bound;
 use crate::judge::summary::{CellSummary, Summary};
@@ -112,7 +112,7 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &Terms) -> BTreeSet
         return BTreeSet::new();
     }
     let looked_at = experiment.looked_at();
-    let verdict = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms);
+    let verdict = |(baseline, cell)| verdict_unasked(summary, baseline, cell, terms);
     let judged = Judged { comparisons: plan.pairs().filter_map(verdict).collect(), ..Judged::default() };
     let check = |bound: &Bound| {
         let is_seen =
@@ -210,9 +210,7 @@ fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Ne
     if is_over(baseline) || is_over(cell) {
         return Need::Hopeless;
     }
-    let Some(compared) = verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms) else {
-        return Need::Open;
-    };
+    let Some(compared) = verdict_unasked(summary, baseline, cell, terms) else { return Need::Open };
     match compared.withheld {
         Some(withheld) if withheld.may_heal() => Need::Open,
         Some(_) => Need::Hopeless,

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::details::Details;
-use super::withheld::{by_batch, withheld};
+use super::withheld::withheld;
 use super::{Terms, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
 use crate::statistics::duet::paired_slice_ratio;
 use crate::statistics::interval::Interval;
 use crate::statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
-use crate::vocabulary::metric::{Direction, MetricReference};
+use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
 /// One cell against another, its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,31 @@ pub(crate) fn compare_cells(
     let (comparison, paired) = judge_pair(summary, baseline, cell, reference, terms)?;
     let details = Details::new(&summary.cells[baseline], &summary.cells[cell], reference, &paired, terms);
     Some(Comparison { details, ..comparison })
+}
+
+/// Compares two cells by what nobody has to ask for: latency, and items per second where one inference of the one handles
+/// more items than one of the other (method 6.1).
+pub(crate) fn compare_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
+    let comparison = verdict_unasked(summary, baseline, cell, terms)?;
+    let details = compare_cells(summary, baseline, cell, comparison.metric, terms)?.details;
+    Some(Comparison { details, ..comparison })
+}
+
+/// As [`compare_unasked`], without the details.
+pub(super) fn verdict_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let by_latency = || verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms);
+    if !to.has_another_batch(from) {
+        return by_latency();
+    }
+    let withhold = |comparison: Comparison| Comparison {
+        verdict: Verdict::Inconclusive,
+        hint: None,
+        withheld: comparison.withheld.or(Some(Withheld::BatchesDiffer)),
+        ..comparison
+    };
+    let by_items = verdict_between(summary, baseline, cell, MetricReference::of(&ITEMS), terms);
+    by_items.or_else(|| by_latency().map(withhold))
 }
 
 /// As [`compare_cells`], without the details.
@@ -113,7 +138,7 @@ fn judge_pair(
 ) -> Option<(Comparison, PairedComparison)> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let paired = paired(from, to, reference, terms)?;
-    let withheld = withheld(from).or_else(|| withheld(to)).or_else(|| by_batch(from, to, reference));
+    let withheld = withheld(from).or_else(|| withheld(to));
     let withheld = withheld.or_else(|| terms.withheld(&paired));
     let comparison = Comparison {
         cell,
@@ -192,7 +217,7 @@ pub(crate) fn log_ratios(from: &CellSummary, to: &CellSummary, reference: Metric
 mod tests {
     use super::*;
     use crate::experiment::Margin;
-    use crate::vocabulary::metric::{ITEMS, LATENCY, Metric};
+    use crate::vocabulary::metric::{LATENCY, Metric};
     use crate::vocabulary::quantity::Ratio;
     use std::collections::BTreeMap;
 
@@ -216,6 +241,25 @@ mod tests {
         let rate = compared(cell(&BASE, &ITEMS), cell(&higher, &ITEMS), &ITEMS);
         assert_eq!(rate.verdict, Verdict::Better);
         assert!((rate.speedup - 1.1).abs() < 1e-9);
+    }
+
+    /// Eight items take twice the time of one: four times as many a second.
+    #[test]
+    fn cells_with_different_batches_are_compared_by_items() {
+        let times = |factor: f64| BASE.map(|value| value * factor);
+        let alone = |batch: u64, time: f64| CellSummary { batch: Some(batch), ..cell(&times(time), &LATENCY) };
+        let rated = |batch: u64, time: f64| alone(batch, time).with_values(&ITEMS, &times(batch as f64 / time));
+        let against = |other: CellSummary| {
+            let summary = Summary { cells: vec![rated(1, 1.0), other], ..Summary::default() };
+            compare_unasked(&summary, 0, 1, &Terms::default()).expect("common blocks")
+        };
+        let found = against(rated(8, 2.0));
+        assert_eq!((found.metric, found.verdict), (MetricReference::of(&ITEMS), Verdict::Better));
+        assert!((found.speedup - 4.0).abs() < 1e-9 && found.details.is_some());
+        assert_eq!(against(rated(1, 2.0)).metric, MetricReference::LATENCY);
+        // With cold caches there are latencies and no rates.
+        let cold = against(alone(8, 2.0));
+        assert_eq!((cold.verdict, cold.withheld), (Verdict::Inconclusive, Some(Withheld::BatchesDiffer)));
     }
 
     #[test]

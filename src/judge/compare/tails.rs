@@ -14,8 +14,9 @@ use crate::vocabulary::metric::MetricReference;
 /// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
 pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[Control]) -> Vec<Comparison> {
     let compare = |(baseline, cell): (usize, usize)| {
+        let is_comparable = !summary.cells[cell].has_another_batch(&summary.cells[baseline]);
         let is_supported = move |metric: &MetricReference| {
-            [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
+            is_comparable && [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
         };
         let supported = MetricReference::TAILS.into_iter().filter(is_supported);
         supported.filter_map(move |metric| verdict_between(summary, baseline, cell, metric, terms))

@@ -6,14 +6,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::comparable::unfit;
-use super::pair::verdict_between;
+use super::pair::{verdict_between, verdict_unasked};
 use super::{Comparison, Judged, Terms};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
 
-/// Two cells of a group that latency does not tell apart, and another metric does.
+/// Two cells of a group that speed does not tell apart, and another metric does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tie {
     /// Index of the cell that is better by that metric.
@@ -28,7 +28,8 @@ pub struct Tie {
 pub(super) struct TieBreak<'a> {
     summary: &'a Summary,
     terms: &'a Terms,
-    asked: MetricReference,
+    /// `None`: what cells are compared by unasked.
+    asked: Option<MetricReference>,
     metrics: Vec<MetricReference>,
 }
 
@@ -37,17 +38,21 @@ impl<'a> TieBreak<'a> {
     pub(super) fn new(
         summary: &'a Summary,
         terms: &'a Terms,
-        asked: MetricReference,
+        asked: Option<MetricReference>,
         by: impl Iterator<Item = MetricReference>,
     ) -> Self {
         let may_tell = |by: &MetricReference| !by.is_speedup() && by.metric.direction != Direction::Neutral;
-        let metrics = by.filter(|by| may_tell(by) && *by != asked).collect();
+        let metrics = by.filter(|by| may_tell(by) && Some(*by) != asked).collect();
         TieBreak { summary, terms, asked, metrics }
     }
 
     /// By which metric a cell is ahead of another one, where the asked metric does not tell them apart.
     pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<MetricReference> {
-        self.verdict(cell, other, self.asked).filter(is_tie)?;
+        let asked = match self.asked {
+            Some(asked) => self.verdict(cell, other, asked),
+            None => verdict_unasked(self.summary, other, cell, self.terms),
+        };
+        asked.filter(is_tie)?;
         for metric in &self.metrics {
             let verdict = self.verdict(cell, other, *metric).map(|comparison| comparison.verdict);
             if let Some(verdict) = verdict.filter(|verdict| verdict.is_difference()) {
@@ -69,7 +74,7 @@ fn is_tie(comparison: &Comparison) -> bool {
     comparison.interval.is_some() && comparison.withheld.is_none() && !comparison.verdict.is_difference()
 }
 
-/// The ties of latency within each group that something breaks, among the cells that are not slower than their baseline.
+/// The ties of speed within each group that something breaks, among the cells that are not slower than their baseline.
 pub(super) fn ties(
     plan: &Plan,
     summary: &Summary,
@@ -80,7 +85,7 @@ pub(super) fn ties(
     let asked = MetricReference::LATENCY;
     let weighed = weighed.iter().copied().filter(|metric| metric.metric.name != asked.metric.name);
     let others = [MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)];
-    let broken = TieBreak::new(summary, terms, asked, weighed.chain(others));
+    let broken = TieBreak::new(summary, terms, None, weighed.chain(others));
     let is_slower = |cell: usize| judged.of(cell).is_some_and(|comparison| comparison.verdict == Verdict::Worse);
     let may_be_named =
         |cell: &usize| unfit(plan, summary, &judged.controls, asked, *cell).is_none() && !is_slower(*cell);

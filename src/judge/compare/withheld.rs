@@ -6,7 +6,6 @@ use super::Terms;
 use crate::judge::summary::CellSummary;
 use crate::statistics::paired::PairedComparison;
 use crate::vocabulary::code::Code;
-use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +21,7 @@ pub enum Withheld {
     NotSteady,
     /// Much of the time went to nodes on the CPU in place of the device.
     OnCpu,
-    /// A search gave the two different batches, so that one inference of the one is not one of the other.
+    /// The two have different batches, so that one inference of the one is not one of the other, and no rate of items.
     BatchesDiffer,
     /// Two identical arms differed by more than the margin.
     ControlFailed,
@@ -73,13 +72,6 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     } else {
         None
     }
-}
-
-/// What two cells that a search gave different batches cannot be compared by: whatever depends on the batch.
-pub(super) fn by_batch(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Option<Withheld> {
-    let is_by_item = reference.metric.name == ITEMS.name;
-    let differ = from.searched_batch.zip(to.searched_batch).is_some_and(|(from, to)| from != to);
-    (differ && !is_by_item).then_some(Withheld::BatchesDiffer)
 }
 
 impl Terms {

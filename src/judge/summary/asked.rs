@@ -12,7 +12,7 @@ use crate::plan::CellId;
 use crate::record::{Arm, Manifest, StoredRun};
 use crate::statistics::middle_half::middle_half;
 use crate::statistics::quantile::{quantile_sorted, sorted};
-use crate::vocabulary::metric::{MetricReference, Statistic};
+use crate::vocabulary::metric::{ITEMS, MetricReference, Statistic};
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`crate::experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
@@ -24,7 +24,10 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     }
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
-    let looked_at = manifest.experiment.looked_at();
+    let mut looked_at = manifest.experiment.looked_at();
+    // By which cells with different batches are compared.
+    let items = MetricReference::of(&ITEMS);
+    looked_at.extend((!looked_at.contains(&items)).then_some(items));
     let arm = |index: usize, arm: Arm| {
         let id = plan.cells[index].id;
         one(manifest, &looked_at, id, by_arm.get(&(id, arm.name())).map_or(&[], Vec::as_slice))
@@ -46,7 +49,7 @@ fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&
         let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(&column)?));
         completed.iter().filter_map(value).collect()
     };
-    let (tails, others): (Vec<_>, Vec<_>) = looked_at.iter().partition(|reference| reference.statistic.is_tail());
+    let (tails, others): (Vec<&MetricReference>, Vec<&MetricReference>) = looked_at.iter().partition(|reference| reference.statistic.is_tail());
     let mut values: RunValues = others.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
     if !tails.is_empty() {
         let of_latency = latency_of(&completed, &tails, &mut values);

@@ -24,7 +24,7 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
 }
 
 fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
-    summary.searched_batch = manifest.search_of(cell).map(|search| search.batch);
+    summary.batch = manifest.batch_of(cell);
     let own = manifest.variant_file(cell).map(|file| file.bytes);
     let stored = || manifest.models.get(cell.model().place())?.as_ref().map(|file| file.bytes);
     let size = own.unwrap_or_else(stored).map(|bytes| bytes as f64);

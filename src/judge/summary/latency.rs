@@ -60,7 +60,12 @@ pub struct TwoLevelSummary {
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
-pub(super) fn of_latency(completed: &[&StoredRun], tables: &ArmTables, extent: Extent) -> Option<Latency> {
+pub(super) fn of_latency(
+    manifest: &Manifest,
+    completed: &[&StoredRun],
+    tables: &ArmTables,
+    extent: Extent,
+) -> Option<Latency> {
     let totals = tables.samples?;
     let runs: Vec<Vec<f64>> =
         completed.iter().map(|run| run.durations().collect::<Vec<f64>>()).filter(|values| !values.is_empty()).collect();
@@ -71,10 +76,7 @@ pub(super) fn of_latency(completed: &[&StoredRun], tables: &ArmTables, extent: E
         min: totals.min,
         max: totals.max,
         skewness: totals.skewness,
-        percentiles: match extent {
-            Extent::Whole => percentiles(&PERCENTILES, &runs, &tables.values),
-            Extent::Brief => percentiles(&[Statistic::P95], &runs, &tables.values),
-        },
+        percentiles: percentiles(&wanted(manifest, extent), &runs, &tables.values),
         two_level: match extent {
             Extent::Whole => two_level(&runs, CONFIDENCE).map(to_summary),
             Extent::Brief => None,
@@ -106,6 +108,14 @@ fn to_summary(levels: TwoLevel) -> TwoLevelSummary {
         between_runs: levels.s2_squared.max(0.0).sqrt(),
         intraclass_correlation: levels.intraclass_correlation,
     }
+}
+
+/// All percentiles, or the 95th and what is asked for.
+fn wanted(manifest: &Manifest, extent: Extent) -> Vec<Statistic> {
+    let asked: Vec<Statistic> = manifest.experiment.asked().map(|metric| metric.statistic).collect();
+    let is_wanted =
+        |statistic: &Statistic| extent == Extent::Whole || *statistic == Statistic::P95 || asked.contains(statistic);
+    PERCENTILES.into_iter().filter(is_wanted).collect()
 }
 
 /// The percentiles of these runs, of which `values` has one value each.

@@ -60,8 +60,8 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
     Summary { tails, disturbances: disturbance::disturbances(plan, &by_cell), ..summary }
 }
 
-/// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile,
-/// neither the others nor where the variance lies, and neither ratios of tails nor what disturbed the runs or bounds the
+/// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile and
+/// those that are asked for, neither the others nor where the variance lies, and neither ratios of tails nor what disturbed the runs or bounds the
 /// cells. No verdict on latency rests on what is left
 /// out, which takes too long between two blocks.
 pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
@@ -73,7 +73,7 @@ pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
 enum Extent {
     /// All that a report has.
     Whole,
-    /// The 95th percentile.
+    /// The 95th percentile, and those that are asked for.
     Brief,
 }
 
@@ -129,7 +129,7 @@ fn summarize_arms(
     let tables = tables::tables(threads, &completed).expect("columns that this module has made");
     let each: Vec<_> = arms.iter().zip(&runs).zip(completed.iter().zip(&tables)).collect();
     in_parallel(threads, &each, |(((cell, _), runs), (completed, tables))| {
-        let latency = of_latency(completed, tables, extent);
+        let latency = of_latency(manifest, completed, tables, extent);
         summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
     })
 }
@@ -169,7 +169,7 @@ fn summarize_arm(
         output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
-        searched_batch: None,
+        batch: None,
         dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,

@@ -45,8 +45,10 @@ pub(super) fn tail_ratios<'a>(
     }
     let ratios = in_parallel(threads, &pairs, |(baseline, cell)| {
         let pair = Pair { plan, cell: *cell, baseline: *baseline };
-        let supported =
-            |metric: &&MetricReference| [*cell, *baseline].iter().all(|index| cells[*index].supports(**metric));
+        let is_comparable = !cells[*cell].has_another_batch(&cells[*baseline]);
+        let supported = |metric: &&MetricReference| {
+            is_comparable && [*cell, *baseline].iter().all(|index| cells[*index].supports(**metric))
+        };
         let wanted: Vec<MetricReference> = MetricReference::TAILS.iter().filter(supported).copied().collect();
         if wanted.is_empty() {
             return Vec::new();

@@ -62,8 +62,8 @@ pub struct CellSummary {
     pub slices: Vec<(u32, Vec<f64>)>,
     /// The runtime allocated outputs inside the timed region.
     pub dynamic_outputs: bool,
-    /// The batch that a search found for it; `None` where its input says the batch.
-    pub searched_batch: Option<u64>,
+    /// Items that one inference handles; `None` where nobody knows.
+    pub batch: Option<u64>,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
     /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
@@ -156,7 +156,7 @@ impl CellSummary {
             iterations: 1,
             slices: Vec::new(),
             dynamic_outputs: false,
-            searched_batch: None,
+            batch: None,
             nodes: BTreeMap::new(),
             fallback: Fallback::default(),
             fidelity: None,
@@ -229,6 +229,11 @@ impl CellSummary {
         let is_of_latency = reference.metric.name == LATENCY.name;
         let known = self.pooled.iter().find(|(statistic, _)| is_of_latency && *statistic == reference.statistic)?;
         Some(known.1)
+    }
+
+    /// Whether one inference of each is known to handle another number of items.
+    pub(crate) fn has_another_batch(&self, other: &CellSummary) -> bool {
+        self.batch.zip(other.batch).is_some_and(|(own, other)| own != other)
     }
 
     /// Whether the cell has enough runs for intervals and verdicts.

@@ -154,6 +154,10 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
         (Lead::Open(statement), label) => (label, statement),
     };
     let (mut clauses, least) = words::clauses(subject, baseline, &picks, ties.clauses);
+    let mut judged = subject.entries.iter().flat_map(|entry| &entry.judged);
+    if judged.any(|(_, comparison)| comparison.metric.metric.name == metric::ITEMS.name) {
+        clauses.push("compared by items per second where batch sizes differ".to_owned());
+    }
     if clauses.is_empty() {
         clauses.push(match subject.entries.is_empty() {
             _ if lacks_baseline => format!("`--only` excluded the baseline {baseline}; add it"),

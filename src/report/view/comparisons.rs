@@ -18,7 +18,7 @@ use crate::statistics::multiplicity::LEVEL;
 use crate::statistics::paired_tests::SignedRankTest;
 use crate::statistics::rank_omnibus::RankTest;
 use crate::vocabulary::code::spelt;
-use crate::vocabulary::metric::{Direction, LATENCY, MetricReference};
+use crate::vocabulary::metric::{Direction, ITEMS, LATENCY, MetricReference};
 
 /// What each comparison says in its common blocks: the evidence of its verdict.
 pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
@@ -113,11 +113,17 @@ fn verdict(comparison: &Comparison) -> String {
 
 fn notes(comparisons: &[Comparison]) -> Vec<String> {
     let margin = comparisons.first().map_or(0.0, |comparison| comparison.margin);
-    vec![format!(
+    let mut notes = vec![format!(
         "The verdict comes from the interval and the margin of {} alone. p asks for a difference beyond that margin; Holm's adjustment and q are over all {}. * marks q of at most {LEVEL}.",
         percent(margin),
         format::count(comparisons.len() as u64, "comparison")
-    )]
+    )];
+    let by_items = comparisons.iter().filter(|comparison| comparison.metric.metric.name == ITEMS.name).count();
+    if by_items > 0 {
+        let rows = format::count(by_items as u64, "row");
+        notes.push(format!("{rows} with another batch than the baseline: compared by items per second, not by time."));
+    }
+    notes
 }
 
 /// What the run-level values say without their blocks: shown, deciding nothing.

@@ -33,7 +33,7 @@ impl Conclusion {
         let plan = &input.manifest.plan;
         let judged = input.judged;
         Conclusion {
-            overview: Overview::new(plan, input.summary, &judged.comparisons),
+            overview: Overview::new(input.manifest, input.summary, &judged.comparisons),
             goals: goals(plan, judged),
             answer: answer(plan, input.summary, judged),
             within: judged.choice.iter().flat_map(|choice| within(plan, choice)).collect(),

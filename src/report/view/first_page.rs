@@ -6,7 +6,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::headline::{best_of, names, naming_axes};
+use super::asked::{against, asked};
+use super::headline::{best, names, naming_axes};
 use super::{TableColumn, accuracy};
 use crate::judge::compare::Comparison;
 use crate::judge::summary::CellSummary;
@@ -34,7 +35,7 @@ pub(crate) struct FirstPage {
 pub(crate) struct FirstPageRow {
     /// What names it.
     pub names: Vec<String>,
-    /// Its facts, the latency first; empty where there is nothing to say.
+    /// Its facts, what was asked for first; empty where there is nothing to say.
     pub facts: Vec<String>,
     /// How many of the first facts are marked, as the best or as what must not be used.
     pub marked: usize,
@@ -54,17 +55,20 @@ pub(super) fn first_page(input: &Input<'_>) -> FirstPage {
     let cells = Shown { input, cells: &shown };
     let mut axes = naming_axes(plan, false);
     axes.sort_by_key(|axis| plan.compares(*axis));
-    let (latency, against) = (cells.latency(), cells.against());
-    let marked = [&latency, &against].into_iter().flatten().count();
-    let facts = [latency, against, cells.asked(), cells.accuracy(), cells.outputs()];
-    let facts = facts.into_iter().chain([cells.memory(), cells.file(), cells.notes()]);
+    let asked = asked(input.manifest, &input.judged.comparisons);
+    let leading = asked.iter().position(|metric| *metric == MetricReference::LATENCY).map_or(0, |place| place + 1);
+    let (first, more) = asked.split_at(leading);
+    let first: Vec<Fact> = first.iter().map(|metric| cells.fact(*metric)).chain([cells.against()]).collect();
+    let marked = first.iter().flatten().count();
+    let accuracy = if asked.iter().any(|metric| cells.is_accuracy(*metric)) { None } else { cells.accuracy() };
+    let usual = [MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)].into_iter();
+    let usual = usual.filter(|metric| !asked.contains(metric)).map(|metric| cells.fact(metric));
+    let facts = first.into_iter().chain(more.iter().map(|metric| cells.fact(*metric)));
+    let facts = facts.chain([accuracy, cells.outputs()]).chain(usual).chain([cells.notes()]);
     let (headings, texts): (Vec<TableColumn>, Vec<Vec<String>>) = facts.flatten().unzip();
     let named = axes.iter().map(|axis| column(axis.singular(), false));
     // What is asked for decides what is best.
-    let best: Vec<usize> = match &input.judged.choice {
-        Some(choice) => choice.contests.iter().flat_map(|contest| contest.best.iter().copied()).collect(),
-        None => plan.groups.iter().flat_map(|group| best_of(input, group)).collect(),
-    };
+    let best = best(input);
     let row = |(place, index): (usize, &usize)| FirstPageRow {
         names: names(plan, &plan.cells[*index], &axes),
         facts: texts.iter().map(|texts| texts[place].clone()).collect(),
@@ -109,17 +113,30 @@ impl<'a> Shown<'a> {
         })
     }
 
-    /// The metric by which the specification chooses, where no other column has it.
-    fn asked(&self) -> Fact {
-        let asked = self.input.judged.choice.as_ref()?.best;
-        let is_shown = [&LATENCY, &PEAK_RSS, &MODEL_SIZE].iter().any(|known| asked == MetricReference::of(known));
-        if is_shown || asked.is_speedup() {
-            return None;
+    /// The column of a metric.
+    fn fact(&self, metric: MetricReference) -> Fact {
+        match metric {
+            MetricReference::LATENCY => self.latency(),
+            metric if metric == MetricReference::of(&PEAK_RSS) => self.memory(),
+            metric if metric == MetricReference::of(&MODEL_SIZE) => self.file(),
+            metric if self.is_accuracy(metric) => self.accuracy(),
+            metric => self.estimates(metric),
         }
-        let estimate = |summary: &CellSummary| summary.estimate_of(asked);
+    }
+
+    /// A metric that has no column of its own.
+    fn estimates(&self, metric: MetricReference) -> Fact {
+        let estimate = |summary: &CellSummary| summary.estimate_of(metric);
         let estimates: Vec<Estimate> = self.each().filter_map(|(_, summary)| estimate(summary)).collect();
-        let column = Column::fit(asked.unit(), &estimates);
-        self.column(&asked.title(), true, |_, summary| estimate(summary).map(|estimate| column.rounded(&estimate)))
+        let column = Column::fit(metric.unit(), &estimates);
+        self.column(&metric.title(), true, |_, summary| match estimate(summary) {
+            Some(estimate) if summary.supports(metric) => Some(column.rounded(&estimate)),
+            Some(estimate) => Some(format!(">= {}", column.rounded(&estimate))),
+            None if summary.iterations > 1 && metric.metric.name == LATENCY.name => {
+                Some(format::batched(summary.iterations))
+            }
+            None => None,
+        })
     }
 
     fn memory(&self) -> Fact {
@@ -143,13 +160,19 @@ impl<'a> Shown<'a> {
     /// The verdict on a cell against its baseline, with the ratio where it claims a difference.
     fn against(&self) -> Fact {
         let plan = &self.input.manifest.plan;
-        let baseline = plan.baseline.as_ref()?;
+        let title = against(plan, &self.input.judged.comparisons)?;
         let texts = self.cells.iter().map(|index| match self.input.judged.of(*index) {
             Some(comparison) => verdict(comparison),
             None if plan.is_baseline(&plan.cells[*index]) => "baseline".to_owned(),
             None => String::new(),
         });
-        Some((column(&format!("against {}", baseline.name), false), texts.collect()))
+        Some((column(&title, false), texts.collect()))
+    }
+
+    /// Whether it is the metric of the accuracies.
+    fn is_accuracy(&self, metric: MetricReference) -> bool {
+        let first = self.each().find_map(|(_, summary)| Some(summary.accuracy.first()?.metric.metric()));
+        first.is_some_and(|first| first.name == metric.metric.name)
     }
 
     /// How right the outputs are by the first metric that says so, perfrun's own or that of the specification's command.

@@ -1,5 +1,6 @@
 //! The headline table: compared entries side by side, one row for everything else that differs.
 
+use super::asked::{against, asked};
 use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
 use crate::experiment::{Axis, Cache, Design};
 use crate::judge::compare::Comparison;
@@ -8,10 +9,11 @@ use crate::plan::{Cell, Group, Plan};
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
-use crate::report::{Input, has_several, on_cpu};
+use crate::report::{Input, capitalized, has_several, on_cpu};
+use crate::statistics::Estimate;
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::code::{self, Code, Severity};
-use crate::vocabulary::metric;
+use crate::vocabulary::metric::{self, MetricReference};
 
 /// More compared entries than these stand below each other: such a table would be wider than any page.
 const MOST_COLUMNS: usize = 5;
@@ -19,21 +21,26 @@ const MOST_COLUMNS: usize = 5;
 /// The table for this record.
 pub(super) fn headline(input: &Input<'_>) -> Headline {
     let plan = &input.manifest.plan;
-    let estimates = input.summary.cells.iter().filter_map(|cell| cell.estimate(&metric::LATENCY));
-    let has_also = has_accuracy(input) || !input.manifest.variant_files().is_empty();
-    let numbers = Numbers { input, column: Column::fit(metric::LATENCY.unit, estimates), has_also };
+    let metric = asked(input.manifest, &input.judged.comparisons)[0];
+    let is_latency = metric == MetricReference::LATENCY;
+    let column = |metric: MetricReference| {
+        let estimates: Vec<Estimate> = input.summary.cells.iter().filter_map(|cell| cell.estimate_of(metric)).collect();
+        Column::fit(metric.unit(), &estimates)
+    };
+    let has_also = !is_latency || has_accuracy(input) || !input.manifest.variant_files().is_empty();
+    let latency = column(MetricReference::LATENCY);
+    let numbers = Numbers { input, metric, column: column(metric), latency, has_also };
     let compared = plan.baseline.as_ref().map(|_| plan.entries());
     let pivot = compared.filter(|entries| entries.len() <= MOST_COLUMNS);
     let (names, columns, rows) = match pivot {
         Some(entries) => numbers.pivot(&entries),
         None => numbers.list(),
     };
-    let mut caption = caption(input);
+    let mut caption = caption(input, metric);
     if has_also {
-        caption += match has_accuracy(input) {
-            false => " Below each: size of the model file, and peak memory.",
-            true => " Below each: accuracy on the data, size of the model file, and peak memory.",
-        };
+        let accuracy = if has_accuracy(input) { "accuracy on the data, " } else { "" };
+        let median = if is_latency { "" } else { "median latency, " };
+        caption += &format!(" Below each: {median}{accuracy}size of the model file, and peak memory.");
     }
     if input.summary.cells.iter().any(|cell| warnings_beside(input, cell) > 0) {
         caption +=
@@ -42,12 +49,20 @@ pub(super) fn headline(input: &Input<'_>) -> Headline {
     if input.summary.cells.iter().any(|cell| is_disturbed(input, cell)) {
         caption += " Disturbed: more than a quarter of its runs were, by the cause named above.";
     }
-    Headline { title: "Latency of one inference".to_owned(), caption, names, columns, rows }
+    let title = match is_latency {
+        true => "Latency of one inference".to_owned(),
+        false => capitalized(&metric.title()),
+    };
+    Headline { title, caption, names, columns, rows }
 }
 
 struct Numbers<'a> {
     input: &'a Input<'a>,
+    /// What was asked for.
+    metric: MetricReference,
     column: Column,
+    /// The column of the median latency.
+    latency: Column,
     /// Variants differ in more than their time.
     has_also: bool,
 }
@@ -61,8 +76,8 @@ impl Numbers<'_> {
         let is_baseline = |name: &String| plan.baseline.as_ref().is_some_and(|baseline| baseline.name == *name);
         let columns =
             entries.iter().map(|name| HeadlineColumn { title: name.clone(), is_baseline: is_baseline(name) }).collect();
+        let best = best(self.input);
         let row = |group: &Group| {
-            let best = best_of(self.input, group);
             let cell_of = |name: &String| {
                 let index = group
                     .cells
@@ -85,10 +100,10 @@ impl Numbers<'_> {
         let plan = &self.input.manifest.plan;
         let mut axes = naming_axes(plan, false);
         axes.sort_by_key(|axis| plan.compares(*axis));
-        let mut columns = vec![HeadlineColumn { title: "latency".to_owned(), is_baseline: false }];
-        let title = plan.baseline.as_ref().map(|baseline| format!("against {}", baseline.name));
+        let mut columns = vec![HeadlineColumn { title: self.metric.title(), is_baseline: false }];
+        let title = against(plan, &self.input.judged.comparisons);
         columns.extend(title.map(|title| HeadlineColumn { title, is_baseline: false }));
-        let best: Vec<usize> = plan.groups.iter().flat_map(|group| best_of(self.input, group)).collect();
+        let best = best(self.input);
         let row = |index: usize| {
             let mut cell = self.cell(index, best.contains(&index));
             let versus = cell.versus.take().unwrap_or_else(|| "-".to_owned());
@@ -105,6 +120,20 @@ impl Numbers<'_> {
         (axes.iter().map(|axis| axis.singular().to_owned()).collect(), columns, rows)
     }
 
+    /// What was asked for, of a cell that was measured.
+    fn value(&self, summary: &CellSummary) -> String {
+        let score = summary.accuracy.iter().find(|score| score.metric.metric().name == self.metric.metric.name);
+        match (score, summary.estimate_of(self.metric)) {
+            (Some(score), _) => super::accuracy::value_of(score),
+            (None, Some(estimate)) if summary.supports(self.metric) => self.column.value_with_unit(&estimate),
+            (None, Some(estimate)) => format!(">= {}", self.column.rounded(&estimate)),
+            (None, None) if summary.iterations > 1 && self.metric.metric.name == metric::LATENCY.name => {
+                format::batched(summary.iterations)
+            }
+            (None, None) => "no value".to_owned(),
+        }
+    }
+
     fn comparison(&self, cell: usize) -> Option<&Comparison> {
         self.input.judged.of(cell)
     }
@@ -114,7 +143,7 @@ impl Numbers<'_> {
         let summary = &self.input.summary.cells[index];
         // A skipped cell has no row of details to point to.
         let path = plan.cells[index].skip.is_none().then(|| plan.path(&plan.cells[index]));
-        let Some(estimate) = summary.estimate(&metric::LATENCY) else {
+        let Some(latency) = summary.estimate(&metric::LATENCY) else {
             let text = Absence::of(&plan.cells[index], summary).in_table();
             return HeadlineCell { text, versus: None, also: None, is_best: false, tone: "absent", path, note: None };
         };
@@ -122,10 +151,12 @@ impl Numbers<'_> {
         let note = note(self.input, summary);
         let versus = comparison.map(format::speedup);
         let batch = self.input.manifest.search_of(&plan.cells[index]).map(|search| format!(", batch {}", search.batch));
+        let median = (self.metric != MetricReference::LATENCY).then(|| self.latency.value_with_unit(latency));
+        let also = self.has_also.then(|| beside(self.input, index, median)).flatten();
         HeadlineCell {
-            text: self.column.value_with_unit(estimate) + &batch.unwrap_or_default(),
+            text: self.value(summary) + &batch.unwrap_or_default(),
             versus,
-            also: self.has_also.then(|| beside(self.input, index)).flatten(),
+            also,
             is_best,
             tone: if summary.outputs_differ() { "differs" } else { tone(comparison) },
             path,
@@ -134,8 +165,16 @@ impl Numbers<'_> {
     }
 }
 
+/// The cells that tables mark: what the answer names, or those that are better than their baseline.
+pub(super) fn best(input: &Input<'_>) -> Vec<usize> {
+    match &input.judged.choice {
+        Some(choice) => choice.contests.iter().flat_map(|contest| contest.best.iter().copied()).collect(),
+        None => input.manifest.plan.groups.iter().flat_map(|group| best_of(input, group)).collect(),
+    }
+}
+
 /// The cells of a group that are better than its baseline and not clearly slower than another such cell.
-pub(super) fn best_of(input: &Input<'_>, group: &Group) -> Vec<usize> {
+fn best_of(input: &Input<'_>, group: &Group) -> Vec<usize> {
     let better: Vec<&Comparison> = group
         .cells
         .iter()
@@ -154,15 +193,15 @@ fn has_accuracy(input: &Input<'_>) -> bool {
     input.manifest.accuracy().iter().any(|known| !known.scores.is_empty())
 }
 
-/// Accuracy, size of the model file and peak memory of a cell, as far as they are known.
-fn beside(input: &Input<'_>, index: usize) -> Option<String> {
+/// The median latency, the accuracy, the size of the model file and the peak memory of a cell, as far as they are known.
+fn beside(input: &Input<'_>, index: usize, median: Option<String>) -> Option<String> {
     let summary = &input.summary.cells[index];
     let size = |metric: &metric::Metric, what: &str| {
         let bytes = summary.estimate(metric)?.value as u64;
         Some(format!("{}{what}", format::bytes(bytes)))
     };
     let accuracy = super::accuracy::in_a_word(input, &input.manifest.plan.cells[index]);
-    let parts = [accuracy, size(&metric::MODEL_SIZE, " file"), size(&metric::PEAK_RSS, " peak")];
+    let parts = [median, accuracy, size(&metric::MODEL_SIZE, " file"), size(&metric::PEAK_RSS, " peak")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -222,15 +261,19 @@ pub(super) fn names(plan: &Plan, cell: &Cell, axes: &[Axis]) -> Vec<String> {
 }
 
 /// What the numbers are.
-fn caption(input: &Input<'_>) -> String {
+fn caption(input: &Input<'_>, metric: MetricReference) -> String {
     let plan = &input.manifest.plan;
     let completed = || input.summary.cells.iter().map(|cell| cell.runs.completed).filter(|completed| *completed > 0);
     let (fewest, most) = (completed().min().unwrap_or(0), completed().max().unwrap_or(0));
+    let (one, of_each) = match metric {
+        MetricReference::LATENCY => ("Median", "process medians".to_owned()),
+        other => ("Value", format!("values of {}, one a process", other.title())),
+    };
     let medians = match (fewest, most) {
         (_, 0) => return "No process has completed.".to_owned(),
-        (1, 1) => "Median of one process".to_owned(),
-        (fewest, most) if fewest == most => format!("Mean of the middle half of {most} process medians"),
-        (fewest, most) => format!("Mean of the middle half of {fewest} to {most} process medians"),
+        (1, 1) => format!("{one} of one process"),
+        (fewest, most) if fewest == most => format!("Mean of the middle half of {most} {of_each}"),
+        (fewest, most) => format!("Mean of the middle half of {fewest} to {most} {of_each}"),
     };
     let interval = if most as usize >= crate::judge::summary::LEAST_RUNS {
         format!(" ± half of its {} interval", format::percent(crate::judge::summary::CONFIDENCE))
@@ -246,13 +289,18 @@ fn caption(input: &Input<'_>) -> String {
     let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), {stream}{caches}.")];
     let is_judged = |comparison: &&Comparison| comparison.interval.is_some() && comparison.withheld.is_none();
     let sample = input.judged.comparisons.iter().find(is_judged);
+    let sample_is_by_items = against(plan, &input.judged.comparisons).is_some_and(|title| title.ends_with("per item"));
     if let (Some(baseline), Some(sample)) = (&plan.baseline, sample) {
+        let per_item = if sample_is_by_items { " per item" } else { "" };
+        let bold = match input.judged.choice {
+            Some(_) => "what the answer names".to_owned(),
+            None => format!("judged faster than {}, and not clearly beaten by another", baseline.name),
+        };
         sentences.push(format!(
-            "Next to it the speed-up against {} with its {} interval, and the verdict at a margin of {}; bold: judged faster than {}, and not clearly beaten by another.",
+            "Next to it the speed-up{per_item} against {} with its {} interval, and the verdict at a margin of {}; bold: {bold}.",
             baseline.name,
             format::percent(sample.confidence),
-            format::percent(sample.margin),
-            baseline.name
+            format::percent(sample.margin)
         ));
     }
     sentences.join(" ")

@@ -4,6 +4,7 @@
 //! Deliberately absent: markup, escaping, and arithmetic beyond choosing what to show.
 
 mod accuracy;
+mod asked;
 mod boundary;
 mod cells;
 mod check;

@@ -3,16 +3,19 @@
 //! It takes a summary and comparisons alone, so that it can be shown before a record is complete. Deliberately absent:
 //! widths and alignment, which are the terminal's.
 
-use crate::experiment::{AccuracyMetric, Axis};
+use super::asked::{against, asked};
+use crate::experiment::Axis;
 use crate::judge::compare::{Comparison, comparison_of};
-use crate::judge::summary::{CellSummary, Percentile, Summary};
+use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Cell, Plan};
+use crate::record::Manifest;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{on_cpu, short_name};
-use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, PEAK_RSS, Statistic, THROUGHPUT, Unit};
+use crate::statistics::Estimate;
+use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, MetricReference, PEAK_RSS, THROUGHPUT, Unit};
 
-/// The table: what the rows share stands first, what tells them apart second, and the verdicts last.
+/// The table: what the rows share stands first, what tells them apart second, then what was asked for, and the verdicts last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overview {
     /// The columns.
@@ -34,139 +37,125 @@ pub struct OverviewColumn {
 
 impl Overview {
     /// The table of a summary without values that must not be used; comparisons stand in plan order.
-    pub fn new(plan: &Plan, summary: &Summary, comparisons: &[Comparison]) -> Self {
-        Self::growing(plan, summary, comparisons, &|_| false)
+    pub fn new(manifest: &Manifest, summary: &Summary, comparisons: &[Comparison]) -> Self {
+        Self::growing(manifest, summary, comparisons, &|_| false)
     }
 
     /// The same of a record that is being measured: what is open in a group that goes on is no verdict yet.
     pub fn growing(
-        plan: &Plan,
+        manifest: &Manifest,
         summary: &Summary,
         comparisons: &[Comparison],
         goes_on: &dyn Fn(usize) -> bool,
     ) -> Self {
+        let plan = &manifest.plan;
         let order = plan.groups.iter().flat_map(|group| group.cells.iter().map(|cell| *cell as usize));
         let shown: Vec<usize> = order.filter(|index| plan.cells[*index].skip.is_none()).collect();
-        let formats = Formats::new(shown.iter().map(|index| &summary.cells[*index]));
+        let cells: Vec<&CellSummary> = shown.iter().map(|index| &summary.cells[*index]).collect();
+        let numbers = numbers(&asked(manifest, comparisons), &cells);
+        let has_bounds = cells.iter().any(|cell| cell.diagnosis.bound.is_some());
         let row = |index: &usize| {
             let (cell, summary) = (&plan.cells[*index], &summary.cells[*index]);
             let (group, entry) = labels(plan, cell, summary);
-            let comparison = comparison_of(comparisons, *index);
-            let values = formats.values(plan, cell, summary, comparison);
-            let mut texts: Vec<String> = [group, entry].into_iter().chain(values).collect();
-            let is_open = |comparison: &Comparison| comparison.verdict.is_open() && goes_on(cell.group as usize);
-            if let (Some(open), Some(text)) = (comparison.filter(|open| is_open(open)), texts.last_mut()) {
-                *text = format!("{}, measuring", format::ratio(open.speedup, open.interval));
+            let is_measured = summary.estimate(&LATENCY).is_some();
+            let mut values: Vec<String> = numbers.iter().map(|number| number.text(summary)).collect();
+            // Where there is no latency, nothing else is told either.
+            if let (false, Some((first, others))) = (is_measured, values.split_first_mut()) {
+                *first = Absence::of(cell, summary).in_line();
+                others.iter_mut().for_each(String::clear);
             }
-            texts
+            values.extend(has_bounds.then(|| if is_measured { bound(summary) } else { String::new() }));
+            let comparison = comparison_of(comparisons, *index).filter(|_| is_measured);
+            let is_open = |open: &&Comparison| open.verdict.is_open() && goes_on(cell.group as usize);
+            values.push(match comparison.filter(is_open) {
+                Some(open) => format!("{}, measuring", format::ratio(open.speedup, open.interval)),
+                None if is_measured => verdict(plan, cell, summary, comparison),
+                None => String::new(),
+            });
+            [group, entry].into_iter().chain(values).collect()
         };
-        Overview { columns: formats.columns(plan), rows: shown.iter().map(row).collect() }
+        let name = |title: String, is_essential: bool| OverviewColumn { title, is_numeric: false, is_essential };
+        let number = |number: &Number| OverviewColumn {
+            title: number.title.clone(),
+            is_numeric: true,
+            is_essential: number.is_essential,
+        };
+        let names = [name(String::new(), true), name(String::new(), true)].into_iter();
+        let columns = names.chain(numbers.iter().map(number)).chain(has_bounds.then(|| name("bound by".into(), false)));
+        let against = name(against(plan, comparisons).unwrap_or_default(), true);
+        Overview { columns: columns.chain([against]).collect(), rows: shown.iter().map(row).collect() }
     }
 }
 
-/// Units and digits of the columns with numbers; `None` for a column that would say nothing.
-struct Formats {
-    /// There is no value yet, so no unit either.
-    is_empty: bool,
-    latency: Column,
-    /// What the data of the models say first, if there are any.
-    accuracy: Option<AccuracyMetric>,
-    /// Nothing but lower bounds and dashes says nothing.
-    tail: Option<Column>,
-    /// With cold caches there are latencies and no rates.
-    rate: Option<(Metric, Column)>,
-    memory: Column,
-    /// Something is known of what bounds a cell.
-    has_bounds: bool,
+/// A column of numbers.
+struct Number {
+    metric: MetricReference,
+    column: Column,
+    title: String,
+    /// It has intervals, and stands however little room there is.
+    is_essential: bool,
 }
 
-impl Formats {
-    fn new<'a>(cells: impl Iterator<Item = &'a CellSummary>) -> Self {
-        let cells: Vec<&CellSummary> = cells.collect();
-        let of = |metric: Metric| cells.iter().filter_map(move |cell| cell.estimate(&metric)).collect::<Vec<_>>();
-        let tails: Vec<&Percentile> = cells.iter().filter_map(|cell| tail(cell)).collect();
-        let rate = if of(ITEMS).is_empty() { THROUGHPUT } else { ITEMS };
-        let is_without_rate = !of(LATENCY).is_empty() && of(rate).is_empty();
-        let latency = Column::fit(Unit::Nanoseconds, of(LATENCY));
-        let tail = Column::fit_to(latency.scale, tails.iter().map(|percentile| &percentile.estimate));
-        Formats {
-            is_empty: of(LATENCY).is_empty(),
-            latency,
-            accuracy: cells.iter().find_map(|cell| Some(cell.accuracy.first()?.metric)),
-            tail: tails.iter().any(|percentile| percentile.supported).then_some(tail),
-            rate: (!is_without_rate).then(|| (rate, Column::fit(Unit::PerSecond, of(rate)))),
-            memory: Column::fit(Unit::Bytes, of(PEAK_RSS)),
-            has_bounds: cells.iter().any(|cell| cell.diagnosis.bound.is_some()),
+/// What is asked for and latency, then the accuracy, a tail, the rate and the memory as far as they say something.
+fn numbers(asked: &[MetricReference], cells: &[&CellSummary]) -> Vec<Number> {
+    let has = |metric: &Metric| cells.iter().any(|cell| cell.estimate(metric).is_some());
+    let accuracy = cells.iter().find_map(|cell| Some(MetricReference::of(cell.accuracy.first()?.metric.metric())));
+    let rate = if has(&ITEMS) { ITEMS_PER_S } else { BATCHES_PER_S };
+    // With cold caches there are latencies and no rates.
+    let rate = (has(&LATENCY) == has(rate.metric)).then_some(rate);
+    // Nothing but lower bounds and dashes says nothing; p95 is the highest that fewer than a hundred samples support.
+    let [p95, _] = MetricReference::TAILS;
+    let tail = cells.iter().any(|cell| cell.percentile(p95.statistic).is_some() && cell.supports(p95)).then_some(p95);
+    let mut shown = asked.to_vec();
+    for metric in [accuracy, tail, rate, Some(MetricReference::of(&PEAK_RSS))].into_iter().flatten() {
+        if !shown.contains(&metric) {
+            shown.push(metric);
         }
     }
-
-    fn columns(&self, plan: &Plan) -> Vec<OverviewColumn> {
-        let head = |column: &Column, title: &str| if self.is_empty { title.to_owned() } else { column.heading(title) };
-        let name = || OverviewColumn { title: String::new(), is_numeric: false, is_essential: true };
-        let number = |title: String, is_essential: bool| OverviewColumn { title, is_numeric: true, is_essential };
-        let against = plan.baseline.as_ref().map_or(String::new(), |baseline| format!("against {}", baseline.name));
-        let columns = [
-            Some(name()),
-            Some(name()),
-            Some(number(head(&self.latency, "median"), true)),
-            self.accuracy.map(|metric| number(short_name(metric).to_owned(), true)),
-            self.tail.map(|column| number(head(&column, "p95"), false)),
-            self.rate.map(|(metric, column)| number(head(&column, metric.title), false)),
-            Some(number(head(&self.memory, "peak memory"), false)),
-            self.has_bounds.then(|| OverviewColumn { title: "bound by".to_owned(), is_essential: false, ..name() }),
-            Some(OverviewColumn { title: against, ..name() }),
-        ];
-        columns.into_iter().flatten().collect()
-    }
-
-    /// The texts of a cell, from the median to the verdict.
-    fn values(
-        &self,
-        plan: &Plan,
-        cell: &Cell,
-        summary: &CellSummary,
-        comparison: Option<&Comparison>,
-    ) -> impl Iterator<Item = String> {
-        let latency = summary.estimate(&LATENCY);
-        let median = latency.map_or_else(|| Absence::of(cell, summary).in_line(), |it| self.latency.value(it));
-        // Where there is no latency, nothing else is told either.
-        let told = |text: String| latency.map_or(String::new(), |_| text);
-        let plain = |metric: &Metric, column: &Column| {
-            summary.estimate(metric).map_or(String::new(), |estimate| column.plain(estimate.value))
+    let leading = shown.iter().position(|metric| *metric == MetricReference::LATENCY).unwrap_or(0);
+    let medians = Column::fit(Unit::Nanoseconds, cells.iter().filter_map(|cell| cell.estimate(&LATENCY)));
+    let number = |(place, metric): (usize, MetricReference)| {
+        let estimates: Vec<Estimate> = cells.iter().filter_map(|cell| cell.estimate_of(metric)).collect();
+        let column = match metric.metric.name == LATENCY.name {
+            true => Column::fit_to(medians.scale, &estimates),
+            false => Column::fit(metric.unit(), &estimates),
         };
-        let values = [
-            Some(median),
-            self.accuracy.map(|metric| told(accuracy(metric, summary))),
-            self.tail.map(|column| told(percentile(&column, summary))),
-            self.rate.map(|(metric, column)| told(plain(&metric, &column))),
-            Some(told(plain(&PEAK_RSS, &self.memory))),
-            self.has_bounds.then(|| told(bound(summary))),
-            Some(told(verdict(plan, cell, summary, comparison))),
-        ];
-        values.into_iter().flatten()
+        let mut scores = cells.iter().flat_map(|cell| &cell.accuracy).map(|score| score.metric);
+        let score = scores.find(|score| score.metric().name == metric.metric.name);
+        let title = match score {
+            Some(score) => short_name(score).to_owned(),
+            None if metric.metric.name == LATENCY.name => metric.statistic.name().to_owned(),
+            None => metric.title(),
+        };
+        // There is no value yet, so no unit either; a score has its own beside it.
+        let title = if has(&LATENCY) && score.is_none() { column.heading(&title) } else { title };
+        Number { metric, column, title, is_essential: place <= leading || score.is_some() }
+    };
+    shown.into_iter().enumerate().map(number).collect()
+}
+
+const ITEMS_PER_S: MetricReference = MetricReference::of(&ITEMS);
+const BATCHES_PER_S: MetricReference = MetricReference::of(&THROUGHPUT);
+
+impl Number {
+    fn text(&self, summary: &CellSummary) -> String {
+        if let Some(score) = summary.accuracy.iter().find(|score| score.metric.metric().name == self.metric.metric.name)
+        {
+            return super::accuracy::value_of(score);
+        }
+        let is_batched = summary.iterations > 1 && self.metric.metric.name == LATENCY.name;
+        match summary.estimate_of(self.metric) {
+            Some(estimate) if !summary.supports(self.metric) => format!(">= {}", self.column.plain(estimate.value)),
+            Some(estimate) if self.is_essential => self.column.value(&estimate),
+            Some(estimate) => self.column.plain(estimate.value),
+            None if is_batched => format!("batched x{}", summary.iterations),
+            None => String::new(),
+        }
     }
 }
 
 fn bound(summary: &CellSummary) -> String {
     summary.diagnosis.bound.as_ref().map(format::bound_in_short).unwrap_or_default()
-}
-
-/// The 95th percentile: the highest that fewer than a hundred samples support.
-fn tail(cell: &CellSummary) -> Option<&Percentile> {
-    cell.percentile(Statistic::P95)
-}
-
-fn percentile(column: &Column, summary: &CellSummary) -> String {
-    match tail(summary) {
-        Some(percentile) if percentile.supported => column.plain(percentile.estimate.value),
-        Some(percentile) => format!(">= {}", column.plain(percentile.estimate.value)),
-        None => format!("batched x{}", summary.iterations),
-    }
-}
-
-fn accuracy(metric: AccuracyMetric, summary: &CellSummary) -> String {
-    let score = summary.accuracy.iter().find(|score| score.metric == metric);
-    score.map_or(String::new(), super::accuracy::value_of)
 }
 
 fn verdict(plan: &Plan, cell: &Cell, summary: &CellSummary, comparison: Option<&Comparison>) -> String {
@@ -188,6 +177,8 @@ fn labels(plan: &Plan, cell: &Cell, summary: &CellSummary) -> (String, String) {
     let is_shared = |axis: &Axis| !plan.compares(*axis) && (plan.names(*axis).len() > 1 || *axis == Axis::Models);
     let shared: Vec<&str> = Axis::ALL.into_iter().filter(is_shared).map(|axis| coordinates.on(axis)).collect();
     let own = plan.baseline.as_ref().map(|_| plan.entry(cell));
-    let own: Vec<String> = own.into_iter().chain(on_cpu(summary)).collect();
+    let is_searched = plan.input_of(cell).search.is_some();
+    let batch = summary.batch.filter(|_| is_searched).map(|batch| format!("batch {batch}"));
+    let own: Vec<String> = own.into_iter().chain(batch).chain(on_cpu(summary)).collect();
     (shared.join("/"), own.join(", "))
 }

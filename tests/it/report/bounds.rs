@@ -148,7 +148,7 @@ fn a_report_says_what_bounds_each_cell() {
     let bound = row("mlp", "fp32-t1").unwrap();
     assert_eq!((bound.word.as_str(), bound.of), ("memory-bound", Some(10e9)));
     assert_eq!(row("cnn", "bf16-t1"), None);
-    let shown = Overview::new(&fixture.manifest.plan, &fixture.summary, &fixture.judged.comparisons);
+    let shown = Overview::new(&fixture.manifest, &fixture.summary, &fixture.judged.comparisons);
     let column = shown.columns.iter().position(|column| column.title == "bound by").unwrap();
     assert_eq!(shown.rows[0][column], "memory 83 %");
 }

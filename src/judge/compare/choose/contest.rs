@@ -130,7 +130,7 @@ impl Question<'_> {
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
     /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
     fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
-        let broken = TieBreak::new(self.summary, self.terms, self.metric(), self.then.iter().copied());
+        let broken = TieBreak::new(self.summary, self.terms, Some(self.metric()), self.then.iter().copied());
         let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
         let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
             .iter()

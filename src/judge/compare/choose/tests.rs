@@ -308,12 +308,7 @@ fn bounds_speak_of_the_cells_that_they_match() {
 #[test]
 fn a_speedup_is_that_against_the_own_baseline() {
     let mut scene = three();
-    scene.judged.comparisons = crate::judge::compare::against_baseline(
-        &scene.plan,
-        &scene.summary,
-        MetricReference::LATENCY,
-        &Terms::default(),
-    );
+    scene.judged.comparisons = crate::judge::compare::against_baseline(&scene.plan, &scene.summary, &Terms::default());
     let least = Bound { min: Some(1.0), max: None, ..at_most("speedup", 0.0, None) };
     let choice = scene.choose("speedup", &[least]);
     let outcomes: Vec<BoundOutcome> = choice.bounds[0].cells.iter().map(|cell| cell.outcome).collect();

@@ -143,6 +143,8 @@ pub enum MockFailureKind {
     Hang,
     /// The process writes what is not the protocol.
     Garbage,
+    /// The process panics, as a fault of perfrun or of its libraries.
+    Panic,
 }
 
 /// When the mock worker fails.

@@ -1,10 +1,12 @@
 //! The built-in worker: reads commands, measures, answers.
 //!
 //! Its protocol leaves through a descriptor of its own; descriptor 1 points at 2 before any library is loaded, so that
-//! libraries that print cannot break the dialogue. It ends as soon as its parent does, whatever it is doing.
+//! libraries that print cannot break the dialogue. It ends as soon as its parent does, whatever it is doing. A panic in
+//! any of its threads is a failure with the panic's message, written before anything unwinds.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
+use std::panic::{self, PanicHookInfo};
 use std::path::Path;
 use std::sync::mpsc;
 
@@ -23,6 +25,7 @@ use crate::worker::measure::Samples;
 /// When a descriptor cannot be had or the parent's pipe is closed.
 pub(crate) fn serve() -> io::Result<()> {
     let protocol_out = separate_protocol_from_standard_output()?;
+    answer_panics(protocol_out.try_clone()?);
     end_with_parent();
     be_the_first_to_go();
     let commands = read_commands();
@@ -52,6 +55,31 @@ fn separate_protocol_from_standard_output() -> io::Result<File> {
     rustix::io::fcntl_setfd(&pipe, rustix::io::FdFlags::CLOEXEC)?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     Ok(File::from(pipe))
+}
+
+/// Has every panic, in whatever thread, answered as a failure. It is written at once: unwinding closes the pipe, releases
+/// what a library holds, and may crash there.
+fn answer_panics(out: File) {
+    let log = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        log(panic);
+        let line = serde_json::to_vec(&Answer::Failed { failure: failure_of(panic) }).unwrap_or_default();
+        // Without a parent to read it, the log has it.
+        let _unread = (&out).write_all(&[line.as_slice(), b"\n"].concat());
+    }));
+}
+
+/// `the worker panicked at ort-2.0.0/src/value/mod.rs:308: ...`
+fn failure_of(panic: &PanicHookInfo<'_>) -> Failure {
+    let at = panic.location().map(|place| format!(" at {}:{}", within_package(place.file()), place.line()));
+    let says = panic.payload_as_str().unwrap_or("it gives no reason");
+    Failure::new(FailureKind::Internal, format!("the worker panicked{}: {says}", at.unwrap_or_default()))
+}
+
+/// A source file from the folder of its package on: what lies above is that of the machine on which it was built.
+fn within_package(file: &str) -> &str {
+    let package = file.rfind("/src/").and_then(|sources| file[..sources].rfind('/'));
+    package.map_or(file, |slash| &file[slash + 1..])
 }
 
 /// Asks the kernel to end this process with its parent. It covers a worker that is stopped; the reading thread covers
@@ -273,6 +301,13 @@ mod tests {
         assert_eq!((data.warmup.len(), data.measured.len()), (many as usize, many as usize + 8));
         assert_eq!((data.slices, data.stop_reason), (vec![4, 4], Some(StopReason::Samples)));
         assert!(hearing.run.ranges.is_some_and(|ranges| ranges.contains_key("output")));
+    }
+
+    #[test]
+    fn a_source_file_is_named_from_its_package_on() {
+        let registry = "/home/x/.cargo/registry/src/index.crates.io-1949/ort-2.0.0/src/value/mod.rs";
+        assert_eq!(within_package(registry), "ort-2.0.0/src/value/mod.rs");
+        assert_eq!(within_package("src/worker/loaded.rs"), "src/worker/loaded.rs");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The listening side: tells a worker what to do, sleeps on the pipe, gathers what it answers.
 
 use std::io::{self, Read, Write};
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -213,28 +212,26 @@ impl<'a> Dialogue<'a> {
     /// Ends the process, whatever became of the dialogue: no orphan, and no failure on the way out goes unnoticed.
     pub(super) fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> (Result<(), Ended>, String) {
         self.process.input = None;
-        let status = match outcome {
-            Ok(()) => self.last_status(tick),
-            Err(_) => None,
-        };
-        let ended = match (outcome, status) {
-            (Ok(()), Some(status)) if status.success() => Ok(()),
-            (Ok(()), Some(status)) => Err(describe_exit(status).into()),
-            (Ok(()), None) => {
-                Err(Failure::new(FailureKind::Timeout, "the worker finished its run but did not end").into())
-            }
-            (Err(ended), _) => Err(ended),
-        };
+        let ended = outcome.and_then(|()| self.last_words(tick));
         let Dialogue { mut process, .. } = self;
         let log = process.end();
         (ended, log)
     }
 
-    /// The end of the pipe is the end of the process, and waiting for it costs no naps.
-    fn last_status(&mut self, tick: Tick<'_>) -> Option<ExitStatus> {
+    /// How the process ended after its last answer. The end of the pipe is the end of the process, and waiting for it costs
+    /// no naps.
+    fn last_words(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
         self.since = Instant::now();
         self.left = self.left.min(PATIENCE);
-        let _ended_or_late = self.line(tick);
-        self.process.reap()
+        if let Ok(Some(line)) = self.line(tick)
+            && let Ok(Answer::Failed { failure }) = serde_json::from_slice(&line)
+        {
+            return Err(failure.into());
+        }
+        match self.process.reap() {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(describe_exit(status).into()),
+            None => Err(Failure::new(FailureKind::Timeout, "the worker finished its run but did not end").into()),
+        }
     }
 }

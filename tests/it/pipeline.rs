@@ -118,6 +118,20 @@ fn garbage_is_a_protocol_failure() {
     assert!(message.starts_with("the worker wrote `this is not the protocol`"), "{message}");
 }
 
+/// In the first run, so that the rehearsal has none.
+#[test]
+fn a_panic_is_told_with_its_message_wherever_it_happens() {
+    for (at, does) in [("load", "load"), ("warmup", "warm up"), ("measure", "sample")] {
+        let (_place, record) = failing(&format!("{{ kind: panic, at: {at}, runs: [0, 1] }}"), "");
+        let (kind, message) = kind(&record);
+        assert_eq!(kind, "internal", "{message}");
+        assert!(message.starts_with("the worker panicked at src/worker/backend/mock/mod.rs:"), "{message}");
+        assert!(message.ends_with(&format!(": scripted panic while it should {does}")), "{message}");
+        let failed = record.runs.iter().find(|run| run.outcome == Outcome::Failed).unwrap();
+        assert!(failed.log_tail.as_ref().is_some_and(|log| log.contains("panicked")), "{:?}", failed.log_tail);
+    }
+}
+
 #[test]
 fn a_hang_meets_its_deadline_and_the_worker_is_gone() {
     let place = Workplace::with_spec(&format!(

@@ -93,6 +93,19 @@ fn a_program_that_keeps_to_the_protocol_is_a_worker() {
     assert_eq!((run.data.warmup.start_ns, run.data.measured.start_ns), (vec![1, 2], vec![3, 4, 5]));
 }
 
+/// As it panics while it releases what a library holds.
+#[test]
+fn what_a_worker_says_after_its_last_answer_is_its_reason() {
+    let said = r#"{"type":"failed","failure":{"kind":"internal","message":"the worker panicked: released twice"}}"#;
+    let failure =
+        answered(&[HELLO, READY, WARM, &format!("{}\n{MEASURED}", counted(&[1, 2, 3])), &format!("{DONE}\n{said}")]);
+    let failure = failure.failure.expect("a failure");
+    assert_eq!(
+        (failure.kind, failure.message.as_str()),
+        (FailureKind::Internal, "the worker panicked: released twice")
+    );
+}
+
 #[test]
 fn an_end_belongs_to_its_command() {
     for (answers, says) in [

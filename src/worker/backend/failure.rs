@@ -143,6 +143,12 @@ const PHRASES: &[Phrase] = &[
     device("CreateEpFactories", "the file is no plug-in provider of ONNX Runtime", "name the provider's own library in `plugins`"),
     device("device lost", "the device was lost while it worked", "see `dmesg`: a GPU resets because of heat, power or a fault"),
     Phrase {
+        phrase: "returned no value for output",
+        kind: FailureKind::Output,
+        meaning: None,
+        remedy: Some("leave out the option by which the provider replays recorded work: perfrun reads the outputs of every call"),
+    },
+    Phrase {
         phrase: "Too many open files",
         kind: FailureKind::Internal,
         meaning: None,

@@ -2,12 +2,13 @@
 #![expect(unsafe_code, reason = "the timed call is the C API's")]
 
 use std::ffi::{CString, c_char};
-use std::ptr;
+use std::mem;
+use std::ptr::{self, NonNull};
 
 use ort::AsPointer;
 use ort::session::{RunOptions, Session};
 use ort::sys::OrtValue;
-use ort::value::DynTensor;
+use ort::value::{DynTensor, DynValue};
 
 use super::failures::take_status;
 use crate::worker::backend::{Failure, FailureKind};
@@ -60,6 +61,39 @@ impl HostCall {
         })
     }
 
+    fn run(&mut self, session: &Session, options: &RunOptions, set: usize) -> Result<(), Failure> {
+        let inputs = &self.inputs[set];
+        // SAFETY: session and options are borrowed for the call; names and values are as many as is said, and live as long
+        // as the backend that owns this call; no other thread uses any of them.
+        let status = unsafe {
+            (ort::api().Run)(
+                session.ptr().cast_mut(),
+                options.ptr(),
+                self.input_names.as_ptr(),
+                inputs.as_ptr(),
+                inputs.len(),
+                self.output_names.as_ptr(),
+                self.output_names.len(),
+                self.outputs.as_mut_ptr(),
+            )
+        };
+        if status.0.is_null() { Ok(()) } else { Err(take_status(status)) }
+    }
+
+    /// Runs an input set once and hands over the outputs that the runtime allocates, in the order of the session; `None` for
+    /// one without a value, which `ort` takes for impossible.
+    pub(super) fn outputs(
+        &mut self,
+        session: &Session,
+        options: &RunOptions,
+        set: usize,
+    ) -> Result<Vec<Option<DynValue>>, Failure> {
+        self.run(session, options, set)?;
+        let values: Vec<*mut OrtValue> =
+            self.outputs.iter_mut().map(|output| mem::replace(output, ptr::null_mut())).collect();
+        values.into_iter().map(|value| taken(session, value)).collect()
+    }
+
     /// Runs an input set `times` times.
     pub(super) fn iterate(
         &mut self,
@@ -68,27 +102,9 @@ impl HostCall {
         set: usize,
         times: u32,
     ) -> Result<(), Failure> {
-        let inputs = &self.inputs[set];
-        let (run, release) = (ort::api().Run, ort::api().ReleaseValue);
-        let (session, options) = (session.ptr().cast_mut(), options.ptr());
+        let release = ort::api().ReleaseValue;
         for _ in 0..times {
-            // SAFETY: session and options are borrowed for the whole loop; names and values are as many as is said, and
-            // live as long as the backend that owns this call; no other thread uses any of them.
-            let status = unsafe {
-                run(
-                    session,
-                    options,
-                    self.input_names.as_ptr(),
-                    inputs.as_ptr(),
-                    inputs.len(),
-                    self.output_names.as_ptr(),
-                    self.output_names.len(),
-                    self.outputs.as_mut_ptr(),
-                )
-            };
-            if !status.0.is_null() {
-                return Err(take_status(status));
-            }
+            self.run(session, options, set)?;
             if self.allocates {
                 for output in &mut self.outputs {
                     // SAFETY: the call that succeeded filled every entry with a value of its own, released once.
@@ -99,4 +115,19 @@ impl HostCall {
         }
         Ok(())
     }
+}
+
+/// A value that a run has made, which is owned from here on; `None` where it holds nothing.
+fn taken(session: &Session, value: *mut OrtValue) -> Result<Option<DynValue>, Failure> {
+    let Some(owned) = NonNull::new(value) else { return Ok(None) };
+    let mut has_value = 0;
+    // SAFETY: the value is one of a run's, and nobody has released it.
+    let status = unsafe { (ort::api().HasValue)(value, &mut has_value) };
+    if status.0.is_null() && has_value != 0 {
+        // SAFETY: it is released by its new owner alone, and the runtime releases its memory with it.
+        return Ok(Some(unsafe { DynValue::from_ptr(owned, Some(session.allocator())) }));
+    }
+    // SAFETY: nobody else has it.
+    unsafe { (ort::api().ReleaseValue)(value) };
+    if status.0.is_null() { Ok(None) } else { Err(take_status(status)) }
 }

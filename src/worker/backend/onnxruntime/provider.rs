@@ -37,6 +37,10 @@ pub(super) fn register(
     stream: Option<usize>,
 ) -> Result<SessionBuilder, Failure> {
     let (device, options) = (&settings.device, &settings.provider_options);
+    // `ort` panics at one.
+    if options.iter().any(|(key, value)| key.contains('\0') || value.contains('\0')) {
+        return Err(failure("an option holds a zero byte"));
+    }
     if device.is_cpu() {
         let provider = cpu(options)?.build().error_on_failure();
         return builder.with_execution_providers([provider]).map_err(|error| provider_failure(strip(error)));

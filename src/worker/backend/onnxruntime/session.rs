@@ -1,7 +1,6 @@
 //! The session: loaded, bound, and called between two clock readings.
 #![expect(unsafe_code, reason = "the timed call is the C API's")]
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -11,8 +10,8 @@ use std::time::Instant;
 use ort::AsPointer;
 use ort::memory::Allocator;
 use ort::session::builder::GraphOptimizationLevel;
-use ort::session::{IoBinding, RunOptions, Session, SessionInputValue};
-use ort::value::DynTensor;
+use ort::session::{IoBinding, RunOptions, Session};
+use ort::value::{DynTensor, DynValue, Outlet, ValueType};
 
 use super::OnnxruntimeRequest;
 use super::bindings::{allocate_outputs, check_inputs, leave_outputs_to_runtime};
@@ -340,24 +339,21 @@ impl Backend for OnnxRuntime {
         }
         // Outputs that the runtime allocates are only reachable through the call that made them, so it is repeated,
         // outside the timed region and with the same input.
-        let Some(session) = self.session.as_mut() else {
-            return Err(Failure::new(FailureKind::Internal, "the model is not loaded"));
-        };
-        let values = self.pool.get(self.selected).into_iter().flatten();
-        let inputs: Vec<(Cow<'_, str>, SessionInputValue<'_>)> = self
-            .tensors
-            .iter()
-            .zip(values)
-            .map(|(tensor, value)| (Cow::from(tensor.name.as_str()), SessionInputValue::from(value)))
-            .collect();
+        let session = self.session()?;
+        let names: Vec<&str> = self.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
         let options = self.replay.without().options(self.selected)?;
-        let outputs = session.run_with_options(inputs, &options).map_err(|error| run_failure(&error))?;
+        let mut call = HostCall::new(session, &names, &self.pool, &mut [])?;
+        let values = call.outputs(session, &options, self.selected)?;
         // Sequences, maps and texts are made and timed as all else is, and not compared.
-        let tensors = outputs
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.downcast::<ort::value::DynTensorValueType>().ok()?)))
-            .filter(|(_, tensor)| element_of(*tensor.data_type()).is_readable());
-        tensors.map(|(name, tensor)| copy_out(name, &tensor, None)).collect()
+        let tensor = |(output, value): (&Outlet, Option<DynValue>)| match value {
+            Some(value) => {
+                let tensor = value.downcast::<ort::value::DynTensorValueType>().ok()?;
+                element_of(*tensor.data_type()).is_readable().then(|| copy_out(output.name(), &tensor, None))
+            }
+            None if matches!(output.dtype(), ValueType::Optional(_)) => None,
+            None => Some(Err(without_value(output.name(), &self.settings))),
+        };
+        session.outputs().iter().zip(values).filter_map(tensor).collect()
     }
 
     fn placement(&self) -> Placement {
@@ -421,6 +417,15 @@ impl Backend for OnnxRuntime {
         self.options[self.selected] = plain;
         outcome.and_then(|()| profile::shares(folder.path(), taken)).map(Some)
     }
+}
+
+/// A provider that replays what it recorded writes into the memory of the call that it recorded.
+fn without_value(output: &str, settings: &OnnxruntimeRequest) -> Failure {
+    let options: Vec<String> =
+        settings.provider_options.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let with = if options.is_empty() { String::new() } else { format!(", with {}", options.join(", ")) };
+    let device = settings.device.label();
+    Failure::new(FailureKind::Output, format!("{device} returned no value for output `{output}`{with}"))
 }
 
 /// The stream of a device whose provider takes one, after its libraries; none where copies are within the clock, which end

@@ -62,6 +62,9 @@ pub(super) fn copy_out(name: &str, value: &DynTensor, stream: Option<&dyn Stream
         stream.read(value.data_ptr().cast(), length)?
     } else if length == 0 {
         Vec::new()
+    } else if !value.memory_info().is_cpu_accessible() {
+        let text = format!("output `{name}` is left in the memory of the device, where perfrun cannot read it");
+        return Err(Failure::new(FailureKind::Output, text));
     } else {
         // SAFETY: the tensor lives on the CPU, and its shape and element type are those that the runtime reports for it.
         unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), length) }.to_vec()

@@ -48,7 +48,9 @@ pub use mock::Mock;
 pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockSlowed, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
 pub use precision::{Calibration, Precision};
-pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, PROVIDERS, Plugin, Provider, Supply};
+pub(crate) use provider::{
+    CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply,
+};
 pub use runs::Runs;
 pub use runtime::Package;
 pub(crate) use runtime::Runtime;

@@ -26,10 +26,33 @@ pub(crate) struct Provider {
     pub one_graph_option: Option<&'static str>,
     /// Its options that keep the engine which it builds of a model: one that turns this on, and one for the folder.
     pub engine_cache: Option<[&'static str; 2]>,
+    /// Where it computes float32 models in less, by the kind of its hardware.
+    pub lower_precision: &'static [LowerPrecision],
     /// What a machine must have for it, where perfrun knows.
     pub needs: Option<&'static str>,
     /// This version of perfrun was seen to measure on it rightly.
     pub is_verified: bool,
+}
+
+/// A provider that computes float32 models in less unless it is told otherwise, so that its outputs are not those of the
+/// CPU's provider.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LowerPrecision {
+    /// On which hardware; `None` where its devices are not told apart by that.
+    hardware: Option<Hardware>,
+    /// `computes fp32 models in bf16`.
+    pub does: &'static str,
+    /// The option that keeps float32, with its value.
+    pub option: (&'static str, &'static str),
+}
+
+impl LowerPrecision {
+    /// The option as it stands in a variant: `` `provider: { cuda: { use_tf32: 0 } }` ``.
+    pub(crate) fn written(&self, device: &Device) -> String {
+        let (name, value) = self.option;
+        let quote = if value.contains('{') { "'" } else { "" };
+        format!("`provider: {{ {}: {{ {name}: {quote}{value}{quote} }} }}`", device.provider)
+    }
 }
 
 /// How several devices of one provider are told apart.
@@ -159,6 +182,11 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
     Provider {
         completion: Completion::Stream,
         graph_option: Some("enable_cuda_graph"),
+        lower_precision: &[LowerPrecision {
+            hardware: None,
+            does: "multiplies fp32 in TF32, with 10 bits of the fraction in place of 23",
+            option: ("use_tf32", "0"),
+        }],
         needs: Some(NVIDIA),
         ..row("cuda", "CUDAExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
     },
@@ -174,7 +202,22 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
         is_verified: true,
         ..row("webgpu", "WebGpuExecutionProvider", Devices::One, Supply::Plugin(Plugin::Webgpu))
     },
-    Provider { ..row("openvino", "OpenVINOExecutionProvider", Devices::Hardware, Supply::Plugin(Plugin::Openvino)) },
+    Provider {
+        // Its own `precision` is ignored by the plug-in, which says so in the log.
+        lower_precision: &[
+            LowerPrecision {
+                hardware: Some(Hardware::Cpu),
+                does: "computes fp32 models in bf16 where the processor has AMX or AVX512-BF16",
+                option: ("load_config", r#"{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}"#),
+            },
+            LowerPrecision {
+                hardware: Some(Hardware::Gpu),
+                does: "computes fp32 models in fp16",
+                option: ("load_config", r#"{"GPU": {"INFERENCE_PRECISION_HINT": "f32"}}"#),
+            },
+        ],
+        ..row("openvino", "OpenVINOExecutionProvider", Devices::Hardware, Supply::Plugin(Plugin::Openvino))
+    },
     Provider {
         one_graph_option: Some("enable_cuda_graph"),
         ..row("nv_tensorrt_rtx", "NvTensorRTRTXExecutionProvider", Devices::Numbered, Supply::LocalBuild)
@@ -199,6 +242,7 @@ const fn row(name: &'static str, runtime_name: &'static str, devices: Devices, s
         graph_option: None,
         one_graph_option: None,
         engine_cache: None,
+        lower_precision: &[],
         needs: None,
         is_verified: false,
     }
@@ -213,6 +257,11 @@ impl Provider {
     /// The provider of perfrun's name.
     pub(crate) fn named(name: &str) -> Option<&'static Provider> {
         PROVIDERS.iter().find(|known| known.name == name)
+    }
+
+    /// How the provider of a device computes float32 models in less, if it does.
+    pub(crate) fn lower_precision(device: &Device) -> Option<&'static LowerPrecision> {
+        Provider::of(device)?.lower_precision.iter().find(|lower| lower.hardware == device.hardware)
     }
 
     /// Whether an option is on, as ONNX Runtime reads it.
@@ -243,6 +292,18 @@ mod tests {
             assert_eq!(provider.supply == Supply::Runtime, is_cpu);
             assert_eq!(provider.completion == Completion::Returns, is_cpu);
         }
+    }
+
+    #[test]
+    fn what_keeps_float32_is_written_as_in_a_variant() {
+        let written = |device: &Device| Some(Provider::lower_precision(device)?.written(device));
+        let openvino = |hardware| Device { hardware: Some(hardware), ..Device::of("openvino") };
+        assert_eq!(written(&Device::of("cuda")).as_deref(), Some("`provider: { cuda: { use_tf32: 0 } }`"));
+        assert_eq!(
+            written(&openvino(Hardware::Cpu)).as_deref(),
+            Some(r#"`provider: { openvino: { load_config: '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}' } }`"#)
+        );
+        assert_eq!((written(&openvino(Hardware::Npu)), written(&Device::cpu())), (None, None));
     }
 
     #[test]

@@ -126,6 +126,7 @@ impl Verification<'_> {
             let on_cpu = Way { device: Some(Device::cpu()), wants_outputs: true, ..Way::default() };
             let reference = trier.products("outputs", SIZES[0], on_cpu)?;
             checks.outputs("outputs are those of the CPU", &like(&reference, &small));
+            self.in_float32(&mut trier, &mut checks, &reference, models::products(SIZES[0]))?;
             self.convolutions(&mut trier, has_stream, &mut checks)?;
         }
         let (size, large) = self.growth(&mut trier, &small, &mut checks)?;
@@ -170,7 +171,27 @@ impl Verification<'_> {
             let reference = trier.run("a convolution", models::convolution(&element), on_cpu)?;
             let found = trier.run("a convolution", models::convolution(&element), way)?;
             checks.convolution(what, found.map(|found| (like(&reference, &found), found)));
+            if element == ElementType::Float32 {
+                self.in_float32(trier, checks, &reference, models::convolution(&element))?;
+            }
         }
+        Ok(())
+    }
+
+    /// Where the last check failed and the provider computes float32 in less, the same subject with the option that keeps it.
+    fn in_float32(
+        &self,
+        trier: &mut Trier<'_>,
+        checks: &mut Checks,
+        reference: &Tried,
+        subject: Subject,
+    ) -> Result<(), StoppedAtOnce> {
+        let lower = Provider::lower_precision(self.device).filter(|_| checks.has_failed_last());
+        let Some(lower) = lower else { return Ok(()) };
+        let (option, value) = lower.option;
+        let options = BTreeMap::from([(option.to_owned(), value.to_owned())]);
+        let kept = trier.run("outputs in float32", subject, Way { options, wants_outputs: true, ..Way::default() })?;
+        checks.in_float32(lower, self.device, &kept.and_then(|kept| like(reference, &kept)));
         Ok(())
     }
 

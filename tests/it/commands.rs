@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::Workplace;
+use crate::support::{Workplace, without_settings};
 
 /// Commands that other checks run, or that no test can, with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -95,7 +95,8 @@ fn repository() -> Workplace {
 fn shell(place: &Workplace, line: &str, code: i32) {
     let executable = Path::new(env!("CARGO_BIN_EXE_perfrun"));
     let path = format!("{}:{}", executable.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    let output = Command::new("sh")
+    let mut command = Command::new("sh");
+    let output = without_settings(&mut command)
         .args(["-c", line])
         .current_dir(place.root())
         .env("PATH", path)

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Done, Workplace};
+use crate::support::{Done, Workplace, without_settings};
 
 /// Two models, two variants, ten runs of each cell; int8 takes half the time.
 const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one, two]\nvariants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\n\
@@ -25,7 +25,9 @@ impl Repository {
 
     fn git(&self, arguments: &[&str]) -> String {
         let author = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
-        let output = Command::new("git").args(author).args(arguments).current_dir(self.0.root()).output().unwrap();
+        let mut git = Command::new("git");
+        let git = without_settings(&mut git).args(author).args(arguments).current_dir(self.0.root());
+        let output = git.output().unwrap();
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }

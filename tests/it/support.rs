@@ -69,10 +69,9 @@ impl Workplace {
     /// perfrun in this folder, with nothing of this machine's settings.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::cargo_bin("perfrun").unwrap();
-        command
+        without_settings(&mut command)
             .args(arguments)
             .current_dir(self.root())
-            .env_remove("ORT_DYLIB_PATH")
             .env("NO_COLOR", "1")
             .env("PERFRUN_WAIT", "0s");
         command
@@ -150,4 +149,20 @@ pub fn readable(html: &str) -> String {
     }
     let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// A command with nothing that this machine or the job of a server sets: for git, GitHub, CUDA, a runtime, or backtraces.
+pub fn without_settings(command: &mut Command) -> &mut Command {
+    const SET: [&str; 7] = [
+        "ORT_DYLIB_PATH",
+        "GITHUB_STEP_SUMMARY",
+        "CUDA_VISIBLE_DEVICES",
+        "RUST_BACKTRACE",
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+    ];
+    SET.iter().for_each(|name| drop(command.env_remove(name)));
+    // Whoever signs every commit does not sign those of tests.
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
 }

@@ -38,6 +38,7 @@ fn main() {
         element: ElementType::Float32,
         shape: vec![1],
         values: Values::Ones,
+        file: None,
         seeds: vec![0; 8],
     };
     let request = CellRequest {

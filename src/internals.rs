@@ -99,8 +99,8 @@ pub mod machine {
 pub mod experiment {
     pub use crate::experiment::{
         Aa, Axis, Backend, Bound, Calibration, Choose, Compare, Device, Execution, Experiment, FidelityLimits,
-        FidelitySettings, Gate, Goal, Grade, GraphOptimization, InputPoint, Margin, Matrix, Measure, Mock, Model,
-        Package, Precision, Require, Runs, Selector, Stop, TableSpec, Threads, Values, Variant, Warmup,
+        FidelitySettings, Gate, Goal, Grade, GraphOptimization, InputFile, InputPoint, Margin, Matrix, Measure, Mock,
+        Model, Package, Precision, Require, Runs, Selector, Stop, TableSpec, Threads, Values, Variant, Warmup,
     };
 }
 

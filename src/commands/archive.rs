@@ -85,6 +85,7 @@ fn from_root(experiment: &mut Experiment, root: &Path) {
     for model in &mut experiment.models {
         model.path.iter_mut().chain(model.files.values_mut()).for_each(|path| *path = root.join(&*path));
     }
+    experiment.input_files_mut().for_each(|file| file.path = root.join(&file.path));
     for dataset in experiment.datasets_mut() {
         dataset.file = root.join(&dataset.file);
         dataset.labels_file.iter_mut().for_each(|path| *path = root.join(&*path));

@@ -144,6 +144,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
         element: tensor.element.clone(),
         shape: tensor.shape.clone(),
         values: Values::Random,
+        file: None,
         seeds: (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect(),
     };
     let batch = resolved.batch_size.unwrap_or(1).max(1);

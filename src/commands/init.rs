@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::inspect::{model_files, tensor};
 use super::{print, zoo};
-use crate::experiment::{InputPoint, Network, Values, ZOO};
+use crate::experiment::{InputPoint, Network, ZOO};
 use crate::machine::plain_file;
 use crate::onnx::zoo::{Settings, of, signature};
 use crate::onnx::{self, ShapeProblem, Signature};
@@ -247,14 +247,7 @@ enum Sizes {
 
 impl Sizes {
     fn of(signature: &Signature) -> Self {
-        let input = InputPoint {
-            name: String::new(),
-            dimensions: BTreeMap::new(),
-            shapes: BTreeMap::new(),
-            values: Values::Random,
-            search: None,
-        };
-        match onnx::resolve_inputs(signature, &input) {
+        match onnx::resolve_inputs(signature, &InputPoint::default()) {
             Err(ShapeProblem::FreeDimensions { dimensions, example }) => {
                 let named = dimensions.into_iter().map(|free| Some((free.key.clone()?, free.example_size())));
                 named.collect::<Option<_>>().map_or(Sizes::Shapes(example), Sizes::Named)

@@ -125,6 +125,14 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
     };
     let (models, data) = (known("models", "name"), known("datasets", "model"));
     check_own_files(there, experiment)?;
+    let fed = there.provenance.subject.get("input_files").and_then(Value::as_array);
+    for file in experiment.input_files() {
+        let is_it = |row: &Value| row.get("sha256").and_then(Value::as_str) == Some(&file.sha256);
+        if !fed.is_some_and(|rows| rows.iter().any(is_it)) {
+            let message = format!("{} differs from the file that was measured", file.path.display());
+            return Err(Error::refused(message, "inputs must be fed the same data"));
+        }
+    }
     for (index, model) in experiment.models.iter().enumerate() {
         let found = run::hashes_of(experiment, index as u32)?;
         let wanted = [models.get(&model.name), data.get(&model.name)];

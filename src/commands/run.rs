@@ -95,7 +95,7 @@ pub(super) fn one(
         let expected = expected(&loaded.experiment, &prepared, place);
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected));
     }
-    specs::tell_doubts(loaded, &prepared.plan, ui);
+    specs::tell_doubts(loaded, &prepared, ui);
     // The next specification may have cells that run.
     if let Err(nothing) = check_runs(&prepared, |_| false) {
         let code = nothing.exit_code();

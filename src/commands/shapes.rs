@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{BATCH, InputPoint, Values};
+use crate::experiment::{BATCH, InputPoint};
 use crate::onnx::{self, Resolved, ShapeProblem, Signature};
 use crate::ui::cli::Size;
 
@@ -40,7 +40,7 @@ fn point(signature: &Signature, sizes: &[Size]) -> InputPoint {
             _ => drop(shapes.insert(name.clone(), sizes.clone())),
         }
     }
-    InputPoint { name: String::new(), dimensions, shapes, values: Values::Random, search: None }
+    InputPoint { dimensions, shapes, ..InputPoint::default() }
 }
 
 /// What to type where sizes are missing; else what a specification would have to say.

@@ -14,7 +14,7 @@ use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
 use crate::report::format::count;
 use crate::run::duet::check_selection;
-use crate::run::prepare::PrepareError;
+use crate::run::prepare::{PrepareError, Prepared};
 use crate::spec::{self, Loaded, Note};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, Shard};
@@ -250,8 +250,12 @@ pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
     flags
 }
-/// Says which selectors match no cell of the plan, and which variants are the same.
-pub(super) fn tell_doubts(loaded: &Loaded, plan: &Plan, ui: &Ui) {
+/// Says which selectors match no cell of the plan, which variants are the same, and what is unusual about input files.
+pub(super) fn tell_doubts(loaded: &Loaded, prepared: &Prepared, ui: &Ui) {
+    let plan = &prepared.plan;
+    for doubt in &prepared.doubts {
+        ui.note(&format!("warning: {doubt}"));
+    }
     for note in &loaded.notes {
         if let Note::EqualVariants { variants } = note {
             ui.note(&format!("warning: {}", equal_variants(variants)));

@@ -43,7 +43,7 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     };
     check_runs(&prepared, |kind| kind == SkipKind::Device)?;
     let plan = &prepared.plan;
-    super::specs::tell_doubts(&loaded, plan, ui);
+    super::specs::tell_doubts(&loaded, &prepared, ui);
     let foreign = foreign(&loaded.experiment);
     Ok(format!("{}: valid, {} = {}\n{foreign}", path.display(), plan.product, count(plan.cells.len() as u64, "cell")))
 }

@@ -39,6 +39,11 @@ pub struct Dataset {
 impl Dataset {
     /// The first items of a file, without labels.
     pub fn of_items(file: PathBuf, items: u32) -> Self {
+        Dataset { items: Some(u64::from(items)), ..Dataset::of_file(file) }
+    }
+
+    /// All of a file, without labels.
+    pub fn of_file(file: PathBuf) -> Self {
         Dataset {
             file,
             labels: None,
@@ -46,7 +51,7 @@ impl Dataset {
             inputs: BTreeMap::new(),
             output: None,
             metrics: None,
-            items: Some(u64::from(items)),
+            items: None,
             score: Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Axis, AxisMap, InputPoint, Point};
+use super::{Axis, AxisMap, InputFile, InputPoint, Point};
 
 /// The names on every axis, and the input points whole, since selectors ask for their dimensions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +30,11 @@ impl Entries {
     /// Every input point that some model is fed; the experiment's own first, then each model's.
     pub fn inputs(&self) -> &Vec<InputPoint> {
         &self.inputs
+    }
+
+    /// The files that input points name.
+    pub fn input_files_mut(&mut self) -> impl Iterator<Item = &mut InputFile> {
+        self.inputs.iter_mut().filter_map(|input| input.file.as_mut())
     }
 
     /// The name of a point on an axis.

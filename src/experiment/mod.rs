@@ -12,6 +12,7 @@ mod entries;
 mod fidelity;
 mod foreign;
 mod index;
+mod input;
 mod judge;
 mod matrix;
 mod measure;
@@ -38,6 +39,7 @@ pub(crate) use dataset::{AccuracyMetric, Dataset};
 pub(crate) use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
+pub use input::{InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, Require, TableSpec};
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
@@ -167,6 +169,27 @@ impl Experiment {
         self.models.get(model as usize).and_then(|model| model.dataset.as_ref()).or(self.dataset.as_ref())
     }
 
+    /// Every input point: the experiment's, then those of models.
+    fn input_points(&self) -> impl Iterator<Item = &InputPoint> {
+        self.inputs.iter().chain(self.models.iter().filter_map(|model| model.inputs.as_ref()).flatten())
+    }
+
+    /// Whether items of datasets are timed.
+    pub(crate) fn times_dataset(&self) -> bool {
+        self.input_points().any(InputPoint::takes_dataset)
+    }
+
+    /// Every file with input tensors: the experiment's, then those of models.
+    pub fn input_files(&self) -> impl Iterator<Item = &InputFile> {
+        self.input_points().filter_map(|point| point.file.as_ref())
+    }
+
+    /// As [`Experiment::input_files`].
+    pub fn input_files_mut(&mut self) -> impl Iterator<Item = &mut InputFile> {
+        let own = self.models.iter_mut().filter_map(|model| model.inputs.as_mut()).flatten();
+        self.inputs.iter_mut().chain(own).filter_map(|point| point.file.as_mut())
+    }
+
     /// Every dataset: the experiment's, then those of models.
     pub fn datasets_mut(&mut self) -> impl Iterator<Item = &mut Dataset> {
         self.dataset.iter_mut().chain(self.models.iter_mut().filter_map(|model| model.dataset.as_mut()))
@@ -216,43 +239,6 @@ impl Entry for Model {
     fn label(&self) -> String {
         self.name.clone()
     }
-}
-
-/// One entry of the inputs axis: what shapes and values a model is fed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputPoint {
-    /// `b16-sequence128` for dimensions, the author's own for entries, `default` when `inputs` is absent.
-    pub name: String,
-    /// Values for named dimensions; `batch` is special (see `onnx::resolve`).
-    pub dimensions: BTreeMap<String, u64>,
-    /// Whole shapes by tensor name.
-    pub shapes: BTreeMap<String, Vec<u64>>,
-    /// What fills the tensors.
-    pub values: Values,
-    /// The batch is found for every cell before it is measured; it is no dimension of the point then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<BatchSearch>,
-}
-
-impl Entry for InputPoint {
-    fn label(&self) -> String {
-        self.name.clone()
-    }
-}
-
-/// What fills input tensors that no file provides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "values")]
-pub enum Values {
-    /// Seeded: N(0,1) for floats, 0 or 1 for integers and booleans.
-    #[default]
-    Random,
-    /// All zeros (fast on power-limited devices, so never the default; method 1.7).
-    #[schemars(description = "All zeros; fast on power-limited devices, so never the default.")]
-    Zeros,
-    /// All ones.
-    Ones,
 }
 
 /// How a model is run, apart from model, input, device and runtime.

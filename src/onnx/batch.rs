@@ -94,6 +94,22 @@ impl<'a> Question<'a> {
         BATCH_NAMES.iter().find_map(named)
     }
 
+    /// Whether the leading dimension of an input counts items: it is the one that `batch` means, has a usual name or
+    /// none, or is fixed at one size for all inputs.
+    pub(super) fn counts_items(&self, tensor: &TensorType, batch: Option<&BatchChoice>) -> bool {
+        let Some(leading) = tensor.dimensions().first() else { return false };
+        match (leading, batch) {
+            (Dimension::Named(name), Some(BatchChoice::Named(batch))) => name == batch,
+            (Dimension::Named(name), None) => BATCH_NAMES.iter().any(|usual| name.eq_ignore_ascii_case(usual)),
+            (Dimension::Fixed(_), _) => {
+                let mut all = self.inputs.iter().filter_map(|input| input.dimensions().first());
+                all.all(|other| other == leading)
+            }
+            (Dimension::Unknown, Some(BatchChoice::Named(_))) => false,
+            _ => true,
+        }
+    }
+
     /// The leading dimensions that can be meant by `batch`.
     pub(super) fn leading(&self) -> Vec<(&'a TensorType, &'a Dimension)> {
         self.unsettled().filter_map(|tensor| Some((tensor, tensor.dimensions().first()?))).collect()
@@ -142,8 +158,8 @@ impl<'a> Question<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::onnx::resolve_inputs;
     use crate::onnx::sample::{check, check_problem, point, resolve, signature};
+    use crate::onnx::{known_shapes, resolve_inputs};
 
     #[test]
     fn batch_is_the_dimension_of_a_usual_name_wherever_it_stands() {
@@ -196,6 +212,21 @@ mod tests {
         check_problem("", &[("batch", 2)], &[], none, leave);
         check_problem("x[sequence,8]", &[("batch", 2), ("sequence", 9)], &[], none, leave);
         assert_eq!(resolve("x[N]", &[("batch", 0)], &[]), Err(ShapeProblem::EmptyBatch));
+    }
+
+    #[test]
+    fn items_are_counted_by_the_dimension_that_is_a_batch() {
+        let counted = |inputs, dimensions: &[_]| -> Vec<bool> {
+            let known = known_shapes(&signature(inputs, ""), &point(dimensions, &[])).unwrap();
+            known.into_iter().map(|known| known.counts_items).collect()
+        };
+        assert_eq!(counted("x[N,3] y[N] scale[4]", &[("batch", 2)]), [true, true, false]);
+        assert_eq!(counted("x[T,N,8]", &[("batch", 2)]), [false]);
+        assert_eq!(counted("x[1,3] y[1]", &[]), [true, true]);
+        assert_eq!(counted("x[1,3] scale[4]", &[]), [false, false]);
+        assert_eq!(counted("tokens[sequence] x[batch]", &[("sequence", 8)]), [false, true]);
+        assert_eq!(counted("x[?,3] threshold[]", &[]), [true, false]);
+        assert!(known_shapes(&signature("x[1,3]", ""), &point(&[("batch", 2)], &[])).is_err());
     }
 
     #[test]

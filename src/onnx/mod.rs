@@ -39,7 +39,7 @@ pub use file::save;
 pub(crate) use graph_check::{GraphProblem, check_graph};
 pub(crate) use read::ModelHeader;
 pub use read::read_header;
-pub(crate) use resolve::{Resolved, ResolvedTensor, dimension_sizes, resolve_inputs};
+pub(crate) use resolve::{KnownShape, Resolved, ResolvedTensor, dimension_sizes, known_shapes, resolve_inputs};
 pub(crate) use shape_problem::ShapeProblem;
 pub use signature::{Dimension, ElementType};
 pub(crate) use signature::{Signature, TensorType};

@@ -96,7 +96,7 @@ pub(crate) fn resolve_inputs(signature: &Signature, input: &InputPoint) -> Resul
 }
 
 fn check_types(signature: &Signature) -> Result<(), ShapeProblem> {
-    match signature.inputs.iter().find(|tensor| tensor.element.size_bytes().is_none()) {
+    match signature.inputs.iter().find(|tensor| matches!(tensor.element, ElementType::Other(_))) {
         Some(TensorType { name, element, .. }) => {
             Err(ShapeProblem::UnsupportedType { tensor: name.clone(), element: element.clone() })
         }
@@ -127,7 +127,9 @@ fn check_shapes(signature: &Signature, input: &InputPoint) -> Result<(), ShapePr
 }
 
 fn check_size(tensor: &ResolvedTensor) -> Result<(), ShapeProblem> {
-    let bytes = element_count(&tensor.shape).and_then(|elements| elements.checked_mul(tensor.element.size_bytes()?));
+    // A string takes a byte at least.
+    let size = tensor.element.size_bytes().unwrap_or(1);
+    let bytes = element_count(&tensor.shape).and_then(|elements| elements.checked_mul(size));
     match bytes {
         Some(bytes) if bytes <= LARGEST_TENSOR_BYTES => Ok(()),
         _ => Err(ShapeProblem::TooLarge { tensor: tensor.name.clone(), shape: tensor.shape.clone() }),
@@ -171,12 +173,7 @@ impl<'a> Question<'a> {
             let free_before = free.len();
             let mut shape = Vec::new();
             for (index, dimension) in tensor.dimensions().iter().enumerate() {
-                let size = match (dimension, batch) {
-                    (Dimension::Fixed(size), _) => Some(*size),
-                    (Dimension::Named(name), _) if sizes.contains_key(name.as_str()) => Some(sizes[name.as_str()]),
-                    (_, Some((BatchChoice::Leading, size))) if index == 0 => Some(*size),
-                    _ => None,
-                };
+                let size = size_of(dimension, index, &sizes, batch);
                 let key = key_of(dimension, index, batch_key.as_ref());
                 shape.push(size.unwrap_or_else(|| example_size(key.as_deref())));
                 if size.is_none() {
@@ -256,6 +253,52 @@ impl<'a> Question<'a> {
         }
         Ok(())
     }
+}
+
+/// The size of a dimension, as far as the file and the input point say.
+fn size_of(
+    dimension: &Dimension,
+    index: usize,
+    sizes: &BTreeMap<&str, u64>,
+    batch: Option<&(BatchChoice, u64)>,
+) -> Option<u64> {
+    match (dimension, batch) {
+        (Dimension::Fixed(size), _) => Some(*size),
+        (Dimension::Named(name), _) if sizes.contains_key(name.as_str()) => Some(sizes[name.as_str()]),
+        (_, Some((BatchChoice::Leading, size))) if index == 0 => Some(*size),
+        _ => None,
+    }
+}
+
+/// What is known of the shape of an input before an array is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownShape {
+    /// Size of each dimension, `None` where it is open; nothing where not even their number is known.
+    pub(crate) sizes: Option<Vec<Option<u64>>>,
+    /// Whether the leading dimension counts items, so that an array with more of them holds several batches.
+    pub(crate) counts_items: bool,
+}
+
+/// What is known of the shape of every input, in the order of the file.
+///
+/// # Errors
+///
+/// A `batch` that means no dimension of the model.
+pub(crate) fn known_shapes(signature: &Signature, input: &InputPoint) -> Result<Vec<KnownShape>, ShapeProblem> {
+    let question = Question { inputs: &signature.inputs, input };
+    let asked = input.dimensions.get(BATCH);
+    let batch = asked.map(|asked| Ok((question.batch(*asked)?, *asked))).transpose()?;
+    let sizes = question.sizes(batch.as_ref());
+    let one = |tensor: &TensorType| {
+        let of_file = tensor.shape.as_ref().map(|dimensions| {
+            let known = |(index, dimension)| size_of(dimension, index, &sizes, batch.as_ref());
+            dimensions.iter().enumerate().map(known).collect()
+        });
+        let given = input.shapes.get(&tensor.name).map(|shape| shape.iter().copied().map(Some).collect());
+        let counts_items = question.counts_items(tensor, batch.as_ref().map(|(choice, _)| choice));
+        KnownShape { sizes: given.or(of_file), counts_items }
+    };
+    Ok(signature.inputs.iter().map(one).collect())
 }
 
 /// The key under `inputs` that sets a dimension.
@@ -372,8 +415,11 @@ mod tests {
     fn what_cannot_be_filled_or_held_is_a_problem() {
         let mut texts = signature("x[N]", "");
         texts.inputs[0].element = ElementType::String;
+        assert!(resolve_inputs(&texts, &point(&[("batch", 1)], &[])).is_ok());
+        let sequence = ElementType::Other("sequence(float32)".to_owned());
+        texts.inputs[0].element = sequence.clone();
         let problem = resolve_inputs(&texts, &point(&[("batch", 1)], &[])).unwrap_err();
-        assert_eq!(problem, ShapeProblem::UnsupportedType { tensor: "x".to_owned(), element: ElementType::String });
+        assert_eq!(problem, ShapeProblem::UnsupportedType { tensor: "x".to_owned(), element: sequence });
         for batch in [u64::MAX, 1 << 62, 1 << 40] {
             let problem = resolve("x[N,1024,1024]", &[("batch", batch)], &[]).unwrap_err();
             assert!(matches!(problem, ShapeProblem::TooLarge { .. }));

@@ -148,8 +148,7 @@ pub(super) fn point(dimensions: &[(&str, u64)], shapes: &[(&str, &[u64])]) -> In
         name: "point".to_owned(),
         dimensions: dimensions.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
         shapes: shapes.iter().map(|(name, shape)| ((*name).to_owned(), shape.to_vec())).collect(),
-        values: Default::default(),
-        search: None,
+        ..InputPoint::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Plan, Skip, SkipKind};
-use crate::experiment::{InputIndex, ModelIndex};
+use crate::experiment::{InputIndex, InputPoint, ModelIndex};
 use crate::onnx::{BatchChoice, Resolved, ShapeProblem, Signature, resolve_inputs};
 
 /// What the host and the files say, gathered before a plan is carried out.
@@ -14,6 +14,8 @@ pub struct Facts {
     pub signatures: Vec<Option<Signature>>,
     /// Why a device cannot be used here, by index on the devices axis.
     pub devices: Vec<Option<Skip>>,
+    /// Input points with the shapes that files give a model.
+    pub inputs: BTreeMap<(ModelIndex, InputIndex), InputPoint>,
 }
 
 /// Shapes by model and input index.
@@ -46,7 +48,7 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
         let key = (cell.model(), cell.input());
         let skip = problems.entry(key).or_insert_with(|| {
             let model = plan.coordinates(&cell).model();
-            let input = plan.input_of(&cell);
+            let input = facts.inputs.get(&key).unwrap_or_else(|| plan.input_of(&cell));
             match resolve_inputs(signature, &input.before_search()) {
                 Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeProblem::FixedBatch { .. })
                     if input.search.is_some() =>

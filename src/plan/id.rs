@@ -133,6 +133,12 @@ pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint
         "input": { "dimensions": input.dimensions, "shapes": input.shapes, "values": input.values },
         "measure": differing(&to_value(&experiment.measure), &to_value(&Measure::default())),
     });
+    if !input.tensors.is_empty() {
+        settings["input"]["tensors"] = to_value(&input.tensors);
+    }
+    if let Some(file) = &input.file {
+        settings["input"]["file"] = to_value(&file.path);
+    }
     if let Some(search) = &input.search {
         settings["input"]["search"] = to_value(search);
     }

@@ -45,7 +45,7 @@ pub fn both_sides(
     let (mut pairs, mut unchanged, mut fed_otherwise) = (Vec::new(), Vec::new(), Vec::new());
     for to in &candidate.plan.cells {
         let Some(from) = known.get(&to.id) else { continue };
-        if baseline.plan.input_of(from) != candidate.plan.input_of(to) {
+        if baseline.plan.input_of(from).without_paths() != candidate.plan.input_of(to).without_paths() {
             fed_otherwise.push(to.id);
             continue;
         }

@@ -17,6 +17,9 @@ pub struct LocalPaths {
     /// The folder of the specification, where its own commands are started.
     #[serde(default)]
     pub spec_folder: PathBuf,
+    /// The files that inputs name, the experiment's first, then those of models.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<PathBuf>,
     /// Local builds of ONNX Runtime, by index on the runtimes axis.
     #[serde(default)]
     pub runtimes: Vec<Option<PathBuf>>,
@@ -50,6 +53,7 @@ impl LocalPaths {
         LocalPaths {
             models: experiment.models.iter().zip(0..).map(local).collect(),
             spec_folder: spec_path.parent().unwrap_or(Path::new("/")).to_owned(),
+            inputs: experiment.input_files().map(|file| file.path.clone()).collect(),
             runtimes: experiment.runtimes.iter().map(|runtime| runtime.path.clone()).collect(),
             plugins: experiment.plugins.clone(),
         }
@@ -63,6 +67,9 @@ impl LocalPaths {
             model.path.clone_from(&local.path);
             model.files.clone_from(&local.files);
             model.dataset.clone_from(&local.dataset);
+        }
+        for (file, path) in experiment.input_files_mut().zip(&self.inputs) {
+            file.path.clone_from(path);
         }
         for (runtime, path) in experiment.runtimes.iter_mut().zip(&self.runtimes) {
             runtime.path.clone_from(path);

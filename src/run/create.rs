@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Job;
 use super::dataset;
-use super::files::changed_model;
+use super::files::{changed_input, changed_model};
 use super::model::PreparedModel;
 use super::prepare::{PrepareError, Prepared, prepare};
 use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, session};
@@ -80,18 +80,20 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     read_files.extend(models.iter().flat_map(|model| model.own_files.values().cloned()));
     read_files
         .extend(models.iter().filter_map(|model| model.data.as_ref()).flat_map(|data| dataset::files(&data.dataset)));
+    read_files.extend(experiment.input_files().map(|file| file.path.clone()));
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
     let stored = relative_paths(experiment, place);
-    let definitions = prepared
-        .plan
+    let mut plan = prepared.plan;
+    plan.axes.input_files_mut().for_each(|file| file.path = PathBuf::from(place.relative(&file.path)));
+    let definitions = plan
         .cells
         .iter()
         .map(|cell| {
             let variant = &stored.variants[cell.variant()];
             let runtime = stored.runtimes.get(cell.runtime().place());
-            plan::definition(&stored, variant, prepared.plan.input_of(cell), runtime)
+            plan::definition(&stored, variant, plan.input_of(cell), runtime)
         })
         .collect();
     let manifest = Manifest {
@@ -107,7 +109,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         experiment: stored,
         restrictions,
         definitions,
-        plan: prepared.plan,
+        plan,
         revision: revision::current(&place.root, &read_files),
         default_threads: prepared.core_sets.as_ref().map_or(host.default_threads(), |sets| sets[0].len() as u32),
         imposed_session: imposed_session(experiment),
@@ -223,6 +225,9 @@ fn what_changed(
             return Ok(Some(format!("{what} {}", library.path.display())));
         }
     }
+    if let Some(path) = changed_input(manifest, experiment)? {
+        return Ok(Some(format!("the input file {path}")));
+    }
     Ok(changed_model(manifest, experiment)?.map(|path| format!("the model {path}")))
 }
 
@@ -237,6 +242,7 @@ fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
         dataset.file = PathBuf::from(place.relative(&dataset.file));
         dataset.labels_file = dataset.labels_file.as_deref().map(|path| PathBuf::from(place.relative(path)));
     }
+    experiment.input_files_mut().for_each(|file| file.path = PathBuf::from(place.relative(&file.path)));
     for runtime in &mut experiment.runtimes {
         runtime.path = runtime.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
     }

@@ -142,6 +142,7 @@ impl Trial<'_> {
                 element: ElementType::Float32,
                 shape: shape.clone(),
                 values: Values::Random,
+                file: None,
                 seeds: vec![1],
             }],
             input_sets: 1,

@@ -24,7 +24,7 @@ pub(crate) fn files_of(experiment: &Experiment) -> Vec<PathBuf> {
     });
     let indices = 0..experiment.models.len() as u32;
     let data = indices.filter_map(|index| experiment.dataset_of(index)).flat_map(dataset::files);
-    of_models.chain(data).collect()
+    of_models.chain(data).chain(experiment.input_files().map(|file| file.path.clone())).collect()
 }
 
 /// The first model of a record that is another file now, or none: its path as the record has it.
@@ -38,6 +38,20 @@ pub(super) fn changed_model(manifest: &Manifest, experiment: &Experiment) -> Res
             && is_other(&with_external(path), &file.sha256)?
         {
             return Ok(Some(file.path.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The first file with inputs of a record that is another one now, or none: its path as the record has it.
+///
+/// # Errors
+///
+/// A file that is there and cannot be read.
+pub(super) fn changed_input(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
+    for (now, known) in experiment.input_files().zip(manifest.experiment.input_files()) {
+        if is_other(std::slice::from_ref(&now.path), &known.sha256)? {
+            return Ok(Some(known.path.display().to_string()));
         }
     }
     Ok(None)
@@ -59,6 +73,9 @@ pub(crate) fn changed_file(manifest: &Manifest, experiment: &Experiment) -> Resu
         {
             return Ok(Some(shown.clone()));
         }
+    }
+    if let Some(path) = changed_input(manifest, experiment)? {
+        return Ok(Some(path));
     }
     for (index, known) in manifest.datasets.iter().enumerate() {
         if let (Some(data), Some(known)) = (experiment.dataset_of(index as u32), known)

@@ -99,6 +99,9 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
         manifest: &job.record.manifest,
         already_done: job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count(),
     });
+    job.write_fed().map_err(|problem| {
+        Halt::Store(StoreError::Damaged { path: job.record.folder.clone(), reason: problem.to_string() })
+    })?;
     // What earlier sessions of a resumed record took belongs to its budget.
     let before = measured_so_far(job);
     for pass in passes::PASSES {
@@ -117,8 +120,10 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
     }
     blocks::give_every_run_an_outcome(job);
     job.record.complete()?;
-    // Engines may be as large as models, and nobody loads them again. What cannot be removed is in nobody's way.
+    // Engines may be as large as models, and nothing loads them again, nor what inputs were fed. What cannot be removed is in
+    // nobody's way.
     drop(std::fs::remove_dir_all(job.engines()));
+    drop(std::fs::remove_dir_all(job.fed_folders()));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::dataset::ModelData;
+use super::dataset::{Fed, ModelData};
 use crate::data::digest;
 use crate::data::stamp::Stamp;
 use crate::experiment::{InputIndex, Model, Variant};
@@ -22,6 +22,8 @@ pub struct PreparedModel {
     pub own_files: BTreeMap<String, PathBuf>,
     /// Its data, fitted to it.
     pub data: Option<ModelData>,
+    /// What it is fed from files, by index on the inputs axis.
+    pub fed: BTreeMap<InputIndex, Fed>,
     /// Shapes of what it is fed, by index on the inputs axis; only those that it can be fed.
     pub shapes: BTreeMap<InputIndex, Resolved>,
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing is written here; [`super::create`] makes the record.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use super::dataset::{self, DatasetProblem};
 use super::devices;
 use super::duet::{self, DuetError};
 use super::model::PreparedModel;
-use crate::experiment::{Design, Device, Experiment, Model};
+use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex};
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
 use crate::onnx::{self, OnnxError, ShapeProblem};
@@ -35,6 +36,18 @@ pub enum PrepareError {
         model: String,
         /// The dataset's file.
         file: PathBuf,
+        /// What is wrong.
+        problem: Box<DatasetProblem>,
+    },
+    /// Values that do not fit.
+    #[error("model `{model}`, input `{input}`{}", place(.file.as_deref(), .problem))]
+    Feed {
+        /// The model.
+        model: String,
+        /// The input point.
+        input: String,
+        /// The file that it names.
+        file: Option<PathBuf>,
         /// What is wrong.
         problem: Box<DatasetProblem>,
     },
@@ -88,6 +101,14 @@ impl PrepareError {
 fn without_path(file: &Path, problem: &DatasetProblem) -> String {
     let text = problem.to_string();
     text.strip_prefix(&format!("{}: ", file.display())).map_or(text.clone(), str::to_owned)
+}
+
+/// `, file inputs.npz: array ...`
+fn place(file: Option<&Path>, problem: &DatasetProblem) -> String {
+    match file {
+        Some(file) => format!(", file {}: {}", file.display(), without_path(file, problem)),
+        None => format!(": {problem}"),
+    }
 }
 
 /// Models that lack the same sizes.
@@ -152,6 +173,8 @@ pub struct Prepared {
     pub devices: Vec<Option<Skip>>,
     /// The two sets of processors of a duet.
     pub core_sets: Option<[Vec<u32>; 2]>,
+    /// What is unusual about files that inputs are fed from.
+    pub doubts: Vec<String>,
 }
 
 impl Prepared {
@@ -176,10 +199,14 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let opens_library = backend::of(&experiment.backend).library().is_some();
     let why_not = |device: &Device| devices::why_not(device, &Kernel::here()).filter(|_| opens_library);
     let devices: Vec<Option<Skip>> = experiment.devices.iter().map(why_not).collect();
+    for (index, model) in models.iter_mut().enumerate() {
+        model.data = dataset::of_model(experiment, index, model.header.as_ref())?;
+    }
+    let (inputs, doubts) = feed(experiment, &plan, &mut models)?;
     let signature = |model: &PreparedModel| model.header.as_ref().map(|header| header.signature.clone());
     let signatures = models.iter().map(signature).collect();
     let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
-    let facts = Facts { signatures, devices };
+    let facts = Facts { signatures, devices, inputs };
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
         models[model.place()].shapes.insert(input, shapes);
     }
@@ -189,10 +216,46 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         core_sets = duet_cores(experiment)?;
     }
     plan::place_controls(&mut plan, experiment.compare.aa);
-    for (index, model) in models.iter_mut().enumerate() {
-        model.data = dataset::of_model(experiment, index, model.header.as_ref())?;
+    Ok(Prepared { plan, models, devices: facts.devices, core_sets, doubts })
+}
+
+/// Input points with the shapes that files give them, by the model that is fed.
+type Sized = BTreeMap<(ModelIndex, InputIndex), InputPoint>;
+
+/// Looks at the values of every input, and into the files that give some: their shapes, and what is unusual about them.
+fn feed(
+    experiment: &Experiment,
+    plan: &Plan,
+    models: &mut [PreparedModel],
+) -> Result<(Sized, Vec<String>), PrepareError> {
+    let (mut sized, mut doubts) = (Sized::new(), Vec::new());
+    let places: BTreeSet<(ModelIndex, InputIndex)> =
+        plan.cells.iter().map(|cell| (cell.model(), cell.input())).collect();
+    for (at, input) in places {
+        let (point, model) = (&plan.axes.inputs()[input], &mut models[at.place()]);
+        let name = experiment.models[at].name.clone();
+        let file = point.file.as_ref().map(|file| file.path.clone());
+        let misfit = |problem: DatasetProblem| PrepareError::Feed {
+            model: name.clone(),
+            input: point.name.clone(),
+            file: file.clone(),
+            problem: Box::new(problem),
+        };
+        let Some(signature) = model.header.as_ref().map(|header| header.signature.clone()) else {
+            dataset::open(point).map_err(misfit)?;
+            continue;
+        };
+        dataset::check_values(point, &signature).map_err(misfit)?;
+        if point.file.is_none() && !point.takes_dataset() {
+            continue;
+        }
+        let (with_shapes, fed) = dataset::feed(point, &signature, model.data.as_ref()).map_err(misfit)?;
+        let unusual = fed.look(experiment.measure.inputs).map_err(misfit)?;
+        doubts.extend(unusual.into_iter().map(|doubt| format!("model `{name}`, input `{}`: {doubt}", point.name)));
+        sized.insert((at, input), with_shapes);
+        model.fed.insert(input, fed);
     }
-    Ok(Prepared { plan, models, devices: facts.devices, core_sets })
+    Ok((sized, doubts))
 }
 
 /// What can be known of a model before anything is planned.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::dataset::{DatasetProblem, Fed};
 use super::job::Job;
-use crate::experiment::{Cache, Rebuild};
+use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild};
 use crate::onnx::dimension_sizes;
 use crate::plan::Cell;
 use crate::record::Arm;
@@ -35,7 +36,7 @@ impl Job {
             cell: manifest.plan.path(cell),
             backend: self.backend_request(cell, arm, run, subject),
             tensors,
-            input_sets: manifest.experiment.measure.inputs,
+            input_sets: self.input_sets(cell),
             outputs: self.pilot(cell).and_then(|pilot| pilot.data.output_shapes.clone()),
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
@@ -102,6 +103,45 @@ impl Job {
         (is_kept && !is_tried).then(|| self.engines().join(cell.id.to_string()))
     }
 
+    /// What a cell is fed from files.
+    pub(super) fn fed(&self, cell: &Cell) -> Option<&Fed> {
+        self.model(cell)?.fed.get(&cell.input())
+    }
+
+    /// How many input sets a cell uses at most: where all that it is fed is from files, no more than they have.
+    pub(super) fn input_sets(&self, cell: &Cell) -> u32 {
+        let wanted = self.record.manifest.experiment.measure.inputs;
+        let all = |fed: &&Fed| {
+            let resolved = self.resolved(cell);
+            resolved.is_some_and(|resolved| resolved.tensors.iter().all(|tensor| fed.has(&tensor.name)))
+        };
+        self.fed(cell).filter(all).map_or(wanted, |fed| fed.used(wanted) as u32)
+    }
+
+    /// The folders of what files give inputs, until the record is complete.
+    pub(super) fn fed_folders(&self) -> PathBuf {
+        self.record.folder.join("inputs")
+    }
+
+    fn fed_folder(&self, model: ModelIndex, input: InputIndex) -> PathBuf {
+        self.fed_folders().join(format!("{}-{}", model.place(), input.place()))
+    }
+
+    /// Writes what files give inputs as workers read it.
+    ///
+    /// # Errors
+    ///
+    /// A file that is no longer as it was, a folder that cannot be written.
+    pub(super) fn write_fed(&self) -> Result<(), DatasetProblem> {
+        let wanted = self.record.manifest.experiment.measure.inputs;
+        for (index, model) in self.models.iter().enumerate() {
+            for (input, fed) in &model.fed {
+                fed.write(&self.fed_folder(index.into(), *input), wanted)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sizes of the free dimensions of the file that a cell is run with, where it is fed these.
     fn dimensions(&self, cell: &Cell, tensors: &[TensorRequest]) -> BTreeMap<String, u64> {
         let own = self.variant_files.get(&self.variant_key(cell)).and_then(|file| file.as_ref().ok());
@@ -155,6 +195,8 @@ impl Job {
     pub(super) fn source_tensors(&self, cell: &Cell, sets: u32) -> Vec<TensorRequest> {
         let Some(resolved) = self.resolved(cell) else { return Vec::new() };
         let manifest = &self.record.manifest;
+        let (input, fed) = (self.input(cell), self.fed(cell));
+        let folder = self.fed_folder(cell.model(), cell.input());
         let coordinates = manifest.plan.coordinates(cell);
         let seed = |tensor: &str, set: u32| {
             let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model(), coordinates.input());
@@ -167,7 +209,8 @@ impl Job {
                 name: tensor.name.clone(),
                 element: tensor.element.clone(),
                 shape: tensor.shape.clone(),
-                values: self.input(cell).values,
+                values: input.values_of(&tensor.name).cloned().unwrap_or_default(),
+                file: fed.and_then(|fed| fed.file(&folder, &tensor.name)),
                 seeds: (0..sets).map(|set| seed(&tensor.name, set)).collect(),
             })
             .collect()

@@ -13,7 +13,7 @@ pub const SAME: &str = "same";
 /// `effects`.
 ///
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
-/// variants, questions, goals, tables, conditions, the budget; and so are data, which tell nothing about time.
+/// variants, questions, goals, tables, conditions, the budget; and so are data that are not timed.
 pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -> Experiment {
     let names_variants = |selector: &&Selector| selector.axes().contains(&Axis::Variants);
     let named = experiment.compare.baseline.as_ref().filter(names_variants);
@@ -29,7 +29,10 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -
     matrix.exclude.retain(|selector| !names_variants(&selector));
     matrix.include.retain(|selector| !names_variants(&selector));
     let mut models = experiment.models.clone();
-    models.iter_mut().for_each(|model| model.dataset = None);
+    let dataset = experiment.dataset.clone().filter(|_| experiment.times_dataset());
+    if !experiment.times_dataset() {
+        models.iter_mut().for_each(|model| model.dataset = None);
+    }
     let mut measure = experiment.measure.clone();
     measure.design = design;
     Experiment {
@@ -48,7 +51,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -
         choose: None,
         goals: Vec::new(),
         goals_strict: false,
-        dataset: None,
+        dataset,
         pareto: Vec::new(),
         tables: Vec::new(),
         ..experiment.clone()

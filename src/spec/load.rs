@@ -219,7 +219,7 @@ mod tests {
         let experiment = mock("");
         assert_eq!((experiment.name.as_str(), experiment.runs, experiment.seed), ("x", Runs::AUTO, 42));
         assert_eq!(experiment.inputs.len(), 1);
-        assert_eq!((experiment.inputs[0].name.as_str(), experiment.inputs[0].values), ("default", Values::Random));
+        assert_eq!((experiment.inputs[0].name.as_str(), &experiment.inputs[0].values), ("default", &Values::Random));
         assert_eq!(experiment.variants[0].name, "fp32");
         assert_eq!(experiment.devices[0].label(), "cpu");
         assert_eq!(experiment.measure.inputs, 8);

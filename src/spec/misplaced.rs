@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::name::is_name;
 
 /// Keys as other tools call them, by the map in which they are written, and what is meant here.
-const ELSEWHERE: [(&str, &str, &str); 9] = [
+const ELSEWHERE: [(&str, &str, &str); 12] = [
     (
         "",
         "iterations",
@@ -24,6 +24,9 @@ const ELSEWHERE: [(&str, &str, &str); 9] = [
     ("", "batch_size", "sizes go into `inputs`: `inputs: { batch: [1, 8] }`"),
     ("", "precision", "precisions are variants: `variants: [fp32, int8]`"),
     ("", "threads", "threads are variants: `variants: [{ threads: [1, 2] }]`"),
+    ("inputs", "file", "an entry has a file: `inputs: [{ name: real, file: inputs.npz }]`"),
+    ("inputs", "values", VALUES_OF_ENTRY),
+    ("inputs", "range", VALUES_OF_ENTRY),
     (
         "variants",
         "file",
@@ -35,6 +38,8 @@ const ELSEWHERE: [(&str, &str, &str); 9] = [
         "a file of your own is named by its model: `models: [{ path: a.onnx, files: { int8: b.onnx } }]`",
     ),
 ];
+
+const VALUES_OF_ENTRY: &str = "an entry has values: `inputs: [{ name: real, values: { ids: { range: [0, 30522] } } }]`";
 
 /// What is meant by a key of other tools; `top` is the top-level key around it, if any.
 pub(super) fn elsewhere(top: &str, key: &str) -> Option<String> {

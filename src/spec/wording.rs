@@ -61,8 +61,9 @@ impl Wording<'_> {
         if is_number && shown.starts_with('`') {
             return problem.with_hint("write the number without quotes");
         }
-        match schema::example(place) {
-            Some(example) => problem.with_hint(format!("write for example `{example}`")),
+        let meant = misplaced::elsewhere(place.top_key(), place.name().trim_matches('`'));
+        match meant.or_else(|| schema::example(place).map(|example| format!("write for example `{example}`"))) {
+            Some(hint) => problem.with_hint(hint),
             None => problem,
         }
     }
@@ -144,6 +145,7 @@ impl Wording<'_> {
                 text(format!("{name} is an empty list")).with_hint(format!("give it at least one entry{way_out}"))
             }
             ValidationErrorKind::MinItems { limit } => text(format!("{name} needs at least {limit} entries")),
+            ValidationErrorKind::MaxItems { limit } => text(format!("{name} takes at most {limit} entries")),
             ValidationErrorKind::MinProperties { .. } => {
                 text(format!("{name} is an empty map")).with_hint("give it at least one key, or leave it out")
             }

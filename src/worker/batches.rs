@@ -87,12 +87,10 @@ impl Batches {
 
 impl Input {
     fn next(&mut self, items: u64, padding: u64) -> Result<Array, Failure> {
-        let mut bytes = self.reader.next_items(items).map_err(|error| unreadable(&error))?;
-        let one = bytes.len() / items.max(1) as usize;
-        let last = bytes[bytes.len() - one..].to_vec();
-        (0..padding).for_each(|_| bytes.extend_from_slice(&last));
-        let (TensorRequest { name, element, shape, .. }, stored) = (&self.tensor, self.reader.head.element.clone());
-        let array = Array { name: name.clone(), element: stored.clone(), shape: shape.clone(), bytes };
+        let mut array = self.reader.next_items(items).map_err(|error| unreadable(&error))?;
+        array.repeat_last(padding);
+        let (TensorRequest { name, element, shape, .. }, stored) = (&self.tensor, array.element.clone());
+        let array = Array { name: name.clone(), shape: shape.clone(), ..array };
         let cast = array.cast(element);
         cast.ok_or_else(|| {
             Failure::new(

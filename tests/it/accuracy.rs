@@ -236,13 +236,13 @@ fn what_does_not_fit_is_refused_before_anything_is_measured() {
     };
     let plain = "{ file: d.npz, labels: labels }";
     says(plain, &[images(), classes(&[1, 2, 3])], "array `image` has 2 items, but `labels` has 3");
-    says(plain, &[images()], "there is no array `labels` in the dataset; it has `image`");
+    says(plain, &[images()], "there is no array `labels`; the file has `image`");
     let small = floats("image", &[2, 1, 4, 4], (0..32_u8).map(f32::from));
     says(plain, &[small, classes(&[1, 2])], "has the shape [2, 1, 4, 4]");
     let bytes = Array { element: ElementType::Uint8, bytes: vec![0; 128], ..images() };
     says(plain, &[bytes, classes(&[1, 2])], "holds uint8, but the input is `image: float32");
     let other = |name: &str| Array { name: name.to_owned(), ..images() };
-    says(plain, &[other("a"), other("b"), classes(&[1, 2])], "no array of the dataset matches the input");
+    says(plain, &[other("a"), other("b"), classes(&[1, 2])], "no array is named like the input");
     says("{ file: d.npz, labels: labels, output: y }", &[images(), classes(&[1, 2])], "no output `y`; it has `logits`");
     says("{ file: d.npz, inputs: { x: image } }", &[images()], "no input `x`; it has `image`");
     let none = Array { shape: vec![0, 1, 8, 8], bytes: Vec::new(), ..images() };

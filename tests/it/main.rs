@@ -20,6 +20,7 @@ mod devices;
 mod diff;
 mod docs;
 mod foreign_text;
+mod inputs;
 mod judging;
 mod keeping;
 mod limits;

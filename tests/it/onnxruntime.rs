@@ -43,11 +43,11 @@ fn model(name: &str) -> PathBuf {
 }
 
 fn tensor(name: &str, element: ElementType, shape: &[u64], values: Values) -> TensorRequest {
-    TensorRequest { name: name.to_owned(), element, shape: shape.to_vec(), values, seeds: (0..8).collect() }
+    TensorRequest { name: name.to_owned(), element, shape: shape.to_vec(), values, file: None, seeds: (0..8).collect() }
 }
 
 /// One run of a model with outputs written; `None` where there is no library.
-fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tempfile::TempDir)> {
+pub(crate) fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tempfile::TempDir)> {
     run_model_with(file, tensors, Default::default())
 }
 

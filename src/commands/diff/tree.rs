@@ -97,8 +97,13 @@ impl Tree<'_> {
             Some(((word(row, "model")?, word(row, "variant")?), file))
         });
         let variants = own.collect();
+        // Inputs may be of every model.
+        let fed = rows(results, "input_files")
+            .find_map(|row| self.other_file(row, word(row, "path")?, &mut known, |_| false));
+        let of_all = fed.into_iter().flat_map(|file| rows(results, "models").map(move |row| (row, file.clone())));
+        let of_all: Vec<(String, String)> = of_all.filter_map(|(row, file)| Some((word(row, "name")?, file))).collect();
         // Of a model and its data the model is told.
-        for (model, file) in data {
+        for (model, file) in data.into_iter().chain(of_all) {
             models.entry(model).or_insert(file);
         }
         Stale { specification, models, variants, unmeasured: Vec::new() }

@@ -6,6 +6,7 @@
 mod cast;
 mod npy;
 mod npz;
+mod texts;
 
 pub use npy::write_npy;
 pub(crate) use npy::{ArrayProblem, Head, NpyReader, read_npy, save_npy};
@@ -24,15 +25,30 @@ pub struct Array {
     pub element: ElementType,
     /// Sizes, outermost first.
     pub shape: Vec<u64>,
-    /// Elements, little-endian.
+    /// Elements, little-endian; strings as UTF-8, each with a zero byte behind it.
     pub bytes: Vec<u8>,
 }
 
 impl Array {
     /// Number of elements.
     pub fn len(&self) -> usize {
-        let size = self.element.size_bytes().unwrap_or(1).max(1) as usize;
-        self.bytes.len() / size
+        match self.element {
+            ElementType::String => self.bytes.iter().filter(|byte| **byte == 0).count(),
+            _ => self.bytes.len() / self.element.size_bytes().unwrap_or(1).max(1) as usize,
+        }
+    }
+
+    /// Where in `bytes` an item along the first dimension begins; behind the last one, where they end.
+    fn start_of(&self, item: u64) -> usize {
+        let elements = (item * self.shape.iter().skip(1).product::<u64>()) as usize;
+        match self.element {
+            ElementType::String if elements == 0 => 0,
+            ElementType::String => {
+                let mut ends = self.bytes.iter().enumerate().filter(|(_, byte)| **byte == 0);
+                ends.nth(elements - 1).map_or(self.bytes.len(), |(end, _)| end + 1)
+            }
+            _ => elements * self.element.size_bytes().unwrap_or(1) as usize,
+        }
     }
 
     /// Whether it has no elements.
@@ -42,10 +58,18 @@ impl Array {
 
     /// Leaves the first `items` along the first dimension.
     pub fn keep_items(&mut self, items: u64) {
-        let Some(all) = self.shape.first_mut().filter(|all| **all > items) else { return };
-        let one = self.bytes.len() / (*all).max(1) as usize;
-        *all = items;
-        self.bytes.truncate(one * items as usize);
+        if self.shape.first().is_some_and(|all| *all > items) {
+            self.bytes.truncate(self.start_of(items));
+            self.shape[0] = items;
+        }
+    }
+
+    /// Puts copies of the last item along the first dimension behind it.
+    pub fn repeat_last(&mut self, times: u64) {
+        let Some(items) = self.shape.first().copied().filter(|items| *items > 0) else { return };
+        let last = self.bytes[self.start_of(items - 1)..].to_vec();
+        (0..times).for_each(|_| self.bytes.extend_from_slice(&last));
+        self.shape[0] = items + times;
     }
 
     /// Puts the items of another array of the same type and item shape behind its own.
@@ -74,6 +98,18 @@ impl Array {
         (self.element == ElementType::Float32).then(|| self.bytes.as_chunks::<4>().0.iter().map(read).collect())
     }
 
+    /// Whether a floating-point element is NaN or infinite, and which is the first.
+    pub fn first_non_finite(&self) -> Option<usize> {
+        let bytes = self.bytes.as_slice();
+        match self.element {
+            ElementType::Float32 => position(bytes, |b| !f32::from_le_bytes(b).is_finite()),
+            ElementType::Float64 => position(bytes, |b| !f64::from_le_bytes(b).is_finite()),
+            ElementType::Float16 => position(bytes, |b| !f16::from_le_bytes(b).is_finite()),
+            ElementType::Bfloat16 => position(bytes, |b| !bf16::from_le_bytes(b).is_finite()),
+            _ => None,
+        }
+    }
+
     /// The elements as f64, which is exact but for integers beyond 2^53; `None` for texts and types of less than a byte.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         let bytes = self.bytes.as_slice();
@@ -93,6 +129,10 @@ impl Array {
             ElementType::String | ElementType::Other(_) => return None,
         })
     }
+}
+
+fn position<const SIZE: usize>(bytes: &[u8], is_it: impl Fn([u8; SIZE]) -> bool) -> Option<usize> {
+    bytes.as_chunks::<SIZE>().0.iter().position(|chunk| is_it(*chunk))
 }
 
 fn each<const SIZE: usize>(bytes: &[u8], read: impl Fn([u8; SIZE]) -> f64) -> Vec<f64> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use npyz::{DType, Endianness, NpyHeader, Order};
 
 use super::Array;
+use super::texts::{self, Stored};
 use crate::machine::plain_file;
 use crate::onnx::ElementType;
 
@@ -30,7 +31,7 @@ pub enum ArrayProblem {
         reason: String,
     },
     /// Elements of a type that no model takes.
-    #[error("{path}: array `{name}` has elements of type {element}", path = path.display())]
+    #[error("{path}: array `{name}` has elements of type {element}{}", way_out(element), path = path.display())]
     Element {
         /// The file.
         path: PathBuf,
@@ -39,6 +40,11 @@ pub enum ArrayProblem {
         /// As NumPy describes it.
         element: String,
     },
+}
+
+/// NumPy pickles arrays of Python's objects, which pandas makes of text.
+fn way_out(element: &str) -> &'static str {
+    if element.contains('O') { "; store text with `.astype(str)`" } else { "" }
 }
 
 /// Larger than any memory: a damaged header rather than a wish.
@@ -56,11 +62,10 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Bytes of one item, an entry along the first dimension.
-    pub(crate) fn item_bytes(&self) -> u64 {
-        let size = self.element.size_bytes().unwrap_or(1);
+    /// Elements of one item, an entry along the first dimension.
+    fn item_elements(&self) -> u64 {
         // Without items the other lengths may be anything.
-        self.shape.iter().skip(1).fold(size, |product, length| product.saturating_mul(*length))
+        self.shape.iter().skip(1).fold(1, |product: u64, length| product.saturating_mul(*length))
     }
 }
 
@@ -73,6 +78,8 @@ pub(crate) struct NpyReader<R> {
     reader: R,
     order: Order,
     is_big_endian: bool,
+    /// How strings are stored, where it has strings.
+    texts: Option<Stored>,
 }
 
 impl NpyReader<BufReader<File>> {
@@ -86,6 +93,17 @@ impl NpyReader<BufReader<File>> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         NpyReader::new(BufReader::new(file), path, name)
     }
+
+    /// Goes past items; the array must stand with the last index fastest.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub(crate) fn skip_items(&mut self, items: u64) -> Result<(), ArrayProblem> {
+        let bytes = i64::try_from(items.saturating_mul(self.item_bytes())).unwrap_or(i64::MAX);
+        let unreadable = |source| ArrayProblem::Io { path: self.path.clone(), source };
+        self.reader.seek_relative(bytes).map_err(unreadable)
+    }
 }
 
 impl<R: Read> NpyReader<R> {
@@ -93,7 +111,7 @@ impl<R: Read> NpyReader<R> {
     ///
     /// # Errors
     ///
-    /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
+    /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects or structures.
     pub(crate) fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayProblem> {
         let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
         let unreadable = |error: io::Error| format(format!("array `{name}` is not in NumPy's format: {error}"));
@@ -104,51 +122,65 @@ impl<R: Read> NpyReader<R> {
         let header = NpyHeader::from_reader(header.as_slice()).map_err(unreadable)?;
         let dtype = header.dtype();
         let described = || ArrayProblem::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
-        let (element, is_big_endian) = element_of(&dtype).ok_or_else(described)?;
+        let (element, is_big_endian, texts) = element_of(&dtype).ok_or_else(described)?;
         let shape = header.shape().to_vec();
-        let size = element.size_bytes().unwrap_or(1);
+        let size = texts.map_or(element.size_bytes().unwrap_or(1), |texts| texts.width);
         let bytes = shape.iter().try_fold(size, |product, length| product.checked_mul(*length));
         if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
             return Err(format(format!("array `{name}` has the shape {shape:?}")));
         }
         let (head, order, path) = (Head { name, element, shape }, header.order(), path.to_owned());
-        Ok(NpyReader { head, path, reader, order, is_big_endian })
+        Ok(NpyReader { head, path, reader, order, is_big_endian, texts })
+    }
+
+    /// Bytes of one element in the file.
+    fn element_bytes(&self) -> u64 {
+        self.texts.map_or(self.head.element.size_bytes().unwrap_or(1), |texts| texts.width)
+    }
+
+    fn item_bytes(&self) -> u64 {
+        self.head.item_elements().saturating_mul(self.element_bytes())
     }
 
     /// The first items, at most so many.
     ///
     /// # Errors
     ///
-    /// A file that ends too early.
+    /// A file that ends too early, and text that is none.
     pub(crate) fn read(mut self, most_items: u64) -> Result<Array, ArrayProblem> {
         let Head { name, element, mut shape } = self.head.clone();
         let wanted = shape.first().map_or(1, |items| *items.min(&most_items));
-        let item_bytes = self.head.item_bytes();
-        let bytes = if self.order == Order::Fortran {
+        let item_bytes = self.item_bytes();
+        let content = if self.order == Order::Fortran {
             let items = shape.first().copied().unwrap_or(1);
-            let all = self.bytes(items.saturating_mul(item_bytes))?;
-            let mut ordered = row_major(&all, &shape, element.size_bytes().unwrap_or(1) as usize);
+            let all = self.content(items.saturating_mul(item_bytes))?;
+            let mut ordered = row_major(&all, &shape, self.element_bytes() as usize);
             ordered.truncate(wanted.saturating_mul(item_bytes) as usize);
             ordered
         } else {
-            self.bytes(wanted.saturating_mul(item_bytes))?
+            self.content(wanted.saturating_mul(item_bytes))?
         };
         if let Some(items) = shape.first_mut() {
             *items = wanted;
         }
-        Ok(Array { name, element, shape, bytes })
+        Ok(Array { name, element, shape, bytes: self.elements(content, wanted)? })
     }
 
     /// The next `items`; the array must stand with the last index fastest, as perfrun's own files do.
     ///
     /// # Errors
     ///
-    /// A file that ends too early.
-    pub(crate) fn next_items(&mut self, items: u64) -> Result<Vec<u8>, ArrayProblem> {
-        self.bytes(items.saturating_mul(self.head.item_bytes()))
+    /// As [`NpyReader::read`].
+    pub(crate) fn next_items(&mut self, items: u64) -> Result<Array, ArrayProblem> {
+        let content = self.content(items.saturating_mul(self.item_bytes()))?;
+        let Head { name, element, mut shape } = self.head.clone();
+        if let Some(first) = shape.first_mut() {
+            *first = items;
+        }
+        Ok(Array { name, element, shape, bytes: self.elements(content, items)? })
     }
 
-    fn bytes(&mut self, length: u64) -> Result<Vec<u8>, ArrayProblem> {
+    fn content(&mut self, length: u64) -> Result<Vec<u8>, ArrayProblem> {
         let format = |reason: String| ArrayProblem::Format { path: self.path.clone(), reason };
         let mut content = Vec::new();
         (&mut self.reader).take(length).read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
@@ -156,8 +188,20 @@ impl<R: Read> NpyReader<R> {
             let (name, found) = (&self.head.name, content.len());
             return Err(format(format!("array `{name}` is truncated: it has {found} of {length} bytes")));
         }
+        Ok(content)
+    }
+
+    /// Elements as an [`Array`] has them.
+    fn elements(&self, mut content: Vec<u8>, items: u64) -> Result<Vec<u8>, ArrayProblem> {
+        if let Some(stored) = self.texts {
+            let elements = items.saturating_mul(self.head.item_elements());
+            return texts::decode(&content, elements, stored, self.is_big_endian).map_err(|index| {
+                let reason = format!("array `{}`: element {index} is not valid UTF-8 text", self.head.name);
+                ArrayProblem::Format { path: self.path.clone(), reason }
+            });
+        }
         if self.is_big_endian {
-            let size = self.head.element.size_bytes().unwrap_or(1) as usize;
+            let size = self.element_bytes() as usize;
             content.chunks_exact_mut(size).for_each(<[u8]>::reverse);
         }
         Ok(content)
@@ -168,7 +212,7 @@ impl<R: Read> NpyReader<R> {
 ///
 /// # Errors
 ///
-/// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects, texts or structures.
+/// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects or structures.
 pub(crate) fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
     NpyReader::open(path)?.read(u64::MAX)
 }
@@ -218,12 +262,18 @@ const TYPES: [(ElementType, char, u64); 12] = [
     (ElementType::Float64, 'f', 8),
 ];
 
-/// The element type, and whether its bytes are in the other order.
-fn element_of(dtype: &DType) -> Option<(ElementType, bool)> {
+/// The element type, whether its bytes are in the other order, and how strings are stored.
+fn element_of(dtype: &DType) -> Option<(ElementType, bool, Option<Stored>)> {
     let DType::Plain(kind) = dtype else { return None };
-    let written = (kind.type_char().to_str().chars().next()?, kind.size_field());
+    let is_big_endian = kind.endianness() == Endianness::Big;
+    let letter = kind.type_char().to_str().chars().next()?;
+    if matches!(letter, 'U' | 'S') {
+        let texts = Stored { width: kind.num_bytes()? as u64, is_wide: letter == 'U' };
+        return Some((ElementType::String, is_big_endian, Some(texts)));
+    }
+    let written = (letter, kind.size_field());
     let (element, _, _) = TYPES.into_iter().find(|(_, letter, size)| (*letter, *size) == written)?;
-    Some((element, kind.endianness() == Endianness::Big))
+    Some((element, is_big_endian, None))
 }
 
 /// Elements that stand with the first index fastest, with the last one fastest.
@@ -245,13 +295,25 @@ fn row_major(content: &[u8], shape: &[u64], size: usize) -> Vec<u8> {
     ordered
 }
 
-/// Writes an array as `.npy`, format 1.0. bfloat16, which NumPy does not have, is written as uint16.
+/// Writes an array as `.npy`, format 1.0. bfloat16, which NumPy does not have, is written as uint16; strings in the width
+/// of the longest.
 ///
 /// # Errors
 ///
 /// Element types without a form in that format, and what the writer says.
 pub fn write_npy(array: &Array, mut writer: impl Write) -> io::Result<()> {
-    writer.write_all(&header(array)?)?;
+    if array.element == ElementType::String {
+        let (bytes, room) = texts::encode(array);
+        writer.write_all(&header(array, &format!("<U{room}"))?)?;
+        return writer.write_all(&bytes);
+    }
+    // NumPy has no bfloat16.
+    let element = if array.element == ElementType::Bfloat16 { ElementType::Uint16 } else { array.element.clone() };
+    let Some((_, letter, size)) = TYPES.into_iter().find(|(known, _, _)| *known == element) else {
+        let text = format!("`{}` of type {} has no .npy form", array.name, array.element);
+        return Err(io::Error::other(text));
+    };
+    writer.write_all(&header(array, &format!("{}{letter}{size}", if size == 1 { '|' } else { '<' }))?)?;
     writer.write_all(&array.bytes)
 }
 
@@ -267,14 +329,7 @@ pub(crate) fn save_npy(array: &Array, path: &Path) -> io::Result<()> {
 }
 
 /// The header, padded to a multiple of 64 bytes.
-fn header(array: &Array) -> io::Result<Vec<u8>> {
-    // NumPy has no bfloat16.
-    let element = if array.element == ElementType::Bfloat16 { ElementType::Uint16 } else { array.element.clone() };
-    let Some((_, letter, size)) = TYPES.into_iter().find(|(known, _, _)| *known == element) else {
-        let text = format!("`{}` of type {} has no .npy form", array.name, array.element);
-        return Err(io::Error::other(text));
-    };
-    let descriptor = format!("{}{letter}{size}", if size == 1 { '|' } else { '<' });
+fn header(array: &Array, descriptor: &str) -> io::Result<Vec<u8>> {
     let shape: String = array.shape.iter().map(|length| format!("{length}, ")).collect();
     let mut dictionary = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
     let unpadded = 10 + dictionary.len() + 1;

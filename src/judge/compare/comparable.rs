@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::control::is_discredited;
 use super::withheld::withheld;
 use super::{Control, Withheld};
-use crate::experiment::{Axis, InputIndex, InputPoint, ModelIndex, Values};
+use crate::experiment::{Axis, BATCH, InputIndex, InputPoint, ModelIndex};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan};
 use crate::statistics::quantile::quantile_support;
@@ -59,7 +59,7 @@ struct Key {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum InputKey {
     Same(InputIndex),
-    BesidesBatch { dimensions: Vec<(String, u64)>, shapes: Vec<(String, Vec<u64>)>, values: &'static str },
+    BesidesBatch(String),
 }
 
 /// The sets of cells, by index and in plan order, that somebody could use in each other's place and that these metrics
@@ -100,17 +100,11 @@ fn models_compete(plan: &Plan) -> bool {
     plan.compares(Axis::Models) && (is_asked || nothing_else)
 }
 
+/// All that an input says but for its name and its batch.
 fn besides_batch(input: &InputPoint) -> InputKey {
-    let others = input.dimensions.iter().filter(|(name, _)| *name != "batch");
-    InputKey::BesidesBatch {
-        dimensions: others.map(|(name, size)| (name.clone(), *size)).collect(),
-        shapes: input.shapes.iter().map(|(name, shape)| (name.clone(), shape.clone())).collect(),
-        values: match input.values {
-            Values::Random => "random",
-            Values::Zeros => "zeros",
-            Values::Ones => "ones",
-        },
-    }
+    let mut others = InputPoint { name: String::new(), search: None, ..input.clone() };
+    others.dimensions.remove(BATCH);
+    InputKey::BesidesBatch(serde_json::to_string(&others).expect("an input has string keys only"))
 }
 
 /// Why nothing may be said about this metric of a cell, if so.

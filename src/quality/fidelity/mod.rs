@@ -29,6 +29,9 @@ pub struct Fidelity {
     /// The inputs were so many items of a dataset; `None`: they were those that are measured with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_of_data: Option<u64>,
+    /// The inputs were from a file, not random.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_given: bool,
     /// Numbers that were compared.
     pub elements: u64,
     /// Smallest cosine of an output with the reference's, over outputs and input sets.
@@ -204,6 +207,7 @@ impl Sums {
         Fidelity {
             input_sets,
             items_of_data: None,
+            is_given: false,
             elements: self.elements,
             cosine: self.cosine,
             max_abs: self.max_abs,

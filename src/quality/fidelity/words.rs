@@ -31,6 +31,7 @@ impl Fidelity {
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => format!("differs: {}", self.misses.join("; ")),
             _ if self.elements == 0 => "no number to compare".to_owned(),
+            (true, true, None) if self.is_given => format!("close on the given inputs, {ACCURACY_NOT_MEASURED}"),
             (true, true, None) => format!("close on random data, {ACCURACY_NOT_MEASURED}"),
             (true, false, None) => format!("not judged, {ACCURACY_NOT_MEASURED}"),
             (true, false, Some(_)) => "not judged".to_owned(),
@@ -90,6 +91,7 @@ mod tests {
         Fidelity {
             input_sets: 1,
             items_of_data,
+            is_given: false,
             elements: 10,
             cosine: 0.9992,
             max_abs: 0.1,

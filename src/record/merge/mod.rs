@@ -162,7 +162,8 @@ fn check(first: &Manifest, other: &Manifest) -> Result<(), MergeError> {
     let other_version = known.iter().any(|(name, version)| others.get(name).is_some_and(|found| found != version));
     let files = |manifest: &Manifest| -> Vec<String> {
         let models = manifest.models.iter().flatten().map(|file| file.sha256.clone());
-        models.chain(manifest.datasets.iter().flatten().map(|data| data.sha256.clone())).collect()
+        let inputs = manifest.experiment.input_files().map(|file| file.sha256.clone());
+        models.chain(manifest.datasets.iter().flatten().map(|data| data.sha256.clone())).chain(inputs).collect()
     };
     let ids = |manifest: &Manifest| -> Vec<_> { manifest.plan.cells.iter().map(|cell| cell.id).collect() };
     let checks: [(&str, bool); 7] = [

@@ -21,8 +21,8 @@ use crate::vocabulary::privacy::without_home;
 use crate::worker::measure;
 
 use values::{
-    boundary, datasets, default_threads, files, gpu_setup, gpus, idle_watts, inputs, memory_gib, models, plugins,
-    quota, runtimes, specification,
+    boundary, datasets, default_threads, files, gpu_setup, gpus, idle_watts, input_files, inputs, memory_gib, models,
+    plugins, quota, runtimes, specification,
 };
 
 /// What a difference in a fact means for a comparison.
@@ -106,6 +106,7 @@ pub(crate) const FIELDS: &[Field] = &[
     of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by(Axis::Models, "name"),
     of("files", Subject, files, "files of variants that do not run the model's own file: SHA-256, origin, version of the converter"),
     of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by(Axis::Models, "model"),
+    of("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),
     of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by(Axis::Runtimes, "name"),
     of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one").by(Axis::Devices, "device"),
 
@@ -118,7 +119,7 @@ pub(crate) const FIELDS: &[Field] = &[
     host("memory_gib", Frame, |host| json!(memory_gib(host)), "memory, rounded up to whole GiB, since kernels keep some for themselves"),
     host("system", Frame, |host| json!(host.system), "operating system and architecture"),
     of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
-    of("inputs", Frame, inputs, "each input: dimensions, shapes, values").by(Axis::Inputs, "name"),
+    of("inputs", Frame, inputs, "each input: dimensions, shapes, values, SHA-256 of its file").by(Axis::Inputs, "name"),
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
     of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),

@@ -1,13 +1,14 @@
 //! The values of facts, as a manifest or a host has them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::alike;
 use crate::device::look::Look;
-use crate::experiment::Axis;
+use crate::experiment::{Axis, InputPoint};
 use crate::machine::host::Host;
 use crate::record::{
     DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin,
@@ -31,7 +32,24 @@ pub(super) fn default_threads(manifest: &Manifest) -> Value {
 }
 
 pub(super) fn inputs(manifest: &Manifest) -> Value {
-    json!(manifest.plan.inputs())
+    // Where a file lies changes nothing that is fed.
+    let fed = |input: &InputPoint| {
+        let mut row = json!(input);
+        if let Some(file) = &input.file {
+            row["file"] = json!(file.sha256);
+        }
+        row
+    };
+    manifest.plan.inputs().iter().map(fed).collect()
+}
+
+pub(super) fn input_files(manifest: &Manifest) -> Value {
+    let files: BTreeMap<&Path, &str> =
+        manifest.experiment.input_files().map(|file| (file.path.as_path(), file.sha256.as_str())).collect();
+    if files.is_empty() {
+        return Value::Null;
+    }
+    files.into_iter().map(|(path, sha256)| json!({ "path": path, "sha256": sha256 })).collect()
 }
 
 pub(super) fn specification(manifest: &Manifest) -> Value {

@@ -409,6 +409,7 @@ fn nothing_measured_is_said() {
 fn fidelity(cosine: f64, passes: bool) -> Fidelity {
     Fidelity {
         items_of_data: Some(10),
+        is_given: false,
         input_sets: 1,
         elements: 10,
         cosine,

@@ -171,18 +171,29 @@ fn run(input: &Input<'_>) -> String {
 
 /// What filled the inputs, in the order of the specification.
 fn values(manifest: &Manifest) -> String {
-    let mut kinds: Vec<&str> = Vec::new();
+    let mut kinds: Vec<String> = Vec::new();
     for input in manifest.plan.inputs() {
-        let kind = match input.values {
-            Values::Random => "seeded pseudo-random data",
-            Values::Zeros => "zeros",
-            Values::Ones => "ones",
-        };
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
+        let rest = input.file.as_ref().map(|file| format!("arrays of {}", file.path.display()));
+        // Where every tensor has values of its own, nothing is left for those of all.
+        let all = (input.tensors.is_empty() || input.values != Values::default()).then(|| kind(&input.values));
+        for kind in input.tensors.values().map(kind).chain(rest.or(all)) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
         }
     }
     kinds.join(" or ")
+}
+
+fn kind(values: &Values) -> String {
+    match values {
+        Values::Random => "seeded pseudo-random data".to_owned(),
+        Values::Zeros => "zeros".to_owned(),
+        Values::Ones => "ones".to_owned(),
+        Values::Dataset => "items of the dataset".to_owned(),
+        Values::Range(low, high) => format!("seeded uniform data from {low} up to {high}"),
+        Values::List(_) => "given values".to_owned(),
+    }
 }
 
 fn warmup(rule: &Warmup) -> String {

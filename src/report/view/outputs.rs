@@ -89,8 +89,9 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     let items = known().filter_map(|fidelity| fidelity.items_of_data).max();
     let same = [items.map(|items| count(items, "item") + " of the data"), sets.map(|sets| count(sets, "input set"))];
     let same: Vec<String> = same.into_iter().flatten().collect();
-    let random =
-        sets.map(|_| "With random inputs the top classes are meaningless: accuracy needs a `dataset` with labels.");
+    let is_random = known().any(|fidelity| fidelity.items_of_data.is_none() && !fidelity.is_given);
+    let random = is_random
+        .then_some("With random inputs the top classes are meaningless: accuracy needs a `dataset` with labels.");
     let from = format!(
         "From the rehearsal: the outputs of each cell and of its reference for the same {}. An element is close if it differs by no more than `abs` + `rel` times the reference's; the limits are those of `fidelity`.",
         same.join(", or the same ")

@@ -70,7 +70,7 @@ fn check_names(dataset: &Dataset, inputs: &[TensorType], outputs: &[TensorType])
     }
 }
 
-fn array_for<'a>(
+pub(super) fn array_for<'a>(
     dataset: &Dataset,
     source: &'a Source,
     data: &[&'a Head],

@@ -4,6 +4,7 @@
 //! data, and the `.npy` files that workers read. Deliberately absent: what is computed from outputs, which is
 //! `quality`'s.
 
+mod feed;
 mod fit;
 mod source;
 
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) use feed::Fed;
+pub(super) use feed::{check_values, feed, open};
 pub(crate) use fit::{Fitted, FittedInput};
 
 use self::source::Source;
@@ -38,7 +41,7 @@ pub enum DatasetProblem {
     #[error(transparent)]
     Parquet(#[from] FileError),
     /// What the specification names is not there.
-    #[error("there is no array `{name}` in the dataset; it has {}", words(.known))]
+    #[error("there is no array `{name}`; the file has {}", words(.known))]
     NoArray {
         /// The name.
         name: String,
@@ -62,7 +65,7 @@ pub enum DatasetProblem {
         known: Vec<String>,
     },
     /// No array belongs to an input.
-    #[error("no array of the dataset matches the input `{input}`; it has {}", words(.known))]
+    #[error("no array is named like the input `{input}`; the file has {}", words(.known))]
     Nothing {
         /// The input.
         input: String,
@@ -89,6 +92,55 @@ pub enum DatasetProblem {
         /// The input with its shape.
         input: String,
     },
+    /// An array that is no input set and holds none.
+    #[error(
+        "array `{array}` has the shape {shape:?}, which is neither that of the input `{input}` nor several of them below each other"
+    )]
+    Set {
+        /// The array.
+        array: String,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// The input with its shape.
+        input: String,
+    },
+    /// Arrays for different numbers of input sets.
+    #[error("array `{array}` holds {sets} input sets, but `{other}` holds {other_sets}")]
+    Sets {
+        /// One array.
+        array: String,
+        /// Its sets.
+        sets: u64,
+        /// Another.
+        other: String,
+        /// Its sets.
+        other_sets: u64,
+    },
+    /// An array without items.
+    #[error("array `{array}` is empty")]
+    NoItems {
+        /// The array.
+        array: String,
+    },
+    /// An array that no machine holds.
+    #[error("array `{array}` would be fed in the shape {shape:?}: more than 4 GiB")]
+    TooLarge {
+        /// The array.
+        array: String,
+        /// The shape of a set.
+        shape: Vec<u64>,
+    },
+    /// Values that an input cannot have.
+    #[error("`values` of `{input}`: {reason}")]
+    Fill {
+        /// The input.
+        input: String,
+        /// Why not, a fragment.
+        reason: String,
+    },
+    /// Items of a dataset that is not there.
+    #[error("`values: dataset`, but the model has no `dataset`")]
+    NoDataset,
     /// Arrays for different items.
     #[error("array `{array}` has {items} items, but `{other}` has {other_items}")]
     Items {
@@ -218,6 +270,7 @@ impl ModelData {
             element: input.element.clone(),
             shape: std::iter::once(batch).chain(input.item.iter().copied()).collect(),
             values: Values::Zeros,
+            file: None,
             seeds: Vec::new(),
         };
         self.fitted.inputs.iter().map(tensor).collect()

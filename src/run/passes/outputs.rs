@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::Pass;
 use crate::experiment::{Axis, Point, Precision, VariantIndex};
 use crate::plan::Cell;
-use crate::quality::fidelity::compare;
+use crate::quality::fidelity::{Fidelity, compare};
 use crate::record::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::run::Job;
 use crate::run::session::{Halt, Session};
@@ -119,6 +119,7 @@ fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {
     // Files that this process wrote a moment ago; where they cannot be read, nothing is claimed.
     let expected = read_outputs(&folder_of(job, &plan.cells[reference])).ok()?;
     let found = read_outputs(&folder_of(job, cell)).ok()?;
-    let fidelity = compare(&expected, &found, &limits);
+    let is_given = job.fed(cell).is_some();
+    let fidelity = Fidelity { is_given, ..compare(&expected, &found, &limits) };
     Some(CellFidelity { cell: index as u32, reference: reference as u32, fidelity })
 }

@@ -319,6 +319,7 @@ impl Trier<'_> {
                     element: ElementType::Float32,
                     shape: input.to_vec(),
                     values: Values::Random,
+                    file: None,
                     seeds: vec![1, 2],
                 }],
                 input_sets: SETS,

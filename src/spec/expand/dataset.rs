@@ -47,7 +47,13 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|known| known.eq_ignore_ascii_case(ending))
 }
 
-fn file(text: &str, endings: &[&str], place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<PathBuf> {
+pub(super) fn file(
+    text: &str,
+    endings: &[&str],
+    place: &Place,
+    folder: &Path,
+    check: &mut Check<'_>,
+) -> Option<PathBuf> {
     if !endings.iter().any(|ending| has_ending(Path::new(text), ending)) {
         let known: Vec<String> = endings.iter().map(|ending| format!("`.{ending}`")).collect();
         let message = format!("`{text}` is not one of {}", known.join(", "));

@@ -1,14 +1,17 @@
 //! The inputs axis: sizes of dimensions multiplied, or named entries.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use crate::data::digest;
 use crate::experiment::beyond_limit;
-use crate::experiment::{BATCH, BatchSearch, Combine, InputPoint, Values};
+use crate::experiment::{BATCH, BatchSearch, Combine, InputFile, InputPoint, Model, Values};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
-use crate::spec::form::{InputEntry, Inputs, OneOrMany, SizeEntry};
+use crate::spec::files::Depth;
+use crate::spec::form::{FillForm, FillWord, InputEntry, Inputs, OneOrMany, RANGE, SizeEntry, ValuesForm};
 
-use super::{Axis, range};
+use super::{Axis, dataset, range};
 
 /// What stands for the size of a dimension, ranges written out.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +25,13 @@ pub(super) fn expand(
     form: Option<&Inputs>,
     combine: Combine,
     place: &Place,
+    folder: &Path,
     check: &mut Check<'_>,
 ) -> Axis<InputPoint> {
     let mut axis = match form {
         None => Axis { values: vec![unset()], is_complete: true },
         Some(Inputs::Dimensions(dimensions)) => multiply(&dimensions.0, combine, place, check),
-        Some(Inputs::Entries(entries)) => read_entries(entries, place, check),
+        Some(Inputs::Entries(entries)) => read_entries(entries, place, folder, check),
     };
     axis.is_complete &= !check.is_damaged(place);
     axis
@@ -38,7 +42,7 @@ fn unset() -> InputPoint {
 }
 
 fn point(name: String, dimensions: BTreeMap<String, u64>) -> InputPoint {
-    InputPoint { name, dimensions, shapes: BTreeMap::new(), values: Values::Random, search: None }
+    InputPoint { name, dimensions, ..InputPoint::default() }
 }
 
 /// The combinations of the sizes, the last dimension fastest; the batch leads, whatever its place in the file.
@@ -149,7 +153,7 @@ fn label(dimension: &str) -> String {
     if label.starts_with(|first: char| first.is_ascii_alphanumeric()) { label } else { format!("d{label}") }
 }
 
-fn read_entries(entries: &[InputEntry], place: &Place, check: &mut Check<'_>) -> Axis<InputPoint> {
+fn read_entries(entries: &[InputEntry], place: &Place, folder: &Path, check: &mut Check<'_>) -> Axis<InputPoint> {
     let mut axis = Axis::default();
     let mut names = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -164,17 +168,91 @@ fn read_entries(entries: &[InputEntry], place: &Place, check: &mut Check<'_>) ->
             }
         }
         let shapes = entry.shapes.0.iter();
+        let (values, tensors) = values(&entry.values, &place.key("values"), check);
+        let file = entry.file.as_ref().and_then(|text| file(text, &place.key("file"), folder, check));
+        if entry.file.is_some() && matches!(entry.values, ValuesForm::All(_)) && check.has(&place.key("values")) {
+            let hint = "leave one of them out, or say by input what is not in the file: `values: { mask: ones }`";
+            check.error(&place.key("values"), "both `values` and `file` fill every input", hint.to_owned());
+        }
         axis.values.push(InputPoint {
             name: entry.name.0.clone(),
             dimensions: entry.dimensions.0.iter().map(|(name, size)| (name.clone(), size.0)).collect(),
             shapes: shapes.map(|(name, sizes)| (name.clone(), sizes.iter().map(|size| size.0).collect())).collect(),
-            values: entry.values,
+            values,
+            tensors,
+            file,
             search: None,
         });
         names.push((place, entry.name.0.clone()));
     }
     check.duplicates("inputs", &names, "give each its own `name`");
     axis
+}
+
+/// What fills every tensor, and what fills single ones.
+fn values(form: &ValuesForm, place: &Place, check: &mut Check<'_>) -> (Values, BTreeMap<String, Values>) {
+    match form {
+        ValuesForm::All(form) => (fill(form, place, check), BTreeMap::new()),
+        ValuesForm::ByTensor(forms) => {
+            let mut one = |(tensor, form): &(String, FillForm)| (tensor.clone(), fill(form, &place.key(tensor), check));
+            (Values::default(), forms.0.iter().map(&mut one).collect())
+        }
+    }
+}
+
+fn fill(form: &FillForm, place: &Place, check: &mut Check<'_>) -> Values {
+    match form {
+        FillForm::Word(FillWord::Random) => Values::Random,
+        FillForm::Word(FillWord::Zeros) => Values::Zeros,
+        FillForm::Word(FillWord::Ones) => Values::Ones,
+        FillForm::Word(FillWord::Dataset) => Values::Dataset,
+        FillForm::One(value) => Values::List(vec![value.0.clone()]),
+        FillForm::List(values) => Values::List(values.iter().map(|value| value.0.clone()).collect()),
+        FillForm::Range(form) => match form.range.as_slice() {
+            [low, high] if low.as_f64() < high.as_f64() => Values::Range(low.clone(), high.clone()),
+            [low, high] => {
+                let message =
+                    format!("there is nothing from {low} up to {high}: the second number itself is not drawn");
+                let hint = (low == high).then(|| format!("for one value everywhere write `{low}`"));
+                check.error(&place.key(RANGE), message, hint);
+                Values::default()
+            }
+            _ => {
+                let hint = "the smallest, and the one that all are less than: `{ range: [0, 30522] }`";
+                check.error(&place.key(RANGE), "a range has two numbers", hint.to_owned());
+                Values::default()
+            }
+        },
+    }
+}
+
+/// The formats that can be read.
+const ENDINGS: [&str; 2] = ["npz", "npy"];
+
+/// A file with arrays, and what is in it.
+fn file(text: &str, place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<InputFile> {
+    let path = dataset::file(text, &ENDINGS, place, folder, check)?;
+    if check.depth == Depth::Names {
+        return Some(InputFile { path, sha256: String::new() });
+    }
+    match digest::of_file(&path) {
+        Ok(sha256) => Some(InputFile { path, sha256 }),
+        Err(error) => {
+            check.error(place, format!("`{text}` cannot be read: {error}"), None);
+            None
+        }
+    }
+}
+
+/// Refuses items of a dataset where a model that shares the inputs has none.
+pub(super) fn check_dataset(inputs: &Axis<InputPoint>, models: &Axis<Model>, has_dataset: bool, check: &mut Check<'_>) {
+    let lacks = models.values.iter().find(|model| model.inputs.is_none() && model.dataset.is_none());
+    let Some(model) = lacks.filter(|_| !has_dataset && inputs.is_complete && models.is_complete) else { return };
+    for (index, _) in inputs.values.iter().enumerate().filter(|(_, point)| point.takes_dataset()) {
+        let message = format!("`dataset` has no items: the model `{}` has no `dataset`", model.name);
+        let hint = "add `dataset: { file: data.npz }`, or name a file here: `file: inputs.npz`";
+        check.error(&Place::top("inputs").index(index).key("values"), message, hint.to_owned());
+    }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         check.problems.push(problem.with_hint("add a `name`"));
     }
     let models = models::expand(form, folder, kind, check);
-    let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &Place::top("inputs"), check);
+    let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &Place::top("inputs"), folder, check);
     let variants = variants::expand(form, &models, kind, check);
     variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);
@@ -120,6 +120,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     choose::raise_samples(&mut measure, asked, check);
     let dataset = form.dataset.as_ref();
     let dataset = dataset.and_then(|form| dataset::expand(form, &Place::top("dataset"), folder, check));
+    inputs::check_dataset(&inputs, &models, form.dataset.is_some(), check);
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
     let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));
     dataset::check_metrics(asked, dataset.as_ref(), &models, check);

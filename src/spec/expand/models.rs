@@ -180,7 +180,7 @@ fn from_form(
     }
     let dataset = form.dataset.as_ref().and_then(|form| dataset::expand(form, &place.key("dataset"), folder, check));
     let points = form.inputs.as_ref();
-    let points = points.map(|own| inputs::expand(Some(own), combine, &place.key("inputs"), check).values);
+    let points = points.map(|own| inputs::expand(Some(own), combine, &place.key("inputs"), folder, check).values);
     for one in &mut found {
         if let Some(name) = &form.name {
             one.model.name = name.0.clone();

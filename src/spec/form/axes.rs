@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::experiment::{
     BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
-    Precision, Quantization, Values,
+    Precision, Quantization,
 };
 
 use super::backend::MockVariantForm;
@@ -17,6 +17,7 @@ use super::dataset::DatasetForm;
 use super::range::RangeForm;
 use super::scalar::{DimensionSize, LARGEST_DIMENSION, Name, Setting, Sha256Text, VARIABLE_PATTERN};
 use super::shorthand::{OneOrMany, Ordered, two_shapes};
+use super::values::ValuesForm;
 
 /// An entry of `models`.
 #[derive(Clone, Debug)]
@@ -167,9 +168,15 @@ pub(in crate::spec) struct InputEntry {
     /// Whole shapes by tensor.
     #[serde(default)]
     pub(in crate::spec) shapes: Ordered<Vec<DimensionSize>>,
-    /// What fills the tensors.
+    /// What fills the inputs: all of them, or by input.
     #[serde(default)]
-    pub(in crate::spec) values: Values,
+    pub(in crate::spec) values: ValuesForm,
+    /// A `.npz` file with an array for each input, by its name, or a `.npy` file for a model with one input; relative to
+    /// this one. An array has the shape of its input, or several of them below each other: these are input sets, used in
+    /// turn. With `batch`, longer arrays are cut into batches. Inputs below `values` need no array.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub(in crate::spec) file: Option<String>,
 }
 
 /// An entry of `variants`.

@@ -7,8 +7,8 @@ use crate::experiment::AccuracyMetric;
 
 use super::shorthand::Ordered;
 
-/// Real data: what accuracy is measured with, what calibrates int8, and what outputs of variants are compared on. Never
-/// inside a timed region.
+/// Real data: what accuracy is measured with, what calibrates int8, and what outputs of variants are compared on. Timed
+/// only where an input has `values: dataset`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "dataset", extend("required" = ["file"]))]

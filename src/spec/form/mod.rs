@@ -14,6 +14,7 @@ mod range;
 mod runs;
 mod scalar;
 mod shorthand;
+mod values;
 
 use std::borrow::Cow;
 
@@ -41,6 +42,7 @@ pub(super) use scalar::{
     SHA256_PATTERN, Setting, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
+pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};
 
 /// What to measure, and how: models, inputs, variants, devices and runtimes are multiplied to cells, and every cell runs
 /// several times in fresh processes.

@@ -66,6 +66,10 @@ pub(super) fn describe(
             line("warning", &format!("gate where {} matches no cell", gate.of))?;
         }
     }
+    for input in plan.inputs().iter().filter(|input| input.file.is_some()) {
+        let file = input.file.iter().filter_map(|file| file.path.file_name()).map(|name| name.to_string_lossy());
+        line("inputs", &format!("{}: arrays of {}", input.name, file.collect::<String>()))?;
+    }
     for (model, dataset) in datasets(experiment) {
         line("dataset", &format!("{model}{}", dataset_words(dataset)))?;
     }

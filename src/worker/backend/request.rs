@@ -1,6 +1,7 @@
 //! What a worker is asked to prepare: everything about one cell, with nothing left to choose.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,8 +59,18 @@ pub struct TensorRequest {
     pub element: ElementType,
     /// Resolved shape.
     pub shape: Vec<u64>,
-    /// What fills it.
+    /// What fills it, if no file does.
     pub values: Values,
+    /// A `.npy` file in the order of C whose items along the first dimension are what the input sets have, in turn.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
     /// One seed for each input set.
     pub seeds: Vec<u64>,
+}
+
+impl TensorRequest {
+    /// Number of elements.
+    pub(super) fn elements(&self) -> u64 {
+        self.shape.iter().fold(1, |product, length| product.saturating_mul(*length))
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use perfrun::internals::experiment::{
     Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Runs,
-    Threads, Values, Variant,
+    Threads, Variant,
 };
 use perfrun::internals::judge::compare::{Judged, judge};
 use perfrun::internals::judge::summary::{Summary, summarize};
@@ -353,9 +353,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
     let input = |batch: &u64| InputPoint {
         name: format!("b{batch}"),
         dimensions: BTreeMap::from([("batch".to_owned(), *batch)]),
-        shapes: std::collections::BTreeMap::new(),
-        values: Values::Random,
-        search: None,
+        ..InputPoint::default()
     };
     let device = |label: &&str| match label.split_once(':') {
         Some((provider, index)) => Device { index: index.parse().ok(), ..Device::of(provider) },

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::experiment::Calibration;
+use crate::experiment::{Calibration, Values};
 use crate::plan::Cell;
 use crate::prepare::models::{Ranges, Recipe, random_items};
 use crate::record::DatasetFile;
@@ -89,9 +89,18 @@ pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
         let items = wanted_items(job, cell).min(data.fitted.items);
         return format!("the first {items} items of {} (SHA-256 {})", known.path, known.sha256);
     }
-    let seed = job.record.manifest.plan.seed;
-    let items = u64::from(random_inputs(job, cell).1) * job.batch_size(cell).unwrap_or(1);
-    random_items(items, seed, &format!("input {} of {}", coordinates.input(), coordinates.model()))
+    let (seed, input) = (job.record.manifest.plan.seed, job.input(cell));
+    let sets = random_inputs(job, cell).1;
+    let mut of = format!("input {} of {}", coordinates.input(), coordinates.model());
+    if !input.tensors.is_empty() || input.values != Values::default() {
+        let values = serde_json::to_string(&(&input.values, &input.tensors)).expect("values have string keys only");
+        of += &format!(", values {values}");
+    }
+    if let Some(file) = &input.file {
+        let (path, sha256) = (file.path.display(), &file.sha256);
+        return format!("the first {sets} input sets of {path} (SHA-256 {sha256}), {of}");
+    }
+    random_items(u64::from(sets) * job.batch_size(cell).unwrap_or(1), seed, &of)
 }
 
 /// Observes the activations of the model at `path`.
@@ -148,7 +157,7 @@ fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
 /// The seeded inputs of a cell's model, and how many sets of them are observed.
 fn random_inputs(job: &Job, cell: &Cell) -> (Vec<TensorRequest>, u32) {
     let batch = job.batch_size(cell).unwrap_or(1).max(1);
-    let most = job.record.manifest.experiment.measure.inputs;
+    let most = job.input_sets(cell);
     let wanted = (wanted_items(job, cell).div_ceil(batch) as u32).min(most).max(1);
     let tensors = job.source_tensors(cell, wanted);
     let sets = sets_within_limit(&tensors, wanted).map_or(1, |sets| sets as u32);

@@ -77,6 +77,7 @@ impl Trial<'_> {
                     element: subject.input.0,
                     shape: subject.input.1,
                     values: Values::Random,
+                    file: None,
                     seeds: vec![key_seed(job.record.manifest.plan.seed, "peak/a")],
                 }],
                 input_sets: 1,

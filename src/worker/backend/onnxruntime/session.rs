@@ -318,7 +318,7 @@ impl Backend for OnnxRuntime {
                 let text = format!("input `{}` is not what is to be fed to it", tensor.name);
                 return Err(Failure::new(FailureKind::Shape, text));
             }
-            copy_in(value, &input.bytes, tensor_bytes(tensor)? as usize)?;
+            copy_in(value, tensor, input)?;
             // What is bound for a device is a copy.
             if let Some(binding) = self.bindings.first_mut().filter(|_| !self.settings.device.is_cpu()) {
                 binding.bind_input(&tensor.name, value).map_err(|error| run_failure(&error))?;

@@ -1,14 +1,17 @@
 //! Values in and out of ONNX Runtime's tensors.
 #![expect(unsafe_code, reason = "raw tensor memory is the C API's")]
 
+use std::ffi::{CStr, c_char};
+
+use ort::AsPointer;
 use ort::memory::Allocator;
 use ort::value::{DynTensor, TensorElementType};
 
-use super::failures::run_failure;
+use super::failures::{run_failure, take_status};
 use super::stream::Stream;
 use crate::data::array::Array;
 use crate::onnx::ElementType;
-use crate::worker::backend::inputs::{fill, tensor_bytes};
+use crate::worker::backend::inputs::{fill, tensor_bytes, texts};
 use crate::worker::backend::{Failure, FailureKind, TensorRequest};
 
 /// One input tensor with its data.
@@ -20,18 +23,26 @@ pub(super) fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: us
     let shape: Vec<i64> = tensor.shape.iter().map(|length| *length as i64).collect();
     let length = tensor_bytes(tensor)? as usize;
     let mut value = DynTensor::new(allocator, element, shape).map_err(|error| run_failure(&error))?;
+    if tensor.element == ElementType::String {
+        fill_texts(&mut value, &texts(tensor, set)?)?;
+        return Ok(value);
+    }
     let data: *mut u8 = value.data_ptr_mut().cast();
     if length > 0 {
         // SAFETY: the tensor was just allocated on the CPU with exactly this element type and shape, is initialised to
         // zeros, and nobody else has it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data, length) };
-        fill(tensor, set, bytes);
+        fill(tensor, set, bytes)?;
     }
     Ok(value)
 }
 
-/// Overwrites a tensor of `length` bytes.
-pub(super) fn copy_in(value: &mut DynTensor, bytes: &[u8], length: usize) -> Result<(), Failure> {
+/// Overwrites a tensor with the values of an array of its type and shape.
+pub(super) fn copy_in(value: &mut DynTensor, tensor: &TensorRequest, array: &Array) -> Result<(), Failure> {
+    if tensor.element == ElementType::String {
+        return fill_texts(value, array);
+    }
+    let (bytes, length) = (&array.bytes, tensor_bytes(tensor)? as usize);
     if bytes.len() != length {
         let text = format!("{} bytes do not fill a tensor of {length}", bytes.len());
         return Err(Failure::new(FailureKind::Internal, text));
@@ -42,6 +53,22 @@ pub(super) fn copy_in(value: &mut DynTensor, bytes: &[u8], length: usize) -> Res
         unsafe { std::slice::from_raw_parts_mut(value.data_ptr_mut().cast::<u8>(), length) }.copy_from_slice(bytes);
     }
     Ok(())
+}
+
+/// Overwrites a tensor of strings; an [`Array`] has each with a zero byte behind it, as the runtime takes them.
+fn fill_texts(value: &mut DynTensor, texts: &Array) -> Result<(), Failure> {
+    let misfit = || Failure::new(FailureKind::Internal, format!("`{}` has another number of strings", texts.name));
+    let ended = texts.bytes.split_inclusive(|byte| *byte == 0);
+    let ended: Vec<&CStr> = ended.map(CStr::from_bytes_with_nul).collect::<Result<_, _>>().map_err(|_| misfit())?;
+    let elements: i64 = value.shape().iter().product();
+    if i64::try_from(ended.len()) != Ok(elements) {
+        return Err(misfit());
+    }
+    let pointers: Vec<*const c_char> = ended.iter().map(|text| text.as_ptr()).collect();
+    // SAFETY: the tensor is one of as many strings, on the CPU, and no call that reads it is under way while it is borrowed
+    // here; the runtime copies the strings, each of which ends with a zero byte.
+    let status = unsafe { (ort::api().FillStringTensor)(value.ptr_mut(), pointers.as_ptr(), pointers.len()) };
+    if status.0.is_null() { Ok(()) } else { Err(take_status(status)) }
 }
 
 /// The element type of an output and its bytes.
@@ -91,11 +118,7 @@ const ELEMENTS: &[(ElementType, TensorElementType)] = &[
 ];
 
 fn runtime_element(element: &ElementType) -> Option<TensorElementType> {
-    ELEMENTS
-        .iter()
-        .find(|(ours, _)| ours == element)
-        .map(|(_, theirs)| *theirs)
-        .filter(|t| *t != TensorElementType::String)
+    ELEMENTS.iter().find(|(ours, _)| ours == element).map(|(_, theirs)| *theirs)
 }
 
 pub(super) fn element_of(element: TensorElementType) -> ElementType {

@@ -1,0 +1,87 @@
+//! An entry of the inputs axis: the shapes and the values that models are fed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+use super::{BatchSearch, Entry};
+
+/// One entry of the inputs axis: what shapes and values a model is fed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputPoint {
+    /// `b16-sequence128` for dimensions, the author's own for entries, `default` when `inputs` is absent.
+    pub name: String,
+    /// Values for named dimensions; `batch` is special (see `onnx::resolve`).
+    pub dimensions: BTreeMap<String, u64>,
+    /// Whole shapes by tensor name.
+    pub shapes: BTreeMap<String, Vec<u64>>,
+    /// What fills the tensors that are in neither of the two below.
+    pub values: Values,
+    /// What fills single tensors, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tensors: BTreeMap<String, Values>,
+    /// Arrays for all other tensors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<InputFile>,
+    /// The batch is found for every cell before it is measured; it is no dimension of the point then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<BatchSearch>,
+}
+
+impl InputPoint {
+    /// What fills a tensor; `None`: the file does.
+    pub(crate) fn values_of(&self, tensor: &str) -> Option<&Values> {
+        self.tensors.get(tensor).or_else(|| self.file.is_none().then_some(&self.values))
+    }
+
+    /// Whether something is filled from the model's dataset.
+    pub(crate) fn takes_dataset(&self) -> bool {
+        self.tensors.values().chain([&self.values]).any(|values| *values == Values::Dataset)
+    }
+
+    /// The point as it is anywhere: files are told by their content alone.
+    pub(crate) fn without_paths(&self) -> InputPoint {
+        let mut point = self.clone();
+        point.file.iter_mut().for_each(|file| file.path = PathBuf::new());
+        point
+    }
+}
+
+impl Entry for InputPoint {
+    fn label(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// A file with arrays, `.npz` or `.npy`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// Absolute in memory.
+    pub path: PathBuf,
+    /// SHA-256 of its content as hex; empty where it was not looked into.
+    pub sha256: String,
+}
+
+/// What fills an input tensor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "values")]
+pub enum Values {
+    /// Seeded: N(0,1) for floats, 0 or 1 for integers and booleans, words of small letters for strings.
+    #[default]
+    Random,
+    /// All zeros (fast on power-limited devices, so never the default; method 1.7).
+    #[schemars(description = "All zeros; fast on power-limited devices, so never the default.")]
+    Zeros,
+    /// All ones.
+    Ones,
+    /// The items of the model's dataset.
+    Dataset,
+    /// Seeded and uniform: at least the first number, less than the second.
+    Range(Number, Number),
+    /// These, in the order of the elements, again from the first after the last.
+    List(Vec<String>),
+}

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::batches::{Batches, Data};
 use crate::data::array::Array;
 use crate::experiment::Calibration;
-use crate::onnx::precision::activation_ranges::{CalibrationProblem, FirstPass, Method, Observed, Range};
-use crate::worker::backend::{Backend, Failure, FailureKind, TensorRequest};
+use crate::onnx::precision::activation_ranges::{FirstPass, Method, Observed, Range};
+use crate::worker::backend::{Backend, Failure, TensorRequest};
 
 /// The percentile of values that a range covers, where it is not to cover all: that of ONNX Runtime's tools and of
 /// H. Wu et al. (arXiv:2004.09602, section 3.2).
@@ -25,22 +25,19 @@ pub(super) fn activation_ranges(
         Calibration::Percentile => Method::Percentile(PERCENTILE),
         Calibration::Entropy => Method::Entropy,
     };
-    let failed = |problem: CalibrationProblem| Failure::new(FailureKind::Output, problem.to_string());
-    let mut first = FirstPass::new(method).map_err(failed)?;
-    each_output(backend, tensors, data, &mut |output, values| first.observe(&output.name, values).map_err(failed))?;
+    let mut first = FirstPass::new(method);
+    each_output(backend, tensors, data, &mut |output, values| first.observe(&output.name, values))?;
     match first.finish() {
         Observed::Ranges(ranges) => Ok(ranges),
         Observed::Again(mut second) => {
-            each_output(backend, tensors, data, &mut |output, values| {
-                second.observe(&output.name, values).map_err(failed)
-            })?;
+            each_output(backend, tensors, data, &mut |output, values| second.observe(&output.name, values))?;
             Ok(second.ranges())
         }
     }
 }
 
 /// Takes an output with its values.
-type Observe<'a> = &'a mut dyn FnMut(&Array, &[f32]) -> Result<(), Failure>;
+type Observe<'a> = &'a mut dyn FnMut(&Array, &[f32]);
 
 fn each_output(
     backend: &mut dyn Backend,
@@ -51,7 +48,7 @@ fn each_output(
     let mut look = |outputs: Vec<Array>| -> Result<(), Failure> {
         for output in outputs {
             if let Some(values) = output.floats() {
-                observe(&output, &values)?;
+                observe(&output, &values);
             }
         }
         Ok(())

@@ -72,6 +72,16 @@ fn on_random_inputs_outputs_are_close_and_never_agree() {
     }
 }
 
+/// What `perfrun convert` says of a model in another precision, which it writes to `PRECISION.onnx`.
+fn by_hand(place: &Workplace, model: &str, precision: &str) -> String {
+    let output = format!("{precision}.onnx");
+    let arguments = ["convert", model, "--precision", precision, "--inputs", "batch=1", "-o", &output];
+    let done = place.command(&arguments).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
+    text
+}
+
 #[test]
 fn a_conversion_by_hand_says_that_accuracy_was_not_measured() {
     if library().is_err() {
@@ -79,19 +89,19 @@ fn a_conversion_by_hand_says_that_accuracy_was_not_measured() {
     }
     let place = Workplace::new();
     let cnn = model("digits-cnn.onnx");
-    let convert = |precision: &str| {
-        let output = format!("{precision}.onnx");
-        let arguments = ["convert", &cnn, "--precision", precision, "--inputs", "batch=1", "-o", &output];
-        let done = place.command(&arguments).env("PERFRUN_CACHE", place.path("cache")).output().unwrap();
-        let text = String::from_utf8_lossy(&done.stdout).into_owned();
-        assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
-        text
-    };
     cache(&place);
-    let text = convert("int8");
+    let text = by_hand(&place, &cnn, "int8");
     assert!(text.contains(" random items, seed 42, batch=1; accuracy not measured\n"), "{text}");
-    let text = convert("fp16");
+    let text = by_hand(&place, &cnn, "fp16");
     assert!(text.contains("  note       accuracy not measured\n"), "{text}");
+}
+
+#[test]
+fn weights_behind_the_casts_of_an_fp16_file_are_quantised() {
+    let place = Workplace::new();
+    by_hand(&place, &model("digits-mlp.onnx"), "fp16");
+    let text = by_hand(&place, "fp16.onnx", "int8");
+    assert!(text.contains("  converted  34 MatMul\n"), "{text}");
 }
 
 #[test]

@@ -3,19 +3,50 @@
 //! Input: a node. Output: its outputs by its rule. Deliberately absent: nodes with graphs (`control`), and rules for
 //! sequences, optional values, texts and training, whose outputs nothing is known of.
 
-use super::site::{Outputs, Rule, Site};
+use super::Value;
+use super::site::{Moved, Mover, Outputs, Rule, Site};
 use super::{constant, convolution, create, elementwise, layout, matrix, microsoft, normalize};
 use super::{recurrent, reduce, resize, select, slice, spectral};
 
 /// What the node's rule gives; `None` where it has none, or knows nothing.
 pub(super) fn outputs(site: &Site<'_>) -> Outputs {
     let operator = site.node.op_type();
-    let rule = match site.node.domain() {
-        "" | "ai.onnx" => standard(operator),
-        "com.microsoft" => microsoft::rule(operator).or_else(|| standard(operator)),
-        _ => None,
+    let own = match site.node.domain() {
+        "" | "ai.onnx" => None,
+        "com.microsoft" => microsoft::rule(operator),
+        _ => return None,
     };
-    rule?(site)
+    if own.is_none() && mover(operator).is_some() {
+        let nothing = Value::default();
+        let from = site.value(0).unwrap_or(&nothing);
+        return Some(moved(site)?.into_iter().map(|output| from.moved(output)).collect());
+    }
+    own.or_else(|| standard(operator))?(site)
+}
+
+/// What a node of the standard that computes nothing makes of its first input; `None` for every other node, and where
+/// nothing is known.
+pub(super) fn moved(site: &Site<'_>) -> Option<Vec<Moved>> {
+    mover(site.node.op_type())?(site)
+}
+
+/// The rule of an operator whose outputs are elements of its first input.
+fn mover(operator: &str) -> Option<Mover> {
+    let mover: Mover = match operator {
+        "Identity" => layout::identity,
+        "Reshape" => layout::reshape,
+        "Flatten" => layout::flatten,
+        "Transpose" => layout::transpose,
+        "Squeeze" => layout::squeeze,
+        "Unsqueeze" => layout::unsqueeze,
+        "Expand" => layout::expand,
+        "Tile" => layout::tile,
+        "Split" => slice::split,
+        "Slice" => slice::slice,
+        "Gather" => select::gather,
+        _ => return None,
+    };
+    Some(mover)
 }
 
 /// The rule of one of the standard's operators.
@@ -43,21 +74,11 @@ fn standard(operator: &str) -> Option<Rule> {
         "TopK" => reduce::top,
         "Resize" => resize::resize,
         "Upsample" => resize::upsample,
-        "Reshape" => layout::reshape,
-        "Flatten" => layout::flatten,
-        "Transpose" => layout::transpose,
-        "Squeeze" => layout::squeeze,
-        "Unsqueeze" => layout::unsqueeze,
-        "Expand" => layout::expand,
-        "Tile" => layout::tile,
         "DepthToSpace" => layout::depth_to_space,
         "SpaceToDepth" => layout::space_to_depth,
         "Concat" => select::concat,
-        "Split" => slice::split,
-        "Slice" => slice::slice,
         "Pad" => slice::pad,
         "CenterCropPad" => slice::center_crop_pad,
-        "Gather" => select::gather,
         "GatherElements" => select::gather_elements,
         "GatherND" => select::gather_nd,
         "Compress" => select::compress,
@@ -98,10 +119,10 @@ const STRETCHING: [&str; 25] = [
 
 /// Operators whose output has the shape of their first input, sorted.
 #[rustfmt::skip]
-const KEEPING: [&str; 71] = [
+const KEEPING: [&str; 70] = [
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Bernoulli", "BitCast", "BitwiseNot", "Cast",
     "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh", "CumProd", "CumSum", "DequantizeLinear", "Elu", "Erf", "Exp",
-    "EyeLike", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity",
+    "EyeLike", "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax",
     "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
     "MeanVarianceNormalization", "Mish", "Neg", "Not", "QuantizeLinear", "RandomNormalLike", "RandomUniformLike",
     "Reciprocal", "RegexFullMatch", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "Scatter",

@@ -3,11 +3,15 @@
 //! Input: a node whose inputs are known in part. Output: its elements, those that are known. Deliberately absent: large
 //! tensors (see `value`), and operators that move elements without changing them (`layout`, `select`).
 
+use std::cmp::Ordering;
+
 use super::Value;
-use super::shape::{Shape, broadcast_sources, product};
+use super::places::Places;
+use super::shape::{Shape, product};
 use super::site::Site;
 use super::value::MOST_INTEGERS;
 use crate::onnx::ElementType;
+use crate::onnx::proto::NodeProto;
 
 /// The output of an operator on inputs that are stretched to `shape`.
 pub(super) fn stretched(site: &Site<'_>, shape: Shape) -> Value {
@@ -20,44 +24,52 @@ pub(super) fn stretched(site: &Site<'_>, shape: Shape) -> Value {
     }
     let operands: Option<Vec<Operand<'_>>> = inputs.iter().map(|input| Operand::of(input, &sizes)).collect();
     let Some(operands) = operands else { return value };
-    let count = count as usize;
-    let operator = site.node.op_type();
-    if operator == "Where" {
+    let (count, node) = (count as usize, site.node);
+    if node.op_type() == "Where" {
         return choose(value, &operands, count);
     }
-    let is_float = operands.iter().any(|operand| operand.value.floats.is_some());
-    if is_float {
-        let at = |index: usize| operands.iter().map(|operand| operand.float(index)).collect::<Option<Vec<f64>>>();
-        if let Some(compare) = comparison(operator) {
-            let elements = (0..count).map(|index| at(index).and_then(|numbers| compare_floats(compare, &numbers)));
+    if operands.iter().any(|operand| operand.value.floats.is_some()) {
+        let at = |index: usize| operands.iter().map(move |operand| operand.float(index));
+        if let Some(compare) = comparison(node.op_type()) {
+            let elements = (0..count).map(|index| {
+                let numbers: Vec<f64> = at(index).collect::<Option<_>>()?;
+                let [one, two] = numbers[..] else { return None };
+                one.partial_cmp(&two).map(|order| i64::from(compare(order)))
+            });
             return value.with_integers(Some(elements.collect()));
         }
-        let elements = (0..count).map(|index| at(index).and_then(|numbers| on_floats(operator, &numbers)));
+        let Some(operation) = on_floats(node.op_type()) else { return value };
+        let elements = (0..count).map(|index| in_turn(at(index), |one, two| Some(operation(one, two))));
         return value.clone().with_floats(Some(elements.collect()));
     }
-    let at = |index: usize| operands.iter().map(|operand| operand.integer(index)).collect::<Option<Vec<i64>>>();
-    let is_modulo_c = site.is_set("fmod");
-    let elements = (0..count).map(|index| at(index).and_then(|numbers| on_integers(operator, &numbers, is_modulo_c)));
-    value.with_integers(Some(elements.collect()))
+    let Some(operation) = on_integers(node) else { return value };
+    let at = |index: usize| operands.iter().map(move |operand| operand.integer(index));
+    value.with_integers(Some((0..count).map(|index| in_turn(at(index), operation)).collect()))
+}
+
+/// The operation on the first two numbers, then on what that gives and the third, and so on.
+fn in_turn<T>(mut numbers: impl Iterator<Item = Option<T>>, operation: impl Fn(T, T) -> Option<T>) -> Option<T> {
+    let first = numbers.next()??;
+    numbers.try_fold(first, |sum, number| operation(sum, number?))
 }
 
 /// An input with the place of each of its elements in the output.
 struct Operand<'a> {
     value: &'a Value,
-    sources: Vec<usize>,
+    places: Vec<Option<usize>>,
 }
 
 impl<'a> Operand<'a> {
     fn of(value: &'a Value, sizes: &[u64]) -> Option<Self> {
-        Some(Operand { value, sources: broadcast_sources(&value.sizes()?, sizes)? })
+        Some(Operand { value, places: Places::stretched(&value.sizes()?, sizes)?.each().collect() })
     }
 
     fn integer(&self, index: usize) -> Option<i64> {
-        self.value.integers.as_ref()?.get(*self.sources.get(index)?).copied().flatten()
+        self.value.integers.as_ref()?.get((*self.places.get(index)?)?).copied().flatten()
     }
 
     fn float(&self, index: usize) -> Option<f64> {
-        self.value.floats.as_ref()?.get(*self.sources.get(index)?).copied().flatten()
+        self.value.floats.as_ref()?.get((*self.places.get(index)?)?).copied().flatten()
     }
 }
 
@@ -73,79 +85,61 @@ fn choose(value: Value, operands: &[Operand<'_>], count: usize) -> Value {
     value.with_integers(Some(integers.collect())).with_floats(Some(floats.collect()))
 }
 
-fn on_integers(operator: &str, numbers: &[i64], is_modulo_c: bool) -> Option<i64> {
-    if let (Some(compare), [one, two]) = (comparison(operator), numbers) {
-        return Some(i64::from(compare.holds(one.cmp(two))));
+/// What a node does with two integers; `None` where it has no such arithmetic. Beyond 64 bits there is no result.
+pub(super) fn on_integers(node: &NodeProto) -> Option<fn(i64, i64) -> Option<i64>> {
+    fn truth(holds: bool) -> Option<i64> {
+        Some(i64::from(holds))
     }
-    match (operator, numbers) {
-        ("Add" | "Sum", _) => numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number)),
-        ("Sub", [one, two]) => one.checked_sub(*two),
-        ("Mul", [one, two]) => one.checked_mul(*two),
-        ("Div", [one, two]) => one.checked_div(*two),
-        ("Mod", [one, two]) if is_modulo_c => one.checked_rem(*two),
+    Some(match node.op_type() {
+        "Add" | "Sum" => i64::checked_add,
+        "Sub" => i64::checked_sub,
+        "Mul" => i64::checked_mul,
+        "Div" => i64::checked_div,
+        "Mod" if node.int("fmod").unwrap_or(0) != 0 => i64::checked_rem,
         // The sign of the divisor, as in Python.
-        ("Mod", [one, two]) => {
-            let rest = one.checked_rem(*two)?;
-            Some(if rest != 0 && (rest < 0) != (*two < 0) { rest + two } else { rest })
-        }
-        ("Pow", [one, two]) => one.checked_pow(u32::try_from(*two).ok()?),
-        ("Max", _) => numbers.iter().copied().max(),
-        ("Min", _) => numbers.iter().copied().min(),
-        ("And", [one, two]) => Some(i64::from(*one != 0 && *two != 0)),
-        ("Or", [one, two]) => Some(i64::from(*one != 0 || *two != 0)),
-        ("Xor", [one, two]) => Some(i64::from((*one != 0) != (*two != 0))),
-        _ => None,
-    }
+        "Mod" => |one, two| {
+            let rest = one.checked_rem(two)?;
+            Some(if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest })
+        },
+        "Pow" => |one, two| one.checked_pow(u32::try_from(two).ok()?),
+        "Max" => |one, two| Some(one.max(two)),
+        "Min" => |one, two| Some(one.min(two)),
+        "And" => |one, two| truth(one != 0 && two != 0),
+        "Or" => |one, two| truth(one != 0 || two != 0),
+        "Xor" => |one, two| truth((one != 0) != (two != 0)),
+        "Equal" => |one, two| truth(one == two),
+        "Less" => |one, two| truth(one < two),
+        "LessOrEqual" => |one, two| truth(one <= two),
+        "Greater" => |one, two| truth(one > two),
+        "GreaterOrEqual" => |one, two| truth(one >= two),
+        _ => return None,
+    })
 }
 
-fn on_floats(operator: &str, numbers: &[f64]) -> Option<f64> {
-    match (operator, numbers) {
-        ("Add" | "Sum", _) => Some(numbers.iter().sum()),
-        ("Sub", [one, two]) => Some(one - two),
-        ("Mul", [one, two]) => Some(one * two),
-        ("Div", [one, two]) => Some(one / two),
-        ("Pow", [one, two]) => Some(one.powf(*two)),
-        ("Max", _) => numbers.iter().copied().reduce(f64::max),
-        ("Min", _) => numbers.iter().copied().reduce(f64::min),
-        _ => None,
-    }
+/// The same for floating-point numbers. Rounded to float32 or less, a result is what arithmetic in that type gives.
+pub(super) fn on_floats(operator: &str) -> Option<fn(f64, f64) -> f64> {
+    Some(match operator {
+        "Add" | "Sum" => |one, two| one + two,
+        "Sub" => |one, two| one - two,
+        "Mul" => |one, two| one * two,
+        "Div" => |one, two| one / two,
+        "Pow" => f64::powf,
+        "Max" => |one, two| if one.is_nan() || one > two { one } else { two },
+        "Min" => |one, two| if one.is_nan() || one < two { one } else { two },
+        _ => return None,
+    })
 }
 
-#[derive(Clone, Copy)]
-enum Comparison {
-    Equal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    fn holds(self, order: std::cmp::Ordering) -> bool {
-        match self {
-            Comparison::Equal => order.is_eq(),
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
-        }
-    }
-}
-
-fn comparison(operator: &str) -> Option<Comparison> {
-    match operator {
-        "Equal" => Some(Comparison::Equal),
-        "Less" => Some(Comparison::Less),
-        "LessOrEqual" => Some(Comparison::LessOrEqual),
-        "Greater" => Some(Comparison::Greater),
-        "GreaterOrEqual" => Some(Comparison::GreaterOrEqual),
-        _ => None,
-    }
-}
-
-fn compare_floats(compare: Comparison, numbers: &[f64]) -> Option<i64> {
-    let [one, two] = numbers else { return None };
-    one.partial_cmp(two).map(|order| i64::from(compare.holds(order)))
+/// Whether a comparison holds for numbers of that order.
+fn comparison(operator: &str) -> Option<fn(Ordering) -> bool> {
+    Some(match operator {
+        "Equal" => Ordering::is_eq,
+        "Less" => Ordering::is_lt,
+        "LessOrEqual" => Ordering::is_le,
+        "Greater" => Ordering::is_gt,
+        "GreaterOrEqual" => Ordering::is_ge,
+        _ => return None,
+    })
 }
 
 /// The output of an operator that changes every element of its first input for itself, with its elements; `None` where
@@ -156,41 +150,49 @@ pub(super) fn each(site: &Site<'_>, value: &Value) -> Option<Value> {
     }
     let plain = Value::of(None, value.shape.clone());
     let operator = site.node.op_type();
-    match operator {
-        "Identity" => Some(value.clone()),
-        "Cast" => Some(cast(site, value)),
-        _ if value.integers.is_some() => {
-            let elements = value.integers.iter().flatten().map(|integer| unary_integer(operator, (*integer)?));
-            Some(plain.with_integers(Some(elements.collect())))
-        }
-        _ => {
-            let elements = value.floats.iter().flatten().map(|float| unary_float(operator, (*float)?));
-            Some(plain.with_floats(Some(elements.collect())))
-        }
+    if operator == "Cast" {
+        return Some(cast(site, value));
     }
+    if let Some(integers) = &value.integers {
+        let operation = on_integer(operator)?;
+        return Some(plain.with_integers(Some(integers.iter().map(|integer| operation((*integer)?)).collect())));
+    }
+    let operation = on_float(operator)?;
+    let floats = value.floats.iter().flatten().map(|float| Some(operation((*float)?)));
+    Some(plain.with_floats(Some(floats.collect())))
 }
 
-fn unary_integer(operator: &str, integer: i64) -> Option<i64> {
-    match operator {
-        "Neg" => integer.checked_neg(),
-        "Abs" => integer.checked_abs(),
-        "Sign" => Some(integer.signum()),
-        "Not" => Some(i64::from(integer == 0)),
-        _ => None,
-    }
+/// What an operator does with one integer.
+pub(super) fn on_integer(operator: &str) -> Option<fn(i64) -> Option<i64>> {
+    Some(match operator {
+        "Neg" => i64::checked_neg,
+        "Abs" => i64::checked_abs,
+        "Sign" => |integer| Some(integer.signum()),
+        "Not" => |integer| Some(i64::from(integer == 0)),
+        _ => return None,
+    })
 }
 
-fn unary_float(operator: &str, float: f64) -> Option<f64> {
-    match operator {
-        "Neg" => Some(-float),
-        "Abs" => Some(float.abs()),
-        "Floor" => Some(float.floor()),
-        "Ceil" => Some(float.ceil()),
-        "Round" => Some(float.round_ties_even()),
-        "Sqrt" => Some(float.sqrt()),
-        "Reciprocal" => Some(float.recip()),
-        _ => None,
-    }
+/// What an operator does with one floating-point number.
+pub(super) fn on_float(operator: &str) -> Option<fn(f64) -> f64> {
+    Some(match operator {
+        "Neg" => |float| -float,
+        "Abs" => f64::abs,
+        "Floor" => f64::floor,
+        "Ceil" => f64::ceil,
+        "Round" => f64::round_ties_even,
+        "Sqrt" => f64::sqrt,
+        "Reciprocal" => f64::recip,
+        "Exp" => f64::exp,
+        "Log" => f64::ln,
+        "Sin" => f64::sin,
+        "Cos" => f64::cos,
+        "Tanh" => f64::tanh,
+        "Sigmoid" => |float| 1.0 / (1.0 + (-float).exp()),
+        "Softplus" => |float| float.exp().ln_1p(),
+        "Relu" => |float| float.max(0.0),
+        _ => return None,
+    })
 }
 
 /// `Cast` between integers, booleans and floats; narrow integers may wrap, and then nothing is known.
@@ -199,32 +201,45 @@ fn cast(site: &Site<'_>, value: &Value) -> Value {
     let Some(to) = site.node.int("to").and_then(|code| i32::try_from(code).ok()).map(ElementType::from_code) else {
         return plain;
     };
-    let integers: Vec<Option<i64>> = match (&value.integers, &value.floats) {
-        (Some(integers), _) => integers.clone(),
-        (None, Some(floats)) if to == ElementType::Bool => {
-            floats.iter().map(|float| Some(i64::from((*float)? != 0.0))).collect()
+    match (&value.integers, &value.floats) {
+        (None, Some(floats)) if to.is_float() => plain.with_floats(Some(floats.clone())),
+        (Some(integers), _) if to.is_float() => {
+            plain.with_floats(Some(integers.iter().map(|integer| Some((*integer)? as f64)).collect()))
         }
-        (None, Some(floats)) if !to.is_float() => floats.iter().map(|float| truncate((*float)?)).collect(),
-        (None, Some(_)) => return plain.with_floats(value.floats.clone()),
-        (None, None) => return plain,
-    };
-    if to.is_float() {
-        return plain.with_floats(Some(integers.iter().map(|integer| Some((*integer)? as f64)).collect()));
+        (Some(integers), _) => {
+            plain.with_integers(Some(integers.iter().map(|integer| fitting(&to, (*integer)?)).collect()))
+        }
+        (None, Some(floats)) => {
+            plain.with_integers(Some(floats.iter().map(|float| truncated(&to, (*float)?)).collect()))
+        }
+        (None, None) => plain,
     }
-    let fits = |integer: i64| match to {
-        ElementType::Bool => Some(i64::from(integer != 0)),
-        ElementType::Int64 => Some(integer),
-        ElementType::Int32 => i32::try_from(integer).ok().map(i64::from),
-        ElementType::Uint8 => u8::try_from(integer).ok().map(i64::from),
-        _ => i8::try_from(integer).ok().filter(|small| *small >= 0).map(i64::from),
-    };
-    plain.with_integers(Some(integers.iter().map(|integer| fits((*integer)?)).collect()))
 }
 
-/// Towards zero; `None` beyond what an int64 holds.
-fn truncate(float: f64) -> Option<i64> {
+/// A floating-point number cast to an integer type: towards zero; `None` beyond what that holds.
+pub(super) fn truncated(to: &ElementType, float: f64) -> Option<i64> {
+    if *to == ElementType::Bool {
+        return Some(i64::from(float != 0.0));
+    }
     // 2^63 as a float is exact, and the largest int64 is just below it.
-    (float.abs() < 9_223_372_036_854_775_808.0).then_some(float.trunc() as i64)
+    let is_within = float.abs() < 9_223_372_036_854_775_808.0;
+    is_within.then_some(float.trunc() as i64).and_then(|integer| fitting(to, integer))
+}
+
+/// An integer cast to another integer type; `None` where it wraps.
+pub(super) fn fitting(to: &ElementType, integer: i64) -> Option<i64> {
+    let is_within = match to {
+        ElementType::Bool => return Some(i64::from(integer != 0)),
+        ElementType::Int64 => true,
+        ElementType::Int32 => i32::try_from(integer).is_ok(),
+        ElementType::Uint32 => u32::try_from(integer).is_ok(),
+        ElementType::Int16 => i16::try_from(integer).is_ok(),
+        ElementType::Uint16 => u16::try_from(integer).is_ok(),
+        ElementType::Int8 => i8::try_from(integer).is_ok(),
+        ElementType::Uint8 => u8::try_from(integer).is_ok(),
+        _ => false,
+    };
+    is_within.then_some(integer)
 }
 
 #[cfg(test)]

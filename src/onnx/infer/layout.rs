@@ -3,12 +3,9 @@
 //! Input: a node. Output: shapes, with the elements where they are known. Deliberately absent: choosing among elements
 //! (`select`, `slice`).
 
-use super::Value;
-use super::shape::{
-    MOST_DIMENSIONS, Shape, Size, axis_at, broadcast, broadcast_sources, divide, multiply, product, size_of,
-};
-use super::site::{List, Outputs, Site, one};
-use super::value::MOST_INTEGERS;
+use super::places::{Along, Places};
+use super::shape::{MOST_DIMENSIONS, Shape, Size, axis_at, broadcast, divide, multiply, product, size_of};
+use super::site::{List, Moved, Outputs, Site, moved, one, reshaped};
 
 /// The shape that an integer input holds: its elements, or so many unknown sizes.
 pub(super) fn shape_from(site: &Site<'_>, index: usize) -> Option<Shape> {
@@ -19,22 +16,23 @@ pub(super) fn shape_from(site: &Site<'_>, index: usize) -> Option<Shape> {
     (rank <= MOST_DIMENSIONS).then(|| vec![None; rank])
 }
 
+/// `Identity`.
+pub(super) fn identity(site: &Site<'_>) -> Option<Vec<Moved>> {
+    reshaped(site.shape(0)?.to_vec())
+}
+
 /// `Reshape`: 0 keeps a size, unless `allowzero`; -1 takes what is left.
-pub(super) fn reshape(site: &Site<'_>) -> Outputs {
+pub(super) fn reshape(site: &Site<'_>) -> Option<Vec<Moved>> {
     let asked: Vec<Option<i64>> = match (site.node.ints("shape"), site.integers(1)) {
         (Some(shape), _) => shape.iter().copied().map(Some).collect(),
         (None, Some(shape)) => shape.to_vec(),
         (None, None) => vec![None; shape_from(site, 1)?.len()],
     };
     let keeps_zero = site.is_set("allowzero");
-    let from = site.shape(0);
-    let shape = reshaped(from, &asked, keeps_zero);
-    Some(vec![
-        site.value(0).map_or_else(|| Value::of_shape(shape.clone()), |value| value.reshaped(Some(shape.clone()))),
-    ])
+    reshaped(sizes_asked(site.shape(0), &asked, keeps_zero))
 }
 
-fn reshaped(from: Option<&[Size]>, asked: &[Option<i64>], keeps_zero: bool) -> Shape {
+fn sizes_asked(from: Option<&[Size]>, asked: &[Option<i64>], keeps_zero: bool) -> Shape {
     let is_copied = |index: usize| asked[index] == Some(0) && !keeps_zero;
     let mut shape: Shape = (0..asked.len())
         .map(|index| if is_copied(index) { from?.get(index).copied().flatten() } else { size_of(asked[index]?) })
@@ -54,16 +52,15 @@ fn reshaped(from: Option<&[Size]>, asked: &[Option<i64>], keeps_zero: bool) -> S
 }
 
 /// `Flatten`: all dimensions before the axis as one, and all from it on.
-pub(super) fn flatten(site: &Site<'_>) -> Outputs {
+pub(super) fn flatten(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let axis = site.int_or("axis", 1);
     let axis = if axis == shape.len() as i64 { shape.len() } else { axis_at(axis, shape.len())? };
-    one(vec![product(&shape[..axis]), product(&shape[axis..])])
+    reshaped(vec![product(&shape[..axis]), product(&shape[axis..])])
 }
 
 /// `Transpose`: dimensions in the order of `perm`, reversed without it.
-pub(super) fn transpose(site: &Site<'_>) -> Outputs {
-    let value = site.value(0)?;
+pub(super) fn transpose(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let order: Vec<usize> = match site.node.ints("perm") {
         Some(order) => order.iter().map(|axis| axis_at(*axis, shape.len())).collect::<Option<_>>()?,
@@ -72,27 +69,15 @@ pub(super) fn transpose(site: &Site<'_>) -> Outputs {
     if order.len() != shape.len() {
         return None;
     }
-    let transposed: Shape = order.iter().map(|axis| shape[*axis]).collect();
-    let sources = value.sizes().filter(|_| value.has_content()).map(|sizes| transposed_sources(&sizes, &order));
-    Some(vec![value.picked(transposed, sources)])
-}
-
-fn transposed_sources(sizes: &[u64], order: &[usize]) -> Vec<Option<usize>> {
-    let stride = |axis: usize| sizes[axis + 1..].iter().product::<u64>();
-    (0..sizes.iter().product::<u64>())
-        .map(|flat| {
-            let (mut rest, mut source) = (flat, 0);
-            for axis in order.iter().rev() {
-                source += (rest % sizes[*axis]) * stride(*axis);
-                rest /= sizes[*axis];
-            }
-            usize::try_from(source).ok()
-        })
-        .collect()
+    let places = site.sizes(0).map(|sizes| {
+        let Places(along) = Places::of(&sizes);
+        Places(order.iter().map(|axis| along[*axis].clone()).collect())
+    });
+    moved(order.iter().map(|axis| shape[*axis]).collect(), places)
 }
 
 /// `Squeeze`: without the dimensions that are named, or without those of size 1.
-pub(super) fn squeeze(site: &Site<'_>) -> Outputs {
+pub(super) fn squeeze(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let axes = match site.list("axes", 1) {
         List::Absent => {
@@ -102,52 +87,44 @@ pub(super) fn squeeze(site: &Site<'_>) -> Outputs {
         axes => axes.axes(shape.len())?,
     };
     let kept = (0..shape.len()).filter(|index| !axes.contains(index)).map(|index| shape[index]);
-    Some(vec![site.value(0)?.reshaped(Some(kept.collect()))])
+    reshaped(kept.collect())
 }
 
 /// `Unsqueeze`: a size of 1 at every place that is named.
-pub(super) fn unsqueeze(site: &Site<'_>) -> Outputs {
+pub(super) fn unsqueeze(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let List::Known(named) = site.list("axes", 1) else { return None };
     let rank = shape.len() + named.len();
     let axes = List::Known(named).axes(rank).filter(|_| rank <= MOST_DIMENSIONS)?;
     let mut own = shape.iter().copied();
-    let unsqueezed =
-        (0..rank).map(|index| if axes.contains(&index) { Some(1) } else { own.next().flatten() }).collect();
-    Some(vec![site.value(0)?.reshaped(Some(unsqueezed))])
+    reshaped((0..rank).map(|index| if axes.contains(&index) { Some(1) } else { own.next().flatten() }).collect())
 }
 
 /// `Expand`: stretched to the second input's shape.
-pub(super) fn expand(site: &Site<'_>) -> Outputs {
-    let value = site.value(0)?;
+pub(super) fn expand(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = broadcast(site.shape(0)?, &shape_from(site, 1)?);
-    let sources = match (value.sizes(), shape.iter().copied().collect::<Option<Vec<u64>>>()) {
-        (Some(from), Some(to))
-            if value.has_content() && product(&shape).is_some_and(|count| count <= MOST_INTEGERS) =>
-        {
-            broadcast_sources(&from, &to).map(|sources| sources.into_iter().map(Some).collect())
-        }
-        _ => None,
-    };
-    Some(vec![value.picked(shape, sources)])
+    let to: Option<Vec<u64>> = shape.iter().copied().collect();
+    let places = site.sizes(0).zip(to).and_then(|(from, to)| Places::stretched(&from, &to));
+    moved(shape, places)
 }
 
 /// `Tile`: each dimension as often as the second input says.
-pub(super) fn tile(site: &Site<'_>) -> Outputs {
-    let value = site.value(0)?;
+pub(super) fn tile(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let Some(repeats) = shape_from(site, 1).filter(|repeats| repeats.len() == shape.len()) else {
-        return one(vec![None; shape.len()]);
+        return moved(vec![None; shape.len()], None);
     };
     let tiled: Shape = shape.iter().zip(&repeats).map(|(size, times)| multiply(*size, *times)).collect();
-    // Lists only: indices of positions are repeated, tables are not.
-    let sources = match (shape, product(&tiled)) {
-        ([Some(size)], Some(count)) if *size > 0 && count <= MOST_INTEGERS => {
-            Some((0..count).map(|index| usize::try_from(index % size).ok()).collect())
+    let repeated = |(along, size): (Along, &Size)| match (along, *size) {
+        (Along::Steps { count: cycle, first, step, .. }, Some(count)) => {
+            Some(Along::Steps { count, first, step, cycle })
         }
         _ => None,
     };
-    Some(vec![value.picked(tiled, sources)])
+    let places = site.sizes(0).and_then(|sizes| {
+        Places::of(&sizes).0.into_iter().zip(&tiled).map(repeated).collect::<Option<_>>().map(Places)
+    });
+    moved(tiled, places)
 }
 
 /// `DepthToSpace`: channels become blocks of the image.

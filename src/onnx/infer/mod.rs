@@ -18,13 +18,16 @@ mod convolution;
 mod create;
 mod dispatch;
 mod element;
+mod elements;
 mod elementwise;
 mod engine;
+mod evaluate;
 mod fold;
 mod layout;
 mod matrix;
 mod microsoft;
 mod normalize;
+mod places;
 mod recurrent;
 mod reduce;
 mod resize;
@@ -41,6 +44,7 @@ use super::proto::ModelProto;
 use super::resolve::ResolvedTensor;
 
 pub(super) use control::runs;
+pub(crate) use evaluate::{Evaluated, evaluate};
 pub(super) use matrix::Equation;
 pub(crate) use value::Value;
 

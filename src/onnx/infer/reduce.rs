@@ -10,19 +10,25 @@ use super::site::{List, Outputs, Site, one};
 pub(super) fn reduce(site: &Site<'_>) -> Outputs {
     let shape = site.shape(0)?;
     let keeps = site.int_or("keepdims", 1) != 0;
-    let axes = match site.list("axes", 1) {
-        List::Known(axes) if axes.is_empty() => List::Absent,
-        axes => axes,
-    };
-    let axes = match axes {
-        List::Absent if site.is_set("noop_with_empty_axes") => return Some(vec![site.value(0)?.clone()]),
-        List::Absent => (0..shape.len()).collect(),
-        List::Unknown if keeps => return one(vec![None; shape.len()]),
-        axes => axes.axes(shape.len())?,
+    let axes = match axes(site) {
+        Some(axes) => axes,
+        None if keeps => return one(vec![None; shape.len()]),
+        None => return None,
     };
     let value = Value::of_shape(reduced(shape, &axes, keeps));
     let folded = site.known_integers(0).filter(|_| axes.len() == shape.len()).and_then(|all| fold(site, &all));
     Some(vec![value.with_integers(folded.map(|integer| vec![Some(integer)]))])
+}
+
+/// The dimensions that a reduction works along; `None` where that is not known.
+pub(super) fn axes(site: &Site<'_>) -> Option<Vec<usize>> {
+    let rank = site.shape(0)?.len();
+    match site.list("axes", 1) {
+        List::Unknown => None,
+        List::Known(axes) if !axes.is_empty() => List::Known(axes).axes(rank),
+        _ if site.is_set("noop_with_empty_axes") => Some(Vec::new()),
+        _ => Some((0..rank).collect()),
+    }
 }
 
 fn reduced(shape: &[Size], axes: &[usize], keeps: bool) -> Shape {

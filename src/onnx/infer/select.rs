@@ -3,8 +3,9 @@
 //! Input: a node. Output: shapes, with the elements where they are known. Deliberately absent: ranges (`slice`).
 
 use super::Value;
-use super::shape::{Shape, Size, axis_at, product, size_of};
-use super::site::{Outputs, Site, one};
+use super::places::{Along, Places};
+use super::shape::{Shape, Size, axis_at, size_of};
+use super::site::{Moved, Outputs, Site, moved, one};
 use super::value::MOST_INTEGERS;
 
 /// `Concat`: sizes along the axis add up.
@@ -43,29 +44,20 @@ pub(super) fn join(site: &Site<'_>, inputs: &[usize], axis: i64) -> Outputs {
 }
 
 /// `Gather`: the axis gives way to the shape of the indices.
-pub(super) fn gather(site: &Site<'_>) -> Outputs {
-    let (value, indices) = (site.value(0)?, site.shape(1)?);
-    let shape = site.shape(0)?;
+pub(super) fn gather(site: &Site<'_>) -> Option<Vec<Moved>> {
+    let (shape, indices) = (site.shape(0)?, site.shape(1)?);
     let axis = site.axis("axis", 0, shape.len())?;
     let gathered: Shape = [&shape[..axis], indices, &shape[axis + 1..]].concat();
-    let sources = sources_of_gather(site, value, axis, &gathered);
-    Some(vec![value.picked(gathered, sources)])
-}
-
-fn sources_of_gather(site: &Site<'_>, value: &Value, axis: usize, gathered: &[Size]) -> Option<Vec<Option<usize>>> {
-    let sizes = value.sizes().filter(|_| value.has_content())?;
-    product(gathered).filter(|count| *count <= MOST_INTEGERS)?;
-    let chosen = site.integers(1)?;
-    let (outer, inner) = (sizes[..axis].iter().product::<u64>(), sizes[axis + 1..].iter().product::<u64>());
-    let along = usize::try_from(sizes[axis]).ok()?;
-    let mut sources = Vec::new();
-    for block in 0..outer as usize {
-        for index in chosen {
-            let place = index.and_then(|index| axis_at(index, along));
-            sources.extend((0..inner as usize).map(|rest| Some((block * along + place?) * inner as usize + rest)));
-        }
-    }
-    Some(sources)
+    let places = site.sizes(0).zip(site.integers(1)).and_then(|(sizes, chosen)| {
+        let size = usize::try_from(sizes[axis]).ok()?;
+        let stride = sizes[axis + 1..].iter().try_fold(1_u64, |product, size| product.checked_mul(*size))?;
+        let stride = usize::try_from(stride).ok()?;
+        let place = |index: &Option<i64>| axis_at((*index)?, size)?.checked_mul(stride);
+        let mut places = Places::of(&sizes);
+        places.0[axis] = Along::Listed(chosen.iter().map(place).collect());
+        Some(places)
+    });
+    moved(gathered, places)
 }
 
 /// `GatherElements`: the shape of the indices.

@@ -61,29 +61,6 @@ pub(super) fn size_of(number: i64) -> Size {
     u64::try_from(number).ok()
 }
 
-/// Where each element of a tensor of shape `to` comes from in one of shape `from` that is stretched to it; `None` where it
-/// cannot be.
-pub(super) fn broadcast_sources(from: &[u64], to: &[u64]) -> Option<Vec<usize>> {
-    let offset = to.len().checked_sub(from.len())?;
-    if from.iter().zip(&to[offset..]).any(|(own, size)| own != size && *own != 1) {
-        return None;
-    }
-    let total: u64 = if to.contains(&0) { 0 } else { to.iter().product() };
-    let source = |flat: u64| {
-        let (mut rest, mut source, mut stride) = (flat, 0, 1);
-        for (index, size) in to.iter().enumerate().rev() {
-            let place = rest % size;
-            rest /= size;
-            if let Some(own) = index.checked_sub(offset).map(|index| from[index]) {
-                source += if own == 1 { 0 } else { place * stride };
-                stride *= own;
-            }
-        }
-        source as usize
-    };
-    Some((0..total).map(source).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,13 +85,5 @@ mod tests {
     fn dimensions_may_be_counted_from_the_end() {
         assert_eq!((axis_at(-1, 3), axis_at(2, 3)), (Some(2), Some(2)));
         assert_eq!((axis_at(3, 3), axis_at(-4, 3), axis_at(i64::MIN, 3)), (None, None, None));
-    }
-
-    #[test]
-    fn stretched_elements_have_a_source() {
-        assert_eq!(broadcast_sources(&[2, 1], &[2, 3]), Some(vec![0, 0, 0, 1, 1, 1]));
-        assert_eq!(broadcast_sources(&[3], &[2, 3]), Some(vec![0, 1, 2, 0, 1, 2]));
-        assert_eq!(broadcast_sources(&[], &[2]), Some(vec![0, 0]));
-        assert_eq!(broadcast_sources(&[5], &[2]), None);
     }
 }

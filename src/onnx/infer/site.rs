@@ -3,6 +3,7 @@
 //! Input: a node, the version of the operator set, values. Output: answers in the words of rules: shapes, lists of
 //! integers from an attribute or an input, axes. Deliberately absent: the graph around the node.
 
+use super::places::Places;
 use super::shape::{Shape, Size, axis_at};
 use super::value::Value;
 use crate::onnx::ElementType;
@@ -22,6 +23,37 @@ pub(super) type Outputs = Option<Vec<Value>>;
 
 /// What an operator makes of its inputs.
 pub(super) type Rule = fn(&Site<'_>) -> Outputs;
+
+/// An output that holds elements of the first input and no others.
+#[derive(Debug)]
+pub(super) struct Moved {
+    pub(super) shape: Shape,
+    pub(super) order: Order,
+}
+
+/// Which elements of the first input an output holds, and in which order.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// All of them, as they lie.
+    Same,
+    /// These.
+    By(Places),
+    /// That is computed while the model runs.
+    Unknown,
+}
+
+/// What an operator that computes nothing makes of its first input.
+pub(super) type Mover = fn(&Site<'_>) -> Option<Vec<Moved>>;
+
+/// One output with the elements of the first input as they lie.
+pub(super) fn reshaped(shape: Shape) -> Option<Vec<Moved>> {
+    Some(vec![Moved { shape, order: Order::Same }])
+}
+
+/// One output with the elements of these places; `None`: they are not known.
+pub(super) fn moved(shape: Shape, places: Option<Places>) -> Option<Vec<Moved>> {
+    Some(vec![Moved { shape, order: places.map_or(Order::Unknown, Order::By) }])
+}
 
 /// One output of that shape.
 pub(super) fn one(shape: Shape) -> Outputs {
@@ -51,6 +83,11 @@ impl<'a> Site<'a> {
     /// The shape of an input.
     pub(super) fn shape(&self, index: usize) -> Option<&'a [Size]> {
         self.value(index)?.shape.as_deref()
+    }
+
+    /// Every size of an input, where all are known.
+    pub(super) fn sizes(&self, index: usize) -> Option<Vec<u64>> {
+        self.value(index)?.sizes()
     }
 
     /// One size of an input.

@@ -3,8 +3,9 @@
 //! Input: a node. Output: shapes, with the elements where they are known. Deliberately absent: choosing by index (`select`).
 
 use super::layout::shape_from;
-use super::shape::{Shape, Size, axis_at, size_of};
-use super::site::{List, Outputs, Site, one};
+use super::places::Places;
+use super::shape::{Size, axis_at, size_of};
+use super::site::{List, Moved, Order, Outputs, Site, moved, one};
 
 /// From this version on, what to slice is said by inputs.
 const SLICE_BY_INPUTS: i64 = 10;
@@ -41,24 +42,17 @@ impl Range {
 }
 
 /// `Slice`.
-pub(super) fn slice(site: &Site<'_>) -> Outputs {
-    let value = site.value(0)?;
+pub(super) fn slice(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
-    let Some(ranges) = ranges(site, shape.len()) else { return one(vec![None; shape.len()]) };
+    let Some(ranges) = ranges(site, shape.len()) else { return moved(vec![None; shape.len()], None) };
     let mut sliced = shape.to_vec();
+    let mut places = site.sizes(0).map(|sizes| Places::of(&sizes));
     for (axis, range) in &ranges {
-        sliced[*axis] = shape[*axis].and_then(|size| Some(range.of(size)?.1));
+        let chosen = shape[*axis].and_then(|size| range.of(size));
+        sliced[*axis] = chosen.map(|(_, count, _)| count);
+        places = places.and_then(|places| places.cut(*axis, chosen?));
     }
-    let sources = match (ranges.as_slice(), shape) {
-        ([(0, range)], [Some(size)]) if value.has_content() => {
-            let (start, count, step) = range.of(*size)?;
-            let place =
-                |index: u64| usize::try_from(start.checked_add(i64::try_from(index).ok()?.checked_mul(step)?)?).ok();
-            Some((0..count).map(place).collect())
-        }
-        _ => None,
-    };
-    Some(vec![value.picked(sliced, sources)])
+    moved(sliced, places)
 }
 
 /// The range of every dimension that is sliced; `None` where it is not known which are.
@@ -84,8 +78,7 @@ fn ranges(site: &Site<'_>, rank: usize) -> Option<Vec<(usize, Range)>> {
 }
 
 /// `Split`: by a list of sizes, or into equal parts.
-pub(super) fn split(site: &Site<'_>) -> Outputs {
-    let value = site.value(0)?;
+pub(super) fn split(site: &Site<'_>) -> Option<Vec<Moved>> {
     let shape = site.shape(0)?;
     let axis = site.axis("axis", 0, shape.len())?;
     let count = site.node.output.len() as u64;
@@ -94,22 +87,19 @@ pub(super) fn split(site: &Site<'_>) -> Outputs {
         List::Unknown => vec![None; count as usize],
         List::Absent => (0..count).map(|index| equal_part(shape[axis], count, index)).collect(),
     };
+    let whole = site.sizes(0).map(|sizes| Places::of(&sizes));
     let mut start = Some(0_u64);
-    let mut outputs = Vec::new();
-    for size in sizes {
+    let part = |size: Size| {
         let mut part = shape.to_vec();
         part[axis] = size;
-        let sources = match (start, size) {
-            (Some(start), Some(size)) if shape.len() == 1 && value.has_content() && Some(size) <= shape[0] => {
-                let place = |index: u64| usize::try_from(start.checked_add(index)?).ok();
-                Some((0..size).map(place).collect())
-            }
-            _ => None,
-        };
-        start = start.and_then(|start| start.checked_add(size?));
-        outputs.push(value.picked(part, sources));
-    }
-    Some(outputs)
+        let first = start.and_then(|start| i64::try_from(start).ok());
+        let end = start.and_then(|start| start.checked_add(size?));
+        let is_within = end.is_some_and(|end| shape[axis].is_some_and(|all| end <= all));
+        start = end;
+        let places = whole.clone().filter(|_| is_within).and_then(|whole| whole.cut(axis, (first?, size?, 1)));
+        Moved { shape: part, order: places.map_or(Order::Unknown, Order::By) }
+    };
+    Some(sizes.into_iter().map(part).collect())
 }
 
 /// Part `index` of `count`: all of the same size, the last one smaller where they do not divide.
@@ -121,26 +111,33 @@ fn equal_part(size: Size, count: u64, index: u64) -> Size {
 
 /// `Pad`: before all dimensions, then behind all.
 pub(super) fn pad(site: &Site<'_>) -> Outputs {
-    let shape = site.shape(0)?;
+    let mut shape = site.shape(0)?.to_vec();
+    let Some(pads) = pads(site) else { return one(vec![None; shape.len()]) };
+    for (axis, before, behind) in pads {
+        let padded = |size: u64| size_of(i64::try_from(size).ok()?.checked_add(before.checked_add(behind)?)?);
+        shape[axis] = shape[axis].and_then(padded);
+    }
+    one(shape)
+}
+
+/// How many places `Pad` adds to which dimensions, before and behind; `None` where that is not known.
+pub(super) fn pads(site: &Site<'_>) -> Option<Vec<(usize, i64, i64)>> {
+    let rank = site.shape(0)?.len();
     let pads = match site.list("pads", 1) {
+        List::Known(pads) => pads,
         // The name of the first version.
-        List::Absent => site.node.ints("paddings").map_or(List::Absent, |pads| List::Known(pads.to_vec())),
-        pads => pads,
+        List::Absent => site.node.ints("paddings")?.to_vec(),
+        List::Unknown => return None,
     };
-    let axes: Option<Vec<usize>> = match site.list("axes", 3) {
-        List::Absent => Some((0..shape.len()).collect()),
-        axes => axes.axes(shape.len()),
+    let axes: Vec<usize> = match site.list("axes", 3) {
+        List::Absent => (0..rank).collect(),
+        axes => axes.axes(rank)?,
     };
-    let (List::Known(pads), Some(axes)) = (pads, axes) else { return one(vec![None; shape.len()]) };
     if pads.len() != 2 * axes.len() {
         return None;
     }
-    let mut padded: Shape = shape.to_vec();
-    for (index, axis) in axes.iter().enumerate() {
-        let more = pads[index].checked_add(pads[index + axes.len()]);
-        padded[*axis] = shape[*axis].and_then(|size| size_of(i64::try_from(size).ok()?.checked_add(more?)?));
-    }
-    one(padded)
+    let (before, behind) = pads.split_at(axes.len());
+    Some(axes.iter().zip(before).zip(behind).map(|((axis, before), behind)| (*axis, *before, *behind)).collect())
 }
 
 /// `CenterCropPad`: the sizes of the second input for the dimensions that are named.

@@ -3,7 +3,9 @@
 //! Input: parts. Output: a [`Value`] that keeps its invariant: where elements are known, so is the shape, and they agree
 //! in number. Deliberately absent: where values come from.
 
+use super::places::Places;
 use super::shape::{Shape, Size, product};
+use super::site::{Moved, Order};
 use crate::onnx::ElementType;
 use crate::onnx::proto::TensorProto;
 
@@ -100,13 +102,19 @@ impl Value {
         Value::of(self.element.clone(), shape).with_integers(self.integers.clone()).with_floats(self.floats.clone())
     }
 
-    /// A tensor whose elements are those at `sources`; `None`: it is not known which.
-    pub(super) fn picked(&self, shape: Shape, sources: Option<Vec<Option<usize>>>) -> Self {
-        let value = Value::of(self.element.clone(), Some(shape));
-        let Some(sources) = sources else { return value };
-        let integers = self.integers.as_ref().map(|from| pick(from, &sources));
-        let floats = self.floats.as_ref().map(|from| pick(from, &sources));
-        value.with_integers(integers).with_floats(floats)
+    /// A tensor of these elements of this one.
+    pub(super) fn moved(&self, moved: Moved) -> Self {
+        let Moved { shape, order } = moved;
+        match order {
+            Order::Same => self.reshaped(Some(shape)),
+            Order::By(places) if self.has_content() && places.count().is_some_and(|count| count <= MOST_INTEGERS) => {
+                let value = Value::of(self.element.clone(), Some(shape));
+                let integers = self.integers.as_ref().map(|from| pick(from, &places));
+                let floats = self.floats.as_ref().map(|from| pick(from, &places));
+                value.with_integers(integers).with_floats(floats)
+            }
+            Order::By(_) | Order::Unknown => Value::of(self.element.clone(), Some(shape)),
+        }
     }
 
     /// Whether anything is known of its elements.
@@ -135,8 +143,8 @@ impl Value {
     }
 }
 
-fn pick<T: Copy>(from: &[Option<T>], sources: &[Option<usize>]) -> Vec<Option<T>> {
-    sources.iter().map(|source| from.get((*source)?).copied().flatten()).collect()
+fn pick<T: Copy>(from: &[Option<T>], places: &Places) -> Vec<Option<T>> {
+    places.each().map(|place| from.get(place?).copied().flatten()).collect()
 }
 
 #[cfg(test)]

@@ -1,24 +1,31 @@
 //! Constants brought into one form: initialisers.
 //!
-//! Input: a model that keeps weights in `Constant` nodes, makes them with `ConstantOfShape`, or passes them through
-//! `Identity`, `Reshape`, `Squeeze` and `Unsqueeze`. Output: the same model with initialisers in their place.
-//! Deliberately absent: folding anything that computes, and `Transpose`, which the conversions look through, because a
-//! weight that is read both ways should be stored once.
+//! Input: a model that keeps weights in `Constant` nodes, or makes them of other weights by `Cast`, `Concat`, `Mul` and
+//! whatever else `infer::evaluate` knows. Output: the same model with initialisers in their place, as ONNX Runtime has
+//! it after loading. Deliberately absent: `Transpose` of two dimensions, which the conversions look through, because a
+//! weight that is read both ways should be stored once; and what would make the file larger for nothing.
 
 use std::collections::{HashMap, HashSet};
 
 use super::edit::count_readers;
 use super::report::ConversionProblem;
+use crate::onnx::infer::{Evaluated, evaluate};
+use crate::onnx::operators::{Parameter, operator};
 use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use crate::onnx::{ElementType, TensorProblem};
 
-/// The largest constant that `ConstantOfShape` is unfolded to, in bytes: a model of a few bytes may ask for any size.
-const LARGEST_FILL_BYTES: u64 = 1 << 30;
+/// Bytes that all constants may have beyond twice those of the file: a model of a few bytes may ask for any size. Twice,
+/// because weights in 16 bits are widened.
+const MOST_GROWTH: u64 = 1 << 30;
+
+/// A constant of so many bytes may be larger than what it is made of, whoever reads it.
+const SMALL: u64 = 1 << 12;
 
 /// The first version of the file format in which an initialiser needs no graph input of its name.
 const IR_WITHOUT_WEIGHT_INPUTS: i64 = 4;
 
-/// Turns constants of the main graph into initialisers, and takes those that are graph inputs out of the inputs.
+/// Turns constants of the main graph into initialisers, and takes those that are graph inputs out of the inputs. `wanting`
+/// are the operators whose weights are converted: for them alone a constant may take more bytes than what it is made of.
 ///
 /// An initialiser that is an input too is a default that a caller may replace. A converted weight cannot be replaced, and
 /// ONNX Runtime folds and packs only what it knows to be constant.
@@ -26,16 +33,65 @@ const IR_WITHOUT_WEIGHT_INPUTS: i64 = 4;
 /// # Errors
 ///
 /// A damaged tensor.
-pub(crate) fn settle_constants(model: &mut ModelProto) -> Result<(), TensorProblem> {
+pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Result<(), TensorProblem> {
+    let opset = model.opset("").unwrap_or(1);
     let Some(graph) = model.graph.as_mut() else { return Ok(()) };
     let weights: HashSet<String> = graph.initializer.iter().map(|tensor| tensor.name().to_owned()).collect();
     let inputs = graph.input.len();
     graph.input.retain(|input| !weights.contains(input.name()));
-    settle_nodes(graph)?;
+    settle_nodes(graph, opset, Wanted { operators: wanting, elements: 0 })?;
     if graph.input.len() < inputs || model.ir_version() < IR_WITHOUT_WEIGHT_INPUTS {
         model.ir_version = Some(model.ir_version().max(IR_WITHOUT_WEIGHT_INPUTS));
     }
     Ok(())
+}
+
+/// Computes weights of at least so many elements that nodes make of others, where the file does not grow by it; gives how
+/// many nodes are gone.
+///
+/// # Errors
+///
+/// A damaged tensor.
+pub(crate) fn fold_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorProblem> {
+    let (opset, ir_version) = (model.opset("").unwrap_or(1), model.ir_version());
+    // Before that version every weight is an input that a caller may replace.
+    let Some(graph) = model.graph.as_mut().filter(|_| ir_version >= IR_WITHOUT_WEIGHT_INPUTS) else { return Ok(0) };
+    let before = graph.node.len();
+    settle_nodes(graph, opset, Wanted { operators: &[], elements: from_elements })?;
+    Ok((before - graph.node.len()) as u64)
+}
+
+/// Takes empty names from the ends of inputs and outputs, where the standard lets them be left out: the same model, but
+/// ONNX Runtime 1.31 makes kernels in 8 bits that fail for an output with an empty name.
+pub(crate) fn drop_empty_names(model: &mut ModelProto) {
+    let opset = model.opset("").unwrap_or(1);
+    if let Some(graph) = model.graph.as_mut() {
+        drop_empty_names_of(&mut graph.node, opset);
+    }
+    for function in &mut model.functions {
+        drop_empty_names_of(&mut function.node, opset);
+    }
+}
+
+fn drop_empty_names_of(nodes: &mut [NodeProto], opset: i64) {
+    for node in nodes {
+        // How many outputs there are says something where there may be any number.
+        let known = operator(node.op_type(), opset).filter(|_| node.is_standard());
+        let may_go = |parameter: Option<&Parameter>| parameter.is_some_and(|it| it.is_optional && !it.is_variadic);
+        let (mut inputs, mut outputs) = (node.input.len(), node.output.len());
+        while inputs > 0 && node.input[inputs - 1].is_empty() && may_go(known.and_then(|it| it.input(inputs - 1))) {
+            inputs -= 1;
+        }
+        while outputs > 0 && node.output[outputs - 1].is_empty() && may_go(known.and_then(|it| it.output(outputs - 1)))
+        {
+            outputs -= 1;
+        }
+        node.input.truncate(inputs);
+        node.output.truncate(outputs);
+        for inner in node.graphs_mut() {
+            drop_empty_names_of(&mut inner.node, opset);
+        }
+    }
 }
 
 /// Whether every weight has a name of its own, within its graph.
@@ -106,174 +162,201 @@ fn weight_of(
     if !is_large || !node.is_standard() || node.op_type() != "Constant" {
         return Ok(None);
     }
-    Ok(constant(node).map(|weight| TensorProto { name: Some(output), ..weight }))
+    let value = node.attribute.iter_mut().find(|attribute| attribute.name() == "value");
+    Ok(value.and_then(|value| value.t.take()).map(|weight| TensorProto { name: Some(output), ..weight }))
 }
 
-fn settle_nodes(graph: &mut GraphProto) -> Result<(), TensorProblem> {
-    let outputs: HashSet<String> = graph.output.iter().map(|output| output.name().to_owned()).collect();
-    let mut readers: HashMap<String, u64> = HashMap::new();
-    graph.node.iter().for_each(|node| count_readers(node, &mut readers));
-    outputs.iter().for_each(|name| *readers.entry(name.clone()).or_default() += 1);
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for (index, tensor) in graph.initializer.iter().enumerate() {
-        places.insert(tensor.name().to_owned(), index);
-    }
-    let mut nodes = Vec::with_capacity(graph.node.len());
-    for mut node in std::mem::take(&mut graph.node) {
-        let output = node.output.first().cloned().unwrap_or_default();
-        // A graph output must be made by a node in old versions of the format.
-        let may_go = node.is_standard() && node.output.len() == 1 && !outputs.contains(&output);
-        let mut constants = Constants { weights: &mut graph.initializer, places: &places, readers: &readers };
-        match if may_go { constants.value(&mut node)? } else { None } {
-            Some(mut tensor) => {
-                tensor.name = Some(output.clone());
-                places.insert(output, graph.initializer.len());
-                graph.initializer.push(tensor);
-            }
-            None => nodes.push(node),
+/// Every value that no input of the graph has a part in: weights, and what nodes make of them alone.
+pub(super) fn constant_values<'a>(graph: &'a GraphProto, nodes: &'a [NodeProto]) -> HashSet<&'a str> {
+    let inputs: HashSet<&str> = graph.input.iter().map(|input| input.name()).collect();
+    let weights = graph.initializer.iter().map(TensorProto::name);
+    let mut constant: HashSet<&str> = weights.filter(|weight| !inputs.contains(weight)).collect();
+    for node in nodes {
+        let is_plain = node.is_standard() && node.graphs().next().is_none();
+        if is_plain && node.input.iter().all(|input| input.is_empty() || constant.contains(input.as_str())) {
+            constant.extend(node.output.iter().map(String::as_str).filter(|output| !output.is_empty()));
         }
     }
-    graph.node = nodes;
+    constant
+}
+
+/// Whether a node exchanges the dimensions of a matrix; a tensor with more of them it turns otherwise.
+pub(super) fn is_exchange(node: &NodeProto) -> bool {
+    node.is_standard() && node.op_type() == "Transpose" && matches!(node.ints("perm"), None | Some([1, 0]))
+}
+
+/// Which constants are wanted as initialisers.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// Those that these operators read, if the file grows by it.
+    operators: &'a [&'a str],
+    /// All others from so many elements on, if it does not.
+    elements: usize,
+}
+
+fn settle_nodes(graph: &mut GraphProto, opset: i64, wanted: Wanted<'_>) -> Result<(), TensorProblem> {
+    let nodes = std::mem::take(&mut graph.node);
+    let foldings = foldings(graph, &nodes, wanted.operators);
+    let mut readers: HashMap<String, u64> = HashMap::new();
+    nodes.iter().for_each(|node| count_readers(node, &mut readers));
+    graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
+    let places = graph.initializer.iter().enumerate().map(|(place, tensor)| (tensor.name().to_owned(), place));
+    let places = places.collect();
+    let held = graph.initializer.iter().chain(nodes.iter().filter_map(|node| node.tensor("value")));
+    let held = held.map(bytes_of).fold(0, u64::saturating_add);
+    let most = held.saturating_mul(2).saturating_add(MOST_GROWTH);
+    let weights = &mut graph.initializer;
+    let mut constants = Constants { weights, places, readers, held, most, opset, least: wanted.elements };
+    for (node, folding) in nodes.into_iter().zip(foldings) {
+        let is_folded = match folding {
+            Some(folding) => constants.fold(&node, folding)?,
+            None => false,
+        };
+        if !is_folded {
+            graph.node.push(node);
+        }
+    }
+    let readers = constants.readers;
+    graph.initializer.retain(|tensor| readers.get(tensor.name()) != Some(&0));
     Ok(())
+}
+
+/// What may become of a node that reads constants alone.
+#[derive(Clone, Copy)]
+struct Folding {
+    /// Its result is a weight that is converted, or becomes one.
+    is_wanted: bool,
+    /// A node that reads constants alone reads it.
+    is_read_on: bool,
+}
+
+/// By node; `None` for what depends on the inputs of the graph, and for its outputs, which a node must make in old versions
+/// of the format.
+fn foldings(graph: &GraphProto, nodes: &[NodeProto], wanting: &[&str]) -> Vec<Option<Folding>> {
+    let constant = constant_values(graph, nodes);
+    let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name()).collect();
+    let (mut wanted, mut read_on): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
+    let mut foldings = vec![None; nodes.len()];
+    for (node, folding) in nodes.iter().zip(&mut foldings).rev() {
+        let makes = |values: &HashSet<&str>| node.output.iter().any(|output| values.contains(output.as_str()));
+        let inputs = || node.input.iter().map(String::as_str);
+        let is_constant = makes(&constant) && !makes(&outputs);
+        let is_wanted = is_constant && makes(&wanted);
+        if is_constant {
+            *folding = Some(Folding { is_wanted, is_read_on: makes(&read_on) });
+            read_on.extend(inputs());
+        }
+        if is_wanted || (node.is_standard() && wanting.contains(&node.op_type())) {
+            wanted.extend(inputs());
+        }
+    }
+    foldings
+}
+
+fn bytes_of(tensor: &TensorProto) -> u64 {
+    let width = tensor.element().size_bytes().unwrap_or(1);
+    tensor.elements().map_or(0, |elements| (elements as u64).saturating_mul(width))
 }
 
 struct Constants<'a> {
     weights: &'a mut Vec<TensorProto>,
-    places: &'a HashMap<String, usize>,
-    readers: &'a HashMap<String, u64>,
+    places: HashMap<String, usize>,
+    readers: HashMap<String, u64>,
+    /// Bytes of all constants.
+    held: u64,
+    /// So many they may have.
+    most: u64,
+    opset: i64,
+    /// Elements of the smallest constant that is worth it.
+    least: usize,
 }
 
 impl Constants<'_> {
-    /// What the node gives, where that is constant and needs no arithmetic.
-    fn value(&mut self, node: &mut NodeProto) -> Result<Option<TensorProto>, TensorProblem> {
-        Ok(match node.op_type() {
-            "Constant" => constant(node),
-            "ConstantOfShape" => match self.integers(node, 0)? {
-                Some(shape) => filled(&shape, node.tensor("value"))?,
-                None => None,
-            },
-            "Identity" => self.take(node),
-            "Reshape" if node.int("allowzero").unwrap_or(0) == 0 => match self.integers(node, 1)? {
-                Some(wanted) => self.reshaped(node, |shape| reshape(shape, &wanted))?,
-                None => None,
-            },
-            "Unsqueeze" => match self.axes(node)? {
-                Some(axes) => self.reshaped(node, |shape| unsqueeze(shape, &axes))?,
-                None => None,
-            },
-            "Squeeze" => match self.axes(node)? {
-                Some(axes) => self.reshaped(node, |shape| squeeze(shape, &axes))?,
-                None => None,
-            },
-            _ => None,
-        })
-    }
-
-    fn weight(&self, node: &NodeProto, input: usize) -> Option<&TensorProto> {
-        self.weights.get(*self.places.get(node.input.get(input)?)?)
-    }
-
-    fn integers(&self, node: &NodeProto, input: usize) -> Result<Option<Vec<i64>>, TensorProblem> {
-        let tensor = self.weight(node, input).filter(|tensor| tensor.element() == ElementType::Int64);
-        tensor.map(TensorProto::integers).transpose()
-    }
-
-    /// Axes are an attribute up to operator set 12, an input from 13 on.
-    fn axes(&self, node: &NodeProto) -> Result<Option<Vec<i64>>, TensorProblem> {
-        match node.ints("axes") {
-            Some(axes) => Ok(Some(axes.to_vec())),
-            None => self.integers(node, 1),
+    /// Puts initialisers in the place of a node; whether that could be done.
+    fn fold(&mut self, node: &NodeProto, folding: Folding) -> Result<bool, TensorProblem> {
+        let place = |name: &String| if name.is_empty() { Some(None) } else { self.places.get(name).copied().map(Some) };
+        let Some(places) = node.input.iter().map(place).collect::<Option<Vec<_>>>() else { return Ok(false) };
+        let tensors: Vec<Option<&TensorProto>> =
+            places.iter().map(|place| place.map(|place| &self.weights[place])).collect();
+        let is_matrix = tensors.first().copied().flatten().is_some_and(|tensor| tensor.dims.len() == 2);
+        if is_exchange(node) && is_matrix && !folding.is_read_on {
+            return Ok(false);
         }
+        let last_read: HashSet<usize> =
+            places.iter().flatten().copied().filter(|place| self.is_last(node, *place)).collect();
+        let freed: u64 = last_read.iter().map(|place| bytes_of(&self.weights[*place])).sum();
+        let most = match (node.op_type(), folding.is_wanted) {
+            // It is there already.
+            ("Constant", _) => u64::MAX,
+            (_, true) => self.most.saturating_sub(self.held).saturating_add(freed),
+            (_, false) if folding.is_read_on || self.least == 0 => freed.max(SMALL),
+            (_, false) => freed,
+        };
+        let Some(outputs) = evaluate(node, self.opset, &tensors, most)? else { return Ok(false) };
+        // A large weight that is there is worth more than a small one that is computed from it.
+        let is_large = |place: &usize| self.weights[*place].elements().is_ok_and(|elements| elements >= self.least);
+        let is_worth_it = folding.is_read_on && !last_read.iter().any(is_large);
+        if !is_worth_it && outputs.iter().any(|output| output.elements() < self.least as u64) {
+            return Ok(false);
+        }
+        for (name, output) in node.output.iter().zip(outputs).filter(|(name, _)| !name.is_empty()) {
+            let Some(tensor) = self.tensor(output, places.first().copied().flatten(), &last_read, most) else {
+                return Ok(false);
+            };
+            if node.op_type() != "Constant" {
+                self.held = self.held.saturating_add(bytes_of(&tensor));
+            }
+            self.places.insert(name.clone(), self.weights.len());
+            self.weights.push(TensorProto { name: Some(name.clone()), ..tensor });
+        }
+        for name in node.input.iter().filter(|name| !name.is_empty()) {
+            self.readers.entry(name.clone()).and_modify(|readers| *readers = readers.saturating_sub(1));
+        }
+        for place in last_read {
+            self.held = self.held.saturating_sub(bytes_of(&self.weights[place]));
+            drop_content(&mut self.weights[place]);
+        }
+        Ok(true)
     }
 
-    fn reshaped(
+    /// Whether nothing reads an initialiser once the node is gone.
+    fn is_last(&self, node: &NodeProto, place: usize) -> bool {
+        let name = self.weights[place].name();
+        let own = node.input.iter().filter(|input| *input == name).count() as u64;
+        self.readers.get(name).is_some_and(|readers| *readers == own)
+    }
+
+    /// A new tensor, or the content of the first input in another shape: moved where nothing else reads it.
+    fn tensor(
         &mut self,
-        node: &NodeProto,
-        shape: impl Fn(&[u64]) -> Option<Vec<u64>>,
-    ) -> Result<Option<TensorProto>, TensorProblem> {
-        let Some(tensor) = self.weight(node, 0) else { return Ok(None) };
-        let Some(shape) = shape(&tensor.shape()?) else { return Ok(None) };
-        Ok(self.take(node).map(|mut tensor| {
-            tensor.dims = shape.iter().map(|size| *size as i64).collect();
-            tensor
-        }))
-    }
-
-    /// The content of the node's first input: moved where the node is its only reader.
-    fn take(&mut self, node: &NodeProto) -> Option<TensorProto> {
-        let place = *self.places.get(node.input.first()?)?;
-        let is_shared = self.readers.get(node.input.first()?).is_none_or(|readers| *readers > 1);
-        let tensor = self.weights.get_mut(place)?;
-        Some(if is_shared { tensor.clone() } else { tensor_moved(tensor) })
+        output: Evaluated,
+        first: Option<usize>,
+        last_read: &HashSet<usize>,
+        most: u64,
+    ) -> Option<TensorProto> {
+        let (shape, place) = match output {
+            Evaluated::Made(tensor) => return Some(tensor),
+            Evaluated::Same(shape) => (shape, first?),
+        };
+        let from = &mut self.weights[place];
+        let tensor = match last_read.contains(&place) {
+            true => {
+                // Nothing is counted as freed twice.
+                self.held = self.held.saturating_sub(bytes_of(from));
+                drop_content(from)
+            }
+            false if bytes_of(from) > most => return None,
+            false => from.clone(),
+        };
+        Some(TensorProto { dims: shape.iter().map(|size| *size as i64).collect(), ..tensor })
     }
 }
 
-/// Leaves name, type and an empty shape behind, which goes with the next rewriting.
-fn tensor_moved(tensor: &mut TensorProto) -> TensorProto {
+/// Takes the content and leaves name, type and an empty shape behind, which go in the end.
+fn drop_content(tensor: &mut TensorProto) -> TensorProto {
     let left =
         TensorProto { name: tensor.name.clone(), data_type: tensor.data_type, dims: vec![0], ..Default::default() };
     std::mem::replace(tensor, left)
-}
-
-fn constant(node: &mut NodeProto) -> Option<TensorProto> {
-    let attribute = node.attribute.first_mut()?;
-    match attribute.name.as_deref()? {
-        "value" => attribute.t.take(),
-        "value_float" => Some(TensorProto::of_floats("", &[], &[attribute.f?])),
-        "value_floats" => Some(TensorProto::of_floats("", &[attribute.floats.len() as u64], &attribute.floats)),
-        "value_int" => Some(TensorProto::of_integers("", &[], &[attribute.i?])),
-        "value_ints" => Some(TensorProto::of_integers("", &[attribute.ints.len() as u64], &attribute.ints)),
-        _ => None,
-    }
-}
-
-/// A tensor of one value; zeros of float32 without one.
-fn filled(shape: &[i64], value: Option<&TensorProto>) -> Result<Option<TensorProto>, TensorProblem> {
-    let default = TensorProto::of_floats("", &[1], &[0.0]);
-    let value = value.unwrap_or(&default);
-    let Ok(shape) = shape.iter().map(|size| u64::try_from(*size)).collect::<Result<Vec<u64>, _>>() else {
-        return Ok(None);
-    };
-    if value.element().size_bytes().is_none() {
-        return Ok(None);
-    }
-    let bytes = value.bytes()?;
-    let size = shape.iter().try_fold(bytes.len() as u64, |size, dimension| size.checked_mul(*dimension));
-    let Some(size) = size.filter(|size| *size <= LARGEST_FILL_BYTES && !bytes.is_empty()) else { return Ok(None) };
-    let content = bytes.repeat(size as usize / bytes.len());
-    Ok(Some(TensorProto::of_bytes("", &value.element(), &shape, content)))
-}
-
-/// Zero keeps a size, and one -1 takes what is left.
-fn reshape(shape: &[u64], wanted: &[i64]) -> Option<Vec<u64>> {
-    let elements = shape.iter().try_fold(1_u64, |product, size| product.checked_mul(*size))?;
-    let sizes = wanted.iter().enumerate().map(|(index, size)| match size {
-        0 => shape.get(index).copied(),
-        -1 => Some(1),
-        size => u64::try_from(*size).ok(),
-    });
-    let mut sizes = sizes.collect::<Option<Vec<u64>>>()?;
-    let known = sizes.iter().try_fold(1_u64, |product, size| product.checked_mul(*size))?;
-    if let Some(open) = wanted.iter().position(|size| *size == -1) {
-        *sizes.get_mut(open)? = elements.checked_div(known)?;
-    }
-    let product = sizes.iter().try_fold(1_u64, |product, size| product.checked_mul(*size))?;
-    (product == elements).then_some(sizes)
-}
-
-fn unsqueeze(shape: &[u64], axes: &[i64]) -> Option<Vec<u64>> {
-    let rank = shape.len() + axes.len();
-    let places = axes.iter().map(|axis| place(*axis, rank)).collect::<Option<HashSet<usize>>>()?;
-    let mut sizes = shape.iter();
-    let full = (0..rank).map(|index| if places.contains(&index) { Some(1) } else { sizes.next().copied() });
-    full.collect::<Option<Vec<u64>>>().filter(|_| places.len() == axes.len())
-}
-
-fn squeeze(shape: &[u64], axes: &[i64]) -> Option<Vec<u64>> {
-    let places = axes.iter().map(|axis| place(*axis, shape.len())).collect::<Option<HashSet<usize>>>()?;
-    let is_one = places.iter().all(|place| shape.get(*place) == Some(&1));
-    let kept = shape.iter().enumerate().filter(|(index, _)| !places.contains(index)).map(|(_, size)| *size);
-    is_one.then(|| kept.collect())
 }
 
 /// An axis counted from the front.
@@ -316,7 +399,7 @@ mod tests {
             ..Default::default()
         };
         let mut model = ModelProto { ir_version: Some(3), graph: Some(graph).into(), ..Default::default() };
-        settle_constants(&mut model).unwrap();
+        settle_constants(&mut model, &[]).unwrap();
         assert_eq!(model.ir_version(), 4);
         let graph = model.graph.unwrap();
         assert_eq!((graph.node.len(), graph.input.len()), (1, 1));
@@ -325,15 +408,139 @@ mod tests {
         assert_eq!((tensor("flat").dims.clone(), tensor("flat").floats().unwrap()), (vec![2], vec![1.0, 2.0]));
     }
 
+    fn settled(nodes: Vec<NodeProto>, weights: Vec<TensorProto>, wanting: &[&str]) -> GraphProto {
+        let graph = GraphProto { node: nodes, initializer: weights, output: vec![value("y")], ..Default::default() };
+        let mut model = ModelProto { graph: Some(graph).into(), ..Default::default() };
+        model.import("", 17);
+        settle_constants(&mut model, wanting).unwrap();
+        model.graph.unwrap()
+    }
+
+    fn operators(graph: &GraphProto) -> Vec<&str> {
+        graph.node.iter().map(NodeProto::op_type).collect()
+    }
+
     #[test]
-    fn what_cannot_be_is_left_to_the_runtime() {
-        assert_eq!(filled(&[-1], None).unwrap(), None);
-        assert_eq!(filled(&[i64::MAX, 2], None).unwrap(), None);
+    fn an_expression_of_weights_is_a_weight() {
+        let nodes = vec![
+            NodeProto::of("Concat", "", &["w", "w"], &["c"], vec![AttributeProto::of_int("axis", 1)]),
+            NodeProto::of("Mul", "", &["c", "s"], &["m"], vec![]),
+            NodeProto::of("Transpose", "", &["m"], &["t"], vec![]),
+            NodeProto::of("Cast", "", &["t"], &["f"], vec![AttributeProto::of_int("to", 11)]),
+            NodeProto::of("Cast", "", &["f"], &["g"], vec![AttributeProto::of_int("to", 1)]),
+            NodeProto::of("MatMul", "", &["x", "g"], &["y"], vec![]),
+        ];
+        let weights = vec![TensorProto::of_floats("w", &[2, 1], &[1.0, 2.0]), TensorProto::of_floats("s", &[], &[3.0])];
+        let graph = settled(nodes, weights, &["MatMul"]);
+        assert_eq!(operators(&graph), ["MatMul"]);
+        let [folded] = &graph.initializer[..] else { panic!() };
+        assert_eq!((folded.name(), folded.dims.clone()), ("g", vec![2, 2]));
+        assert_eq!(folded.floats().unwrap(), [3.0, 6.0, 3.0, 6.0]);
+    }
+
+    #[test]
+    fn a_transposition_stays_unless_more_is_computed_from_it() {
+        let turn = |from: &str, to: &str| NodeProto::of("Transpose", "", &[from], &[to], vec![]);
+        let product = |weight: &str| NodeProto::of("MatMul", "", &["x", weight], &["y"], vec![]);
+        let weight = |shape: &[u64]| vec![TensorProto::of_floats("w", shape, &[1.0; 8])];
         assert_eq!(
-            (reshape(&[4], &[3, -1]), reshape(&[4], &[0, 0]), reshape(&[4], &[2, -1])),
-            (None, None, Some(vec![2, 2]))
+            operators(&settled(vec![turn("w", "t"), product("t")], weight(&[4, 2]), &[])),
+            ["Transpose", "MatMul"]
         );
-        assert_eq!((unsqueeze(&[2], &[5]), squeeze(&[2], &[0])), (None, None));
+        let turned = settled(vec![turn("w", "t"), turn("t", "u"), product("u")], weight(&[4, 2]), &[]);
+        assert_eq!((operators(&turned), turned.node[0].input[0].as_str()), (vec!["Transpose", "MatMul"], "t"));
+        assert_eq!(operators(&settled(vec![turn("w", "t"), product("t")], weight(&[2, 2, 2]), &[])), ["MatMul"]);
+    }
+
+    #[test]
+    fn only_weights_that_are_converted_may_grow() {
+        let half = || TensorProto::of_bytes("w", &ElementType::Float16, &[256, 256], vec![0; 2 << 16]);
+        let widened = |reader: &str| {
+            let cast = NodeProto::of("Cast", "", &["w"], &["f"], vec![AttributeProto::of_int("to", 1)]);
+            settled(vec![cast, NodeProto::of(reader, "", &["f", "x"], &["y"], vec![])], vec![half()], &["Gather"])
+        };
+        assert_eq!(operators(&widened("Gather")), ["Gather"]);
+        assert_eq!(operators(&widened("Add")), ["Cast", "Add"]);
+    }
+
+    #[test]
+    fn where_nothing_is_quantised_large_weights_are_computed_and_small_ones_stay() {
+        let halved = |from: &str, to: &str| NodeProto::of("Mul", "", &[from, "s"], &[to], vec![]);
+        let nodes = vec![
+            halved("large", "a"),
+            halved("small", "b"),
+            NodeProto::of("Tile", "", &["large", "times"], &["c"], vec![]),
+            NodeProto::of("Gather", "", &["table", "first"], &["r"], vec![]),
+            NodeProto::of("Neg", "", &["r"], &["d"], vec![]),
+            NodeProto::of("Sum", "", &["x", "a", "b", "c", "d"], &["y"], vec![]),
+        ];
+        let weights = vec![
+            TensorProto::of_floats("table", &[300, 1], &[1.0; 300]),
+            TensorProto::of_integers("first", &[], &[0]),
+            TensorProto::of_floats("large", &[300], &[1.0; 300]),
+            TensorProto::of_floats("small", &[3], &[1.0; 3]),
+            TensorProto::of_floats("s", &[], &[0.5]),
+            TensorProto::of_integers("times", &[1], &[2]),
+        ];
+        let graph = GraphProto { node: nodes, initializer: weights, output: vec![value("y")], ..Default::default() };
+        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+        model.import("", 17);
+        let mut replaceable = model.clone();
+        replaceable.graph.as_mut().unwrap().input.push(value("s"));
+        // The file would grow by the first, since the second still reads it, and by the third.
+        assert_eq!(fold_weights(&mut model, 256).unwrap(), 0);
+        model.graph.as_mut().unwrap().node.remove(2);
+        assert_eq!(fold_weights(&mut model, 256).unwrap(), 1);
+        assert_eq!(operators(model.graph.as_ref().unwrap()), ["Mul", "Gather", "Neg", "Sum"]);
+        replaceable.graph.as_mut().unwrap().node.remove(2);
+        assert_eq!(fold_weights(&mut replaceable, 256).unwrap(), 0);
+    }
+
+    #[test]
+    fn all_constants_together_have_a_limit() {
+        let fill = |index: usize| NodeProto::of("ConstantOfShape", "", &["s"], &[&format!("f{index}")], vec![]);
+        let product =
+            |index: usize| NodeProto::of("MatMul", "", &["x", &format!("f{index}")], &[&format!("p{index}")], vec![]);
+        let nodes = (0..4).flat_map(|index| [fill(index), product(index)]).collect();
+        // 2 GiB each: not even the first is made, for the file is a few bytes.
+        let graph = settled(nodes, vec![TensorProto::of_integers("s", &[2], &[1 << 14, 1 << 15])], &["MatMul"]);
+        assert_eq!(graph.node.len(), 8);
+    }
+
+    #[test]
+    fn empty_names_go_from_the_ends_where_they_may_be_left_out() {
+        let inner =
+            GraphProto { node: vec![NodeProto::of("MaxPool", "", &["x"], &["i", ""], vec![])], ..Default::default() };
+        let nodes = vec![
+            NodeProto::of("MaxPool", "", &["x"], &["p", ""], vec![]),
+            NodeProto::of("LSTM", "", &["x", "w", "r", "", "s", "", "h", ""], &["", "last", ""], vec![]),
+            NodeProto::of("Clip", "", &["p", "", ""], &["c"], vec![]),
+            // Two halves, of which nothing reads the second.
+            NodeProto::of("Split", "", &["c", ""], &["y", ""], vec![]),
+            NodeProto::of("Loop", "", &["", "", "x"], &["l"], vec![AttributeProto::of_graph("body", inner)]),
+            NodeProto::of("Own", "", &["x", ""], &["o", ""], vec![]).in_domain("mine"),
+        ];
+        let graph = GraphProto { node: nodes, ..Default::default() };
+        let mut model = ModelProto { graph: Some(graph).into(), ..Default::default() };
+        model.import("", 17);
+        drop_empty_names(&mut model);
+        let graph = model.graph.unwrap();
+        let names =
+            |node: &NodeProto| format!("{} {} -> {}", node.op_type(), node.input.join(","), node.output.join(","));
+        let expected = [
+            "MaxPool x -> p",
+            "LSTM x,w,r,,s,,h -> ,last",
+            "Clip p -> c",
+            "Split c -> y,",
+            "Loop ,,x -> l",
+            "Own x, -> o,",
+        ];
+        assert_eq!(graph.node.iter().map(names).collect::<Vec<_>>(), expected);
+        assert_eq!(names(&graph.node[4].graphs().next().unwrap().node[0]), "MaxPool x -> i");
+    }
+
+    #[test]
+    fn an_axis_is_counted_from_either_end() {
         assert_eq!((place(-1, 2), place(2, 2), place(i64::MIN, 2)), (Some(1), None, None));
     }
 }

@@ -4,6 +4,7 @@
 //! nodes, without what nothing reads any more. Deliberately absent: what to change (the conversions decide), and inner
 //! graphs, which stay as they are.
 
+use super::constants::{constant_values, is_exchange};
 use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
@@ -37,6 +38,8 @@ pub(crate) struct Editor {
     weights: HashMap<String, usize>,
     /// Outputs of `Transpose` nodes that exchange the two dimensions of something, and that something.
     transposed: HashMap<String, String>,
+    /// Values that depend on no input of the graph.
+    constants: HashSet<String>,
     readers: HashMap<String, u64>,
     names: Names,
     nodes: Vec<NodeProto>,
@@ -52,16 +55,14 @@ impl Editor {
         graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
         nodes.iter().for_each(|node| count_readers(node, &mut readers));
         collect_names(&graph, &nodes, &mut names);
-        let exchanged = |node: &&NodeProto| {
-            node.is_standard() && node.op_type() == "Transpose" && matches!(node.ints("perm"), None | Some([1, 0]))
-        };
-        let transposed = nodes.iter().filter(exchanged);
+        let constants = constant_values(&graph, &nodes).into_iter().map(str::to_owned).collect();
+        let transposed = nodes.iter().filter(|node| is_exchange(node));
         let transposed =
             transposed.filter_map(|node| Some((node.output.first()?.clone(), node.input.first()?.clone())));
         let transposed = transposed.collect();
         let n_original = graph.initializer.len();
         let new = Vec::with_capacity(nodes.len());
-        let editor = Editor { graph, n_original, weights, transposed, readers, names, nodes: new };
+        let editor = Editor { graph, n_original, weights, transposed, constants, readers, names, nodes: new };
         (editor, nodes)
     }
 
@@ -78,6 +79,14 @@ impl Editor {
         let source = self.transposed.get(name)?;
         let tensor = self.tensor(source)?;
         (tensor.dims.len() == 2).then(|| Weight { name: source.clone(), is_transposed: true })
+    }
+
+    /// Why a value is no weight: `computed`, unless it is computed from weights alone.
+    pub(crate) fn why_no_weight(&self, name: &str, computed: &'static str) -> &'static str {
+        match self.constants.contains(name) {
+            true => "its weight is computed from constants by an operator that perfrun does not evaluate",
+            false => computed,
+        }
     }
 
     /// Shape and element type of a constant, as its reader sees it.

@@ -21,7 +21,7 @@ mod report;
 mod scales;
 mod upgrade;
 
-pub(crate) use constants::check_initialisers;
+pub(crate) use constants::{check_initialisers, drop_empty_names};
 pub(crate) use half::{Half, HalfSettings, ProviderClass, to_half};
 pub(crate) use keep::Keep;
 pub(crate) use quantize_blocks::{BlockQuantization, quantize_blocks};
@@ -31,7 +31,7 @@ pub(crate) use report::{Conversion, ConversionProblem, ConversionReport};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 
-    const OPERATORS: [&str; 22] = [
+    const OPERATORS: [&str; 32] = [
         "Conv",
         "MatMul",
         "Gemm",
@@ -65,12 +65,22 @@ mod tests {
         "Slice",
         "ConstantOfShape",
         "Upsample",
+        "Cast",
+        "Expand",
+        "Tile",
+        "Split",
+        "Pad",
+        "Where",
+        "Pow",
+        "ReduceMean",
+        "QuantizeLinear",
+        "DequantizeLinear",
     ];
 
     fn node() -> impl Strategy<Value = NodeProto> {
         let name = prop::sample::select(vec!["", "x", "a", "b", "c", "w1", "w2", "w3", "w4", "i", "y"]);
         let outputs = prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "y", ""]), 0..3);
-        let attribute = prop::sample::select(vec!["axis", "transA", "transB", "axes", "group", "layout", "perm"]);
+        let attribute = prop::sample::select(vec!["axis", "transA", "transB", "axes", "group", "layout", "perm", "to"]);
         let attributes = prop::collection::vec((attribute, -2_i64..3), 0..2);
         (prop::sample::select(OPERATORS.to_vec()), prop::collection::vec(name, 0..5), outputs, attributes).prop_map(
             |(operator, inputs, outputs, attributes)| {

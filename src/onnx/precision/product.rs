@@ -53,7 +53,7 @@ impl Product {
     /// The right operand, or why it cannot be converted.
     pub(crate) fn right_operand(&self, editor: &Editor) -> Result<Result<RightOperand, &'static str>, TensorProblem> {
         let Some(mut weight) = editor.weight(&self.right) else {
-            return Ok(Err("its right operand is computed, not constant"));
+            return Ok(Err(editor.why_no_weight(&self.right, "its right operand is computed, not constant")));
         };
         let form = editor.form(&weight)?;
         if !form.is_float32 {

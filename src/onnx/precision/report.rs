@@ -155,14 +155,6 @@ pub(crate) enum ConversionProblem {
         /// Why not.
         reason: String,
     },
-    /// A range is needed for an activation and is not there.
-    #[error("there is no range for `{value}`, which `{node}` needs")]
-    RangeMissing {
-        /// The node.
-        node: String,
-        /// The activation.
-        value: String,
-    },
     /// A setting outside of what the operator allows.
     #[error("{setting} is {value}, and must be {allowed}")]
     Setting {

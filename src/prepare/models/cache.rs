@@ -182,12 +182,13 @@ fn publish(mut scratch: Scratch, folder: &Path, source: &str, recipe: &Recipe) -
 }
 
 fn carry_out(
-    model: ModelProto,
+    mut model: ModelProto,
     recipe: &Recipe,
     scratch: &Path,
     observe: Observe<'_>,
 ) -> Result<precision::Conversion, Problem> {
     precision::check_initialisers(&model)?;
+    precision::drop_empty_names(&mut model);
     match recipe {
         Recipe::Fp16(recipe) => half(model, Half::Fp16, recipe),
         Recipe::Bf16(recipe) => half(model, Half::Bf16, recipe),

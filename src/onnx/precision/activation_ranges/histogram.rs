@@ -13,19 +13,24 @@ pub(super) const BINS: usize = 4096;
 pub(super) struct Histogram {
     range: Range,
     counts: Vec<u64>,
+    /// How many of the values are exactly zero.
+    zeros: u64,
 }
 
 impl Histogram {
     pub(super) fn new(range: Range) -> Self {
-        Histogram { range, counts: vec![0; BINS] }
+        Histogram { range, counts: vec![0; BINS], zeros: 0 }
     }
 
     pub(super) fn range(&self) -> Range {
         self.range
     }
 
-    pub(super) fn counts(&self) -> &[u64] {
-        &self.counts
+    /// Counts of the values that are not exactly zero.
+    pub(super) fn without_zeros(&self) -> Vec<u64> {
+        let mut counts = self.counts.clone();
+        counts[self.bin(0.0)] -= self.zeros;
+        counts
     }
 
     /// Width of a bin; zero for a range of nothing but zero.
@@ -37,6 +42,7 @@ impl Histogram {
         for value in values {
             let bin = self.bin(*value);
             self.counts[bin] += 1;
+            self.zeros += u64::from(*value == 0.0);
         }
     }
 
@@ -83,7 +89,9 @@ mod tests {
     fn values_fall_into_their_bins() {
         let mut histogram = Histogram::new(Range::new(-1.0, 3.0));
         histogram.add(&[-1.0, -2.0, 3.0, 4.0, 0.0]);
-        assert_eq!((histogram.counts()[0], histogram.counts()[BINS - 1], histogram.counts()[BINS / 4]), (2, 2, 1));
+        assert_eq!((histogram.counts[0], histogram.counts[BINS - 1], histogram.counts[BINS / 4]), (2, 2, 1));
+        let others = histogram.without_zeros();
+        assert_eq!((others[0], others[BINS - 1], others[BINS / 4]), (2, 2, 0));
         assert_eq!((histogram.edge(0), histogram.edge(BINS / 4), histogram.edge(BINS)), (-1.0, 0.0, 3.0));
     }
 

@@ -55,36 +55,11 @@ pub(crate) enum Method {
     Entropy,
 }
 
-/// Why activations have no ranges.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum CalibrationProblem {
-    /// A model in float32 that overflows does not get better in 8 bits.
-    #[error("the activation `{tensor}` has the value {value}")]
-    NotFinite {
-        /// The activation.
-        tensor: String,
-        /// What it held.
-        value: f32,
-    },
-    /// The second pass met what the first one did not.
-    #[error("the activation `{tensor}` was not observed in the first pass")]
-    Unknown {
-        /// The activation.
-        tensor: String,
-    },
-    /// A percentile that is none.
-    #[error("the percentile is {percentile}, and must be above 0 and at most 100")]
-    Percentile {
-        /// What was set.
-        percentile: f64,
-    },
-}
-
 /// Values that are looked at together: the compiler makes vector instructions of a loop over an array of so many.
 const LANES: usize = 16;
 
 /// The range of the values, or `None` if one of them is not finite. There are billions of them to observe.
-fn extremes(values: &[f32]) -> Option<Range> {
+pub(crate) fn extremes(values: &[f32]) -> Option<Range> {
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut last = [0.0; LANES];
     last[..rest.len()].copy_from_slice(rest);
@@ -106,16 +81,12 @@ fn extremes(values: &[f32]) -> Option<Range> {
     is_finite.then(range)
 }
 
-fn not_finite(tensor: &str, values: &[f32]) -> CalibrationProblem {
-    let value = values.iter().copied().find(|value| !value.is_finite()).unwrap_or(f32::NAN);
-    CalibrationProblem::NotFinite { tensor: tensor.to_owned(), value }
-}
-
 /// The pass that finds extremes.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstPass {
     method: Method,
-    extremes: BTreeMap<String, Range>,
+    /// `None` once a value was not finite: no range helps there.
+    extremes: BTreeMap<String, Option<Range>>,
 }
 
 /// What the first pass gives.
@@ -129,41 +100,26 @@ pub(crate) enum Observed {
 
 impl FirstPass {
     /// Nothing observed yet.
-    ///
-    /// # Errors
-    ///
-    /// A percentile that is not above 0 and at most 100.
-    pub(crate) fn new(method: Method) -> Result<Self, CalibrationProblem> {
-        match method {
-            Method::Percentile(percentile) if !(percentile > 0.0 && percentile <= 100.0) => {
-                Err(CalibrationProblem::Percentile { percentile })
-            }
-            _ => Ok(FirstPass { method, extremes: BTreeMap::new() }),
-        }
+    pub(crate) fn new(method: Method) -> Self {
+        FirstPass { method, extremes: BTreeMap::new() }
     }
 
     /// Takes in values of an activation.
-    ///
-    /// # Errors
-    ///
-    /// A value that is not finite.
-    pub(crate) fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
-        let seen = extremes(values).ok_or_else(|| not_finite(tensor, values))?;
+    pub(crate) fn observe(&mut self, tensor: &str, values: &[f32]) {
+        let seen = extremes(values);
         match self.extremes.get_mut(tensor) {
-            Some(range) => *range = range.with(seen),
-            None => {
-                self.extremes.insert(tensor.to_owned(), seen);
-            }
+            Some(range) => *range = range.zip(seen).map(|(range, seen)| range.with(seen)),
+            None => drop(self.extremes.insert(tensor.to_owned(), seen)),
         }
-        Ok(())
     }
 
     /// The ranges, or the pass that finds them.
     pub(crate) fn finish(self) -> Observed {
+        let finite = self.extremes.into_iter().filter_map(|(tensor, range)| Some((tensor, range?)));
         if self.method == Method::MinMax {
-            return Observed::Ranges(self.extremes);
+            return Observed::Ranges(finite.collect());
         }
-        let histograms = self.extremes.into_iter().map(|(tensor, range)| (tensor, Histogram::new(range)));
+        let histograms = finite.map(|(tensor, range)| (tensor, Histogram::new(range)));
         Observed::Again(SecondPass { method: self.method, histograms: histograms.collect() })
     }
 }
@@ -177,17 +133,10 @@ pub(crate) struct SecondPass {
 
 impl SecondPass {
     /// Takes in values of an activation; those beyond the extremes of the first pass count as these.
-    ///
-    /// # Errors
-    ///
-    /// An activation that the first pass did not have, or a value that is not finite.
-    pub(crate) fn observe(&mut self, tensor: &str, values: &[f32]) -> Result<(), CalibrationProblem> {
-        let Some(histogram) = self.histograms.get_mut(tensor) else {
-            return Err(CalibrationProblem::Unknown { tensor: tensor.to_owned() });
-        };
-        extremes(values).ok_or_else(|| not_finite(tensor, values))?;
-        histogram.add(values);
-        Ok(())
+    pub(crate) fn observe(&mut self, tensor: &str, values: &[f32]) {
+        if let Some(histogram) = self.histograms.get_mut(tensor) {
+            histogram.add(values);
+        }
     }
 
     /// The ranges.
@@ -207,12 +156,12 @@ mod tests {
     use super::*;
 
     fn ranges(method: Method, samples: &[&[f32]]) -> BTreeMap<String, Range> {
-        let mut first = FirstPass::new(method).unwrap();
-        samples.iter().for_each(|values| first.observe("t", values).unwrap());
+        let mut first = FirstPass::new(method);
+        samples.iter().for_each(|values| first.observe("t", values));
         match first.finish() {
             Observed::Ranges(ranges) => ranges,
             Observed::Again(mut second) => {
-                samples.iter().for_each(|values| second.observe("t", values).unwrap());
+                samples.iter().for_each(|values| second.observe("t", values));
                 second.ranges()
             }
         }
@@ -258,13 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_not_finite_name_their_tensor() {
-        let mut first = FirstPass::new(Method::Entropy).unwrap();
-        let problem = first.observe("conv", &[1.0, f32::INFINITY]).unwrap_err();
-        assert_eq!(problem.to_string(), "the activation `conv` has the value inf");
-        let Observed::Again(mut second) = first.finish() else { panic!() };
-        assert!(matches!(second.observe("new", &[1.0]), Err(CalibrationProblem::Unknown { .. })));
-        assert!(FirstPass::new(Method::Percentile(0.0)).is_err());
-        assert!(FirstPass::new(Method::Percentile(f64::NAN)).is_err());
+    fn an_activation_that_is_not_finite_has_no_range_and_others_have() {
+        for method in [Method::MinMax, Method::Percentile(99.9), Method::Entropy] {
+            let mut first = FirstPass::new(method);
+            for values in [[1.0, 2.0], [f32::INFINITY, 0.0], [3.0, 4.0]] {
+                first.observe("odd", &values);
+                first.observe("t", &[1.0, 2.0]);
+            }
+            let ranges = match first.finish() {
+                Observed::Ranges(ranges) => ranges,
+                Observed::Again(mut second) => {
+                    ["odd", "t"].iter().for_each(|tensor| second.observe(tensor, &[f32::NAN, 1.0, 2.0]));
+                    second.ranges()
+                }
+            };
+            assert_eq!(ranges.keys().collect::<Vec<_>>(), ["t"]);
+        }
     }
 }

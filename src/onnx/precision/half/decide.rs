@@ -35,6 +35,8 @@ pub(super) enum Reason {
     LaterOpset(i64),
     /// The provider has no kernel.
     Provider,
+    /// The provider has no kernel, and its weights are so small that storing them in half precision saves nothing.
+    Small,
     /// Its results are not to be trusted.
     Unsafe,
     /// It is not one of the standard's operators.
@@ -60,6 +62,10 @@ impl Reason {
                 ProviderClass::Cpu => format!("the CPU provider has no {name} arithmetic"),
                 ProviderClass::Cuda => format!("the CUDA provider has no {name} kernel for it"),
             },
+            Reason::Small => format!(
+                "the CPU provider has no {name} arithmetic, and its weights have fewer than {WORTH_A_CAST} elements: stored in \
+                 {name}, they would save less than their cast takes"
+            ),
             Reason::Unsafe => format!("its results may exceed the range or the precision of {name}"),
             Reason::Custom => "it is not a standard ONNX operator".to_owned(),
             Reason::Range => format!("a constant that it reads is beyond the range of {name}"),
@@ -109,7 +115,7 @@ impl Judge<'_> {
         match self.what_forbids(node, read, made) {
             // What the provider lacks would not help if the standard had it.
             Some(Reason::Standard | Reason::LaterOpset(_) | Reason::UnknownType) if !has_kernel => {
-                return Decision::Full(Some(Reason::Provider));
+                return Decision::Full(Some(self.without_kernel(node, read)));
             }
             Some(reason) => return Decision::Full(Some(reason)),
             None => {}
@@ -118,8 +124,21 @@ impl Judge<'_> {
             true if has_kernel && self.moves_half(read) => Decision::Half,
             true => Decision::Full(None),
             false if has_kernel => Decision::Half,
-            false => Decision::Full(Some(Reason::Provider)),
+            false => Decision::Full(Some(self.without_kernel(node, read))),
         }
+    }
+
+    /// Why a node stays that the provider has no kernel for: on the CPU its weights would be stored in half precision.
+    fn without_kernel(&self, node: &NodeProto, read: &[Option<&Value>]) -> Reason {
+        let has_weights =
+            matches!(node.op_type(), "Conv" | "ConvTranspose" | "MatMul" | "Gemm" | "LSTM" | "GRU" | "RNN");
+        let weights = || read.iter().skip(1).flatten().filter(|value| is_flexible(value));
+        let is_small = |value: &&&Value| match value.source {
+            Source::Weight(elements) | Source::Adaptable(elements) => elements < WORTH_A_CAST,
+            Source::Input | Source::Node => false,
+        };
+        let is_small = has_weights && weights().next().is_some() && weights().all(|value| is_small(&value));
+        if is_small && self.settings.provider == ProviderClass::Cpu { Reason::Small } else { Reason::Provider }
     }
 
     /// What the standard and the arithmetic forbid, whatever the provider can do.
@@ -202,9 +221,9 @@ impl Judge<'_> {
             Decision::Untouched => Reads::Any,
             Decision::Adapts => Reads::Any,
             // Nothing forbids that its weights are rounded: only its arithmetic is not to be had.
-            Decision::Full(Some(Reason::Provider | Reason::Standard | Reason::LaterOpset(_) | Reason::Range)) => {
-                Reads::Widened
-            }
+            Decision::Full(Some(
+                Reason::Provider | Reason::Small | Reason::Standard | Reason::LaterOpset(_) | Reason::Range,
+            )) => Reads::Widened,
             Decision::Full(_) => Reads::Full,
             Decision::Half => {
                 let known = operators::operator(node.op_type(), self.opset);
@@ -240,5 +259,5 @@ impl Judge<'_> {
 
 /// Whether the type of a value is still open.
 fn is_flexible(value: &Value) -> bool {
-    matches!(value.source, Source::Weight(_) | Source::Adaptable)
+    matches!(value.source, Source::Weight(_) | Source::Adaptable(_))
 }

@@ -21,7 +21,7 @@ use crate::onnx::ElementType;
 use crate::onnx::infer::{Inferred, infer};
 use crate::onnx::proto::ModelProto;
 
-use super::constants::lift_weights;
+use super::constants::{fold_weights, lift_weights};
 use super::inline::inline_functions;
 use super::keep::Keep;
 use super::report::{Conversion, ConversionProblem, ConversionReport};
@@ -106,8 +106,9 @@ pub(crate) fn to_half(
     let inlined = inline_functions(&mut model);
     let raised = raise_for_casts(&mut model, settings.target)?;
     report.note_raised(raised);
+    let folded = fold_weights(&mut model, survey::WORTH_A_CAST)?;
     let lifted = lift_weights(&mut model, survey::WORTH_A_CAST)?;
-    let is_changed = inlined.calls > 0 || raised.is_some() || lifted > 0;
+    let is_changed = inlined.calls > 0 || raised.is_some() || folded + lifted > 0;
     let types = if is_changed { &infer(&model, &[]) } else { types };
     let mut survey = survey::survey(&model, types, settings, &mut report)?;
     inlined.tell(&mut report);

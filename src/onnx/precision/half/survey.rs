@@ -29,8 +29,9 @@ pub(super) enum Source {
     Weight(usize),
     /// A node makes it in a type that is decided.
     Node,
-    /// A node makes it in whichever type is written in its attributes: `Constant`, `ConstantOfShape`, `Cast`.
-    Adaptable,
+    /// A node makes it in whichever type is written in its attributes: `Constant`, `ConstantOfShape`, `Cast`. Of a
+    /// `Constant` so many elements; of the others the largest number.
+    Adaptable(usize),
 }
 
 /// Who reads a value, and in which type.
@@ -217,12 +218,17 @@ impl Surveyor<'_> {
             let nothing = Inferred::default();
             self.graph(body, types.inner(index, inner).unwrap_or(&nothing))?;
         }
-        let range = match constant(node) {
-            Some(tensor) if decision == Decision::Adapts => self.range(&tensor)?,
-            _ if super::kernels::moves(node) => moved,
-            _ => Range::Within,
+        let constant = constant(node).filter(|_| decision == Decision::Adapts);
+        let range = match &constant {
+            Some(tensor) => self.range(tensor)?,
+            None if super::kernels::moves(node) => moved,
+            None => Range::Within,
         };
-        let source = if decision == Decision::Adapts { Source::Adaptable } else { Source::Node };
+        let source = match (&decision, &constant) {
+            (Decision::Adapts, Some(tensor)) if node.op_type() == "Constant" => Source::Adaptable(tensor.elements()?),
+            (Decision::Adapts, _) => Source::Adaptable(usize::MAX),
+            _ => Source::Node,
+        };
         let mut outputs = Vec::with_capacity(node.output.len());
         for (position, (name, element)) in node.output.iter().zip(made).enumerate() {
             if name.is_empty() {

@@ -326,3 +326,22 @@ fn sparse_weights_are_cast() {
     let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
     assert!(lines(&conversion).contains(&"Cast<float16>(w) -> w_fp16".to_owned()), "{:?}", lines(&conversion));
 }
+
+#[test]
+fn small_weights_are_why_nothing_is_converted_on_the_cpu() {
+    let small = TensorProto::of_floats("w", &[4, 3, 1, 1], &[0.5; 12]);
+    let nodes = vec![node("Conv", &["x", "w"], "a"), node("Relu", &["a"], "y")];
+    let refused = convert(model(nodes.clone(), vec![small]), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "nothing in the model can be converted: 1 node of Conv (the CPU provider has no fp16 arithmetic, and its weights \
+         have fewer than 256 elements: stored in fp16, they would save less than their cast takes), 1 node of Relu (the \
+         CPU provider has no fp16 arithmetic)"
+    );
+    let large = TensorProto::of_floats("w", &[32, 8, 1, 1], &[0.5; 256]);
+    let conversion = convert(model(nodes, vec![large]), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
+    assert_eq!(conversion.report.kept[0].reason, "the CPU provider has no fp16 arithmetic");
+    let computed = vec![node("Relu", &["x"], "a"), node("MatMul", &["x", "a"], "y")];
+    let refused = convert(model(computed, vec![]), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap_err();
+    assert!(!refused.to_string().contains("256"), "{refused}");
+}

@@ -23,7 +23,7 @@ fn home(value: &Value) -> Option<bool> {
     let wants = value.wants;
     match value.source {
         Source::Input | Source::Node => None,
-        Source::Adaptable => Some(value.range < Range::Beyond && wants.half && !wants.full && !wants.widened),
+        Source::Adaptable(_) => Some(value.range < Range::Beyond && wants.half && !wants.full && !wants.widened),
         Source::Weight(_) if value.range == Range::Beyond => Some(false),
         // Only who masks takes it for infinity.
         Source::Weight(_) if value.range == Range::Masks => Some(wants.half && !wants.full && !wants.widened),

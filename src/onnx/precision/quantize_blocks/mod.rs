@@ -77,7 +77,7 @@ pub(crate) fn quantize_blocks(
     options.check()?;
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
-    settle_constants(&mut model)?;
+    settle_constants(&mut model, &["MatMul", "Gemm"])?;
     let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionProblem::NoGraph)?);
     let tables = tables(&editor, &nodes);
     let report = ConversionReport::default();

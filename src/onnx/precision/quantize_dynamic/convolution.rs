@@ -22,7 +22,7 @@ impl Work {
             );
         }
         let Some(weight) = self.editor.weight(kernel) else {
-            return Outcome::kept("its weight is computed, not constant");
+            return Outcome::kept(self.editor.why_no_weight(kernel, "its weight is computed, not constant"));
         };
         let form = self.editor.form(&weight)?;
         if !form.is_float32 || weight.is_transposed || form.shape.len() < 3 {

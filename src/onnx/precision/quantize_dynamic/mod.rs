@@ -19,7 +19,7 @@ mod recurrent;
 
 use std::collections::HashMap;
 
-use super::constants::settle_constants;
+use super::constants::{constant_values, settle_constants};
 use super::edit::{Editor, Weight};
 use super::embedding::{Lookup, Stored, Tables};
 use super::fold::fold_into_convolutions;
@@ -71,7 +71,12 @@ pub(crate) fn quantize_dynamic(
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DynamicQuantizeLinear")?;
-    settle_constants(&mut model)?;
+    let wanting: &[&str] = if options.convolutions {
+        &["MatMul", "Gemm", "LSTM", "Gather", "Conv"]
+    } else {
+        &["MatMul", "Gemm", "LSTM", "Gather"]
+    };
+    settle_constants(&mut model, wanting)?;
     let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
     // A file without the normalisations is smaller; the runtime would fold them all the same.
     let (graph, mut report) = convert(fold_into_convolutions(graph)?, options)?;
@@ -93,10 +98,23 @@ pub(crate) fn quantize_dynamic(
 /// The domain of ONNX Runtime's own operators.
 pub(super) const MICROSOFT: &str = "com.microsoft";
 
-/// A model that has integer operators was quantised by somebody who knew more about it.
+/// A model that has integer operators was quantised by somebody who knew more about it. Weights alone in 8 bits or more are
+/// constants like others.
 pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionProblem> {
+    let constant = model.graph.as_ref().map(|graph| constant_values(graph, &graph.node)).unwrap_or_default();
+    let is_readable = |name: &str| {
+        let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
+        weights.filter(|tensor| tensor.name() == name).all(|tensor| tensor.element().is_readable())
+    };
+    let is_of_weights = |node: &NodeProto| {
+        let levels = node.input.first().filter(|input| constant.contains(input.as_str()));
+        levels.is_some_and(|levels| is_readable(levels)) && node.int("block_size").unwrap_or(0) == 0
+    };
     let is_quantized = |node: &&NodeProto| {
         let operator = node.op_type();
+        if matches!(operator, "QuantizeLinear" | "DequantizeLinear") && is_of_weights(node) {
+            return false;
+        }
         operator.ends_with("QuantizeLinear")
             || operator.starts_with("QLinear")
             || matches!(operator, "DequantizeLinear" | "MatMulInteger" | "ConvInteger" | "MatMulNBits" | "QAttention")

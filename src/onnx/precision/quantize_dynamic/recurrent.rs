@@ -27,7 +27,7 @@ impl Work {
         let mut places = Vec::new();
         for name in [input_weight, recurrent_weight] {
             let Some(weight) = self.editor.weight(name) else {
-                return Outcome::kept("its weights are computed, not constant");
+                return Outcome::kept(self.editor.why_no_weight(name, "its weights are computed, not constant"));
             };
             let form = self.editor.form(&weight)?;
             if weight.is_transposed || !form.is_float32 || form.shape.len() != 3 {

@@ -30,7 +30,7 @@ mod rewrite;
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::activation_ranges::Range;
+use super::activation_ranges::{Range, extremes};
 use super::constants::settle_constants;
 use super::edit::Editor;
 use super::fold::fold_channels;
@@ -39,8 +39,8 @@ use super::keep::Keep;
 use super::quantize_dynamic::refuse_quantized;
 use super::report::{Conversion, ConversionProblem};
 use super::upgrade::raise_operator_set;
-use crate::onnx::ElementType;
-use crate::onnx::proto::{GraphProto, ModelProto, TensorProto, ValueInfoProto};
+use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use crate::onnx::{ElementType, TensorProblem};
 use plan::Plan;
 use rewrite::Work;
 
@@ -81,7 +81,7 @@ pub(crate) fn prepare_static(mut model: ModelProto) -> Result<Prepared, Conversi
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DequantizeLinear with one scale for each channel")?;
-    settle_constants(&mut model)?;
+    settle_constants(&mut model, &["Conv", "BatchNormalization", "MatMul", "Gemm", "Gather"])?;
     let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
     model.graph = Some(fold_channels(graph)?).into();
     Ok(Prepared { model, raised, inlined, keep: Keep::default() })
@@ -98,7 +98,7 @@ impl Prepared {
         &self.model
     }
 
-    /// The activations whose ranges [`Prepared::quantize`] needs, in alphabetical order.
+    /// The activations whose ranges [`Prepared::quantize`] needs, in alphabetical order. Those of constants are known.
     ///
     /// # Errors
     ///
@@ -106,11 +106,8 @@ impl Prepared {
     pub(crate) fn to_calibrate(&self) -> Result<Vec<String>, ConversionProblem> {
         let graph = self.model.graph.as_ref().ok_or(ConversionProblem::NoGraph)?;
         let (editor, nodes) = Editor::new(without_content(graph));
-        let plan = Plan::of(&editor, &nodes, &self.keep)?;
-        let sources: HashSet<&str> = plan.values.keys().filter_map(|value| plan.source(value)).collect();
-        let mut names: Vec<String> = sources.into_iter().map(str::to_owned).collect();
-        names.sort_unstable();
-        Ok(names)
+        let plan = Plan::of(&editor, &nodes, &self.keep, &HashSet::new())?;
+        Ok(plan.sources().into_iter().filter(|name| editor.tensor(name).is_none()).map(str::to_owned).collect())
     }
 
     /// A copy that gives these activations too, float32 all of them, behind its own outputs. Inputs are not given again.
@@ -126,11 +123,11 @@ impl Prepared {
         model
     }
 
-    /// The model in 8 bits.
+    /// The model in 8 bits. What reads or makes a value without a range stays as it is.
     ///
     /// # Errors
     ///
-    /// A range that is missing, a model with nothing to quantise, a damaged weight.
+    /// A model with nothing to quantise, a damaged weight.
     pub(crate) fn quantize(
         self,
         ranges: &BTreeMap<String, Range>,
@@ -139,8 +136,8 @@ impl Prepared {
         let mut model = self.model;
         let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
         let (editor, nodes) = Editor::new(graph);
-        let plan = Plan::of(&editor, &nodes, &self.keep)?;
-        let mut work = Work::new(editor, ranges, options);
+        let (plan, ranges) = ranged(&editor, &nodes, &self.keep, ranges)?;
+        let mut work = Work::new(editor, &ranges, options);
         for (index, node) in nodes.into_iter().enumerate() {
             work.take(node, index, &plan)?;
         }
@@ -157,6 +154,33 @@ impl Prepared {
         report.note_raised(self.raised);
         model.graph = Some(graph).into();
         Ok(Conversion { model, report })
+    }
+}
+
+/// A plan all of whose values have a range, with the ranges: of activations those that were observed, of constants their
+/// extremes.
+fn ranged(
+    editor: &Editor,
+    nodes: &[NodeProto],
+    keep: &Keep,
+    observed: &BTreeMap<String, Range>,
+) -> Result<(Plan, BTreeMap<String, Range>), TensorProblem> {
+    let (mut ranges, mut unknown) = (observed.clone(), HashSet::new());
+    loop {
+        let plan = Plan::of(editor, nodes, keep, &unknown)?;
+        let before = unknown.len();
+        for value in plan.sources() {
+            if ranges.contains_key(value) {
+                continue;
+            }
+            match editor.floats(value).transpose()?.and_then(|values| extremes(&values)) {
+                Some(range) => drop(ranges.insert(value.to_owned(), range)),
+                None => drop(unknown.insert(value.to_owned())),
+            }
+        }
+        if unknown.len() == before {
+            return Ok((plan, ranges));
+        }
     }
 }
 
@@ -180,10 +204,10 @@ fn without_content(graph: &GraphProto) -> GraphProto {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::plan::NO_RANGE;
     use super::*;
     use crate::onnx::precision::ConversionReport;
     use crate::onnx::precision::quantize_dynamic::tests::{model, tensor};
-    use crate::onnx::proto::NodeProto;
 
     fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
         NodeProto::of(operator, output, inputs, &[output], vec![])
@@ -267,11 +291,42 @@ mod tests {
     }
 
     #[test]
+    fn the_range_of_a_constant_is_known() {
+        let kernel = TensorProto::of_floats("k", &[2, 2, 1, 1], &[1.0, -0.55, 0.25, 2.0]);
+        let nodes = vec![node("Conv", &["k", "w"], "p"), node("Conv", &["x", "w"], "q"), node("Add", &["p", "q"], "y")];
+        let prepared = prepare_static(model(nodes, [weights(), vec![kernel]].concat())).unwrap();
+        let names = prepared.to_calibrate().unwrap();
+        assert_eq!(names, ["p", "q", "x"]);
+        let ranges = names.into_iter().map(|name| (name, Range::new(-1.0, 1.55))).collect();
+        let graph = prepared.quantize(&ranges, &StaticQuantization::default()).unwrap().model.graph.unwrap();
+        assert_eq!(tensor(&graph, "k_scale").floats().unwrap(), [0.01]);
+    }
+
+    #[test]
+    fn what_has_no_range_stays_and_the_rest_is_converted() {
+        let nodes = vec![
+            node("Conv", &["x", "w"], "p"),
+            node("Conv", &["u", "w"], "q"),
+            node("Relu", &["q"], "r"),
+            node("Conv", &["r", "w"], "s"),
+            node("Add", &["p", "s"], "y"),
+        ];
+        let odd = TensorProto::of_floats("u", &[1, 2, 1, 1], &[f32::NAN, 1.0]);
+        let prepared = prepare_static(model(nodes, [weights(), vec![odd]].concat())).unwrap();
+        let ranges = ["x", "p", "s"].map(|name| (name.to_owned(), Range::new(-1.0, 1.55)));
+        let done = prepared.quantize(&BTreeMap::from(ranges), &StaticQuantization::default()).unwrap();
+        assert_eq!(done.report.converted, BTreeMap::from([("Conv".to_owned(), 1)]));
+        let kept: Vec<(u64, &str)> = done.report.kept.iter().map(|kept| (kept.nodes, kept.reason.as_str())).collect();
+        assert_eq!(kept, [(2, NO_RANGE)]);
+    }
+
+    #[test]
     fn missing_ranges_and_old_operator_sets_are_named() {
         let mut old = model(vec![node("Conv", &["x", "w"], "y")], weights());
         let prepared = prepare_static(old.clone()).unwrap();
         let problem = prepared.quantize(&BTreeMap::new(), &StaticQuantization::default()).unwrap_err();
-        assert_eq!(problem.to_string(), "there is no range for `x`, which `y` needs");
+        let said = format!("nothing in the model can be converted: 1 node of Conv ({NO_RANGE})");
+        assert_eq!(problem.to_string(), said);
         old.opset_import[0].version = Some(6);
         assert!(matches!(prepare_static(old), Err(ConversionProblem::OpsetTooOld { has: 6, needed: 13, .. })));
     }

@@ -7,12 +7,16 @@
 //! has no gaps and ends where float32 begins. The module above says why that is the best choice.
 
 use crate::onnx::precision::keep::{ASKED, Keep};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::onnx::TensorProblem;
 use crate::onnx::precision::edit::Editor;
 use crate::onnx::precision::product::Product;
 use crate::onnx::proto::NodeProto;
+
+/// Why a convolution or product stays whose data have no range.
+pub(super) const NO_RANGE: &str =
+    "the range of what it reads or makes is not known: it is not finite or was not observed";
 
 /// What a node does in 8 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,16 +70,33 @@ impl Plan {
         None
     }
 
-    /// Decides.
+    /// The values whose own ranges the plan needs, in alphabetical order.
+    pub(super) fn sources(&self) -> BTreeSet<&str> {
+        self.values.keys().filter_map(|value| self.source(value)).collect()
+    }
+
+    /// Decides. Values that are `unknown` have no range.
     ///
     /// # Errors
     ///
     /// A damaged tensor.
-    pub(super) fn of(editor: &Editor, nodes: &[NodeProto], keep: &Keep) -> Result<Self, TensorProblem> {
+    pub(super) fn of(
+        editor: &Editor,
+        nodes: &[NodeProto],
+        keep: &Keep,
+        unknown: &HashSet<String>,
+    ) -> Result<Self, TensorProblem> {
         let mut plan = Plan::default();
         for (index, node) in nodes.iter().enumerate() {
             let candidate = if keep.keeps(node) { Candidate::Stays(ASKED) } else { candidate(editor, node)? };
+            let is_unknown = |role| data_inputs(node, role).chain([first_output(node)]).any(|it| unknown.contains(it));
             let role = match candidate {
+                Candidate::Is(role) if is_unknown(role) => {
+                    if matches!(role, Role::Convolution | Role::Product) {
+                        plan.kept.insert(index, NO_RANGE.to_owned());
+                    }
+                    None
+                }
                 Candidate::Is(role) => Some(role),
                 Candidate::Stays(reason) => {
                     plan.kept.insert(index, reason.to_owned());
@@ -292,7 +313,7 @@ mod tests {
             ..Default::default()
         };
         let (editor, nodes) = Editor::new(graph);
-        let Ok(plan) = Plan::of(&editor, &nodes, &Keep::default()) else { return Default::default() };
+        let Ok(plan) = Plan::of(&editor, &nodes, &Keep::default(), &HashSet::new()) else { return Default::default() };
         let values = plan.values.iter().map(|(value, range)| match range {
             RangeOf::Own => value.clone(),
             RangeOf::Value(other) => format!("{value}={other}"),

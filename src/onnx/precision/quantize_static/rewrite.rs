@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::StaticQuantization;
 use super::kernel::StoredWeight;
-use super::plan::{Plan, Role, data_inputs};
+use super::plan::{NO_RANGE, Plan, Role, data_inputs};
 use crate::onnx::precision::activation_ranges::Range;
 use crate::onnx::precision::edit::{Editor, Weight};
 use crate::onnx::precision::embedding::{Lookup, Tables};
 use crate::onnx::precision::quantize_dynamic::keep_inner;
-use crate::onnx::precision::report::{ConversionProblem, ConversionReport};
+use crate::onnx::precision::report::ConversionReport;
 use crate::onnx::precision::scales::{Affine, FULL_WEIGHT, REDUCED_WEIGHT};
 use crate::onnx::proto::{NodeProto, TensorProto};
 use crate::onnx::{ElementType, TensorProblem};
@@ -61,22 +61,24 @@ impl<'a> Work<'a> {
 
 impl Work<'_> {
     /// Puts the next node in 8 bits, or back as it is.
-    pub(super) fn take(&mut self, node: NodeProto, index: usize, plan: &Plan) -> Result<(), ConversionProblem> {
+    pub(super) fn take(&mut self, node: NodeProto, index: usize, plan: &Plan) -> Result<(), TensorProblem> {
         let Some(role) = plan.roles.get(index).copied().flatten() else {
-            return Ok(self.leave(node, plan.kept.get(&index))?);
+            return self.leave(node, plan.kept.get(&index));
         };
         let mut new = node.clone();
         let n_data = data_inputs(&node, role).count();
         for input in new.input.iter_mut().take(n_data) {
-            if plan.values.contains_key(input) && !plan.made.contains(input) {
-                *input = self.copy(input, &node, plan)?;
+            if !plan.made.contains(input)
+                && let Some(copy) = self.copy(input, plan)
+            {
+                *input = copy;
             }
         }
         let is_stored = match role {
-            Role::Convolution | Role::Product => {
-                let levels = self.levels(&node.input[0], &node, plan)?;
-                self.kernel(&mut new, role, levels.affine.scale)?
-            }
+            Role::Convolution | Role::Product => match self.levels(&node.input[0], plan) {
+                Some(levels) => self.kernel(&mut new, role, levels.affine.scale)?,
+                None => Err(NO_RANGE),
+            },
             _ => Ok(()),
         };
         if let Err(reason) = is_stored {
@@ -86,15 +88,15 @@ impl Work<'_> {
         }
         self.report.convert(&node);
         let made = node.output.first().filter(|output| plan.made.contains(*output));
-        let exact = made.map(|output| self.editor.fresh(&format!("{output}_exact")));
+        let made = made.and_then(|output| Some((output, self.levels(output, plan)?)));
+        let exact = made.as_ref().map(|(output, _)| self.editor.fresh(&format!("{output}_exact")));
         if let Some(exact) = &exact {
             new.output[0].clone_from(exact);
         }
         self.editor.push(new);
         self.editor.release(&node);
-        if let (Some(output), Some(exact)) = (made, &exact) {
-            let levels = self.levels(output, &node, plan)?;
-            self.through(exact, output, &levels);
+        if let (Some((output, levels)), Some(exact)) = (&made, &exact) {
+            self.through(exact, output, levels);
         }
         Ok(())
     }
@@ -122,13 +124,12 @@ impl Work<'_> {
     }
 
     /// The scale of a value, from the range of the value that it has its range from.
-    fn levels(&mut self, value: &str, node: &NodeProto, plan: &Plan) -> Result<Levels, ConversionProblem> {
-        let missing = || ConversionProblem::RangeMissing { node: node.label(), value: value.to_owned() };
-        let source = plan.source(value).ok_or_else(missing)?;
+    fn levels(&mut self, value: &str, plan: &Plan) -> Option<Levels> {
+        let source = plan.source(value)?;
         if let Some(levels) = self.levels.get(source) {
-            return Ok(levels.clone());
+            return Some(levels.clone());
         }
-        let range = self.ranges.get(source).ok_or_else(missing)?;
+        let range = self.ranges.get(source)?;
         let affine = Affine::of_range(range.least, range.most);
         let scale = TensorProto::of_floats(&format!("{source}_scale"), &[], &[affine.scale]);
         let zero_point = vec![affine.zero_point];
@@ -136,19 +137,19 @@ impl Work<'_> {
         let levels =
             Levels { affine, scale: self.editor.add_weight(scale), zero_point: self.editor.add_weight(zero_point) };
         self.levels.insert(source.to_owned(), levels.clone());
-        Ok(levels)
+        Some(levels)
     }
 
     /// What nodes in 8 bits read in place of a value that float32 nodes read as it is.
-    fn copy(&mut self, value: &str, node: &NodeProto, plan: &Plan) -> Result<String, ConversionProblem> {
+    fn copy(&mut self, value: &str, plan: &Plan) -> Option<String> {
         if let Some(copy) = self.copies.get(value) {
-            return Ok(copy.clone());
+            return Some(copy.clone());
         }
-        let levels = self.levels(value, node, plan)?;
+        let levels = self.levels(value, plan)?;
         let copy = self.editor.fresh(&format!("{value}_dequantized"));
         self.through(value, &copy, &levels);
         self.copies.insert(value.to_owned(), copy.clone());
-        Ok(copy)
+        Some(copy)
     }
 
     /// `QuantizeLinear` and `DequantizeLinear`.

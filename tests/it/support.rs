@@ -162,7 +162,9 @@ pub fn without_settings(command: &mut Command) -> &mut Command {
         "GIT_WORK_TREE",
         "GIT_INDEX_FILE",
     ];
-    SET.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in SET {
+        command.env_remove(name);
+    }
     // Whoever signs every commit does not sign those of tests.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
 }

@@ -81,6 +81,7 @@ impl MockBackend {
                 Err(Failure::new(FailureKind::Operator, format!("scripted failure while it should {}", verb(step))))
             }
             MockFailureKind::Crash => std::process::abort(),
+            MockFailureKind::Panic => panic!("scripted panic while it should {}", verb(step)),
             MockFailureKind::Hang => loop {
                 std::thread::park();
             },

@@ -49,7 +49,8 @@ fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&
         let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(&column)?));
         completed.iter().filter_map(value).collect()
     };
-    let (tails, others): (Vec<&MetricReference>, Vec<&MetricReference>) = looked_at.iter().partition(|reference| reference.statistic.is_tail());
+    let (tails, others): (Vec<&MetricReference>, Vec<&MetricReference>) =
+        looked_at.iter().partition(|reference| reference.statistic.is_tail());
     let mut values: RunValues = others.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
     if !tails.is_empty() {
         let of_latency = latency_of(&completed, &tails, &mut values);

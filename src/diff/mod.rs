@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::data::table::TableError;
-use crate::report::results::{Results, schema_of};
+use crate::report::results::{Cell, Results, schema_of};
 
 pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};
@@ -112,6 +112,9 @@ pub(crate) struct SideSeen {
     pub grade: Option<String>,
     /// It is a quick look.
     pub is_quick: bool,
+    /// Processors that others used beside most of its runs; absent where the machine was its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<f64>,
     /// Files of this side that are not those that were measured.
     pub stale: Vec<String>,
     /// Models that its specification finds and that nobody measured.
@@ -188,10 +191,20 @@ impl Side {
             machine: results.provenance.machine.clone(),
             grade: results.detectable_effect.grade.clone(),
             is_quick: results.measured.quick,
+            beside: beside(&results.cells),
             stale: self.stale.files(),
             unmeasured: self.stale.unmeasured.clone(),
         }
     }
+}
+
+/// As `judge::summary::beside`, of stored cells.
+fn beside(cells: &[Cell]) -> Option<f64> {
+    let runs = cells.iter().filter_map(|cell| cell.runs.get("block")).map(Vec::len).sum::<usize>();
+    let loads = || cells.iter().filter_map(|cell| cell.other_load);
+    let met: u32 = loads().map(|load| load.runs).sum();
+    let used: f64 = loads().map(|load| load.cores * f64::from(load.runs)).sum();
+    (2 * met as usize > runs).then(|| used / f64::from(met))
 }
 
 impl Diff {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::machine::kernel::{Kernel, format_cpu_list};
+use crate::machine::kernel::{Kernel, format_cpu_list, parse_cpu_list};
 
 /// Where the kernel describes its processors.
 const CPUS: &str = "sys/devices/system/cpu";
@@ -110,6 +110,12 @@ pub(crate) fn describe_from(kernel: &Kernel) -> Host {
 }
 
 impl Host {
+    /// Processors that workers may use.
+    pub(crate) fn processors(&self) -> Option<usize> {
+        let allowed = self.allowed_cpus.as_deref().and_then(parse_cpu_list).map(|cpus| cpus.len());
+        allowed.or(self.logical_cpus.map(|cpus| cpus as usize)).filter(|cpus| *cpus > 0)
+    }
+
     /// Threads that a worker uses unless a variant says otherwise: physical cores of the affinity mask,
     /// capped by the control group's quota, at least one (method 1.9).
     pub fn default_threads(&self) -> u32 {

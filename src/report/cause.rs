@@ -1,13 +1,13 @@
 //! What disturbed the runs from outside, in one line: by its cause, in place of a warning for each of its symptoms.
 //!
-//! Input: what was above its limit on the machine. Output: a fragment, `other processes used 60 % of a core in 21 of 104
+//! Input: what was above its limit on the machine. Output: a fragment, `other processes used 0.60 of a core in 21 of 104
 //! runs`; none where nothing did that matters.
 
 use super::Input;
 use super::format::{count, percent};
-use crate::judge::summary::Disturbance;
+use crate::judge::compare::Comparison;
+use crate::judge::summary::{Disturbance, Summary, beside as beside_all};
 use crate::machine::host::Host;
-use crate::machine::kernel::parse_cpu_list;
 use crate::vocabulary::metric::{self, Metric};
 
 /// One run in so many is worth a line; so is whatever weakens a cell.
@@ -56,7 +56,10 @@ fn weakens(input: &Input<'_>, found: &Disturbance) -> bool {
 fn what(found: &Disturbance, host: &Host) -> Option<String> {
     let amount = found.typical;
     Some(match found.metric {
-        metric::OTHER_CPU => format!("other processes used {}", cores(amount, processors(host))),
+        metric::OTHER_CPU => match host.processors() {
+            Some(processors) => format!("other processes used {}", cores(amount * processors as f64)),
+            None => format!("other processes used {} of the processors", percent(amount)),
+        },
         metric::STEAL => format!("the hypervisor took {} of the processors", percent(amount)),
         metric::THROTTLE_EVENTS => "the processor throttled".to_owned(),
         metric::CLOCK_CHANGE => format!("the clock changed by {}", percent(amount)),
@@ -78,19 +81,31 @@ fn what(found: &Disturbance, host: &Host) -> Option<String> {
     })
 }
 
-/// Processors that runs may use.
-fn processors(host: &Host) -> Option<usize> {
-    let allowed = host.allowed_cpus.as_deref().and_then(parse_cpu_list).map(|cpus| cpus.len());
-    allowed.or(host.logical_cpus.map(|cpus| cpus as usize)).filter(|cpus| *cpus > 0)
+/// `0.60 of a core`, `1.4 cores`.
+fn cores(cores: f64) -> String {
+    if cores < 0.995 { format!("{cores:.2} of a core") } else { format!("{cores:.1} cores") }
 }
 
-/// `60 % of a core`, `1.4 cores`; a share where nobody knows of how many.
-fn cores(share: f64, processors: Option<usize>) -> String {
-    match processors.map(|processors| share * processors as f64) {
-        None => format!("{} of the processors", percent(share)),
-        Some(cores) if cores < 0.995 => format!("{} of a core", percent((cores * 100.0).round() / 100.0)),
-        Some(cores) => format!("{cores:.1} cores"),
+/// `beside other load (0.98 of a core)`: for what a number or an answer holds.
+pub(crate) fn beside(used: f64) -> String {
+    format!("beside other load ({})", cores(used))
+}
+
+/// A verdict of a table with the condition for which it holds: `1.18x [1.17, 1.19] faster (other load)`.
+pub(crate) fn conditional(verdict: String, summary: &Summary, comparison: &Comparison) -> String {
+    let is_claimed = comparison.interval.is_some() && comparison.withheld.is_none();
+    match is_claimed && summary.beside([comparison.cell, comparison.baseline]).is_some() {
+        true => format!("{verdict} (other load)"),
+        false => verdict,
     }
+}
+
+/// For what the record holds, a sentence; nothing where most of its runs had the machine for themselves.
+pub(crate) fn condition(input: &Input<'_>) -> Option<String> {
+    let used = cores(beside_all(&input.summary.cells)?);
+    Some(format!(
+        "Most runs met other load ({used}), so times, verdicts and answers hold beside that load, and a quiet machine may give others."
+    ))
 }
 
 #[cfg(test)]
@@ -100,9 +115,8 @@ mod tests {
 
     #[test]
     fn cores_are_parts_of_one_or_several() {
-        assert_eq!(cores(0.3, Some(2)), "60 % of a core");
-        assert_eq!(cores(0.7, Some(2)), "1.4 cores");
-        assert_eq!(cores(0.3, None), "30 % of the processors");
+        assert_eq!((cores(0.6).as_str(), cores(1.4).as_str()), ("0.60 of a core", "1.4 cores"));
+        assert_eq!((cores(0.996).as_str(), beside(0.98).as_str()), ("1.0 cores", "beside other load (0.98 of a core)"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
         }
     });
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
+    text.push_str(&ui.labelled_lines("outputs", &notices.differing));
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
     text.push_str(&ui.labelled_lines("partial", &notices.partial));
     text.push_str(&ui.labelled_lines("warnings", doubts(notices)));

@@ -204,6 +204,7 @@ impl Loaded {
     /// the processor worked for that too, so its time says nothing about the model.
     pub(super) fn used(&self) -> BTreeMap<String, f64> {
         let mut values = self.environment.metrics();
+        values.extend(self.backend.others().map(|others| (metric::OTHER_CPU.name.to_owned(), others)));
         let peak = match &self.cold {
             Some(cold) => cold.peak_resident_bytes,
             None => self.backend.usage().peak_resident_bytes,

@@ -237,3 +237,53 @@ measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count
     let mean = blocks.iter().sum::<u64>() as f64 / blocks.len() as f64;
     assert!(blocks.iter().all(|blocks| [8, 12, 16, 24, 32].contains(blocks)) && mean <= 22.0, "{blocks:?}");
 }
+
+/// Other load in nearly every run: intervals are as narrow as ever, so the answer says for what it holds.
+#[test]
+fn what_was_measured_beside_other_load_says_so_everywhere() {
+    let spec = |disturbed: &str| {
+        format!(
+            "name: beside\nbackend: {{ mock: {{ median: 5ms, disturbed: {disturbed}, disturbance: 300% }} }}\nmodels: [m]\n\
+             variants: [a, {{ name: slow, mock: {{ scale: 9 }} }}]\nruns: 8\ncompare: {{ aa: off }}\n\
+             measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count: 20 }} }}\n"
+        )
+    };
+    let place = Workplace::with_spec(&spec("100%"));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let results: Value = serde_json::from_str(&place.read("reports/beside/results.json")).unwrap();
+    let row = &results["comparisons"][0];
+    assert!(row["verdict"] == "worse" && row["beside"].as_f64().unwrap() > 0.1, "{row}");
+    let load = &results["cells"][0]["other_load"];
+    assert!(load["runs"].as_u64().unwrap() > 4 && load["inflates"] == true, "{load}");
+    let (markdown, html) = (place.read("reports/beside/report.md"), place.page("reports/beside"));
+    for page in [&done.stdout, &markdown, &html] {
+        assert!(page.contains("beside other load ("), "the answer: {page}");
+        assert!(page.contains("slower (other load)"), "the verdict's row: {page}");
+    }
+    assert!(done.stdout.contains("inflated (CPU time "), "{}", done.stdout);
+    assert!([&markdown, &html].iter().all(|page| page.contains("inflated by other load, CPU time ")), "{markdown}");
+    assert!(markdown.contains("> **Disturbed:** other processes used "), "{markdown}");
+    assert!(markdown.contains("Most runs met other load ("), "{markdown}");
+    assert!(html.contains("None failed, runs disturbed, no other warnings."), "{html}");
+
+    let quick = place.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
+    let results: Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
+    let row = &results["comparisons"][0];
+    assert_eq!((&row["verdict"], &row["reason"]), (&"inconclusive".into(), &"other_load".into()), "{row}");
+    assert!(quick.stdout.contains("other load during most runs of a quick look"), "{}", quick.stdout);
+
+    // The same machine, quiet.
+    let quiet = Workplace::with_spec(&spec("0%"));
+    let done = quiet.run(&["x.yaml"]).expect_code(0);
+    assert!(!(done.stdout + &quiet.read("reports/beside/report.md")).contains("other load"));
+    quiet.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
+    let results: Value = serde_json::from_str(&quiet.read("quick/results.json")).unwrap();
+    assert_eq!(results["comparisons"][0]["verdict"], "worse");
+
+    // A diff names the side.
+    let sides = [place.path("reports/beside"), quiet.path("reports/beside")];
+    let sides = sides.map(|side| side.to_string_lossy().into_owned());
+    let done = place.run(&["diff", &sides[0], &sides[1]]);
+    let said = done.stdout + &done.stderr;
+    assert!(said.contains("was measured beside other load ("), "{said}");
+}

@@ -3,6 +3,7 @@
 use super::order::Urgency;
 use super::{Sentence, facts, is_headline, judged, order, tables};
 use crate::diff::{Diff, Held, Reason, Row, SideSeen};
+use crate::report::cause::beside;
 use crate::report::format::{count, difference, list, percent, verdict_word};
 use crate::statistics::Verdict;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
@@ -85,6 +86,7 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
             side.is_quick.then(|| format!("{} is a quick look: differences within 10 % are not judged", side.name)),
         );
     }
+    notices.extend(other_load(diff));
     let frame = facts::named(&diff.changes.frame);
     if !frame.is_empty() {
         let remedy = if diff.has_incomparable_rows() { ", so these numbers cannot be compared" } else { "" };
@@ -97,6 +99,18 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
     notices.extend(moved(diff));
     notices.extend(gate(diff));
     notices
+}
+
+/// What was measured beside other load, which makes times longer and may change which side is faster.
+fn other_load(diff: &Diff) -> Option<String> {
+    let told = |side: &SideSeen| side.beside.map(|used| format!("{} was measured {}", side.name, beside(used)));
+    let sides: Vec<String> = [&diff.baseline, &diff.candidate].into_iter().filter_map(told).collect();
+    let holds = match (sides.len(), diff.blocks) {
+        (0, _) => return None,
+        (_, Some(_)) | (2.., _) => "verdicts hold beside that load",
+        (_, None) => "its times are longer for it; measure again on a quiet machine, or use `--remeasure`",
+    };
+    Some(format!("{}: {holds}", sides.join(", ")))
 }
 
 fn stale(side: &SideSeen) -> Option<String> {

@@ -139,7 +139,7 @@ fn judge_pair(
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
-    let withheld = withheld.or_else(|| terms.withheld(&paired));
+    let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
     let comparison = Comparison {
         cell,
         baseline,
@@ -304,6 +304,26 @@ mod tests {
             let found = against(factor);
             assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
         }
+    }
+
+    /// Load that stays does not widen an interval; it changes the answer (method 8.1).
+    #[test]
+    fn a_quick_look_beside_other_load_claims_nothing_about_time() {
+        let beside = |runs: u32, is_quick: bool, metric: &'static Metric| {
+            let other: Vec<f64> = BASE.iter().map(|value| value * 1.5).collect();
+            let mut cells = vec![cell(&BASE, metric), cell(&other, metric)];
+            let load = crate::judge::summary::OtherLoad { runs, cores: 0.98, waiting_threads: None };
+            cells.iter_mut().for_each(|cell| cell.findings.other_load = Some(load));
+            let summary = Summary { cells, ..Summary::default() };
+            let terms = Terms { is_quick, ..Terms::default() };
+            let found = compare_cells(&summary, 0, 1, MetricReference::of(metric), &terms).expect("common blocks");
+            (found.verdict, found.withheld)
+        };
+        let open = (Verdict::Inconclusive, Some(Withheld::OtherLoad));
+        assert_eq!((beside(4, true, &LATENCY), beside(6, true, &ITEMS)), (open, open));
+        assert_eq!(beside(3, true, &LATENCY), (Verdict::Worse, None), "half of the runs are not most");
+        assert_eq!(beside(6, false, &LATENCY), (Verdict::Worse, None));
+        assert_eq!(beside(6, true, &crate::vocabulary::metric::PEAK_RSS), (Verdict::Worse, None));
     }
 
     #[test]

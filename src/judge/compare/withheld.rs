@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::Terms;
-use crate::judge::summary::CellSummary;
+use crate::judge::summary::{CellSummary, beside};
 use crate::statistics::paired::PairedComparison;
 use crate::vocabulary::code::Code;
+use crate::vocabulary::metric::{MetricReference, Unit};
 
 /// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,8 @@ pub enum Withheld {
     BatchesDiffer,
     /// Two identical arms differed by more than the margin.
     ControlFailed,
+    /// Most runs of a quick look met other load.
+    OtherLoad,
     /// Nothing within the wide margin of a quick look is judged.
     QuickLook,
 }
@@ -50,6 +53,7 @@ impl Withheld {
             Withheld::OnCpu => "too much of the time was spent on the CPU",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
+            Withheld::OtherLoad => "other load during most runs of a quick look",
             Withheld::QuickLook => "quick look",
         }
     }
@@ -75,9 +79,21 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
 }
 
 impl Terms {
-    /// What a quick look leaves open.
-    pub(super) fn withheld(&self, paired: &PairedComparison) -> Option<Withheld> {
-        let is_open = self.is_quick && !paired.verdict.is_difference() && paired.interval.is_some();
-        is_open.then_some(Withheld::QuickLook)
+    /// What a quick look leaves open: what lies within its margin, and all that is timed while others used the processors,
+    /// which changes the answer and not the interval.
+    pub(super) fn withheld(
+        &self,
+        paired: &PairedComparison,
+        reference: MetricReference,
+        cells: [&CellSummary; 2],
+    ) -> Option<Withheld> {
+        if !self.is_quick || paired.interval.is_none() {
+            return None;
+        }
+        let is_timed = matches!(reference.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
+        match is_timed && beside(cells).is_some() {
+            true => Some(Withheld::OtherLoad),
+            false => (!paired.verdict.is_difference()).then_some(Withheld::QuickLook),
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::weight::moves_the_estimate;
-use super::{Fallback, LEAST_RUNS};
+use super::{Fallback, LEAST_RUNS, OtherLoad};
 use crate::record::{Arm, StoredRun};
 use crate::statistics::quantile::median;
 use crate::statistics::shape::OutlierCounts;
@@ -33,6 +33,8 @@ pub struct Findings {
     pub noisy_runs: u32,
     /// What its runs met on the machine: metrics of the environment by stored name.
     pub environment: BTreeMap<String, Spread>,
+    /// What others used of the processors beside its runs, where it was more than a measurement stands.
+    pub other_load: Option<OtherLoad>,
 }
 
 /// One value a run, summed up.
@@ -137,6 +139,7 @@ impl Findings {
             shape: CellShape::of(completed),
             noisy_runs: completed.iter().filter(|run| run.is_noisy()).count() as u32,
             environment: environment.clone(),
+            other_load: None,
         }
     }
 }

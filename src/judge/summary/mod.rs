@@ -11,6 +11,7 @@ mod environment;
 mod fallback;
 mod findings;
 pub(crate) mod latency;
+mod load;
 mod tables;
 mod tails;
 mod values;
@@ -27,6 +28,7 @@ pub(crate) use environment::{RecordCode, record_codes};
 pub(crate) use fallback::Fallback;
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
+pub(crate) use load::{OtherLoad, beside};
 pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
@@ -174,8 +176,11 @@ fn summarize_arm(
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
-        findings: Findings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
-            .with_rehearsal(runs),
+        findings: Findings {
+            other_load: OtherLoad::of(manifest, cell, completed),
+            ..Findings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
+                .with_rehearsal(runs)
+        },
         fallback,
         diagnosis: Diagnosis::default(),
     }

@@ -8,7 +8,7 @@ mod tests;
 pub(in crate::report) use bounds::{goals, within};
 
 use super::evidence::{saved_memory, speaks_of_baseline};
-use super::{Sentence, nothing_is_claimed, ties, words};
+use super::{Sentence, nothing_is_claimed, ties, under_its_condition, words};
 use crate::judge::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing, sort_by_estimate};
 use crate::judge::compare::{Comparison, Judged, Unfit};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
@@ -46,6 +46,7 @@ fn sentence(plan: &Plan, summary: &Summary, judged: &Judged, question: &Question
     } else {
         parts.join("; ")
     };
+    let pick = under_its_condition(pick, summary, question.entrants().map(|entrant| entrant.cell));
     let is_none = clusters.iter().all(|cluster| cluster.is_empty());
     let subject = match question.label.as_str() {
         "" if is_none || parts.len() > MOST_CLUSTERS => "",

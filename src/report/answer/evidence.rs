@@ -1,5 +1,7 @@
 //! The evidence of a sentence before it has words: who is compared with whom, and what was found.
 
+use std::collections::BTreeSet;
+
 use crate::experiment::Axis;
 use crate::judge::compare::{Comparison, Judged, Tie, Withheld};
 use crate::judge::summary::{CellSummary, Summary};
@@ -174,6 +176,12 @@ impl<'a> Subject<'a> {
             }
             None => {}
         }
+    }
+
+    /// The cells that were compared, each baseline once.
+    pub(super) fn cells(&self) -> BTreeSet<usize> {
+        let compared = self.entries.iter().flat_map(|entry| entry.judged.iter().chain(&entry.unjudged));
+        compared.flat_map(|(_, comparison)| [comparison.cell, comparison.baseline]).collect()
     }
 
     /// Whether the candidate is ahead of the baseline in every group.

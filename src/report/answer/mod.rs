@@ -21,6 +21,7 @@ use crate::quality::accuracy::Score;
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric;
 
+use super::cause::beside;
 use super::format::{self, Column};
 pub(super) use choice::unfit_words;
 pub(super) use choice::{goals, within};
@@ -87,7 +88,8 @@ fn alone(plan: &Plan, summary: &Summary) -> Sentence {
         .collect();
     let more = if estimates.len() > MOST_SHOWN { "; the table has the others" } else { "" };
     let reason = "nothing to compare: one variant, one model and one device";
-    Sentence::new("Measured, not compared.", format!("{}{more}; {reason}.", shown.join("; ")))
+    let shown = under_its_condition(shown.join("; "), summary, 0..summary.cells.len());
+    Sentence::new("Measured, not compared.", format!("{shown}{more}; {reason}."))
 }
 
 fn too_few(judged: &Judged) -> Sentence {
@@ -153,6 +155,7 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
         }
         (Lead::Open(statement), label) => (label, statement),
     };
+    let choice = under_its_condition(choice, summary, subject.cells());
     let (mut clauses, least) = words::clauses(subject, baseline, &picks, ties.clauses);
     let mut judged = subject.entries.iter().flat_map(|entry| &entry.judged);
     if judged.any(|(_, comparison)| comparison.metric.metric.name == metric::ITEMS.name) {
@@ -166,6 +169,14 @@ fn sentence(subject: &Subject<'_>, summary: &Summary, baseline: &str, lacks_base
         });
     }
     Sentence::about(label, &choice, &clauses, least)
+}
+
+/// What is chosen, with the other load beside which most runs of these cells were measured.
+fn under_its_condition(choice: String, summary: &Summary, cells: impl IntoIterator<Item = usize>) -> String {
+    match summary.beside(cells) {
+        Some(used) => format!("{choice}, {}", beside(used)),
+        None => choice,
+    }
 }
 
 fn lead(subject: &Subject<'_>, baseline: &str) -> Lead {

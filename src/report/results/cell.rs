@@ -67,6 +67,9 @@ pub struct Cell {
     /// runs met on the machine; one value where all are equal.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Vec<f64>>,
+    /// What others used of the processors beside its runs; absent where it was no more than a measurement stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_load: Option<OtherLoadSeen>,
     /// What weakens it, by code (docs/reference/codes.md).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub codes: BTreeMap<String, CodeSeen>,
@@ -90,6 +93,18 @@ pub struct Cell {
     /// that is late warm-up as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Vec<Option<f64>>>,
+}
+
+/// Other processes and other guests of the machine beside the runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherLoadSeen {
+    /// Runs that met them.
+    pub runs: u32,
+    /// Processors that they used, the median over these runs.
+    pub cores: f64,
+    /// In most runs an inference took clearly longer than the threads need for its processor time: it waited.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub inflates: bool,
 }
 
 impl Cell {
@@ -124,6 +139,7 @@ impl Cell {
             metrics: BTreeMap::new(),
             runs: BTreeMap::new(),
             environment: BTreeMap::new(),
+            other_load: None,
             codes: BTreeMap::new(),
             shape: None,
             of_roof: None,

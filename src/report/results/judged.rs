@@ -36,6 +36,10 @@ pub struct Compared {
     /// Why: `beyond_margin`, `within_margin`, `size_not_established`, `not_enough_data`, `too_few_blocks`, or what
     /// forbids a verdict: `control_failed`, `quick_look` ...
     pub reason: String,
+    /// Processors that others used beside most runs of the two, for which the verdict holds; absent where the machine was
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<f64>,
     /// About how many more blocks would decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_blocks: Option<u64>,

@@ -27,7 +27,9 @@ use crate::quality::accuracy::item_bits;
 use crate::record::provenance::Provenance;
 use crate::vocabulary::metric::Difference;
 
-pub use cell::{BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+pub use cell::{
+    BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, OtherLoadSeen, ScoreChange, Skipped, Status,
+};
 pub(crate) use cell::{interval, names_schema};
 pub use judged::{
     BoundFound, Choice, Compared, Contest, Control, DetectableEffect, Effort, Family, GoalFound, Tie, Tradeoff,

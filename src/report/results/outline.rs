@@ -96,7 +96,7 @@ struct Row {
 impl Row {
     fn compared(self) -> Compared {
         let Row { cell, baseline, metric, ratio, low, high, level, blocks, margin, verdict, reason } = self;
-        let (more_blocks, details, bootstrap) = (None, None, None);
+        let (beside, more_blocks, details, bootstrap) = (None, None, None, None);
         Compared {
             cell,
             baseline,
@@ -109,6 +109,7 @@ impl Row {
             margin,
             verdict,
             reason,
+            beside,
             more_blocks,
             details,
             bootstrap,
@@ -250,7 +251,7 @@ mod tests {
             assert!(short.metrics.len() <= 1);
         }
         let without_details =
-            |of: &Compared| Compared { more_blocks: None, details: None, bootstrap: None, ..of.clone() };
+            |of: &Compared| Compared { beside: None, more_blocks: None, details: None, bootstrap: None, ..of.clone() };
         let claimed: Vec<Compared> = whole.comparisons.iter().map(without_details).collect();
         assert_eq!((short.comparisons, short.goals), (claimed, whole.goals));
         assert!(outline(&path, "{ \"format\": 3 }", Wanted { metrics: &[], claims: false }).is_err());

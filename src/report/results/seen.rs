@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RecordCode;
-use super::cell::{BoundBy, CodeSeen};
+use super::cell::{BoundBy, CodeSeen, OtherLoadSeen};
 use super::make::{rounded, word};
 use crate::judge::diagnosis::Bound;
-use crate::judge::summary::{CellShape, CellSummary, Disturbance, Summary, record_codes};
+use crate::judge::summary::{CellShape, CellSummary, Disturbance, OtherLoad, Summary, record_codes};
 use crate::record::Manifest;
 use crate::vocabulary::privacy::without_home;
 
@@ -90,6 +90,11 @@ pub(super) fn disturbed(found: &Disturbance) -> Disturbed {
         worst: rounded(found.worst),
         code: found.code.into(),
     }
+}
+
+pub(super) fn other_load(found: OtherLoad) -> OtherLoadSeen {
+    let inflates = found.waiting_threads.is_some();
+    OtherLoadSeen { runs: found.runs, cores: rounded(found.cores), inflates }
 }
 
 pub(super) fn shape(found: &CellShape) -> Shape {

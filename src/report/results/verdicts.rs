@@ -33,7 +33,11 @@ pub(super) fn comparisons(plan: &Plan, summary: &Summary, judged: &Judged) -> Ve
         let found = summary.tails.iter().find(is_it)?;
         Some([found.ratio, found.interval.low, found.interval.high].map(rounded))
     };
-    let row = |row: &Comparison| Compared { bootstrap: bootstrap(row), ..compared(plan, row) };
+    let row = |row: &Comparison| Compared {
+        bootstrap: bootstrap(row),
+        beside: summary.beside([row.cell, row.baseline]).map(rounded),
+        ..compared(plan, row)
+    };
     judged.comparisons.iter().chain(&judged.tails).map(row).collect()
 }
 
@@ -57,6 +61,7 @@ fn compared(plan: &Plan, row: &Comparison) -> Compared {
         margin: row.margin,
         verdict: word(&row.verdict),
         reason: reason(row),
+        beside: None,
         more_blocks,
         details: row.details.as_ref().map(details),
         bootstrap: None,

@@ -10,6 +10,7 @@ use crate::judge::compare::{Comparison, Control, Details, Family};
 use crate::plan::Plan;
 use crate::report::Input;
 use crate::report::answer::hint_words;
+use crate::report::cause::conditional;
 use crate::report::format::{self, Column, percent};
 use crate::report::plots::group_name;
 use crate::statistics::effect_size::{CliffsDelta, Magnitude};
@@ -51,7 +52,7 @@ pub(super) fn comparisons(input: &Input<'_>) -> Option<Table> {
                 comparison.speedup,
             ),
             change(comparison),
-            TableCell::text(verdict(comparison)),
+            TableCell::text(conditional(verdict(comparison), input.summary, comparison)),
         ];
         match &comparison.details {
             Some(details) => cells.extend(tests(details, comparison)),

@@ -14,8 +14,9 @@ use crate::judge::summary::CellSummary;
 use crate::plan::Cell;
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
+use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
-use crate::report::{Input, on_cpu, short_name};
+use crate::report::{Input, inflated, on_cpu, short_name};
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, Unit};
 
@@ -162,7 +163,7 @@ impl<'a> Shown<'a> {
         let plan = &self.input.manifest.plan;
         let title = against(plan, &self.input.judged.comparisons)?;
         let texts = self.cells.iter().map(|index| match self.input.judged.of(*index) {
-            Some(comparison) => verdict(comparison),
+            Some(comparison) => conditional(verdict(comparison), self.input.summary, comparison),
             None if plan.is_baseline(&plan.cells[*index]) => "baseline".to_owned(),
             None => String::new(),
         });
@@ -214,7 +215,8 @@ impl<'a> Shown<'a> {
         self.column("", false, |cell, summary| {
             let batch = manifest.search_of(cell).map(|search| format!("batch {}", search.batch));
             let differ = summary.outputs_differ().then(|| OUTPUTS_DIFFER.to_owned());
-            let notes: Vec<String> = batch.into_iter().chain(differ).chain(on_cpu(summary)).collect();
+            let notes: Vec<String> =
+                batch.into_iter().chain(differ).chain(on_cpu(summary)).chain(inflated(summary)).collect();
             Some(notes.join(", "))
         })
     }

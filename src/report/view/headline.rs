@@ -8,8 +8,9 @@ use crate::judge::summary::CellSummary;
 use crate::plan::{Cell, Group, Plan};
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::absence::Absence;
+use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
-use crate::report::{Input, capitalized, has_several, on_cpu};
+use crate::report::{Input, capitalized, has_several, inflated, on_cpu};
 use crate::statistics::Estimate;
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::code::{self, Code, Severity};
@@ -149,7 +150,7 @@ impl Numbers<'_> {
         };
         let comparison = self.comparison(index);
         let note = note(self.input, summary);
-        let versus = comparison.map(format::speedup);
+        let versus = comparison.map(|of| conditional(format::speedup(of), self.input.summary, of));
         let batch = self.input.manifest.search_of(&plan.cells[index]).map(|search| format!(", batch {}", search.batch));
         let median = (self.metric != MetricReference::LATENCY).then(|| self.latency.value_with_unit(latency));
         let also = self.has_also.then(|| beside(self.input, index, median)).flatten();
@@ -241,10 +242,11 @@ fn note(input: &Input<'_>, summary: &CellSummary) -> Option<String> {
     let runs = lacks_runs.then(|| format!("{completed} of {planned} runs completed"));
     let grave = warnings_beside(input, summary);
     let warnings = (grave > 0).then(|| format::count(grave as u64, "warning"));
-    let disturbed = is_disturbed(input, summary).then(|| "disturbed".to_owned());
+    let disturbed = || is_disturbed(input, summary).then(|| "disturbed".to_owned());
+    let doubt = inflated(summary).or_else(disturbed);
     let differ = summary.outputs_differ().then(|| OUTPUTS_DIFFER.to_owned());
     let parts: Vec<String> =
-        differ.into_iter().chain(on_cpu(summary)).chain(runs).chain(disturbed).chain(warnings).collect();
+        differ.into_iter().chain(on_cpu(summary)).chain(runs).chain(doubt).chain(warnings).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -171,9 +171,11 @@ pub struct Notices {
     pub partial: Vec<String>,
     /// Counts in one line: `12 of 24 cells skipped. 1 failed.`
     pub counts: String,
-    /// What disturbed the runs from outside, by its cause, a fragment: `other processes used 60 % of a core in 21 of 104
+    /// What disturbed the runs from outside, by its cause, a fragment: `other processes used 0.60 of a core in 21 of 104
     /// runs`; none where nothing did that matters.
     pub cause: Option<String>,
+    /// For what the record holds where most of its runs met other load, a sentence.
+    pub condition: Option<String>,
     /// Skipped cells by reason.
     pub skipped: Vec<SkipView>,
     /// Failures by kind and message.
@@ -186,6 +188,8 @@ pub struct Notices {
     pub notes: Vec<WarningView>,
     /// A warning says that a value must not be used.
     pub is_grave: bool,
+    /// Why outputs differ, and what keeps them from that, where the provider is known for it: sentences.
+    pub differing: Vec<String>,
     /// What else to know: sentences.
     pub remarks: Vec<String>,
 }

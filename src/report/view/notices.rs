@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{FailureView, Notices, SkipView, WarningView};
-use crate::experiment::{Device, Provider};
+use crate::experiment::{Device, Precision, Provider};
 use crate::judge::summary::{FailureCount, Fallback, RecordCode, record_codes};
 use crate::plan::Skip;
 use crate::record::VariantOrigin;
 use crate::report::Input;
-use crate::report::cause::cause;
+use crate::report::cause::{cause, condition};
 use crate::report::format::{self, count};
 use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::privacy::without_home;
@@ -24,12 +24,14 @@ pub(super) fn notices(input: &Input<'_>) -> Notices {
         partial: partial(input),
         counts: counts(input, &warnings),
         cause: cause(input),
+        condition: condition(input),
         skipped: skipped(input),
         failures: failures(input),
         not_run: not_run(input),
         is_grave: warnings.iter().any(|warning| warning.severity == invalid),
         warnings,
         notes,
+        differing: lower_precision(input),
         remarks: remarks(input),
     }
 }
@@ -92,9 +94,13 @@ fn counts(input: &Input<'_>, warnings: &[WarningView]) -> String {
         let others = if failed == 0 { "" } else { " of other cells" };
         parts.push(format!("{}{others} failed", count(some, "run")));
     }
-    parts.push(match warnings.len() {
-        0 => "no warnings".to_owned(),
-        kinds => count(kinds as u64, "kind") + " of warning",
+    // What disturbed the runs is a warning as well, and stands in a line of its own.
+    let is_disturbed = cause(input).is_some();
+    parts.extend(is_disturbed.then(|| "runs disturbed".to_owned()));
+    parts.push(match (warnings.len(), is_disturbed) {
+        (0, true) => "no other warnings".to_owned(),
+        (0, false) => "no warnings".to_owned(),
+        (kinds, _) => count(kinds as u64, "kind") + " of warning",
     });
     let everywhere = warnings.iter().filter(|warning| is_everywhere(input, &warning.code)).count();
     match everywhere {
@@ -288,6 +294,29 @@ fn remarks(input: &Input<'_>) -> Vec<String> {
     remarks.extend(conversion_remarks(input));
     remarks.extend(unverified(input));
     remarks
+}
+
+/// Devices whose outputs differ and that compute float32 models in less unless they are told otherwise, with the option.
+fn lower_precision(input: &Input<'_>) -> Vec<String> {
+    let experiment = &input.manifest.experiment;
+    let cells = input.manifest.plan.cells.iter().zip(&input.summary.cells);
+    let told = cells.filter(|(_, summary)| summary.outputs_differ()).filter_map(|(cell, _)| {
+        let device = experiment.devices.get(cell.device().place())?;
+        let variant = experiment.variants.get(cell.variant().place())?;
+        let lower = Provider::lower_precision(device).filter(|_| variant.precision == Precision::Fp32)?;
+        let is_told = variant.provider.get(&device.provider).is_some_and(|given| given.contains_key(lower.option.0));
+        (!is_told).then(|| {
+            format!(
+                "{} {}, which explains such differences. A variant with {} keeps fp32.",
+                device.label(),
+                lower.does,
+                lower.written(device)
+            )
+        })
+    });
+    let mut sentences: Vec<String> = told.collect();
+    sentences.dedup();
+    sentences
 }
 
 /// Devices with numbers on which this version was never seen to measure rightly.

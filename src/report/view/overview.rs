@@ -10,8 +10,9 @@ use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Cell, Plan};
 use crate::record::Manifest;
 use crate::report::absence::Absence;
+use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
-use crate::report::{on_cpu, short_name};
+use crate::report::{on_cpu, own_time, short_name};
 use crate::statistics::Estimate;
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, MetricReference, PEAK_RSS, THROUGHPUT, Unit};
 
@@ -54,8 +55,9 @@ impl Overview {
         let cells: Vec<&CellSummary> = shown.iter().map(|index| &summary.cells[*index]).collect();
         let numbers = numbers(&asked(manifest, comparisons), &cells);
         let has_bounds = cells.iter().any(|cell| cell.diagnosis.bound.is_some());
+        let all = summary;
         let row = |index: &usize| {
-            let (cell, summary) = (&plan.cells[*index], &summary.cells[*index]);
+            let (cell, summary) = (&plan.cells[*index], &all.cells[*index]);
             let (group, entry) = labels(plan, cell, summary);
             let is_measured = summary.estimate(&LATENCY).is_some();
             let mut values: Vec<String> = numbers.iter().map(|number| number.text(summary)).collect();
@@ -69,7 +71,7 @@ impl Overview {
             let is_open = |open: &&Comparison| open.verdict.is_open() && goes_on(cell.group as usize);
             values.push(match comparison.filter(is_open) {
                 Some(open) => format!("{}, measuring", format::ratio(open.speedup, open.interval)),
-                None if is_measured => verdict(plan, cell, summary, comparison),
+                None if is_measured => verdict(plan, cell, all, (summary, comparison)),
                 None => String::new(),
             });
             [group, entry].into_iter().chain(values).collect()
@@ -158,9 +160,14 @@ fn bound(summary: &CellSummary) -> String {
     summary.diagnosis.bound.as_ref().map(format::bound_in_short).unwrap_or_default()
 }
 
-fn verdict(plan: &Plan, cell: &Cell, summary: &CellSummary, comparison: Option<&Comparison>) -> String {
+fn verdict(
+    plan: &Plan,
+    cell: &Cell,
+    all: &Summary,
+    (summary, comparison): (&CellSummary, Option<&Comparison>),
+) -> String {
     let verdict = match comparison {
-        Some(comparison) => format::speedup(comparison),
+        Some(comparison) => conditional(format::speedup(comparison), all, comparison),
         None if plan.is_baseline(cell) && plan.baseline.is_some() => "-".to_owned(),
         None => String::new(),
     };
@@ -179,6 +186,7 @@ fn labels(plan: &Plan, cell: &Cell, summary: &CellSummary) -> (String, String) {
     let own = plan.baseline.as_ref().map(|_| plan.entry(cell));
     let is_searched = plan.input_of(cell).search.is_some();
     let batch = summary.batch.filter(|_| is_searched).map(|batch| format!("batch {batch}"));
-    let own: Vec<String> = own.into_iter().chain(batch).chain(on_cpu(summary)).collect();
+    let inflated = own_time(summary).map(|own| format!("inflated ({own})"));
+    let own: Vec<String> = own.into_iter().chain(batch).chain(on_cpu(summary)).chain(inflated).collect();
     (shared.join("/"), own.join(", "))
 }

@@ -95,7 +95,7 @@ pub(in crate::spec) struct MockForm {
     pub(in crate::spec) fits: Option<u64>,
     /// How much runs differ from each other: standard deviation of the logarithm of a run's level.
     pub(in crate::spec) run_sd: RatioText,
-    /// Share of the runs that something disturbs from beginning to end.
+    /// Share of the runs that other load disturbs from beginning to end.
     pub(in crate::spec) disturbed: RatioText,
     /// How much slower such a run is at most; each by a random part of it.
     pub(in crate::spec) disturbance: RatioText,

@@ -131,6 +131,11 @@ pub trait Backend {
         Ok(None)
     }
 
+    /// What others used of the processors, where a script tells it; `None` where the parent finds it out.
+    fn others(&self) -> Option<f64> {
+        None
+    }
+
     /// Memory and processor time of this process so far.
     fn usage(&self) -> Usage {
         crate::machine::probe::usage()

@@ -105,6 +105,10 @@ impl Backend for Slowed {
         self.inner.stream_costs(iterations)
     }
 
+    fn others(&self) -> Option<f64> {
+        self.inner.others()
+    }
+
     fn usage(&self) -> Usage {
         self.inner.usage()
     }

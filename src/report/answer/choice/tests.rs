@@ -34,6 +34,15 @@ fn the_best_is_named_with_its_evidence() {
 }
 
 #[test]
+fn what_was_measured_beside_other_load_is_chosen_for_that() {
+    let mut scene = two_batches();
+    let load = crate::judge::summary::OtherLoad { runs: 10, cores: 0.98, waiting_threads: None };
+    scene.summary.cells.iter_mut().for_each(|cell| cell.findings.other_load = Some(load));
+    let sentence = told(&scene, "latency", &[]).concat();
+    assert!(sentence.starts_with("m: int8, beside other load (0.98 of a core). 2.3x faster"), "{sentence}");
+}
+
+#[test]
 fn what_is_not_told_apart_is_named_together() {
     let scene = two_batches().level("m/b1/fp32/cpu", 7.95);
     let sentences = told(&scene, "latency", &[]);

@@ -25,6 +25,8 @@ pub(crate) struct MockBackend {
     random: Xoshiro256PlusPlus,
     /// Log of this run's own level.
     run_effect: f64,
+    /// How much slower others make this run.
+    disturbance: f64,
     /// Current value of the AR(1) noise, in standard deviations.
     noise: f64,
     /// When the first iteration started.
@@ -41,9 +43,9 @@ impl MockBackend {
     pub(crate) fn new(request: MockRequest, clock: ScriptedClock) -> Self {
         let mut of_run = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 0));
         let mut run_effect = of_run.normal() * request.script.run_sd.0;
-        if of_run.unit() < request.script.disturbed.0 {
-            run_effect += (request.script.disturbance.0 * of_run.unit()).ln_1p();
-        }
+        let is_disturbed = of_run.unit() < request.script.disturbed.0;
+        let disturbance = if is_disturbed { request.script.disturbance.0 * of_run.unit() } else { 0.0 };
+        run_effect += disturbance.ln_1p();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(request.seed, 1));
         let noise = random.normal();
         MockBackend {
@@ -51,6 +53,7 @@ impl MockBackend {
             clock,
             random,
             run_effect,
+            disturbance,
             noise,
             started: None,
             step: MockStep::Load,
@@ -202,8 +205,14 @@ impl Backend for MockBackend {
         Ok(self.request.on_device.map(|_| costs))
     }
 
+    /// What makes a run twice as slow has half of the processors.
+    fn others(&self) -> Option<f64> {
+        (self.request.script.disturbed.0 > 0.0).then(|| self.disturbance / (1.0 + self.disturbance))
+    }
+
     fn usage(&self) -> Usage {
         const SCRIPTED_PEAK: u64 = 32 << 20;
-        Usage { peak_resident_bytes: Some(SCRIPTED_PEAK), cpu_time_ns: Some(self.clock.now()) }
+        let cpu_time_ns = (self.clock.now() as f64 / (1.0 + self.disturbance)).round() as u64;
+        Usage { peak_resident_bytes: Some(SCRIPTED_PEAK), cpu_time_ns: Some(cpu_time_ns) }
     }
 }

@@ -1,0 +1,102 @@
+//! Whether cells ran beside other load, which changes what they say however narrow their intervals are (method 8.1).
+//!
+//! Input: the completed runs of a cell. Output: how many of them met other processes or other guests, how much these used,
+//! and whether the cell's times hold waiting for them. Deliberately absent: words, and other disturbances.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CellSummary, Summary};
+use crate::plan::Cell;
+use crate::record::{Manifest, StoredRun};
+use crate::statistics::quantile::median;
+use crate::vocabulary::code::BUSY_MACHINE;
+use crate::vocabulary::metric::{CPU_TIME, CPU_UTILISATION, LATENCY, Metric, OTHER_CPU, STEAL};
+
+/// A worker that had less of the processors than this part of what its threads could use waited for them.
+const WAITED: f64 = 0.9;
+
+/// What others used of the processors beside the runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherLoad {
+    /// Runs beside which it was more than a measurement stands.
+    pub runs: u32,
+    /// Processors that others used, the median over these runs.
+    pub cores: f64,
+    /// The threads that could run at once, where most runs met it and an inference took clearly longer than these threads
+    /// need for its processor time: its latency holds waiting.
+    pub waiting_threads: Option<u32>,
+}
+
+impl OtherLoad {
+    /// Of the completed runs of a cell; `None` where no run met any, or nothing tells.
+    pub(super) fn of(manifest: &Manifest, cell: &Cell, completed: &[&StoredRun]) -> Option<Self> {
+        let host = manifest.machine_of(cell).map_or(&manifest.host, |machine| &machine.host);
+        let processors = host.processors()?;
+        let value = |run: &StoredRun, metric: Metric| run.data.metrics.get(metric.name).copied();
+        let others = |run: &&StoredRun| value(run, OTHER_CPU).unwrap_or(0.0) + value(run, STEAL).unwrap_or(0.0);
+        let met: Vec<f64> = completed.iter().map(others).filter(|share| *share > BUSY_MACHINE).collect();
+        let cores = median(&met)? * processors as f64;
+        let is_on_cpu = manifest.experiment.devices.get(cell.device().place()).is_some_and(|device| device.is_cpu());
+        let threads = manifest.threads_of(cell).clamp(1, processors as u32);
+        // Where an inference is short, most are done before anybody takes the processor: what the runs lose then is in no
+        // median.
+        let waits = |run: &StoredRun| {
+            let (used, own) = (value(run, CPU_UTILISATION)?, value(run, CPU_TIME)?);
+            let could_use = WAITED * f64::from(threads);
+            Some(used < could_use && own < could_use * value(run, LATENCY)?)
+        };
+        let waiting = completed.iter().filter(|run| waits(run) == Some(true)).count() as u32;
+        let (runs, all) = (met.len() as u32, completed.len() as u32);
+        let is_inflated = is_on_cpu && is_most(runs, all) && is_most(waiting, all);
+        Some(OtherLoad { runs, cores, waiting_threads: is_inflated.then_some(threads) })
+    }
+}
+
+/// Whether so many runs say how it was for all of them.
+fn is_most(runs: u32, of: u32) -> bool {
+    2 * runs > of
+}
+
+/// Processors that others used beside these cells together; `None` unless most of their runs met that.
+pub(crate) fn beside<'a>(cells: impl IntoIterator<Item = &'a CellSummary>) -> Option<f64> {
+    let (mut all, mut met, mut sum) = (0, 0, 0.0);
+    for cell in cells {
+        all += cell.runs.completed;
+        if let Some(load) = cell.findings.other_load {
+            met += load.runs;
+            sum += load.cores * f64::from(load.runs);
+        }
+    }
+    is_most(met, all).then(|| sum / f64::from(met))
+}
+
+impl Summary {
+    /// As [`beside`], of cells by their index.
+    pub(crate) fn beside(&self, cells: impl IntoIterator<Item = usize>) -> Option<f64> {
+        beside(cells.into_iter().filter_map(|cell| self.cells.get(cell)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::judge::summary::Findings;
+    use crate::vocabulary::metric::LATENCY;
+
+    fn cell(runs: usize, met: u32, cores: f64) -> CellSummary {
+        let other_load = (met > 0).then_some(OtherLoad { runs: met, cores, waiting_threads: None });
+        CellSummary {
+            findings: Findings { other_load, ..Findings::default() },
+            ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap()).with_values(&LATENCY, &vec![1.0; runs])
+        }
+    }
+
+    #[test]
+    fn most_runs_of_all_cells_together_say_for_what_they_hold() {
+        let of = |cells: &[CellSummary]| beside(cells);
+        assert_eq!(of(&[cell(5, 5, 1.0), cell(5, 0, 0.0)]), None, "half are not most");
+        assert_eq!(of(&[cell(5, 5, 1.0), cell(5, 1, 0.25)]), Some(0.875));
+        assert_eq!((of(&[cell(5, 5, 0.5)]), of(&[])), (Some(0.5), None));
+    }
+}

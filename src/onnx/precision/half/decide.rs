@@ -111,7 +111,7 @@ impl Judge<'_> {
         if self.settings.keep.keeps(node) {
             return Decision::Full(Some(Reason::Asked));
         }
-        let has_kernel = kernels::has_kernel(self.settings.provider, self.settings.target, node);
+        let has_kernel = kernels::has_kernel(self.settings.provider, self.settings.target, node, self.opset);
         match self.what_forbids(node, read, made) {
             // What the provider lacks would not help if the standard had it.
             Some(Reason::Standard | Reason::LaterOpset(_) | Reason::UnknownType) if !has_kernel => {
@@ -122,6 +122,9 @@ impl Judge<'_> {
         }
         match kernels::moves(node) {
             true if has_kernel && self.moves_half(read) => Decision::Half,
+            true if !has_kernel && self.settings.provider == ProviderClass::Cuda => {
+                Decision::Full(Some(Reason::Provider))
+            }
             true => Decision::Full(None),
             false if has_kernel => Decision::Half,
             false => Decision::Full(Some(self.without_kernel(node, read))),

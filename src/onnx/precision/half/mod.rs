@@ -104,7 +104,7 @@ pub(crate) fn to_half(
     check_floats(&model, settings.target)?;
     let mut report = ConversionReport::default();
     let inlined = inline_functions(&mut model);
-    let raised = raise_for_casts(&mut model, settings.target)?;
+    let raised = raise_for_kernels(&mut model, settings)?;
     report.note_raised(raised);
     let folded = fold_weights(&mut model, survey::WORTH_A_CAST)?;
     let lifted = lift_weights(&mut model, survey::WORTH_A_CAST)?;
@@ -121,18 +121,36 @@ pub(crate) fn to_half(
     Ok(Conversion { model, report })
 }
 
-/// Brings a model to an operator set whose `Cast` makes the half precision; gives the one that it had, if it changed.
+/// Brings a model to an operator set whose `Cast` makes the half precision, and in which CUDA has its operators; gives the
+/// one that it had, if it changed.
 ///
-/// bfloat16 came with 13. Before 6 a `Cast` names its type as text, and ONNX Runtime cannot tell what it makes.
-fn raise_for_casts(model: &mut ModelProto, target: Half) -> Result<Option<i64>, ConversionProblem> {
+/// bfloat16 came with 13. Before 6 a `Cast` names its type as text, and ONNX Runtime cannot tell what it makes. In fp16,
+/// CUDA has `Clip` from 12 on: a model that cannot be raised keeps it in float32, between casts.
+fn raise_for_kernels(model: &mut ModelProto, settings: &HalfSettings) -> Result<Option<i64>, ConversionProblem> {
     const OLDEST_WITH_FP16: i64 = 6;
-    match (target, model.opset("").unwrap_or(1)) {
+    match (settings.target, model.opset("").unwrap_or(1)) {
         (Half::Bf16, _) => raise_operator_set(model, RAISED, "Cast to bfloat16"),
         (Half::Fp16, has) if has < OLDEST_WITH_FP16 => {
             Err(ConversionProblem::OpsetTooOld { has, needed: OLDEST_WITH_FP16, operator: "Cast".to_owned() })
         }
+        (Half::Fp16, has) if settings.provider == ProviderClass::Cuda => {
+            let gains = gains_kernel(model, has);
+            Ok(gains.and_then(|operator| raise_operator_set(model, RAISED, operator).ok().flatten()))
+        }
         (Half::Fp16, _) => Ok(None),
     }
+}
+
+/// An operator of the model that CUDA has in fp16 from a later operator set on.
+fn gains_kernel(model: &ModelProto, has: i64) -> Option<&'static str> {
+    let mut found = None;
+    for node in model.graph.iter().flat_map(|graph| &graph.node) {
+        node.with_inner(&mut |node| {
+            let gains = || kernels::gains_kernel(node.op_type(), has, RAISED).filter(|_| node.is_standard());
+            found = found.or_else(gains);
+        });
+    }
+    found
 }
 
 /// What is in half precision already is no source for another.

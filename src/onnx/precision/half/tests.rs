@@ -345,3 +345,64 @@ fn small_weights_are_why_nothing_is_converted_on_the_cpu() {
     let refused = convert(model(computed, vec![]), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap_err();
     assert!(!refused.to_string().contains("256"), "{refused}");
 }
+
+/// As exporters wrote `Relu6` before operator set 11.
+fn relu6(has: i64, io: Option<NodeProto>) -> ModelProto {
+    let bounds = [("min", 0.0), ("max", 6.0)].map(|(name, bound)| AttributeProto::of_float(name, bound));
+    let clip = NodeProto::of("Clip", "relu6", &["a"], &["b"], bounds.to_vec());
+    let mut nodes = vec![node("MatMul", &["x", "w"], "a"), clip, node("MatMul", &["b", "w"], "y")];
+    nodes.extend(io);
+    let mut model = model(nodes, vec![weight("w", 0.5)]);
+    model.opset_import[0].version = Some(has);
+    model
+}
+
+#[test]
+fn an_old_clip_is_raised_for_cuda_or_stays_in_float32() {
+    let settings = settings(Half::Fp16, ProviderClass::Cuda);
+    let conversion = convert(relu6(10, None), &settings).unwrap();
+    assert_eq!(conversion.model.opset(""), Some(13));
+    assert!(lines(&conversion).contains(&"Clip(a, b_min, b_max) -> b".to_owned()), "{:?}", lines(&conversion));
+    assert_eq!(conversion.report.kept, []);
+    assert_eq!(conversion.report.notes, ["the model was converted from opset 10 to 13"]);
+    // Nothing is gained where the kernel is there, nor on the CPU; bf16 needs 13 anyway, and has no such kernel.
+    assert_eq!(convert(relu6_of_13(12), &settings).unwrap().model.opset(""), Some(12));
+    let on_cpu = convert(relu6(10, None), &self::settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
+    assert_eq!(on_cpu.model.opset(""), Some(10));
+    let bf16 = convert(relu6(10, None), &self::settings(Half::Bf16, ProviderClass::Cuda)).unwrap();
+    assert_eq!(bf16.report.kept[0].reason, "the CUDA provider has no bf16 kernel for it");
+    // What cannot be raised is converted around it, and is otherwise as it was.
+    let experimental = NodeProto::of("ImageScaler", "", &["x"], &["unused"], vec![]);
+    let conversion = convert(relu6(9, Some(experimental)), &settings).unwrap();
+    assert_eq!(conversion.model.opset(""), Some(9));
+    assert!(lines(&conversion).contains(&"Clip(a_fp32) -> b".to_owned()), "{:?}", lines(&conversion));
+    let kept: Vec<_> = conversion.report.kept.iter().filter(|kept| kept.operator == "Clip").collect();
+    assert_eq!(kept[0].reason, "the CUDA provider has no fp16 kernel for it");
+}
+
+fn relu6_of_13(has: i64) -> ModelProto {
+    let mut model = relu6(has, None);
+    let graph = model.graph.as_mut().unwrap();
+    graph.node[1] = node("Clip", &["a", "min", "max"], "b");
+    graph
+        .initializer
+        .extend([("min", 0.0), ("max", 6.0)].map(|(name, bound)| TensorProto::of_floats(name, &[], &[bound])));
+    model
+}
+
+#[test]
+fn what_only_moves_elements_needs_a_kernel_too() {
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "a"),
+        node("Reshape", &["a", "image"], "b"),
+        NodeProto::of("DepthToSpace", "up", &["b"], &["c"], vec![AttributeProto::of_int("blocksize", 2)]),
+        node("Relu", &["c"], "y"),
+    ];
+    let image = TensorProto::of_integers("image", &[4], &[-1, 4, 2, 4]);
+    let model = model(nodes, vec![weight("w", 0.5), image]);
+    let bf16 = convert(model.clone(), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap();
+    assert!(lines(&bf16).contains(&"DepthToSpace(b_fp32) -> c".to_owned()), "{:?}", lines(&bf16));
+    assert_eq!(bf16.report.kept[0].reason, "the CUDA provider has no bf16 kernel for it");
+    let fp16 = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert!(lines(&fp16).contains(&"DepthToSpace(b) -> c".to_owned()), "{:?}", lines(&fp16));
+}

@@ -26,9 +26,6 @@ const MOST_CELLS: usize = 10_000;
 /// No more inferences than these are costed.
 const MOST_COSTED: usize = 64;
 
-/// No more bytes of models are read for it: a second from a disk.
-const MOST_BYTES: u64 = 1 << 30;
-
 /// The share of a large product's speed that networks achieve: 0.2 to 0.7 of five networks.
 const EFFICIENCY: f64 = 0.5;
 
@@ -176,17 +173,16 @@ fn measured(cell: &results::Cell) -> Option<Expected> {
     })
 }
 
-/// What each of these inferences costs; nothing for those whose cost is not known, and beyond what is read for it.
+/// What each of these inferences costs; nothing for those whose cost is not known.
 fn costs(
     prepared: &Prepared,
     inferences: BTreeSet<(ModelIndex, InputIndex)>,
 ) -> HashMap<(ModelIndex, InputIndex), Work> {
     let mut costs = HashMap::new();
-    let mut left = MOST_BYTES;
     let mut loaded = None;
     for (model, input) in inferences.into_iter().take(MOST_COSTED) {
         if loaded.as_ref().is_none_or(|(of, _)| *of != model) {
-            loaded = Some((model, load(prepared, model, &mut left)));
+            loaded = Some((model, load(prepared, model)));
         }
         let Some((_, Some(graph))) = &loaded else { continue };
         let Some(shapes) = prepared.models[model.place()].shapes.get(&input) else { continue };
@@ -198,10 +194,8 @@ fn costs(
     costs
 }
 
-fn load(prepared: &Prepared, model: ModelIndex, left: &mut u64) -> Option<onnx::proto::ModelProto> {
-    let model = prepared.models.get(model.place())?;
-    *left = left.checked_sub(model.header.as_ref()?.total_bytes()?)?;
-    onnx::load(model.path.as_deref()?).ok()
+fn load(prepared: &Prepared, model: ModelIndex) -> Option<onnx::proto::ModelProto> {
+    onnx::load_graph(prepared.models.get(model.place())?.path.as_deref()?).ok()
 }
 
 /// Whole nanoseconds; what is no time is none.

@@ -47,9 +47,9 @@ struct Inside {
     cost: Cost,
 }
 
-/// Reads the whole model, checks its graph, and counts what one inference costs.
+/// Reads the graph, checks it, and counts what one inference costs.
 fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Inside, String> {
-    let model = onnx::load(path).map_err(|error| error.kind.to_string())?;
+    let model = onnx::load_graph(path).map_err(|error| error.kind.to_string())?;
     onnx::check_graph(&model).map_err(|problem| problem.to_string())?;
     let inputs = shapes::resolve(&header.signature, sizes).map_err(|problem| {
         let remedy = shapes::remedy(&problem);

@@ -71,10 +71,12 @@ pub enum OnnxErrorKind {
         location: String,
     },
     /// A file that is not below the model's folder, which nobody expects a model to read.
-    #[error("its external data file `{location}` is outside its folder")]
+    #[error("its external data file `{location}` is outside its folder{}", place(.at))]
     ExternalDataOutside {
         /// The path as the model has it.
         location: String,
+        /// Where that is, if links lead there.
+        at: Option<PathBuf>,
     },
     /// A file beside it is cut off or another one.
     #[error("its weights need {needed} bytes of `{location}` for the tensor `{tensor}`, which has {size}")]
@@ -149,6 +151,10 @@ pub enum OnnxErrorKind {
     /// The operating system refused.
     #[error("cannot read it: {0}")]
     Io(io::Error),
+}
+
+fn place(at: &Option<PathBuf>) -> String {
+    at.as_ref().map(|at| format!(", at {}", at.display())).unwrap_or_default()
 }
 
 impl miette::Diagnostic for OnnxError {

@@ -8,7 +8,7 @@
 //! model, and writing takes none beside it.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use protobuf::{CodedInputStream, EnumOrUnknown, Message};
@@ -20,6 +20,8 @@ use super::order;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use super::read::read_header;
+use super::skeleton::{KEPT, skeleton};
+use super::wire::{Fault, Wire};
 use crate::machine::plain_file;
 
 /// What a protobuf message may hold, less room for what stands around the weights.
@@ -41,37 +43,63 @@ const DEEPEST_MESSAGE: u32 = 256;
 /// As [`read_header`], functions whose calls have no end or stand for too many nodes, and external data that is not there,
 /// not as the model says, or outside the model's folder.
 pub(crate) fn load(path: &Path) -> Result<ModelProto, OnnxError> {
-    let fail = |kind| OnnxError { path: path.to_owned(), kind };
     // It finds pointers, pipes, truncation and damage, and says where.
     read_header(path)?;
-    let mut model = read(path)?;
-    check_functions(&model).map_err(fail)?;
-    if let Some(graph) = model.graph.as_mut() {
-        order::sort(graph);
-    }
-    take_in_external_data(&mut model, folder_of(path)).map_err(fail)?;
-    Ok(model)
+    let file = open(path)?;
+    whole_model(path, &mut BufReader::with_capacity(1 << 16, file), u64::MAX)
+}
+
+/// Reads the model at `path` without the content of its weights, but for small ones: what shapes and costs follow from.
+///
+/// # Errors
+///
+/// As [`load`].
+pub(crate) fn load_graph(path: &Path) -> Result<ModelProto, OnnxError> {
+    read_header(path)?;
+    whole_model(path, &mut skeleton_of(path)?.as_slice(), KEPT)
 }
 
 /// Makes sure that the weights of the model at `path`, whose header was read, are where it says, without reading them.
 pub(super) fn check_weights(path: &Path) -> Result<(), OnnxError> {
-    check_external_data(&read(path)?, folder_of(path)).map_err(|kind| OnnxError { path: path.to_owned(), kind })
+    let model = parse(path, &mut skeleton_of(path)?.as_slice())?;
+    check_external_data(&model, path).map_err(|kind| OnnxError { path: path.to_owned(), kind })
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
+fn whole_model(path: &Path, bytes: &mut dyn BufRead, largest: u64) -> Result<ModelProto, OnnxError> {
+    let fail = |kind| OnnxError { path: path.to_owned(), kind };
+    let mut model = parse(path, bytes)?;
+    check_functions(&model).map_err(fail)?;
+    if let Some(graph) = model.graph.as_mut() {
+        order::sort(graph);
+    }
+    take_in_external_data(&mut model, path, largest).map_err(fail)?;
+    Ok(model)
+}
+
+fn open(path: &Path) -> Result<File, OnnxError> {
+    plain_file::open(path).map_err(|error| OnnxError { path: path.to_owned(), kind: OnnxErrorKind::Io(error) })
+}
+
+fn skeleton_of(path: &Path) -> Result<Vec<u8>, OnnxError> {
+    let fail = |kind| OnnxError { path: path.to_owned(), kind };
+    let file = open(path)?;
+    let size = file.metadata().map_err(|error| fail(OnnxErrorKind::Io(error)))?.len();
+    skeleton(Wire::new(file, size)).map_err(|fault| match fault {
+        Fault::Io(error) => fail(OnnxErrorKind::Io(error)),
+        Fault::Truncated { offset, missing } => fail(OnnxErrorKind::Truncated { offset, missing }),
+        Fault::Damaged { offset, detail } => fail(OnnxErrorKind::Damaged { offset, detail }),
+    })
 }
 
 /// The model as its file has it.
-fn read(path: &Path) -> Result<ModelProto, OnnxError> {
-    let fail = |kind| OnnxError { path: path.to_owned(), kind };
-    let mut file =
-        BufReader::with_capacity(1 << 16, plain_file::open(path).map_err(|error| fail(OnnxErrorKind::Io(error)))?);
-    let mut input = CodedInputStream::from_buf_read(&mut file);
+fn parse(path: &Path, bytes: &mut dyn BufRead) -> Result<ModelProto, OnnxError> {
+    let mut input = CodedInputStream::from_buf_read(bytes);
     input.set_recursion_limit(DEEPEST_MESSAGE);
     let mut model = ModelProto::new();
-    let damaged = |error: protobuf::Error| fail(OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() });
-    model.merge_from(&mut input).map_err(damaged)?;
+    model.merge_from(&mut input).map_err(|error| {
+        let kind = OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() };
+        OnnxError { path: path.to_owned(), kind }
+    })?;
     drop(input);
     Ok(model)
 }
@@ -162,6 +190,28 @@ mod tests {
         let model = with_weights();
         assert_eq!(save(model.clone(), &path).unwrap(), std::slice::from_ref(&path));
         assert_eq!(load(&path).unwrap(), model);
+    }
+
+    #[test]
+    fn a_graph_has_no_weights_but_the_small_ones_wherever_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        let mut model = model();
+        let table = TensorProto::of_floats("table", &[64, 64], &[0.5; 4096]);
+        let sizes: Vec<i64> = (0..500).collect();
+        let sizes = TensorProto::of_integers("sizes", &[500], &sizes);
+        model.graph.as_mut().unwrap().initializer.extend([table, sizes.clone()]);
+        for largest in [LARGEST_FILE_BYTES, 4000] {
+            let written = save_within(model.clone(), &path, largest).unwrap();
+            assert_eq!(written.len(), if largest == 4000 { 2 } else { 1 });
+            let graph = load_graph(&path).unwrap().graph.unwrap();
+            let stored = |name: &str| graph.initializer.iter().find(|tensor| tensor.name() == name).unwrap();
+            assert_eq!((stored("table").dims.as_slice(), &stored("table").raw_data), (&[64, 64][..], &None));
+            assert_eq!(stored("sizes"), &sizes);
+        }
+        // What is not as the model says is found all the same.
+        std::fs::write(folder.path().join("model.onnx.data"), [0; 8]).unwrap();
+        assert!(load_graph(&path).unwrap_err().to_string().contains("its weights need"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod resolve;
 pub(crate) mod sample;
 mod shape_problem;
 mod signature;
+mod skeleton;
 mod tensor;
 mod visit;
 mod wire;
@@ -34,8 +35,8 @@ pub(crate) mod zoo;
 
 pub(crate) use batch::BatchChoice;
 pub(crate) use error::{OnnxError, foreign_format};
-pub(crate) use file::load;
 pub use file::save;
+pub(crate) use file::{load, load_graph};
 pub(crate) use graph_check::{GraphProblem, check_graph};
 pub(crate) use read::ModelHeader;
 pub use read::read_header;

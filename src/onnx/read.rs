@@ -15,7 +15,7 @@ use crate::machine::plain_file;
 use crate::vocabulary::nearest::near_path;
 
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
-use super::external::leaves_folder;
+use super::external::Bounds;
 use super::file::check_weights;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
@@ -90,8 +90,7 @@ pub fn read_header(path: &Path) -> Result<ModelHeader, OnnxError> {
     let fail = |kind| OnnxError { path: path.to_owned(), kind };
     let (file, bytes) = open(path).map_err(fail)?;
     let contents = read_contents(file, bytes).map_err(fail)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    Ok(header(contents, folder, bytes))
+    header(contents, path, bytes).map_err(fail)
 }
 
 fn open(path: &Path) -> Result<(File, u64), OnnxErrorKind> {
@@ -136,23 +135,21 @@ fn read_contents<R: Read + Seek>(mut source: R, size: u64) -> Result<Contents, O
         None if contents.ir_version >= 3 && contents.opset_imports.is_empty() => {
             Err(OnnxErrorKind::Damaged { offset: size, detail: "no opset is declared".to_owned() })
         }
-        None => match contents.external_data.iter().find(|location| leaves_folder(location)) {
-            Some(location) => Err(OnnxErrorKind::ExternalDataOutside { location: location.clone() }),
-            None => Ok(contents),
-        },
+        None => Ok(contents),
     }
 }
 
-fn header(contents: Contents, folder: &Path, file_bytes: u64) -> ModelHeader {
+fn header(contents: Contents, path: &Path, file_bytes: u64) -> Result<ModelHeader, OnnxErrorKind> {
     let initialisers: BTreeSet<String> = contents.initialisers;
     // Before version 4 every initialiser is listed among the inputs; later ones that are listed have a default.
     let inputs = contents.inputs.into_iter().filter(|input| !initialisers.contains(&input.name)).collect();
+    let bounds = Bounds::of(path);
     let external = |location: String| {
-        let path = folder.join(&location);
+        let path = bounds.path(&location)?;
         let bytes = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
-        ExternalFile { location, path, bytes }
+        Ok(ExternalFile { location, path, bytes })
     };
-    ModelHeader {
+    Ok(ModelHeader {
         signature: Signature { inputs, outputs: contents.outputs },
         producer: contents.producer,
         producer_version: contents.producer_version,
@@ -162,8 +159,8 @@ fn header(contents: Contents, folder: &Path, file_bytes: u64) -> ModelHeader {
         operators: contents.operators,
         parameters: contents.parameters.total(),
         file_bytes,
-        external_files: contents.external_data.into_iter().map(external).collect(),
-    }
+        external_files: contents.external_data.into_iter().map(external).collect::<Result<_, OnnxErrorKind>>()?,
+    })
 }
 
 #[cfg(test)]

@@ -137,6 +137,14 @@ impl<R: Read + Seek> Wire<R> {
         Ok(())
     }
 
+    /// The bytes of a stretch that begins before the place, or at it, and to whose end the source is read then.
+    pub(super) fn again(&mut self, span: Span) -> Result<Vec<u8>, Fault> {
+        let distance = i64::try_from(self.position - span.start)
+            .map_err(|_| Fault::Damaged { offset: span.start, detail: "a length beyond any file".to_owned() })?;
+        self.input.seek_relative(-distance).map_err(Fault::Io)?;
+        self.bytes(span)
+    }
+
     fn fixed(&mut self, length: u64, end: u64) -> Result<Value, Fault> {
         let span = self.ahead(length, end)?;
         self.skip(span)?;

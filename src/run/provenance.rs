@@ -67,14 +67,14 @@ fn not_compared(header: &ModelHeader) -> BTreeMap<String, String> {
 /// What one inference costs at each input point; nothing where the model cannot be read as a whole, since the rehearsal
 /// says why.
 fn costs(path: &Path, model: &PreparedModel, inputs: &[InputPoint]) -> Vec<Option<InferenceCost>> {
-    let Ok(graph) = onnx::load(path) else { return vec![None; inputs.len()] };
+    let Ok(graph) = onnx::load_graph(path) else { return vec![None; inputs.len()] };
     let shapes = |input: usize| model.shapes.get(&input.into()).filter(|_| inputs[input].search.is_none());
     (0..inputs.len()).map(|input| shapes(input).map(|shapes| cost_of(&graph, shapes))).collect()
 }
 
 /// What one inference costs with these shapes; `None` where the model cannot be read as a whole.
 pub(super) fn cost(path: &Path, shapes: &Resolved) -> Option<InferenceCost> {
-    onnx::load(path).ok().map(|graph| cost_of(&graph, shapes))
+    onnx::load_graph(path).ok().map(|graph| cost_of(&graph, shapes))
 }
 
 fn cost_of(graph: &ModelProto, shapes: &Resolved) -> InferenceCost {

@@ -7,9 +7,9 @@ use std::path::Path;
 use super::{json_text, print, shapes};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::experiment::{BATCH, Dataset, Measure, Package, Values};
+use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use crate::machine::host;
-use crate::onnx::precision::{ConversionReport, ProviderClass};
+use crate::onnx::precision::{ConversionReport, ModelNames, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
 use crate::prepare::models::{self, Made, Problem, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
@@ -22,6 +22,7 @@ use crate::statistics::random::key_seed;
 use crate::ui::Ui;
 use crate::ui::cli::{ConvertArgs, Size};
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::nearest::list;
 use crate::worker::backend::TensorRequest;
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -31,6 +32,8 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let header = onnx::read_header(&arguments.model)?;
     header.check_files(&arguments.model)?;
+    check_options(arguments)?;
+    check_keep(arguments)?;
     let provider = ProviderClass::of(arguments.device.provider());
     let settings = arguments.settings();
     let data = arguments.data.as_deref().map(|file| fitted(file, &header, arguments)).transpose()?;
@@ -43,7 +46,10 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
     let interrupts = super::interrupts()?;
     let observation = match recipe {
-        Recipe::Int8Static { .. } => Some(observation(&header, arguments, data.as_ref(), ui)?),
+        Recipe::Int8Static { .. } => {
+            check_finite(data.as_ref(), arguments)?;
+            Some(observation(&header, arguments, data.as_ref(), ui)?)
+        }
         _ => None,
     };
     let mut nobody = |_: &Event<'_>| {};
@@ -57,6 +63,47 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     copy(&made, arguments)?;
     let text = if arguments.json { json(&made)? } else { describe(&made, &recipe, &header, arguments) };
     print(ui, &text)
+}
+
+/// No option is given that this precision has no use for.
+fn check_options(arguments: &ConvertArgs) -> Result<(), Error> {
+    let precision: Precision = arguments.precision.into();
+    let (settings, usual) = (arguments.settings(), ConversionSettings::default());
+    let is_dynamic = settings.quantization == Quantization::Dynamic;
+    let options: [(&str, bool, &[Precision]); 6] = [
+        ("--io", settings.io != usual.io, &[Precision::Fp16, Precision::Bf16]),
+        ("--quantization", settings.quantization != usual.quantization, &[Precision::Int8]),
+        ("--calibration", settings.calibration != usual.calibration, &[Precision::Int8]),
+        ("--data", arguments.data.is_some(), &[Precision::Int8]),
+        ("--reduce-range", settings.reduce_range, &[Precision::Int8]),
+        ("--block", settings.block != usual.block, &[Precision::Int4]),
+    ];
+    for (option, _, precisions) in options.into_iter().filter(|(_, is_given, _)| *is_given) {
+        if !precisions.contains(&precision) {
+            let names: Vec<&str> = precisions.iter().map(|precision| precision.name()).collect();
+            let message = format!("{option} has no effect with --precision {}", precision.name());
+            return Err(Error::refused(message, format!("it applies to {}; leave it out", list(&names, "and"))));
+        }
+        if is_dynamic && matches!(option, "--calibration" | "--data") {
+            let message = format!("{option} has no effect with --quantization dynamic");
+            return Err(Error::refused(message, "dynamic scales are found at run time; leave it out"));
+        }
+    }
+    Ok(())
+}
+
+/// Every word of `--keep` names something.
+fn check_keep(arguments: &ConvertArgs) -> Result<(), Error> {
+    if arguments.keep.is_empty() {
+        return Ok(());
+    }
+    let names = ModelNames::of(onnx::load_graph(&arguments.model)?);
+    match names.unknown(&arguments.keep) {
+        Some((problem, help)) => {
+            Err(Error::refused(format!("--keep: {problem} in {}", arguments.model.display()), help))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What is observed, as the cache names it.
@@ -80,6 +127,18 @@ fn fitted(file: &Path, header: &ModelHeader, arguments: &ConvertArgs) -> Result<
     }
     let dataset = Dataset::of_items(file.to_owned(), arguments.items());
     dataset::fit(&dataset, Some(header)).map_err(|problem| misfit(file, problem, arguments))
+}
+
+/// Activations of what is not finite have no range.
+fn check_finite(data: Option<&ModelData>, arguments: &ConvertArgs) -> Result<(), Error> {
+    let Some(data) = data else { return Ok(()) };
+    match data.not_finite(arguments.items().into()) {
+        Some(found) => {
+            let message = format!("data {}: {found}", data.dataset.file.display());
+            Err(Error::refused(message, "replace or remove that item; a calibration needs finite values"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn misfit(file: &Path, problem: DatasetProblem, arguments: &ConvertArgs) -> Error {

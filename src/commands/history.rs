@@ -1,13 +1,13 @@
 //! `perfrun history`: a metric of an experiment over commits and records.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
 use super::{json_text, print};
 use crate::diff::{Side, Spreads, frames_differ};
-use crate::experiment::{self, Axis, Device};
+use crate::experiment::{self, Axis, Device, SelectorError, Vocabulary};
 use crate::history::{History, Point, history, page};
 use crate::record::git::Repository;
 use crate::record::{Place, StoreError, write_whole};
@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let skipped = points.len().saturating_sub(arguments.last.map_or(usize::MAX, |last| last as usize));
     points.drain(..skipped);
-    let is_wanted = wanted(arguments.only.as_deref())?;
+    let is_wanted = wanted(arguments.only.as_deref(), &points)?;
     let found = history(experiment, &points, arguments.metric, &is_wanted)?;
     if found.series.is_empty() {
         let help = "use another --metric, or select other cells with --only";
@@ -142,10 +142,28 @@ fn add_records(place: &Place, experiment: &str, points: &mut Vec<Point>) {
     points.sort_by(|one, other| one.results.measured.sessions.last().cmp(&other.results.measured.sessions.last()));
 }
 
+/// The names that cells of any point have.
+fn vocabulary(points: &[Point]) -> Vocabulary {
+    let cells = || points.iter().flat_map(|point| &point.results.cells);
+    let dimensions = Some(BTreeSet::from([experiment::BATCH.to_owned()]));
+    let mut vocabulary = Vocabulary { dimensions, ..Vocabulary::default() };
+    for axis in Axis::ALL {
+        let names: BTreeSet<String> = cells().map(|cell| cell.names[axis].clone()).collect();
+        vocabulary.names[axis] = Some(names.into_iter().collect());
+    }
+    vocabulary
+}
+
 /// Whether a cell is among those of `--only`, by its names.
-fn wanted(only: Option<&str>) -> Result<impl Fn(&Cell) -> bool + use<>, Error> {
-    let selector = only.map(experiment::parse_selector).transpose();
-    let selector = selector.map_err(|error| Error::Selector(error.clone(), error.hint().map(str::to_owned)))?;
+///
+/// # Errors
+///
+/// A selector with a name that no cell of the points has.
+fn wanted(only: Option<&str>, points: &[Point]) -> Result<impl Fn(&Cell) -> bool + use<>, Error> {
+    let refuse = |error: SelectorError| Error::Selector(error.clone(), error.hint().map(str::to_owned));
+    let selector = only.map(experiment::parse_selector).transpose().map_err(refuse)?;
+    let unknown = selector.as_ref().and_then(|selector| selector.check(&vocabulary(points)).into_iter().next());
+    unknown.map_or(Ok(()), |error| Err(refuse(error)))?;
     let matcher = selector.map(|selector| selector.matcher());
     Ok(move |cell: &Cell| {
         let coordinate = |key: &str| match Axis::of_singular(key) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::specs;
 use crate::experiment::Experiment;
 use crate::onnx::{self, Signature, TensorType};
-use crate::plan::SkipKind;
+use crate::plan::{Plan, Skip, SkipKind};
 use crate::report::format::count;
 use crate::run::{self, Prepared};
 use crate::ui::Ui;
@@ -45,7 +45,19 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     let plan = &prepared.plan;
     super::specs::tell_doubts(&loaded, &prepared, ui);
     let foreign = foreign(&loaded.experiment);
-    Ok(format!("{}: valid, {} = {}\n{foreign}", path.display(), plan.product, count(plan.cells.len() as u64, "cell")))
+    let skipped = skipped(plan);
+    let cells = count(plan.cells.len() as u64, "cell");
+    Ok(format!("{}: valid, {} = {cells}\n{skipped}{foreign}", path.display(), plan.product))
+}
+
+/// Why cells are skipped, whatever the machine.
+fn skipped(plan: &Plan) -> String {
+    let of_models = |(_, skip): &(usize, &Skip)| skip.kind != SkipKind::Device;
+    let line = |(index, skip): (usize, &Skip)| {
+        let cells = plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
+        format!("  skipped {cells}: {}\n", skip.reason)
+    };
+    plan.skips.iter().enumerate().filter(of_models).map(line).collect()
 }
 
 /// What it lets run beside models, for whoever did not write it.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, Skip, SkipKind};
-use crate::experiment::{InputIndex, InputPoint, ModelIndex};
+use super::{Cell, Plan, Skip, SkipKind};
+use crate::experiment::{InputIndex, InputPoint, ModelIndex, VariantIndex};
+use crate::onnx::precision::ProviderClass;
 use crate::onnx::{BatchChoice, Resolved, ShapeProblem, Signature, resolve_inputs};
 
 /// What the host and the files say, gathered before a plan is carried out.
@@ -16,6 +17,22 @@ pub struct Facts {
     pub devices: Vec<Option<Skip>>,
     /// Input points with the shapes that files give a model.
     pub inputs: BTreeMap<(ModelIndex, InputIndex), InputPoint>,
+    /// The kind of each device, by index on the devices axis.
+    pub classes: Vec<ProviderClass>,
+    /// Variants of models in which there is nothing to convert, for a kind of device.
+    pub unconvertible: BTreeMap<(ModelIndex, VariantIndex, ProviderClass), Skip>,
+}
+
+impl Facts {
+    /// Why a cell cannot run, whatever its input.
+    fn skip(&self, cell: &Cell) -> Option<&Skip> {
+        let device = cell.device().place();
+        let of_variant = || {
+            let key = (cell.model(), cell.variant(), *self.classes.get(device)?);
+            self.unconvertible.get(&key)
+        };
+        self.devices.get(device).and_then(Option::as_ref).or_else(of_variant)
+    }
 }
 
 /// Shapes by model and input index.
@@ -40,7 +57,7 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
     let mut problems: BTreeMap<(ModelIndex, InputIndex), Option<Skip>> = BTreeMap::new();
     for index in 0..plan.cells.len() {
         let cell = plan.cells[index];
-        if let Some(Some(skip)) = facts.devices.get(cell.device().place()) {
+        if let Some(skip) = facts.skip(&cell) {
             plan.mark_skipped(index, skip.clone());
             continue;
         }

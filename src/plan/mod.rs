@@ -116,6 +116,8 @@ pub enum SkipKind {
     Selection,
     /// A smaller batch ran out of memory.
     Memory,
+    /// The model has nothing that the variant converts.
+    Conversion,
     /// Its group is not complete, or a record of an earlier version does not say.
     #[default]
     Other,

@@ -6,6 +6,7 @@
 pub(crate) mod blocks;
 pub(crate) mod budget;
 pub(crate) mod codes;
+mod convertible;
 pub(crate) mod create;
 pub(crate) mod dataset;
 pub(crate) mod devices;

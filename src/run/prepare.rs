@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::convertible;
 use super::dataset::{self, DatasetProblem};
 use super::devices;
 use super::duet::{self, DuetError};
@@ -13,6 +14,7 @@ use super::model::PreparedModel;
 use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex};
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
+use crate::onnx::precision::ProviderClass;
 use crate::onnx::{self, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Skip};
 use crate::record::StoreError;
@@ -50,6 +52,17 @@ pub enum PrepareError {
         file: Option<PathBuf>,
         /// What is wrong.
         problem: Box<DatasetProblem>,
+    },
+    /// Names in `convert: { keep: [...] }` that no model has.
+    #[error("variant `{variant}`: `keep`: {problem} of its models")]
+    #[diagnostic(help("{help}"))]
+    Keep {
+        /// The variant.
+        variant: String,
+        /// Which words.
+        problem: String,
+        /// What may be meant.
+        help: String,
     },
     /// A model without all of its files.
     #[error(transparent)]
@@ -205,8 +218,10 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let (inputs, doubts) = feed(experiment, &plan, &mut models)?;
     let signature = |model: &PreparedModel| model.header.as_ref().map(|header| header.signature.clone());
     let signatures = models.iter().map(signature).collect();
+    let classes = experiment.devices.iter().map(|device| ProviderClass::of(&device.provider)).collect();
+    let unconvertible = convertible::examine(experiment, &models, &plan)?;
     let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
-    let facts = Facts { signatures, devices, inputs };
+    let facts = Facts { signatures, devices, inputs, classes, unconvertible };
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
         models[model.place()].shapes.insert(input, shapes);
     }

@@ -27,6 +27,7 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
     text.push_str(&ui.labelled_lines("partial", &notices.partial));
     text.push_str(&ui.labelled_lines("warnings", doubts(notices)));
+    text.push_str(&ui.labelled_lines("hint", &notices.hint));
     let table = printable(&table);
     let table = if ui.colours_data() { table::painted(&table) } else { table.into_owned() };
     format!("\n{table}\n\n{}", printable(&text))

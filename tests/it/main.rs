@@ -15,6 +15,7 @@ mod check_it_yourself;
 mod choosing;
 mod cli;
 mod commands;
+mod conversions;
 mod designs;
 mod devices;
 mod diff;

@@ -23,7 +23,7 @@ mod upgrade;
 
 pub(crate) use constants::{check_initialisers, drop_empty_names};
 pub(crate) use half::{Half, HalfSettings, ProviderClass, to_half};
-pub(crate) use keep::Keep;
+pub(crate) use keep::{Keep, ModelNames};
 pub(crate) use quantize_blocks::{BlockQuantization, quantize_blocks};
 pub(crate) use quantize_dynamic::{DynamicQuantization, quantize_dynamic};
 pub(crate) use quantize_static::{Prepared, StaticQuantization, prepare_static};

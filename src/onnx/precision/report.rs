@@ -179,6 +179,14 @@ pub(crate) enum ConversionProblem {
     Tensor(#[from] TensorProblem),
 }
 
+impl ConversionProblem {
+    /// Whether the model is fine as it is, and there is nothing to do.
+    pub(crate) fn is_nothing(&self) -> bool {
+        use ConversionProblem::{AlreadyInHalf, AlreadyInPrecision, NothingToConvert};
+        matches!(self, NothingToConvert { .. } | AlreadyInPrecision { .. } | AlreadyInHalf { .. })
+    }
+}
+
 /// The reasons of a model that stays as it is: `: 53 nodes of Conv (…)`.
 fn reasons(kept: &[Kept]) -> String {
     let texts: Vec<String> = kept

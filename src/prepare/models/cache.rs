@@ -138,6 +138,26 @@ pub(crate) fn convert(
     Ok(Made { path: folder.join(FILE), entry, was_cached: false, was_damaged })
 }
 
+/// Bytes of a model up to which a conversion is tried to find out whether it has anything to do, so that planning stays
+/// fast. Larger models have large weights as a rule.
+const MOST_TRIED: u64 = 64 << 20;
+
+/// Why the model at `path` has nothing that the recipe converts; `None` where it has, and where only the conversion itself
+/// can tell. `graph` is the model without its weights.
+pub(crate) fn nothing_to_convert(path: &Path, graph: &ModelProto, bytes: u64, recipe: &Recipe) -> Option<String> {
+    if bytes > MOST_TRIED || recipe.has_large_weight(graph) {
+        return None;
+    }
+    let model = onnx::load(path).ok()?;
+    onnx::check_graph(&model).ok()?;
+    // What has activations to observe has something to convert.
+    let scratch = Scratch::new().ok()?;
+    match carry_out(model, recipe, scratch.path(), &mut |_| Err(String::new())) {
+        Err(Problem::Conversion { problem }) if problem.is_nothing() => Some(problem.to_string()),
+        _ => None,
+    }
+}
+
 /// The model's name in its folder.
 const FILE: &str = "model.onnx";
 

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Calibration, ConversionSettings, Io, Precision, Quantization};
-use crate::onnx::ModelHeader;
 use crate::onnx::precision::ProviderClass;
+use crate::onnx::proto::{ModelProto, NodeProto};
+use crate::onnx::{ElementType, ModelHeader};
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
 
 /// A conversion with nothing left to choose. Part of the cache's key and of the record.
@@ -80,6 +81,36 @@ impl Recipe {
     }
 }
 
+/// Elements of a weight from which every conversion takes it.
+const LARGE: u64 = 1 << 14;
+
+impl Recipe {
+    /// Whether a node of the main graph has a float32 weight that the recipe converts for sure, by its kind and size.
+    pub(super) fn has_large_weight(&self, graph: &ModelProto) -> bool {
+        let Some(graph) = graph.graph.as_ref() else { return false };
+        let (keep, takes_convolutions) = match self {
+            Recipe::Fp16(half) | Recipe::Bf16(half) => (&half.keep, true),
+            Recipe::Int8Static { keep, .. } => (keep, true),
+            Recipe::Int8Dynamic { keep, .. } | Recipe::Int4 { keep, .. } => (keep, false),
+        };
+        let is_large = |name: &String| {
+            let weight = graph.initializer.iter().find(|tensor| tensor.name() == name);
+            weight.filter(|weight| weight.element() == ElementType::Float32).and_then(|weight| weight.shape().ok())
+        };
+        let converts = |node: &NodeProto| {
+            let shape = node.input.get(1).filter(|_| node.is_standard()).and_then(is_large).unwrap_or_default();
+            let is_taken = match node.op_type() {
+                "MatMul" | "Gemm" => shape.len() == 2,
+                "Conv" => takes_convolutions,
+                _ => false,
+            };
+            is_taken && shape.iter().product::<u64>() >= LARGE
+        };
+        let is_quantized = |node: &NodeProto| node.op_type().contains("Quantize") || node.op_type().ends_with("NBits");
+        keep.is_empty() && graph.node.iter().any(converts) && !graph.node.iter().any(is_quantized)
+    }
+}
+
 /// What stands between a number and a seed where random items were observed.
 const RANDOM_ITEMS: &str = " random items, seed ";
 
@@ -93,9 +124,14 @@ impl Recipe {
     /// where they were; of random data nobody knows how right the result is.
     pub fn calibrated(&self) -> Option<String> {
         let Recipe::Int8Static { data, .. } = self else { return None };
-        let is_random = data.split_once(RANDOM_ITEMS).is_some_and(|(items, _)| items.parse::<u64>().is_ok());
-        let doubt = if is_random { format!("; {ACCURACY_NOT_MEASURED}") } else { String::new() };
+        let doubt = if self.is_calibrated_at_random() { format!("; {ACCURACY_NOT_MEASURED}") } else { String::new() };
         Some(format!("calibrated on {}{doubt}", data.trim_end_matches(", ")))
+    }
+
+    /// Whether activations were observed on random items.
+    pub(crate) fn is_calibrated_at_random(&self) -> bool {
+        let Recipe::Int8Static { data, .. } = self else { return false };
+        data.split_once(RANDOM_ITEMS).is_some_and(|(items, _)| items.parse::<u64>().is_ok())
     }
 }
 

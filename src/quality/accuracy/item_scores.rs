@@ -55,10 +55,12 @@ pub(crate) enum AccuracyProblem {
         output: String,
     },
     /// NaN is neither right nor wrong.
-    #[error("output `{output}` holds NaN for item {item}")]
+    #[error("{what} `{name}` holds NaN for item {item}")]
     NotANumber {
-        /// The output.
-        output: String,
+        /// `output`, or `array` for labels.
+        what: &'static str,
+        /// Its name.
+        name: String,
         /// Which item.
         item: usize,
     },
@@ -89,9 +91,11 @@ impl ItemScores {
         if items == 0 {
             return Ok(ItemScores { values: Vec::new(), label_variance: None });
         }
-        let each = found.len() / items;
-        if let Some(at) = found.iter().position(|value| value.is_nan()) {
-            return Err(AccuracyProblem::NotANumber { output: output.name.clone(), item: at / each.max(1) });
+        for (values, what, array) in [(&found, "output", output), (&expected, "array", labels)] {
+            if let Some(at) = values.iter().position(|value| value.is_nan()) {
+                let (name, item) = (array.name.clone(), at / (values.len() / items).max(1));
+                return Err(AccuracyProblem::NotANumber { what, name, item });
+            }
         }
         match metric.among() {
             Some(among) => ItemScores::of_classes(among, output, &found, &expected),
@@ -194,6 +198,9 @@ mod tests {
         let nan = floats("y", &[2, 2], &[0.0, 1.0, 0.0, f32::NAN]);
         let error = ItemScores::of(AccuracyMetric::Top1, &nan, &classes(&[0, 0])).unwrap_err();
         assert_eq!(error.to_string(), "output `y` holds NaN for item 1");
+        let (values, labels) = (floats("y", &[2, 1], &[0.0, 1.0]), floats("price", &[2, 1], &[f32::NAN, 1.0]));
+        let error = ItemScores::of(AccuracyMetric::Mae, &values, &labels).unwrap_err();
+        assert_eq!(error.to_string(), "array `price` holds NaN for item 0");
     }
 
     #[test]

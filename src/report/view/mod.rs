@@ -192,6 +192,8 @@ pub struct Notices {
     pub differing: Vec<String>,
     /// What else to know: sentences.
     pub remarks: Vec<String>,
+    /// What would tell more, for the terminal; pages have it among the remarks.
+    pub hint: Option<String>,
 }
 
 /// Cells skipped for one reason.

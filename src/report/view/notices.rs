@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{FailureView, Notices, SkipView, WarningView};
 use crate::experiment::{Device, Precision, Provider};
-use crate::judge::summary::{FailureCount, Fallback, RecordCode, record_codes};
-use crate::plan::Skip;
-use crate::record::VariantOrigin;
+use crate::judge::summary::{CellSummary, FailureCount, Fallback, RecordCode, record_codes};
+use crate::plan::{Cell, Skip};
+use crate::record::{VariantFile, VariantOrigin};
 use crate::report::Input;
 use crate::report::cause::{cause, condition};
 use crate::report::format::{self, count};
@@ -33,6 +33,7 @@ pub(super) fn notices(input: &Input<'_>) -> Notices {
         notes,
         differing: lower_precision(input),
         remarks: remarks(input),
+        hint: random_calibration(input),
     }
 }
 
@@ -293,6 +294,7 @@ fn remarks(input: &Input<'_>) -> Vec<String> {
     }
     remarks.extend(conversion_remarks(input));
     remarks.extend(unverified(input));
+    remarks.extend(random_calibration(input));
     remarks
 }
 
@@ -317,6 +319,36 @@ fn lower_precision(input: &Input<'_>) -> Vec<String> {
     let mut sentences: Vec<String> = told.collect();
     sentences.dedup();
     sentences
+}
+
+/// What would tell more of variants whose outputs differ, where both their ranges and the comparison come from random
+/// inputs.
+fn random_calibration(input: &Input<'_>) -> Option<String> {
+    let manifest = input.manifest;
+    let is_random = |cell: &Cell| {
+        let of_cell = |file: &&VariantFile| (file.model, file.variant) == (cell.model(), cell.variant());
+        let mut files = manifest.variant_files().iter().filter(of_cell);
+        files.any(|file| match &file.origin {
+            VariantOrigin::Converted { recipe, .. } => recipe.is_calibrated_at_random(),
+            VariantOrigin::Own { .. } => false,
+        })
+    };
+    let differs = |summary: &CellSummary| {
+        let fidelity = summary.fidelity.as_ref();
+        fidelity.is_some_and(|fidelity| !fidelity.passes() && fidelity.items_of_data.is_none())
+    };
+    let cells = manifest.plan.cells.iter().zip(&input.summary.cells);
+    let found = cells.filter(|(cell, summary)| differs(summary) && is_random(cell));
+    let names: BTreeSet<&str> = found.filter_map(|(cell, _)| manifest.plan.name(cell.variant())).collect();
+    let (was, its) = if names.len() == 1 { ("was", "its") } else { ("were", "their") };
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} {was} calibrated and compared on random inputs. A `dataset` calibrates on real items and compares {its} \
+             outputs on them.",
+            format::list(&names)
+        )
+    })
 }
 
 /// Devices with numbers on which this version was never seen to measure rightly.

@@ -276,6 +276,19 @@ impl ModelData {
         self.fitted.inputs.iter().map(tensor).collect()
     }
 
+    /// The first of so many items that holds no finite number, in words; items are counted from 0.
+    pub(crate) fn not_finite(&self, items: u64) -> Option<String> {
+        let mut source = Source::open(&self.dataset).ok()?;
+        self.fitted.inputs.iter().find_map(|input| {
+            let array = source.read(&input.array, items.min(self.fitted.items)).ok()?;
+            let numbers = array.numbers().filter(|_| array.element.is_float())?;
+            let at = numbers.iter().position(|number| !number.is_finite())?;
+            let each = numbers.len() / (*array.shape.first()?).max(1) as usize;
+            let what = if numbers[at].is_nan() { "NaN" } else { "an infinity" };
+            Some(format!("item {} of array `{}` holds {what}", at / each.max(1), array.name))
+        })
+    }
+
     /// Writes the items into a folder, once, as workers read them.
     ///
     /// # Errors

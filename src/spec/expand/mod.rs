@@ -23,6 +23,7 @@ mod provider;
 mod range;
 mod runtimes;
 mod selection;
+mod session;
 mod tables;
 mod variant_names;
 mod variants;

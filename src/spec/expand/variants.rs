@@ -16,7 +16,7 @@ use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 use crate::vocabulary::nearest::{nearest, suggestion};
 use crate::vocabulary::quantity::Ratio;
 
-use super::{Axis, BackendKind, conversion, provider, range, variant_names};
+use super::{Axis, BackendKind, conversion, provider, range, session, variant_names};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(
@@ -136,6 +136,7 @@ fn from_form(
         start.name = name.0.clone();
     }
     overlay(&mut start.session, &form.session);
+    session::check(&form.session, &place.key("session"), check);
     provider::overlay(&mut start.provider, &form.provider, plugins, &place.key("provider"), check);
     overlay(&mut start.env, &form.env);
     if let Some(wrap) = &form.wrap {

@@ -190,7 +190,13 @@ fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
     let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
     let output = whole(&sets, data.dataset.output.as_deref())?;
     let of = |metric: &AccuracyMetric| Ok((*metric, ItemScores::of(*metric, &output, &labels)?));
-    metrics.iter().map(of).collect::<Result<_, AccuracyProblem>>().map_err(|problem| problem.to_string())
+    metrics.iter().map(of).collect::<Result<_, AccuracyProblem>>().map_err(|problem| {
+        let is_nan = matches!(problem, AccuracyProblem::NotANumber { .. });
+        match is_nan.then(|| data.not_finite(data.fitted.items)).flatten() {
+            Some(found) => format!("{problem}; {found}"),
+            None => problem.to_string(),
+        }
+    })
 }
 
 /// All items of one output.

@@ -148,6 +148,9 @@ fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
         timeout: manifest.experiment.measure.timeout,
     };
     let Some((data, _)) = data_of(job, cell) else { return Ok(random) };
+    if let Some(found) = data.not_finite(wanted_items(job, cell)) {
+        return Err(found);
+    }
     let all = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let items = all.items.min(wanted_items(job, cell));
     let tensors = data.tensors(data.batch(job.batch_size(cell).unwrap_or(1)));

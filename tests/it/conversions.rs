@@ -1,0 +1,173 @@
+//! What conversions are asked for and cannot do: names that nothing has, models without anything to convert, bad data.
+
+use std::fs::File;
+use std::path::Path;
+
+use perfrun::internals::data::array::{Array, write_npy};
+use perfrun::internals::onnx::ElementType;
+use perfrun::internals::onnx::proto::{
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+};
+
+use crate::onnxruntime::library;
+use crate::support::Workplace;
+
+/// Short runs of real models.
+const SHORT: &str = "\
+runs: 1
+compare: { aa: off }
+measure: { inputs: 2, warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 5 } }
+";
+
+/// A model of one node that makes `y` of `x`, four numbers, and of a weight `w` of four by four.
+fn write_model(path: &Path, operator: &str, inputs: &[&str]) {
+    let shape = [1, 4].map(perfrun::internals::onnx::Dimension::Fixed);
+    let value = |name: &str| ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape));
+    let graph = GraphProto {
+        name: Some("one".to_owned()),
+        node: vec![NodeProto::of(operator, "only", inputs, &["y"], vec![])],
+        initializer: vec![TensorProto::of_floats("w", &[4, 4], &[0.5; 16])],
+        input: vec![value("x")],
+        output: vec![value("y")],
+        ..Default::default()
+    };
+    let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
+    let model =
+        ModelProto { ir_version: Some(8), graph: Some(graph).into(), opset_import: vec![opset], ..Default::default() };
+    perfrun::internals::onnx::save(model, path).unwrap();
+}
+
+fn write_data(path: &Path, shape: &[u64], values: &[f32]) {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let array = Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes };
+    write_npy(&array, File::create(path).unwrap()).unwrap();
+}
+
+fn plain(text: &str) -> String {
+    text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_is_kept_must_be_in_a_model() {
+    let place = Workplace::new();
+    write_model(&place.path("a.onnx"), "MatMul", &["x", "w"]);
+    write_model(&place.path("b.onnx"), "Gemm", &["x", "w"]);
+    let spec = |keep: &str| {
+        let variants = format!("variants: [fp32, {{ precision: int8, convert: {{ keep: {keep} }} }}]");
+        place.write("x.yaml", &format!("models: [a.onnx, b.onnx]\n{variants}\n{SHORT}"));
+    };
+    spec("[matmul, NoSuch]");
+    for command in [&["validate", "x.yaml"][..], &["plan", "x.yaml"], &["x.yaml"]] {
+        let said = plain(&place.run(command).expect_code(2).stderr);
+        let expected = "variant `int8`: `keep`: `matmul` and `NoSuch` match no operator and no node of its models";
+        assert!(said.contains(expected) && said.contains("for `matmul`, did you mean `MatMul`?"), "{said}");
+    }
+    // What one of the models has is enough.
+    for keep in ["[MatMul]", "[Gemm]", "[only]"] {
+        spec(keep);
+        place.run(&["plan", "x.yaml"]).expect_code(0);
+    }
+    let convert = ["convert", "a.onnx", "--precision", "int8", "--keep", "matmul", "-o", "out.onnx"];
+    let said = plain(&place.run(&convert).expect_code(2).stderr);
+    assert!(said.contains("--keep: `matmul` matches no operator and no node in a.onnx"), "{said}");
+    assert!(said.contains("did you mean `MatMul`?") && !place.path("out.onnx").exists(), "{said}");
+}
+
+#[test]
+fn an_option_that_the_precision_has_no_use_for_is_refused() {
+    let place = Workplace::new();
+    write_model(&place.path("a.onnx"), "MatMul", &["x", "w"]);
+    for (precision, more, said) in [
+        ("fp16", &["--block", "64"][..], "--block has no effect with --precision fp16"),
+        ("int8", &["--io", "convert"], "--io has no effect with --precision int8"),
+        ("int4", &["--reduce-range"], "--reduce-range has no effect with --precision int4"),
+        ("bf16", &["--data", "d.npy"], "--data has no effect with --precision bf16"),
+        (
+            "int8",
+            &["--quantization", "dynamic", "--calibration", "entropy"],
+            "--calibration has no effect with --quantization dynamic",
+        ),
+    ] {
+        let convert = [&["convert", "a.onnx", "--precision", precision, "-o", "out.onnx"], more].concat();
+        let stderr = plain(&place.run(&convert).expect_code(2).stderr);
+        assert!(stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
+fn a_variant_of_a_model_with_nothing_to_convert_is_skipped() {
+    let place = Workplace::new();
+    write_model(&place.path("net.onnx"), "Relu", &["x"]);
+    write_model(&place.path("other.onnx"), "MatMul", &["x", "w"]);
+    place.write("x.yaml", &format!("models: [net.onnx, other.onnx]\nvariants: [fp32, int8, int4, bf16]\n{SHORT}"));
+    let reason = "net as int8: nothing in the model can be converted";
+    let validated = place.run(&["validate", "x.yaml"]).expect_code(0).stdout;
+    assert!(validated.contains(&format!("skipped 1: {reason}\n")), "{validated}");
+    let planned = place.run(&["plan", "x.yaml"]).expect_code(0).stdout;
+    assert!(planned.contains(&format!("skipped: {reason}\n")), "{planned}");
+    for (model, variant) in [("net", "int4"), ("net", "bf16"), ("other", "int4"), ("other", "bf16")] {
+        assert!(planned.contains(&format!("skipped: {model} as {variant}: nothing in the model")), "{planned}");
+    }
+    assert!(!planned.contains("other as int8"), "{planned}");
+    if library().is_err() {
+        return;
+    }
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains(&format!("skipped    1: {reason}")), "{}", done.stderr);
+    assert!(place.read("reports/x/report.md").contains(reason));
+}
+
+#[test]
+fn the_item_that_is_not_finite_is_named_where_data_calibrate() {
+    let place = Workplace::new();
+    write_model(&place.path("net.onnx"), "MatMul", &["x", "w"]);
+    let convert =
+        ["convert", "net.onnx", "--precision", "int8", "--quantization", "static", "--data", "d.npy", "-o", "out.onnx"];
+    for (value, word) in [(f32::NAN, "NaN"), (f32::NEG_INFINITY, "an infinity")] {
+        let mut values = [0.5_f32; 20];
+        values[13] = value;
+        write_data(&place.path("d.npy"), &[5, 4], &values);
+        let said = plain(&place.run(&convert).expect_code(2).stderr);
+        assert!(said.contains("item 3 of array") && said.contains(&format!("holds {word}")), "{said}");
+        // Of what is not calibrated on nothing is asked.
+        if library().is_ok() && value.is_nan() {
+            place.run(&[&convert[..], &["--items", "3"]].concat()).expect_code(0);
+            std::fs::remove_file(place.path("out.onnx")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_item_that_is_not_finite_is_named_where_accuracy_is_measured() {
+    let place = Workplace::with_spec(
+        "backend: mock\nmodels: [net]\nvariants: [base]\ndataset: { file: d.npy, labels: l.npy, metrics: [mae] }\n",
+    );
+    let mut values = [0.5_f32; 20];
+    values[13] = f32::NAN;
+    write_data(&place.path("d.npy"), &[20, 1], &values);
+    write_data(&place.path("l.npy"), &[20, 1], &[0.5; 20]);
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    let report = place.page("reports/x");
+    assert!(report.contains("item 13 of array"), "{report}\n{}", done.stderr);
+}
+
+#[test]
+fn random_calibration_that_is_struck_out_gets_the_hint() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    let cnn = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-cnn.onnx");
+    let spec = |limit: &str| {
+        let text = format!("models: ['{}']\ninputs: {{ batch: 1 }}\nvariants: [fp32, int8]\n", cnn.display());
+        place.write("x.yaml", &format!("{text}fidelity: {{ int8: {{ cosine: {limit} }} }}\n{SHORT}"));
+    };
+    let hint = "int8 was calibrated and compared on random inputs. A `dataset` calibrates on real items";
+    spec("0.9999999");
+    let done = place.run(&["x.yaml", "--output", "strict"]).expect_code(0);
+    assert!(plain(&done.stdout).contains(hint), "{}", done.stdout);
+    assert!(place.read("strict/report.md").contains(hint));
+    spec("0.1");
+    let done = place.run(&["x.yaml", "--output", "loose"]).expect_code(0);
+    assert!(!plain(&done.stdout).contains(hint), "{}", done.stdout);
+}

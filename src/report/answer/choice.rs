@@ -180,7 +180,8 @@ fn evidence(
 fn values(question: &Question<'_>, summary: &Summary, choice: &Choice) -> Option<String> {
     let by = choice.best;
     let contest = question.telling(by).filter(|_| by != MetricReference::LATENCY && !by.is_speedup())?;
-    let is_fit = |entrant: &&Entrant| !matches!(entrant.standing, Standing::Unfit { .. });
+    let is_fit =
+        |entrant: &&Entrant| !matches!(entrant.standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
     let mut cells: Vec<usize> = contest.entrants.iter().filter(is_fit).map(|entrant| entrant.cell).collect();
     sort_by_estimate(summary, by, &mut cells);
     let told = |cell: &usize| {

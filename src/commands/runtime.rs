@@ -20,7 +20,9 @@ pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
             }
             let code = print(ui, &text)?;
             let versions = Package::Onnxruntime.versions().join(", ");
-            ui.note(&format!("`perfrun runtime install VERSION` fetches one of {versions}"));
+            ui.note(&format!(
+                "`perfrun runtime install VERSION` fetches any from 1.25.0 on; this perfrun has checksums of {versions}"
+            ));
             Ok(code)
         }
         RuntimeAction::Install { provider: Some(provider), .. } => {

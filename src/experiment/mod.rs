@@ -55,7 +55,7 @@ pub(crate) use provider::{
 };
 pub use runs::Runs;
 pub use runtime::Package;
-pub(crate) use runtime::Runtime;
+pub(crate) use runtime::{OLDEST_RUNTIME, Runtime, is_new_enough, version_numbers};
 pub(crate) use selector::is_glob;
 pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
 

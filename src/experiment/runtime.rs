@@ -71,8 +71,8 @@ impl Package {
         Package::ALL.into_iter().find(|package| package.name() == name)
     }
 
-    /// The released versions that can be fetched, the newest first. A spec that names another one is wrong before
-    /// anything is looked for; their checksums stand in `prepare::runtime`, where a test keeps the two lists equal.
+    /// The released versions that this perfrun was made with, the newest first. Their checksums stand in
+    /// `prepare::runtime`, where a test keeps the two lists equal.
     pub fn versions(self) -> &'static [&'static str] {
         match self {
             Package::Onnxruntime => {
@@ -82,6 +82,22 @@ impl Package {
             Package::OnnxruntimeWebgpu => &["1.27.0"],
         }
     }
+}
+
+/// The oldest version that perfrun can open: the `ort` crate is built for its interface (feature `api-25`).
+pub(crate) const OLDEST_RUNTIME: [u64; 2] = [1, 25];
+
+/// The three numbers of a released version; `None` for every other text.
+pub(crate) fn version_numbers(version: &str) -> Option<[u64; 3]> {
+    let is_number = |part: &&str| (1..10).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers: Vec<u64> = version.split('.').filter(is_number).filter_map(|part| part.parse().ok()).collect();
+    let numbers: [u64; 3] = numbers.try_into().ok()?;
+    (version.split('.').count() == 3).then_some(numbers)
+}
+
+/// Whether perfrun can open a released version.
+pub(crate) fn is_new_enough(version: [u64; 3]) -> bool {
+    version[..2] >= OLDEST_RUNTIME[..]
 }
 
 #[cfg(test)]

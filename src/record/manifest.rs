@@ -183,6 +183,9 @@ pub struct RuntimeUsed {
     /// Where it was found, in words: `the cache`, `--runtime` ...
     pub origin: String,
     /// SHA-256 of the library as hex.
+    /// SHA-256 of the package, of a version that perfrun was not made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_sha256: Option<String>,
     pub sha256: String,
 }
 

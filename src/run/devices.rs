@@ -217,7 +217,13 @@ mod tests {
         let plan = crate::plan::expand(&experiment).expect("a plan");
         let skipped = |experiment: &Experiment, version: Option<&str>| -> Vec<String> {
             let (path, version) = ("libonnxruntime.so".into(), version.map(str::to_owned));
-            let library = Library { path, version, package: None, origin: crate::prepare::runtime::Origin::Cache };
+            let library = Library {
+                path,
+                version,
+                package: None,
+                package_sha256: None,
+                origin: crate::prepare::runtime::Origin::Cache,
+            };
             let skips = plan.cells.iter().filter_map(|cell| waits_for_graphs(experiment, cell, &library));
             skips.map(|skip| skip.reason).collect()
         };

@@ -103,6 +103,7 @@ pub(super) fn describe_library(library: &Library) -> Result<RuntimeUsed, Prepare
         version: library.version.clone(),
         build: None,
         package: library.package.clone(),
+        package_sha256: library.package_sha256.clone(),
         origin: library.origin.to_string(),
         sha256: hash_files(std::slice::from_ref(&library.path))?,
     })

@@ -57,7 +57,7 @@ pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
             Some((package, version)) => (Some(package), Some(version)),
             None => (None, library::version(&path)),
         };
-        Some(Library { path, version, package, origin: Origin::Cache })
+        Some(Library { path, version, package, package_sha256: None, origin: Origin::Cache })
     };
     let mut libraries: Vec<Library> = entries.filter_map(in_entry).collect();
     let newest_first =
@@ -70,7 +70,7 @@ pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
 ///
 /// # Errors
 ///
-/// [`RuntimeError`]: a version without a known checksum, no pip, no network, another file than expected, a cache that
+/// [`RuntimeError`]: a version that is too old or was not released, no pip, no network, another file than expected, a cache that
 /// cannot be written.
 pub fn install(
     package: Package,
@@ -85,10 +85,10 @@ pub fn install(
 ///
 /// # Errors
 ///
-/// [`RuntimeError::UnknownVersion`] for one that cannot be.
+/// What is no version, and one that is too old.
 pub fn find_version(package: Package, version: &str, cache: &Path) -> Result<Option<Library>, RuntimeError> {
     let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
-    Ok(cached(&Wheel::known(Brings::Runtime(package), version, Machine::this()?)?, &cache))
+    Ok(cached(&Wheel::of(Brings::Runtime(package), version, Machine::this()?)?, &cache))
 }
 
 /// Makes sure that a plug-in is in the cache: finds it there, or fetches it.
@@ -101,7 +101,7 @@ pub fn install_plugin(
     cache: &Path,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    let wheel = Wheel::known(Brings::Plugin(plugin), plugin.version(), Machine::this()?)?;
+    let wheel = Wheel::of(Brings::Plugin(plugin), plugin.version(), Machine::this()?)?;
     let places = Places::of_this_machine(None, cache);
     match find_plugin(plugin, &places.cache) {
         Some(library) => Ok(library),
@@ -111,7 +111,7 @@ pub fn install_plugin(
 
 /// A plug-in in the cache; `None` where it would have to be fetched, or there is none for this machine.
 pub fn find_plugin(plugin: Plugin, cache: &Path) -> Option<Library> {
-    let wheel = Wheel::known(Brings::Plugin(plugin), plugin.version(), Machine::this().ok()?).ok()?;
+    let wheel = Wheel::of(Brings::Plugin(plugin), plugin.version(), Machine::this().ok()?).ok()?;
     let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
     cached(&wheel, &cache)
 }
@@ -122,7 +122,7 @@ pub(super) fn install_with(
     places: &Places,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Library, RuntimeError> {
-    let wheel = Wheel::known(Brings::Runtime(package), version, Machine::this()?)?;
+    let wheel = Wheel::of(Brings::Runtime(package), version, Machine::this()?)?;
     match cached(&wheel, &places.cache) {
         Some(library) => Ok(library),
         None => fetch(&wheel, places, progress),
@@ -142,13 +142,13 @@ pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
         let _sealed = Scratch::within(&folder)
             .and_then(|scratch| files.try_for_each(|file| seal::seal_as_found(&scratch, &file)));
     }
-    Some(of_wheel(wheel, library))
+    Some(of_wheel(wheel, &folder, library))
 }
 
-/// What a wheel says of its library, which may have neither in its name.
-fn of_wheel(wheel: &Wheel<'_>, library: Library) -> Library {
+/// What a wheel says of its library, which may have none of it in its name.
+fn of_wheel(wheel: &Wheel<'_>, folder: &Path, library: Library) -> Library {
     let (version, package) = (Some(wheel.version.to_owned()), Some(wheel.brings.name().to_owned()));
-    Library { version, package, ..library }
+    Library { version, package, package_sha256: wheel.recorded(folder), ..library }
 }
 
 /// Downloads, checks and unpacks into the wheel's own folder.
@@ -158,8 +158,11 @@ fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)
         progress(&Progress::Damaged { path });
     }
     let path = unpack_into(wheel, &folder, places, progress)?;
-    let library = library::checked(&path, Origin::Installed)?;
-    Ok(of_wheel(wheel, library))
+    let library = of_wheel(wheel, &folder, library::checked(&path, Origin::Installed)?);
+    if let Some(sha256) = library.package_sha256.clone() {
+        progress(&Progress::New { package: wheel.requirement(), sha256 });
+    }
+    Ok(library)
 }
 
 /// Downloads, checks and unpacks. The download lies in the cache's own folder, which must have room for it anyway.
@@ -270,6 +273,28 @@ mod tests {
         let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::Checksum { .. }));
         assert_eq!(list(&root.path().join("cache")).unwrap(), []);
+    }
+
+    #[test]
+    fn a_version_that_perfrun_was_not_made_with_is_fetched_and_its_hash_said() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(root.path(), "7.7.7");
+        copying_pip(&root.path().join("bin"), &package);
+        let mut said = Vec::new();
+        let mut install =
+            || install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |it| said.push(it.clone()));
+        let library = install().unwrap();
+        assert_eq!(library.package_sha256.as_ref(), Some(&checksum));
+        // Without a network, what is there is used.
+        fake_program(&root.path().join("bin"), "pip", "exit 1");
+        let found = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap();
+        assert_eq!(found, Library { origin: Origin::Cache, ..library.clone() });
+        let last = said.last().unwrap().to_string();
+        assert!(last.contains("onnxruntime==7.7.7") && last.contains(&checksum), "{last}");
+        // And what was damaged is not.
+        std::fs::write(&library.path, "damaged").unwrap();
+        let error = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RuntimeError::PipFailed { .. }));
     }
 
     #[test]

@@ -39,7 +39,7 @@ const fn wheel(
     systems: &'static [&'static str],
     sha256: &'static str,
 ) -> Wheel<'static> {
-    Wheel { brings: Brings::Cuda(part), version, machine: Machine::X86_64, systems, sha256 }
+    Wheel { brings: Brings::Cuda(part), version, machine: Machine::X86_64, systems, sha256: Some(sha256) }
 }
 
 const SINCE_2_12: &[&str] = &["manylinux2010", "manylinux_2_12"];
@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(name("nvidia-cuda-runtime").as_deref(), Some(runtime));
         let cudnn = "nvidia_cudnn_cu13-9.28.1.4-py3-none-manylinux_2_27_x86_64.whl";
         assert_eq!(name("nvidia-cudnn-cu13").as_deref(), Some(cudnn));
-        assert!(WHEELS.iter().all(|wheel| wheel.sha256.len() == 64));
+        assert!(WHEELS.iter().all(|wheel| wheel.sha256.is_some_and(|sha256| sha256.len() == 64)));
     }
 }

@@ -89,7 +89,8 @@ mod tests {
         std::fs::write(&path, library::fake_library(Machine::this().unwrap())).unwrap();
         fake_program(root.path(), "python3", &format!("echo '{}/site/onnxruntime'", root.path().display()));
         let found = python(&[root.path().to_owned()]).unwrap();
-        assert_eq!(found, Library { path, version: Some("1.30.0".to_owned()), package: None, origin: Origin::Python });
+        let version = Some("1.30.0".to_owned());
+        assert_eq!(found, Library { path, version, package: None, package_sha256: None, origin: Origin::Python });
     }
 
     #[test]

@@ -66,7 +66,40 @@ pub enum RuntimeError {
         /// The oldest that would do.
         oldest: String,
     },
-    /// A version without a checksum in perfrun.
+    /// What is no released version.
+    #[error("`{version}` is not a version of {package}")]
+    #[diagnostic(help("a version has three numbers, such as {}", super::PINNED))]
+    NotAVersion {
+        /// The package.
+        package: &'static str,
+        /// What was asked for.
+        version: String,
+    },
+    /// A version that lacks functions that perfrun needs.
+    #[error("{package} {version} is too old: perfrun needs {} or newer", super::library::oldest())]
+    #[diagnostic(help("name a newer one, such as {}", super::PINNED))]
+    TooOldToFetch {
+        /// The package.
+        package: &'static str,
+        /// What was asked for.
+        version: String,
+    },
+    /// The package index does not have it.
+    #[error("the package index has no {package} {version} for this machine")]
+    #[diagnostic(help("{}", if available.is_empty() {
+        "it has no version for this machine; name a library of your own with `--runtime PATH`, or as `path` in `runtimes`".to_owned()
+    } else {
+        format!("it has {}", available.join(", "))
+    }))]
+    NotReleased {
+        /// The package.
+        package: &'static str,
+        /// What was asked for.
+        version: String,
+        /// The versions that it has and perfrun can open, the newest first.
+        available: Vec<String>,
+    },
+    /// A package of which perfrun needs one version, and has no checksum of it for this machine.
     #[error("perfrun has no checksum of {package} {version} for this machine, so it cannot fetch it")]
     #[diagnostic(help(
         "known versions: {}; for another one give its library with `--runtime PATH`, or as `path` in `runtimes`",
@@ -112,7 +145,7 @@ pub enum RuntimeError {
     Checksum {
         /// The package.
         file: String,
-        /// Its checksum in perfrun's table, lower-case hex.
+        /// Its checksum in perfrun's table, or when it was first fetched, lower-case hex.
         expected: String,
         /// Its checksum, lower-case hex.
         found: String,

@@ -61,7 +61,7 @@ impl Places {
         if let Some(library) = self.own.as_deref().and_then(|folder| elsewhere::installed_beside(folder, package)) {
             return Ok(Some(library));
         }
-        let pinned = Machine::this().and_then(|machine| Wheel::known(Brings::Runtime(package), PINNED, machine));
+        let pinned = Machine::this().and_then(|machine| Wheel::of(Brings::Runtime(package), PINNED, machine));
         // Without a package for this machine there is none in the cache; `find_or_install` says so.
         Ok(pinned.ok().and_then(|wheel| cached(&wheel, &self.cache)))
     }

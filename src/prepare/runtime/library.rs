@@ -12,10 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::RuntimeError;
+use crate::experiment::{OLDEST_RUNTIME, is_new_enough, version_numbers};
 use crate::machine::plain_file;
-
-/// The oldest version that the `ort` crate accepts as it is built here (its feature `api-25`).
-const OLDEST: [u64; 2] = [1, 25];
 
 /// An ONNX Runtime library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +24,8 @@ pub struct Library {
     pub version: Option<String>,
     /// The package that it comes in, where perfrun fetched it.
     pub package: Option<String>,
+    /// SHA-256 of the package, of a version that this perfrun was not made with.
+    pub package_sha256: Option<String>,
     /// Why it is this one.
     pub origin: Origin,
 }
@@ -147,12 +147,11 @@ pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeErr
     check_file(path, origin)?;
     let version = version(path);
     if let Some(version) = &version
-        && numbers(version)[..2] < OLDEST[..]
+        && version_numbers(version).is_some_and(|numbers| !is_new_enough(numbers))
     {
-        let oldest = format!("{}.{}", OLDEST[0], OLDEST[1]);
-        return Err(RuntimeError::TooOld { path: path.to_owned(), version: version.clone(), oldest });
+        return Err(RuntimeError::TooOld { path: path.to_owned(), version: version.clone(), oldest: oldest() });
     }
-    Ok(Library { path: path.to_owned(), version, package: None, origin })
+    Ok(Library { path: path.to_owned(), version, package: None, package_sha256: None, origin })
 }
 
 /// Looks at the kind of file and the ELF header (`man 5 elf`).
@@ -197,9 +196,7 @@ fn machine_name(code: u16) -> String {
 pub(super) fn version(path: &Path) -> Option<String> {
     let in_name = |path: &Path| {
         let version = path.file_name()?.to_str()?.strip_prefix("libonnxruntime.so.")?;
-        let is_number =
-            |part: &str| !part.is_empty() && part.len() < 10 && part.bytes().all(|byte| byte.is_ascii_digit());
-        (version.split('.').count() == 3 && version.split('.').all(is_number)).then(|| version.to_owned())
+        version_numbers(version).map(|_| version.to_owned())
     };
     in_name(path).or_else(|| in_name(&path.canonicalize().ok()?))
 }
@@ -214,6 +211,12 @@ impl Library {
     pub(crate) fn is_older_than(&self, version: &str) -> bool {
         self.version.as_deref().is_some_and(|own| numbers(own) < numbers(version))
     }
+}
+
+/// The oldest version that would do, in words.
+pub(super) fn oldest() -> String {
+    let [major, minor] = OLDEST_RUNTIME;
+    format!("{major}.{minor}")
 }
 
 /// A file with the ELF header of a library for `machine`, for tests.

@@ -47,6 +47,13 @@ pub enum Progress {
         /// Where.
         path: PathBuf,
     },
+    /// A version was fetched that this perfrun was not made with.
+    New {
+        /// As pip was asked for it.
+        package: String,
+        /// SHA-256 of the package.
+        sha256: String,
+    },
     /// A library in the cache is not as it was put there, and is fetched again.
     Damaged {
         /// The file that is not.
@@ -66,6 +73,11 @@ impl fmt::Display for Progress {
         match self {
             Progress::Fetching { file, program } => write!(f, "fetching {file} with `{program}`"),
             Progress::Installed { path } => write!(f, "installed {}", path.display()),
+            Progress::New { package, sha256 } => write!(
+                f,
+                "{package} is new to perfrun {}, which was made with {PINNED}; pip checked it against its index, SHA-256 {sha256}",
+                env!("CARGO_PKG_VERSION")
+            ),
             Progress::Damaged { path } => write!(f, "{} is damaged: fetched again", path.display()),
             Progress::Fallback { reason, library } => {
                 write!(f, "ONNX Runtime {PINNED} cannot be fetched ({reason}); using {library}")

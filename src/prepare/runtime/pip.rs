@@ -13,6 +13,7 @@ use std::process::{Command, Output, Stdio};
 use super::Progress;
 use super::error::RuntimeError;
 use super::wheel::{PYTHON, Wheel};
+use crate::experiment::{is_new_enough, version_numbers};
 
 /// Commands that are a pip, the likeliest first.
 const PIPS: [&[&str]; 5] =
@@ -45,9 +46,12 @@ pub(super) fn download(
         if complaint.contains("No module named pip") {
             continue;
         }
-        let path = folder.join(&file);
-        if output.status.success() && path.is_file() {
+        if let Some(path) = wheel.downloaded(folder).filter(|_| output.status.success()) {
             return Ok(path);
+        }
+        if let Some(available) = without_it(&complaint) {
+            let (package, version) = (wheel.brings.name(), wheel.version.to_owned());
+            return Err(RuntimeError::NotReleased { package, version, available });
         }
         // Another pip would meet the same network, after the same wait.
         let (reason, tail) = (reason(&complaint, &output), tail(&complaint));
@@ -62,7 +66,7 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         .args(["download", "--no-deps", "--only-binary=:all:", "--implementation=cp"])
         .arg(format!("--python-version={PYTHON}"))
         .arg(format!("--abi={}", wheel.brings.abi()))
-        .arg(format!("--platform={}", wheel.platform_tag()))
+        .args(wheel.platform_tags().iter().map(|tag| format!("--platform={tag}")))
         // Without a network this gives up within a minute, not within pip's default of several.
         .args(["--retries=2", "--timeout=15", "--no-input", "--disable-pip-version-check", "--progress-bar=off"])
         .arg("--dest")
@@ -74,10 +78,27 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         .output()
 }
 
+/// The versions that an index has beside the one that it does not have, the newest first, as far as perfrun can open them;
+/// nothing where pip failed otherwise. pip: "Could not find a version that satisfies the requirement X (from versions: A,
+/// B)".
+fn without_it(complaint: &str) -> Option<Vec<String>> {
+    let (_, rest) = complaint.split_once("(from versions:").filter(|_| !lacks_connection(complaint))?;
+    let listed = rest.split_once(')')?.0.split(',').map(str::trim);
+    let mut versions: Vec<([u64; 3], String)> =
+        listed.filter_map(|version| Some((version_numbers(version)?, version.to_owned()))).collect();
+    versions.retain(|(numbers, _)| is_new_enough(*numbers));
+    versions.sort();
+    Some(versions.into_iter().rev().map(|(_, version)| version).collect())
+}
+
+fn lacks_connection(complaint: &str) -> bool {
+    const NO_CONNECTION: [&str; 3] = ["connection broken by", "Failed to establish a new connection", "dns error"];
+    NO_CONNECTION.iter().any(|words| complaint.contains(words))
+}
+
 /// Why it failed, in a line. Without a network pip ends with "no matching distribution", which is true and misleads.
 fn reason(complaint: &str, output: &Output) -> String {
-    const NO_CONNECTION: [&str; 3] = ["connection broken by", "Failed to establish a new connection", "dns error"];
-    if NO_CONNECTION.iter().any(|words| complaint.contains(words)) {
+    if lacks_connection(complaint) {
         return "no connection to the package index".to_owned();
     }
     match complaint.lines().map(str::trim).rfind(|line| !line.is_empty()) {
@@ -177,6 +198,22 @@ mod tests {
         assert_eq!(failure(offline).0, "no connection to the package index");
         assert!(failure("exit 3").0.contains('3'));
         assert!(failure("exit 0").0.contains("without the file"));
+    }
+
+    #[test]
+    fn a_version_that_the_index_lacks_is_told_from_a_missing_network() {
+        let bin = tempfile::tempdir().unwrap();
+        let found = |complaint: &str| {
+            fake_program(bin.path(), "pip", &format!("echo '{complaint}' >&2; exit 1"));
+            fetch(bin.path()).0
+        };
+        let lacking = "ERROR: Could not find a version that satisfies the requirement onnxruntime==7.7.7 (from versions: 1.24.4, 1.9.0, 1.25.0, 1.100.0, 1.31.1)";
+        let Err(RuntimeError::NotReleased { available, .. }) = found(lacking) else { panic!("another error") };
+        assert_eq!(available, ["1.100.0", "1.31.1", "1.25.0"], "what perfrun can open, the newest first");
+        let none = "ERROR: Could not find a version that satisfies X (from versions: none)";
+        assert!(matches!(found(none), Err(RuntimeError::NotReleased { available, .. }) if available.is_empty()));
+        let offline = format!("WARNING: Retrying after connection broken by X\n{none}");
+        assert!(matches!(found(&offline), Err(RuntimeError::PipFailed { .. })));
     }
 
     #[test]

@@ -3,17 +3,18 @@
 //! Input: a version and a machine, or a downloaded file. Output: a [`Wheel`], or the library written into a folder.
 //! Deliberately absent: downloading (`pip`).
 //!
-//! A new version is added by `pip download` with the arguments that `pip` uses here, once for each machine, and
-//! `sha256sum`.
+//! perfrun has checksums of the versions that it was made with; a new one is added by `pip download` with the arguments
+//! that `pip` uses here, once for each machine, and `sha256sum`. Of any other version of ONNX Runtime pip checks the
+//! package against the hash of its index; perfrun writes down the hash of what came, and takes no other file later.
 
-use std::io::{self, Seek};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 
 use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Package, Plugin};
+use crate::experiment::{Package, Plugin, is_new_enough, version_numbers};
 use crate::machine::plain_file;
 use crate::prepare::seal;
 
@@ -90,7 +91,18 @@ impl Brings {
 const SINCE_2_27: &[&str] = &["manylinux_2_27", "manylinux_2_28"];
 const SINCE_2_28: &[&str] = &["manylinux_2_28"];
 
-/// What can be fetched, the newest first. The versions are those of [`Package::versions`] and [`Plugin::version`].
+/// Systems of wheels that this perfrun was not made with; pip takes the one that is there.
+const SINCE_ANY: &[&str] = &[
+    "manylinux_2_39",
+    "manylinux_2_35",
+    "manylinux_2_34",
+    "manylinux_2_31",
+    "manylinux_2_28",
+    "manylinux_2_27",
+    "manylinux2014",
+];
+
+/// What perfrun has checksums of, the newest first. The versions are those of [`Package::versions`] and [`Plugin::version`].
 #[rustfmt::skip]
 const WHEELS: [Wheel<'static>; 24] = [
     wheel(CPU, "1.31.1", Machine::X86_64, SINCE_2_28, "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536"),
@@ -126,7 +138,7 @@ const fn wheel(
     systems: &'static [&'static str],
     sha256: &'static str,
 ) -> Wheel<'static> {
-    Wheel { brings, version, machine, systems, sha256 }
+    Wheel { brings, version, machine, systems, sha256: Some(sha256) }
 }
 
 /// One official package.
@@ -137,34 +149,81 @@ pub(super) struct Wheel<'a> {
     pub(super) machine: Machine,
     /// As in the file's name, the one to ask for last.
     pub(super) systems: &'a [&'a str],
-    /// Of the whole file, lower-case hex.
-    pub(super) sha256: &'a str,
+    /// Of the whole file, lower-case hex; nothing of a version that this perfrun was not made with.
+    pub(super) sha256: Option<&'a str>,
+}
+
+/// A package that was fetched, beside what was in it: its SHA-256 and its name, as `sha256sum` writes them.
+const PACKAGE: &str = "package.sha256";
+
+impl<'a> Wheel<'a> {
+    /// The wheel of a version for a machine: one of those that perfrun was made with, or any other of ONNX Runtime that it
+    /// can open.
+    pub(super) fn of(brings: Brings, version: &'a str, machine: Machine) -> Result<Wheel<'a>, RuntimeError> {
+        let wheels = || WHEELS.iter().filter(|wheel| (wheel.brings, wheel.machine) == (brings, machine));
+        if let Some(known) = wheels().find(|wheel| wheel.version == version) {
+            return Ok(*known);
+        }
+        let package = brings.name();
+        let Brings::Runtime(_) = brings else {
+            let known = wheels().map(|wheel| wheel.version.to_owned()).collect();
+            return Err(RuntimeError::UnknownVersion { package, version: version.to_owned(), known });
+        };
+        match version_numbers(version) {
+            Some(numbers) if is_new_enough(numbers) => {
+                Ok(Wheel { brings, version, machine, systems: SINCE_ANY, sha256: None })
+            }
+            Some(_) => Err(RuntimeError::TooOldToFetch { package, version: version.to_owned() }),
+            None => Err(RuntimeError::NotAVersion { package, version: version.to_owned() }),
+        }
+    }
 }
 
 impl Wheel<'_> {
-    /// The wheel of a version for a machine.
-    pub(super) fn known(brings: Brings, version: &str, machine: Machine) -> Result<Wheel<'static>, RuntimeError> {
-        let wheels = || WHEELS.iter().filter(|wheel| (wheel.brings, wheel.machine) == (brings, machine));
-        wheels().find(|wheel| wheel.version == version).copied().ok_or_else(|| {
-            let known = wheels().map(|wheel| wheel.version.to_owned()).collect();
-            RuntimeError::UnknownVersion { package: brings.name(), version: version.to_owned(), known }
-        })
-    }
-
     /// As pip takes it.
     pub(super) fn requirement(&self) -> String {
         format!("{}=={}", self.brings.name(), self.version)
     }
 
-    pub(super) fn platform_tag(&self) -> String {
-        format!("{}_{}", self.systems.last().unwrap_or(&SINCE_2_28[0]), self.machine.name())
+    /// The platforms that pip is asked for.
+    pub(super) fn platform_tags(&self) -> Vec<String> {
+        let asked =
+            if self.sha256.is_some() { &self.systems[self.systems.len().saturating_sub(1)..] } else { self.systems };
+        asked.iter().map(|system| format!("{system}_{}", self.machine.name())).collect()
     }
 
+    /// What its file is called; of a version that perfrun was not made with, what it is asked for by.
     pub(super) fn file_name(&self) -> String {
-        let project = self.brings.name().replace('-', "_");
+        if self.sha256.is_none() {
+            return self.requirement();
+        }
         let systems: Vec<String> =
             self.systems.iter().map(|system| format!("{system}_{}", self.machine.name())).collect();
-        format!("{project}-{}-{}-{}.whl", self.version, self.brings.tags(), systems.join("."))
+        format!("{}{}-{}.whl", self.beginning(), self.brings.tags(), systems.join("."))
+    }
+
+    /// What the name of its file begins with.
+    fn beginning(&self) -> String {
+        format!("{}-{}-", self.brings.name().replace('-', "_"), self.version)
+    }
+
+    /// Its file in the folder that it was downloaded into.
+    pub(super) fn downloaded(&self, folder: &Path) -> Option<PathBuf> {
+        if self.sha256.is_some() {
+            return Some(folder.join(self.file_name())).filter(|path| path.is_file());
+        }
+        let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+        let is_it = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(&self.beginning()) && name.ends_with(".whl")) && path.is_file()
+        };
+        files.filter(is_it).min()
+    }
+
+    /// SHA-256 of the package, of a version that this perfrun was not made with, as it was when it was fetched.
+    pub(super) fn recorded(&self, folder: &Path) -> Option<String> {
+        let text = plain_file::text(&folder.join(PACKAGE)).ok().filter(|_| self.sha256.is_none())?;
+        text.split_whitespace().next().map(str::to_owned)
     }
 
     /// The name of the library in the package and in the cache.
@@ -183,7 +242,7 @@ impl Wheel<'_> {
     /// Every file appears under its name whole or not at all, whoever else writes it at the same time, and the library
     /// after the others: where it is, they are.
     pub(super) fn unpack(&self, package: &Path, folder: &Path) -> Result<PathBuf, RuntimeError> {
-        self.verify(package)?;
+        let sha256 = self.verify(package, folder)?;
         let cache_error = |source| RuntimeError::Cache { path: folder.to_owned(), source };
         let package_error = |source| RuntimeError::Package { file: self.file_name(), source };
         let file = plain_file::open(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
@@ -197,6 +256,11 @@ impl Wheel<'_> {
         }
         std::fs::create_dir_all(folder).map_err(cache_error)?;
         let scratch = Scratch::within(folder).map_err(cache_error)?;
+        if self.sha256.is_none() {
+            let name = package.file_name().unwrap_or_default().to_string_lossy();
+            let write = |file: &mut std::fs::File| writeln!(file, "{sha256}  {name}");
+            scratch.write_whole(&folder.join(PACKAGE), write).map_err(cache_error)?;
+        }
         for name in &names {
             let mut member = archive.by_name(&format!("{inside}{name}")).map_err(package_error)?;
             let path = folder.join(name);
@@ -219,19 +283,26 @@ impl Wheel<'_> {
         !name.contains('/') && (is_library || is_data)
     }
 
-    fn verify(&self, package: &Path) -> Result<(), RuntimeError> {
+    /// SHA-256 of the package, which is the one of perfrun's table, or that of the first file of its name.
+    fn verify(&self, package: &Path, folder: &Path) -> Result<String, RuntimeError> {
         let found = digest::of_file(package).map_err(|source| RuntimeError::Io { path: package.to_owned(), source })?;
-        if found == self.sha256 {
-            return Ok(());
+        let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let first = || {
+            let text = plain_file::text(&folder.join(PACKAGE)).ok()?;
+            let (sha256, of) = text.trim_end().split_once("  ")?;
+            (of == name).then(|| sha256.to_owned())
+        };
+        match self.sha256.map(str::to_owned).or_else(first) {
+            Some(expected) if expected != found => Err(RuntimeError::Checksum { file: name, expected, found }),
+            _ => Ok(found),
         }
-        Err(RuntimeError::Checksum { file: self.file_name(), expected: self.sha256.to_owned(), found })
     }
 }
 
 /// A wheel that nobody published, for tests.
 #[cfg(test)]
 pub(super) fn fake<'a>(version: &'a str, machine: Machine, sha256: &'a str) -> Wheel<'a> {
-    Wheel { brings: CPU, version, machine, systems: SINCE_2_28, sha256 }
+    Wheel { brings: CPU, version, machine, systems: SINCE_2_28, sha256: Some(sha256) }
 }
 
 /// A package with a library that is only a header, in `folder`, and its checksum, for tests.
@@ -261,30 +332,58 @@ mod tests {
     #[test]
     fn the_pinned_version_is_known_for_every_machine() {
         for machine in [Machine::X86_64, Machine::Aarch64] {
-            let wheel = Wheel::known(CPU, PINNED, machine).unwrap();
+            let wheel = Wheel::of(CPU, PINNED, machine).unwrap();
             let expected = format!("onnxruntime-{PINNED}-cp312-cp312-manylinux_2_28_{}.whl", machine.name());
             assert_eq!(wheel.file_name(), expected);
         }
-        let error = Wheel::known(CPU, "9.9.9", Machine::X86_64).unwrap_err();
-        assert!(
-            matches!(error, RuntimeError::UnknownVersion { known, .. } if known == Package::Onnxruntime.versions())
-        );
+        let error = Wheel::of(WEBGPU, "9.9.9", Machine::X86_64).unwrap_err();
+        assert!(matches!(error, RuntimeError::UnknownVersion { known, .. } if known == [Plugin::Webgpu.version()]));
     }
 
     #[test]
     fn files_are_named_as_their_publisher_names_them() {
-        let old = Wheel::known(CPU, "1.28.0", Machine::Aarch64).unwrap();
+        let old = Wheel::of(CPU, "1.28.0", Machine::Aarch64).unwrap();
         let name = "onnxruntime-1.28.0-cp312-cp312-manylinux_2_27_aarch64.manylinux_2_28_aarch64.whl";
-        assert_eq!((old.file_name().as_str(), old.platform_tag().as_str()), (name, "manylinux_2_28_aarch64"));
-        let gpu = Wheel::known(GPU, "1.31.1", Machine::X86_64).unwrap();
+        assert_eq!((old.file_name().as_str(), old.platform_tags()), (name, vec!["manylinux_2_28_aarch64".to_owned()]));
+        let gpu = Wheel::of(GPU, "1.31.1", Machine::X86_64).unwrap();
         assert_eq!(gpu.file_name(), "onnxruntime_gpu-1.31.1-cp312-cp312-manylinux_2_28_x86_64.whl");
         assert_eq!(gpu.requirement(), "onnxruntime-gpu==1.31.1");
-        let plugin = Wheel::known(WEBGPU, "0.4.0", Machine::X86_64).unwrap();
+        let plugin = Wheel::of(WEBGPU, "0.4.0", Machine::X86_64).unwrap();
         assert_eq!(plugin.file_name(), "onnxruntime_ep_webgpu-0.4.0-py3-none-manylinux_2_28_x86_64.whl");
     }
 
     #[test]
-    fn what_a_specification_may_name_has_a_checksum() {
+    fn any_newer_version_may_be_asked_for_and_older_ones_say_why_not() {
+        for (package, version) in [(CPU, "1.98.0"), (GPU, "1.31.0"), (CPU, "2.0.1")] {
+            let wheel = Wheel::of(package, version, Machine::X86_64).unwrap();
+            assert_eq!((wheel.sha256, wheel.requirement()), (None, format!("{}=={version}", package.name())));
+            assert!(wheel.platform_tags().contains(&"manylinux_2_28_x86_64".to_owned()));
+        }
+        let wrong = |version: &str| Wheel::of(CPU, version, Machine::X86_64).unwrap_err().to_string();
+        assert_eq!(wrong("1.24.4"), "onnxruntime 1.24.4 is too old: perfrun needs 1.25 or newer");
+        for version in ["1.32", "nightly", "1.32.0 --index-url=x", "1.32.0.1", "1.x.0", ""] {
+            assert_eq!(wrong(version), format!("`{version}` is not a version of onnxruntime"));
+        }
+    }
+
+    #[test]
+    fn the_first_package_of_an_unknown_version_is_the_only_one_that_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(folder.path(), "7.7.7");
+        let wheel = Wheel { sha256: None, ..fake("7.7.7", Machine::this().unwrap(), "") };
+        assert_eq!(wheel.downloaded(folder.path()), Some(package.clone()));
+        let target = folder.path().join("target");
+        assert_eq!(wheel.recorded(&target), None);
+        wheel.unpack(&package, &target).unwrap();
+        assert_eq!(wheel.recorded(&target), Some(checksum));
+        assert_eq!(seal::broken_in(&target), None);
+        wheel.unpack(&package, &target).unwrap();
+        std::fs::write(&package, "another file of this name").unwrap();
+        assert!(matches!(wheel.unpack(&package, &target), Err(RuntimeError::Checksum { .. })));
+    }
+
+    #[test]
+    fn what_this_perfrun_was_made_with_has_a_checksum() {
         let versions = |brings: Brings, machine: Machine| -> Vec<&str> {
             let wheels = WHEELS.iter().filter(|wheel| (wheel.brings, wheel.machine) == (brings, machine));
             wheels.map(|wheel| wheel.version).collect()
@@ -297,7 +396,7 @@ mod tests {
         for plugin in Plugin::ALL {
             assert_eq!(versions(Brings::Plugin(plugin), Machine::X86_64), [plugin.version()]);
         }
-        let digests: std::collections::BTreeSet<&str> = WHEELS.iter().map(|wheel| wheel.sha256).collect();
+        let digests: std::collections::BTreeSet<&str> = WHEELS.iter().filter_map(|wheel| wheel.sha256).collect();
         assert!(digests.len() == WHEELS.len() && digests.iter().all(|digest| digest.len() == 64));
     }
 
@@ -332,7 +431,7 @@ mod tests {
     fn another_file_is_refused_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (package, _) = fake_wheel(folder.path(), PINNED);
-        let wheel = Wheel::known(CPU, PINNED, Machine::this().unwrap()).unwrap();
+        let wheel = Wheel::of(CPU, PINNED, Machine::this().unwrap()).unwrap();
         let target = folder.path().join("target");
         assert!(matches!(wheel.unpack(&package, &target), Err(RuntimeError::Checksum { .. })));
         assert!(!target.exists());

@@ -47,8 +47,11 @@ pub(crate) fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUse
         Some(version) => Some(version.as_str()),
         None => Some("version unknown"),
     };
-    let details: Vec<&str> = package.into_iter().chain(version).collect();
-    if details.is_empty() { name.to_owned() } else { format!("{name} ({})", details.join(" ")) }
+    let known: Vec<&str> = package.into_iter().chain(version).collect();
+    let new = if used.package_sha256.is_some() { "new to perfrun" } else { "" };
+    let details = [known.join(" "), new.to_owned()].into_iter().filter(|detail| !detail.is_empty());
+    let details = details.collect::<Vec<_>>().join(", ");
+    if details.is_empty() { name.to_owned() } else { format!("{name} ({details})") }
 }
 
 /// `1 thread`, `1 to 4 threads`: inside an operator, of the cells that are run.

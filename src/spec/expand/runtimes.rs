@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use crate::experiment::{Package, Runtime};
+use crate::experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{bad_name, quote};
-use crate::vocabulary::nearest::list;
 
 use super::{Axis, BackendKind};
 
@@ -53,10 +52,11 @@ fn from_word(text: &str, place: &Place, backend: BackendKind, check: &mut Check<
     Some(Runtime { name: version.clone(), version: Some(version), ..Runtime::default() })
 }
 
-/// A version that can be fetched.
+/// A version that perfrun can open; whether there is one is known once it is fetched.
 fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'_>) -> Option<String> {
     let known = package.versions();
-    if known.contains(&text) {
+    let numbers = version_numbers(text);
+    if numbers.is_some_and(is_new_enough) {
         return Some(text.to_owned());
     }
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -72,8 +72,9 @@ fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'
         let whole = newest.map_or_else(|| known[0].to_owned(), |version| (*version).to_owned());
         (format!("{} is incomplete; a version has three parts", quote(text)), format!("write \"{whole}\""))
     } else {
-        let message = format!("perfrun has no checksum of {} {text}, so it cannot fetch it", package.name());
-        (message, format!("known versions: {}; to use a library of your own, give its `path`", list(known, "and")))
+        let [major, minor] = OLDEST_RUNTIME;
+        let message = format!("ONNX Runtime {text} is too old: perfrun needs {major}.{minor} or newer");
+        (message, format!("name a newer one, such as {}", quote(known[0])))
     };
     check.error(place, message, hint);
     None
@@ -182,6 +183,10 @@ mod tests {
         assert_eq!(runtimes(folder.path(), "1.31.1").unwrap()[0].name, "1.31.1");
         assert_eq!(runtimes(folder.path(), "[1.30]").unwrap_err(), "`1.30` is incomplete; a version has three parts");
         assert_eq!(runtimes(folder.path(), "nightly").unwrap_err(), "`nightly` is not a version");
+        // What was released after this perfrun is a version too.
+        assert_eq!(runtimes(folder.path(), "[1.98.0, 2.0.0]").unwrap().len(), 2);
+        let old = "ONNX Runtime 1.24.4 is too old: perfrun needs 1.25 or newer";
+        assert_eq!(runtimes(folder.path(), "[1.24.4]").unwrap_err(), old);
     }
 
     #[test]

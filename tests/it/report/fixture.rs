@@ -449,6 +449,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             build: Some("ORT Build Info: git-branch=rel-1.31.1, build type=Release".to_owned()),
             package: None,
             origin: "the cache".to_owned(),
+            package_sha256: None,
             sha256: hash("library"),
         }),
         runtimes: Vec::new(),

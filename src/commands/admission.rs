@@ -21,7 +21,7 @@ use crate::ui::error::Error;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::Interrupts;
 use crate::worker::backend;
-use crate::worker::lock::{self, LockError, MachineLock};
+use crate::worker::lock::{self, LockError, MachineLock, Turn};
 
 /// What the command line says about admission.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,14 +123,16 @@ impl Admission {
 pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
     let path = lock::default_path();
+    let mut turn = None;
     let mut told = false;
     loop {
-        match MachineLock::try_take(&path, &holder) {
+        match MachineLock::try_take(&path, &holder, turn.as_ref()) {
             Ok(lock) => return Ok(Some(lock)),
             Err(LockError::Held { .. }) if interrupts.count() > 0 => return Ok(None),
             Err(LockError::Held { holder }) if !no_wait => {
                 if !told {
                     told = true;
+                    turn = Turn::take(&path);
                     ui.labelled(
                         "waiting",
                         &format!("another perfrun is measuring on this machine: {holder} (--no-wait exits instead)"),

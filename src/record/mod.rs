@@ -84,6 +84,16 @@ pub enum StoreError {
         reason: String,
     },
     /// Written by a later version.
+    /// A merge left both sides in it.
+    #[error("{path} has conflict markers of git")]
+    #[diagnostic(help(
+        "numbers cannot be merged: take one side (`git checkout --theirs -- {}`, or `--ours`), then measure again",
+        path.display()
+    ))]
+    Conflict {
+        /// The file.
+        path: PathBuf,
+    },
     #[error("{path} has format {found}; this perfrun reads up to {known}")]
     #[diagnostic(help("update perfrun"))]
     Newer {

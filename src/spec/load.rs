@@ -14,9 +14,10 @@ use super::files::Depth;
 use super::form::ExperimentForm;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
-use super::{coerce, expand, overrides, schema, validate, yaml};
+use super::{coerce, expand, invisible, overrides, schema, validate, yaml};
 use crate::experiment::Experiment;
 use crate::machine::plain_file;
+use crate::vocabulary::conflict::conflict_line;
 use crate::vocabulary::nearest::near_path;
 
 /// A spec is text by hand; what is larger is something else. Checked before anything is read.
@@ -106,10 +107,22 @@ pub(crate) fn outline(name: &str, text: &str, folder: &Path) -> Result<Loaded, S
 fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[String]) -> Result<Loaded, SpecError> {
     // A byte order mark is no column.
     let mut sources = Sources::new(name, text.strip_prefix('\u{feff}').unwrap_or(text));
-    let invalid = |problems: Vec<Problem>| SpecError::Invalid(Invalid::new(name, problems));
-    let (mut root, mut problems) = yaml::parse(&sources, 0, 0).map_err(|problem| invalid(vec![problem]))?;
+    let invalid = |sources: &Sources, problems: Vec<Problem>| {
+        SpecError::Invalid(Invalid::new(name, invisible::explain(sources, problems, false)))
+    };
+    let syntax = |problem: Problem| {
+        let problems = match conflict(&sources) {
+            Some(marker) => vec![marker],
+            None => invisible::explain(&sources, vec![problem], true),
+        };
+        SpecError::Invalid(Invalid::new(name, problems))
+    };
+    if let Some(nul) = invisible::nul(&sources, 0) {
+        return Err(SpecError::Invalid(Invalid::new(name, vec![nul])));
+    }
+    let (mut root, mut problems) = yaml::parse(&sources, 0, 0).map_err(syntax)?;
     if let Some(problem) = not_a_map(&sources, &root) {
-        return Err(invalid(vec![problem]));
+        return Err(syntax(problem));
     }
     for argument in overrides {
         problems.extend(overrides::apply(&mut root, &mut sources, folder, argument));
@@ -120,7 +133,7 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
     let mut damaged = Vec::with_capacity(violations.len());
     if violations.len() >= MOST_PROBLEMS {
         problems.extend(violations.into_iter().map(|violation| violation.problem));
-        return Err(invalid(problems));
+        return Err(invalid(&sources, problems));
     }
     for violation in violations {
         problems.push(violation.problem);
@@ -129,8 +142,8 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
     let form: ExperimentForm = match serde_json::from_value(json) {
         Ok(form) => form,
         // What the schema lets through the forms take; where they do not, the user still gets a message.
-        Err(_) if !problems.is_empty() => return Err(invalid(problems)),
-        Err(error) => return Err(invalid(vec![sources.problem(root.span, error.to_string())])),
+        Err(_) if !problems.is_empty() => return Err(invalid(&sources, problems)),
+        Err(error) => return Err(invalid(&sources, vec![sources.problem(root.span, error.to_string())])),
     };
     let default_name = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let mut check = Check::new(&sources, &root, damaged);
@@ -139,9 +152,18 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
     problems.append(&mut check.problems);
     let (warnings, notes) = (std::mem::take(&mut check.warnings), std::mem::take(&mut check.notes));
     if !problems.is_empty() {
-        return Err(invalid(problems));
+        return Err(invalid(&sources, problems));
     }
     Ok(Loaded { experiment, text: text.to_owned(), warnings, notes, canonical, folder: folder.to_owned() })
+}
+
+/// What a merge left, which explains any mistake in the syntax.
+fn conflict(sources: &Sources) -> Option<Problem> {
+    let text = sources.text(0);
+    let line = conflict_line(text)?;
+    let start = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let marker = sources.problem(Span { source: 0, start, end: start + 7 }, "a conflict marker of git");
+    Some(marker.with_hint("resolve the conflict: keep one side, or write what both mean"))
 }
 
 fn not_a_map(sources: &Sources, root: &Node) -> Option<Problem> {

@@ -15,6 +15,7 @@ mod expand;
 pub mod explain;
 mod files;
 mod form;
+mod invisible;
 mod load;
 mod misplaced;
 mod name;

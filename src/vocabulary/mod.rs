@@ -6,6 +6,8 @@ pub(crate) mod privacy;
 
 pub(crate) mod nearest;
 
+pub(crate) mod conflict;
+
 pub mod metric;
 
 pub(crate) mod code;

@@ -8,6 +8,7 @@ use crate::machine::plain_file;
 use crate::record::Manifest;
 use crate::record::StoreError;
 use crate::spec::is_entry_name;
+use crate::vocabulary::conflict::has_conflict;
 use crate::vocabulary::printable::printable;
 use crate::vocabulary::quantity::Ratio;
 
@@ -31,7 +32,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
     struct Versioned {
         format: u64,
     }
-    let damaged = |error: serde_json::Error| StoreError::Damaged { path: path.to_owned(), reason: error.to_string() };
+    let damaged = |error: serde_json::Error| match has_conflict(text) {
+        true => StoreError::Conflict { path: path.to_owned() },
+        false => StoreError::Damaged { path: path.to_owned(), reason: error.to_string() },
+    };
     // The common case first: a file may hold ten thousand cells.
     let found = serde_json::from_str::<Results>(text);
     if let Ok(results) = &found

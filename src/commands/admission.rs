@@ -147,13 +147,13 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
 
 /// The command as it was typed, without the folders of this user.
 fn command_line(place: &Place) -> String {
-    let words = std::env::args().skip(1).map(|word| {
+    let words = std::env::args_os().skip(1).map(|word| {
         let path = PathBuf::from(&word);
-        if path.is_absolute() { place.relative(&path) } else { word }
+        if path.is_absolute() { place.relative(&path) } else { word.to_string_lossy().into_owned() }
     });
     std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn executable() -> Result<PathBuf, Error> {
-    std::env::current_exe().map_err(|source| Error::Io { what: "the path of perfrun itself".to_owned(), source })
+    std::env::current_exe().map_err(|source| Error::attempt("cannot find the executable of perfrun itself", source))
 }

@@ -97,8 +97,8 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     let place = Place::here()?;
     place.create_store()?;
     let store = place.records("");
-    std::fs::create_dir_all(&store).map_err(|source| Error::io(&store, source))?;
-    let unpacked = Scratch::within(&store).map_err(|source| Error::io(&store, source))?;
+    std::fs::create_dir_all(&store).map_err(|source| Error::write(&store, source))?;
+    let unpacked = Scratch::within(&store).map_err(|source| Error::write(&store, source))?;
     archive::unpack(&arguments.archive, unpacked.path())?;
     let no_record = |why: &str| {
         Error::refused(
@@ -127,12 +127,12 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
         remove_others(&folder)?;
         let parent = place.records(experiment);
         let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
-        moved.map_err(|source| Error::io(&target, source))?;
+        moved.map_err(|source| Error::write(&target, source))?;
     }
     for (from, to) in &files {
         let parent = to.parent().unwrap_or(&place.root);
         let copied = std::fs::create_dir_all(parent).and_then(|()| std::fs::copy(from, to));
-        copied.map_err(|source| Error::io(to, source))?;
+        copied.map_err(|source| Error::write(to, source))?;
     }
     let record = (!is_here).then_some(&target);
     let written = record.into_iter().chain(files.iter().map(|(_, to)| to));
@@ -189,7 +189,7 @@ fn remove_others(folder: &Path) -> Result<(), Error> {
     {
         let below = entry.path().strip_prefix(folder).ok().and_then(Path::to_str);
         if !below.is_some_and(archive::is_of_record) {
-            std::fs::remove_file(entry.path()).map_err(|source| Error::io(entry.path(), source))?;
+            std::fs::remove_file(entry.path()).map_err(|source| Error::remove(entry.path(), source))?;
         }
     }
     Ok(())

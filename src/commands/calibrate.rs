@@ -133,7 +133,7 @@ fn json(result: &Calibration) -> Result<String, Error> {
 
 /// Writes both files, and the one by which budgets and conditions are judged later on.
 fn write(result: &Calibration, folder: &Path, place: &Place) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     let text = json(result)? + "\n";
     write_whole(&folder.join("calibration.json"), text.as_bytes())?;
     write_whole(&folder.join("calibration.md"), report::markdown(result).as_bytes())?;

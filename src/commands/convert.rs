@@ -11,7 +11,7 @@ use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Pr
 use crate::machine::host;
 use crate::onnx::precision::{ConversionReport, ModelNames, ProviderClass};
 use crate::onnx::{self, ModelHeader, ResolvedTensor};
-use crate::prepare::models::{self, Made, Problem, Ranges, Recipe, random_items};
+use crate::prepare::models::{self, Made, ObtainError, Problem, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
 use crate::report::format::bytes;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let files: Vec<_> = std::iter::once(arguments.model.clone())
         .chain(header.external_files.iter().map(|file| file.path.clone()))
         .collect();
-    let source = digest::of_files(&files).map_err(|(path, error)| Error::io(&path, error))?;
+    let source = digest::of_files(&files).map_err(|(path, error)| Error::read(&path, error))?;
     let interrupts = super::interrupts()?;
     let observation = match recipe {
         Recipe::Int8Static { .. } => {
@@ -113,7 +113,7 @@ fn data_name(arguments: &ConvertArgs, data: Option<&ModelData>) -> Result<String
         None => Ok(random_items(arguments.items().into(), SEED, &sizes)),
         Some(ModelData { dataset, fitted }) => {
             let file = &dataset.file;
-            let sha256 = digest::of_file(file).map_err(|source| Error::io(file, source))?;
+            let sha256 = digest::of_file(file).map_err(|source| Error::read(file, source))?;
             Ok(format!("the first {} items of a file (SHA-256 {sha256}), {sizes}", fitted.items))
         }
     }
@@ -143,7 +143,7 @@ fn check_finite(data: Option<&ModelData>, arguments: &ConvertArgs) -> Result<(),
 
 fn misfit(file: &Path, problem: DatasetProblem, arguments: &ConvertArgs) -> Error {
     match problem {
-        DatasetProblem::Write { path, source } => Error::io(&path, source),
+        DatasetProblem::Write { path, source } => Error::write(&path, source),
         problem => {
             let message = format!("model {}, data {}: {problem}", arguments.model.display(), file.display());
             Error::refused(message, "every array needs the name of an input, and items along its first dimension")
@@ -162,7 +162,7 @@ fn observation(
     data: Option<&ModelData>,
     ui: &Ui,
 ) -> Result<(Observation, Scratch), Error> {
-    let scratch = Scratch::new().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
+    let scratch = Scratch::new().map_err(|source| Error::write(&std::env::temp_dir(), source))?;
     let (tensors, sets, data) = match data {
         Some(data) => {
             let asked = arguments.inputs.first().and_then(|batch| batch.sizes.first());
@@ -213,7 +213,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
 fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {
     match problem {
         Problem::Model(error) => error.into(),
-        Problem::Io { path, source } => Error::io(&path, source),
+        Problem::Io { path, source } => ObtainError::Cache { path, source }.into(),
         problem => {
             let message = format!("model {}: {problem}", arguments.model.display());
             Error::refused(message, "`perfrun inspect` shows what the model holds")
@@ -224,7 +224,7 @@ fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {
 /// Copies the model out of the cache, with its weights where they lie in a file of their own.
 fn copy(made: &Made, arguments: &ConvertArgs) -> Result<(), Error> {
     let model = onnx::load(&made.path)?;
-    let failed = |source: io::Error| Error::io(&arguments.output, source);
+    let failed = |source: io::Error| Error::write(&arguments.output, source);
     let folder = arguments.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let scratch = Scratch::within(folder).map_err(failed)?;
     let name = arguments.output.file_name().unwrap_or_default();

@@ -176,7 +176,7 @@ fn wanted(only: Option<&str>, points: &[Point]) -> Result<impl Fn(&Cell) -> bool
 
 /// A figure for each cell, and the numbers.
 fn write(found: &History, folder: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     for (series, name) in found.series.iter().zip(page::names(found)) {
         let file = format!("{}-{}.svg", crate::report::plots::slug(&series.names.path()), found.metric);
         write_whole(&folder.join(file), page::course(found, series, &name, None).svg().as_bytes())?;

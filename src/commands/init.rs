@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::inspect::{model_files, tensor};
 use super::{print, zoo};
+use crate::data::scratch::Scratch;
 use crate::experiment::{InputPoint, Network, ZOO};
 use crate::machine::plain_file;
 use crate::onnx::zoo::{Settings, of, signature};
@@ -71,6 +72,14 @@ impl Model {
         }
     }
 
+    /// Whether a specification in a folder can name it: YAML is UTF-8, and names of files may be anything.
+    fn is_nameable(&self, folder: Option<&Path>) -> bool {
+        match &self.source {
+            Source::File(path) => model_path(folder, path).to_str().is_some(),
+            Source::Zoo(_) => true,
+        }
+    }
+
     /// The folder that it comes from.
     fn folder(&self) -> Option<Cow<'_, str>> {
         match &self.source {
@@ -86,28 +95,71 @@ pub(super) fn models(words: &[PathBuf]) -> Result<Vec<Model>, Error> {
     Ok(models.into_iter().flatten().collect())
 }
 
+/// Gives each model that no specification can name a link that one can, which lasts as long as the folder.
+///
+/// # Errors
+///
+/// What the system says.
+pub(super) fn link_unnameable(models: &mut [Model]) -> Result<Option<Scratch>, Error> {
+    if models.iter().all(|model| model.is_nameable(None)) {
+        return Ok(None);
+    }
+    let temporary = std::env::temp_dir();
+    let scratch = Scratch::new().map_err(|source| Error::write(&temporary, source))?;
+    for (index, model) in models.iter_mut().enumerate().filter(|(_, model)| !model.is_nameable(None)) {
+        let folder = scratch.path().join(index.to_string());
+        let link = folder.join(valid_name(&model.stem()) + ".onnx");
+        if let Source::File(path) = &mut model.source {
+            let file = absolute(Path::new(""), path);
+            let linked = std::fs::create_dir(&folder).and_then(|()| std::os::unix::fs::symlink(&file, &link));
+            linked.map_err(|source| Error::write(&link, source))?;
+            *path = link;
+        }
+    }
+    Ok(Some(scratch))
+}
+
+/// The models that a specification in a folder can name; says which ones it cannot.
+fn nameable(models: Vec<Model>, folder: Option<&Path>, ui: &Ui) -> Result<Vec<Model>, Error> {
+    let (models, others): (Vec<Model>, Vec<Model>) = models.into_iter().partition(|model| model.is_nameable(folder));
+    let help = "rename it; `perfrun inspect`, `perfrun convert` and a quick look take it as it is";
+    for other in &others {
+        let Source::File(path) = &other.source else { continue };
+        let message = format!("the name of {} is not UTF-8, so no specification can hold it", path.display());
+        if models.is_empty() {
+            return Err(Error::refused(message, help));
+        }
+        ui.note(&format!("left out: {message}; {help}"));
+    }
+    Ok(models)
+}
+
 pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let models = models(&arguments.models)?;
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     let file = arguments.output.as_deref().filter(|_| !to_stdout).and_then(Path::file_stem);
     let name = file.map_or_else(|| experiment_name(&models), |stem| valid_name(&stem.to_string_lossy()));
     if to_stdout {
+        let models = nameable(models, None, ui)?;
         return print(ui, &specification(&name, &models, None, Question::Precision));
     }
     let target = arguments.output.clone().unwrap_or_else(|| Path::new("experiments").join(format!("{name}.yaml")));
     let file = absolute(Path::new(""), &target);
     let folder = file.parent().unwrap_or(Path::new("/"));
+    let models = nameable(models, Some(folder), ui)?;
     let place = Place::of(&file)?;
     let own_schema = Some(place.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
     let schema = own_schema.clone().unwrap_or_else(|| place.schema());
-    let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema));
+    let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema).to_string_lossy());
     write_new(&target, &(line + &specification(&name, &models, Some(folder), Question::Precision)))?;
     let mut written = target.display().to_string();
     if own_schema.is_none() {
         place.create_store()?;
         write_whole(&schema, spec::schema_text().as_bytes())?;
-        written =
-            format!("{written}, and {} for editors", path_from(&absolute(Path::new(""), Path::new(".")), &schema));
+        written = format!(
+            "{written}, and {} for editors",
+            path_from(&absolute(Path::new(""), Path::new(".")), &schema).display()
+        );
     }
     ui.note(&format!("wrote {written}; next: perfrun {}", target.display()));
     Ok(ExitCode::Done)
@@ -122,14 +174,14 @@ fn is_schema(path: &Path) -> bool {
 fn write_new(target: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write as _;
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     }
     let failed = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::AlreadyExists => Error::refused(
             format!("{} already exists", target.display()),
             "init never overwrites; name another file with -o",
         ),
-        _ => Error::io(target, source),
+        _ => Error::write(target, source),
     };
     // It appears whole, or not at all on a full disk.
     let mut file = plain_file::temporary_beside(target).map_err(failed)?;
@@ -203,7 +255,7 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
         }
         let _ = writeln!(text, "  - name: {}", quoted(&entry_name));
         let _ = match &model.source {
-            Source::File(path) => writeln!(text, "    path: {}", quoted(&model_path(folder, path))),
+            Source::File(path) => writeln!(text, "    path: {}", quoted(&model_path(folder, path).to_string_lossy())),
             Source::Zoo(network) => writeln!(text, "    zoo: {}", quoted(network.name())),
         };
         if common.is_none() && !sizes.is_empty() {
@@ -299,20 +351,20 @@ fn quoted(text: &str) -> String {
 }
 
 /// The path of a model as seen from the specification's folder, absolute without one.
-fn model_path(folder: Option<&Path>, model: &Path) -> String {
+fn model_path(folder: Option<&Path>, model: &Path) -> PathBuf {
     let model = absolute(Path::new(""), model);
-    folder.map_or_else(|| model.to_string_lossy().into_owned(), |folder| path_from(folder, &model))
+    folder.map_or_else(|| model.clone(), |folder| path_from(folder, &model))
 }
 
 /// A path as seen from a folder, both absolute.
-fn path_from(folder: &Path, path: &Path) -> String {
+fn path_from(folder: &Path, path: &Path) -> PathBuf {
     let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
         (folder.components().collect(), path.components().collect());
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let mut path = PathBuf::new();
     path.extend(std::iter::repeat_n("..", from.len() - shared));
     path.extend(&to[shared..]);
-    path.to_string_lossy().into_owned()
+    path
 }
 
 #[cfg(test)]
@@ -334,8 +386,11 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_specification() {
-        assert_eq!(path_from(Path::new("/a/experiments"), Path::new("/a/models/m.onnx")), "../models/m.onnx");
-        assert_eq!(path_from(Path::new("/a"), Path::new("/a/m.onnx")), "m.onnx");
+        assert_eq!(
+            path_from(Path::new("/a/experiments"), Path::new("/a/models/m.onnx")),
+            Path::new("../models/m.onnx")
+        );
+        assert_eq!(path_from(Path::new("/a"), Path::new("/a/m.onnx")), Path::new("m.onnx"));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return Ok(ExitCode::Done);
     }
     for folder in &going {
-        std::fs::remove_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        std::fs::remove_dir_all(folder).map_err(|source| Error::remove(folder, source))?;
     }
     ui.note(&format!("removed {what}"));
     Ok(ExitCode::Done)
@@ -215,6 +215,6 @@ fn confirmed(what: &str, ui: &Ui) -> Result<bool, Error> {
     ui.note(&format!("remove {what}? [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
-    read.map_err(|source| Error::Io { what: "standard input".to_owned(), source })?;
+    read.map_err(|source| Error::attempt("cannot read standard input", source))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

@@ -21,7 +21,8 @@ pub(super) fn is_model(word: &Path) -> bool {
 
 /// Measures the models of the arguments, of which every one is a model.
 pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
-    let models = init::models(&arguments.specs)?;
+    let mut models = init::models(&arguments.specs)?;
+    let _links = init::link_unnameable(&mut models)?;
     let name = format!("{}-look", init::experiment_name(&models));
     let text = init::specification(&name, &models, None, Question::Look);
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };

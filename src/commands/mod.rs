@@ -87,7 +87,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         }
         Command::Worker => match worker::child::serve() {
             Ok(()) => Ok(ExitCode::Done),
-            Err(source) => Err(Error::Io { what: "worker".to_owned(), source }),
+            Err(source) => Err(Error::attempt("a worker cannot speak with the perfrun that started it", source)),
         },
     }
 }
@@ -130,11 +130,11 @@ fn json_text<T: serde::Serialize>(value: &T) -> Result<String, Error> {
 
 /// Ctrl-C, caught from now on.
 fn interrupts() -> Result<Interrupts, Error> {
-    Interrupts::catch().map_err(|source| Error::Io { what: "signals".to_owned(), source })
+    Interrupts::catch().map_err(|source| Error::attempt("cannot catch signals", source))
 }
 
 /// Prints data and ends well.
 fn print(ui: &Ui, text: &str) -> Result<ExitCode, Error> {
-    ui.data(text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
+    ui.data(text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
     Ok(ExitCode::Done)
 }

@@ -186,7 +186,7 @@ fn better(folder: &Path, manifest: &Manifest, grade: Option<Grade>) -> Option<St
 }
 
 fn check_writable(folder: &Path) -> Result<(), Error> {
-    let failed = |source| Error::Io { what: format!("cannot write {}", folder.display()), source };
+    let failed = |source| Error::write(folder, source);
     std::fs::create_dir_all(folder).map_err(failed)?;
     let written = tempfile::tempfile_in(folder).map(|_| ()).map_err(failed);
     // Only empty folders can be removed this way: what the test made and nobody else's.
@@ -246,7 +246,7 @@ pub(super) fn write(
         .iter()
         .map(|template| Ok((template.output(), composed.fill(template)?)))
         .collect::<Result<_, Error>>()?;
-    std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     let mut written = report::write(&rendered, folder)?;
     for (name, text) in filled {
         write_whole(&folder.join(name), text.as_bytes())?;
@@ -257,7 +257,10 @@ pub(super) fn write(
         paths.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
     }
     let text = conclusion::render(composed.conclusion(), ui) + &printable(&paths);
-    ui.coloured_data(&text).map_err(|source| Error::Io { what: "standard output".to_owned(), source })?;
+    ui.coloured_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
+    if to.is_of_run {
+        step_summary::append(|| Ok(composed.first_page_alone()?), ui);
+    }
     let is_strict = manifest.experiment.goals_strict;
     let is_measured = super::run::was_measured(record);
     let falls = |goal: &GoalCheck| match goal.outcome {

@@ -137,7 +137,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
         return Err(Error::refused(message, help));
     }
     run::check_format(&record)?;
-    let absolute = std::path::absolute(folder).map_err(|source| Error::io(folder, source))?;
+    let absolute = std::path::absolute(folder).map_err(|source| Error::read(folder, source))?;
     let place = Place::of(&absolute)?;
     let mut experiment = record.manifest.experiment.clone();
     LocalPaths::read(&record.folder)?.restore(&mut experiment);

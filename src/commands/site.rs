@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let write = |(path, text): (String, String)| {
         let path = arguments.output.join(path);
         let folder = path.parent().unwrap_or(&arguments.output);
-        std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
         Ok::<(), Error>(write_whole(&path, text.as_bytes())?)
     };
     let pages = site.pages()?;

@@ -54,7 +54,7 @@ fn read(path: &Path) -> Result<Series, Error> {
     } else {
         (path.display().to_string(), plain_file::open_stream(path).and_then(all_bytes))
     };
-    let bytes = bytes.map_err(|source| Error::Io { what: name.clone(), source })?;
+    let bytes = bytes.map_err(|source| Error::attempt(format!("cannot read {name}"), source))?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(Error::refused(format!("{name} has more than 512 MiB"), "use a random sample of it"));
     }

@@ -72,7 +72,7 @@ fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> R
     }
     let mut tell = |_: models::Progress<'_>| {};
     let path = models::network_file(name, network, classes, &runtime::cache_folder(), &mut tell)?;
-    let mut file = plain_file::open(&path).map_err(|source| Error::io(&path, source))?;
+    let mut file = plain_file::open(&path).map_err(|source| Error::read(&path, source))?;
     write_with(&output, |mut copy| io::copy(&mut file, &mut copy).map(drop))?;
     print(ui, &format!("wrote {}\n", output.display()))
 }

@@ -51,7 +51,7 @@ impl Scratch {
     /// What the operating system says.
     pub(crate) fn within(parent: &Path) -> io::Result<Self> {
         remove_left(parent, 1, NEW);
-        let folder = tempfile::Builder::new().prefix(&own_prefix()).tempdir_in(parent)?;
+        let folder = tempfile::Builder::new().prefix(&own_prefix()).tempdir_in(parent).map_err(plain_file::plain)?;
         let lock = File::open(folder.path())?;
         // Where a file system has no locks nobody else gets one either, and what is left stays.
         let _unlocked = lock.try_lock();

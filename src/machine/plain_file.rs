@@ -59,7 +59,39 @@ pub(crate) fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
 ///
 /// What the operating system says.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
+    tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder).map_err(plain)
+}
+
+/// What the operating system says, without the name of a temporary file that nobody asked for.
+pub(crate) fn plain(error: io::Error) -> io::Error {
+    // `tempfile` keeps the error to itself, and adds to its text.
+    match error.to_string().split_once(" at path \"") {
+        Some((said, _)) => io::Error::new(error.kind(), said),
+        None => error,
+    }
+}
+
+/// What to do where a file or folder at `path` cannot be written, by what the operating system says.
+pub(crate) fn remedy(path: &Path, error: &io::Error) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if absolute == std::env::temp_dir() {
+        return "set TMPDIR to a folder that exists, can be written and has room".to_owned();
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match error.kind() {
+        io::ErrorKind::NotFound => match folder.filter(|folder| !folder.exists()) {
+            Some(folder) => format!("the folder {0} does not exist: `mkdir -p {0}`", folder.display()),
+            None => "the folder does not exist: make it, or name another one".to_owned(),
+        },
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a file lies where a folder is needed: remove it, or name another place".to_owned()
+        }
+        io::ErrorKind::IsADirectory => "this is a folder: name a file".to_owned(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "there is no room for it: free some, raise the limit, or name a place on another disk".to_owned()
+        }
+        _ => "name a place that can be written, or run perfrun from a folder that can".to_owned(),
+    }
 }
 
 /// Opens whatever can be read, such as the pipe of a shell's `<(...)`; one to which nobody writes is at its end.

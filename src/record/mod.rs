@@ -54,6 +54,7 @@ pub const FORMAT: u32 = 2;
 pub enum StoreError {
     /// A file or folder cannot be written.
     #[error("cannot write {path}")]
+    #[diagnostic(help("{}", plain_file::remedy(path, source)))]
     Write {
         /// The file or folder.
         path: PathBuf,
@@ -83,7 +84,6 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
-    /// Written by a later version.
     /// A merge left both sides in it.
     #[error("{path} has conflict markers of git")]
     #[diagnostic(help(
@@ -94,6 +94,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// Written by a later version.
     #[error("{path} has format {found}; this perfrun reads up to {known}")]
     #[diagnostic(help("update perfrun"))]
     Newer {

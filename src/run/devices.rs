@@ -118,7 +118,9 @@ impl Trial<'_> {
         let failed = |text: String| Some(self.absence(&Failure::new(FailureKind::Internal, text)));
         let folder = match Scratch::new() {
             Ok(folder) => folder,
-            Err(error) => return Ok(failed(format!("no temporary folder: {error}"))),
+            Err(error) => {
+                return Ok(failed(format!("no temporary folder: {error}; set TMPDIR to one that can be written")));
+            }
         };
         let path = folder.path().join("trial.onnx");
         if let Err(error) = onnx::save(trial_model(), &path) {

@@ -5,12 +5,13 @@
 mod exit;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 use miette::Diagnostic;
 
 use crate::data::table::TableError;
 use crate::experiment::SelectorError;
+use crate::machine::plain_file;
 use crate::onnx::OnnxError;
 use crate::plan::PlanError;
 use crate::prepare::models::ObtainError;
@@ -95,6 +96,9 @@ pub enum Error {
         what: String,
         /// Why it failed.
         source: io::Error,
+        /// What to do.
+        #[help]
+        help: Option<String>,
     },
     /// A fault of perfrun.
     #[error("{0}")]
@@ -108,9 +112,26 @@ impl Error {
         Error::Refused { message: message.into(), help: Some(help.into()) }
     }
 
-    /// A failed access to `path`.
-    pub fn io(path: &std::path::Path, source: io::Error) -> Self {
-        Error::Io { what: PathBuf::from(path).display().to_string(), source }
+    /// A file that cannot be read.
+    pub fn read(path: &Path, source: io::Error) -> Self {
+        Error::attempt(format!("cannot read {}", path.display()), source)
+    }
+
+    /// A file or folder that cannot be written, made or moved.
+    pub fn write(path: &Path, source: io::Error) -> Self {
+        let help = Some(plain_file::remedy(path, &source));
+        Error::Io { what: format!("cannot write {}", path.display()), source, help }
+    }
+
+    /// A file or folder that cannot be removed.
+    pub fn remove(path: &Path, source: io::Error) -> Self {
+        let help = Some("its folder must be yours to write to".to_owned());
+        Error::Io { what: format!("cannot remove {}", path.display()), source, help }
+    }
+
+    /// Something else of the system that failed: `cannot write to standard output`.
+    pub fn attempt(what: impl Into<String>, source: io::Error) -> Self {
+        Error::Io { what: what.into(), source, help: None }
     }
 
     /// The exit code.

@@ -103,8 +103,9 @@ impl OutputFiles {
 
     /// Writes the next set as `<set>-<index>.npy`.
     pub(super) fn write(&mut self, outputs: &[Array]) -> Result<(), Failure> {
-        let failed =
-            |error: io::Error| Failure::new(FailureKind::Output, format!("{}: {error}", self.folder.display()));
+        let failed = |error: io::Error| {
+            Failure::new(FailureKind::Output, format!("cannot write {}: {error}", self.folder.display()))
+        };
         write_set(&self.folder, self.sets, outputs).map_err(failed)?;
         self.sets += 1;
         Ok(())

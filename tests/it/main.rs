@@ -39,6 +39,7 @@ mod site;
 mod spec;
 mod stat;
 mod support;
+mod system;
 mod templates;
 mod tidy;
 mod variants;

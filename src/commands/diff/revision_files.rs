@@ -23,7 +23,7 @@ pub(super) struct RevisionFiles<'a> {
 impl<'a> RevisionFiles<'a> {
     /// A folder for the files of `commit`, which messages call `name`, without any yet.
     pub(super) fn new(repository: &'a Repository, (commit, name): (&'a str, &'a str)) -> Result<Self, Error> {
-        let folder = Scratch::new().map_err(|source| Error::io(&std::env::temp_dir(), source))?;
+        let folder = Scratch::new().map_err(|source| Error::write(&std::env::temp_dir(), source))?;
         let known = repository.files(commit, ".").into_iter().collect();
         Ok(RevisionFiles { repository, commit, name, folder, known })
     }
@@ -58,7 +58,7 @@ impl<'a> RevisionFiles<'a> {
         self.write(path)?;
         for file in named {
             if let Some(target) = self.target(file)? {
-                std::fs::write(&target, []).map_err(|source| Error::io(&target, source))?;
+                std::fs::write(&target, []).map_err(|source| Error::write(&target, source))?;
             }
         }
         Ok(Some(self.folder.path().join(path)))
@@ -87,7 +87,7 @@ impl<'a> RevisionFiles<'a> {
         }
         let target = self.folder.path().join(file);
         let parent = target.parent().unwrap_or(self.folder.path());
-        std::fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
+        std::fs::create_dir_all(parent).map_err(|source| Error::write(parent, source))?;
         Ok((!target.exists()).then_some(target))
     }
 
@@ -106,7 +106,7 @@ impl<'a> RevisionFiles<'a> {
                         format!("fetch it: git lfs fetch origin {}", self.commit),
                     )
                 })?;
-                std::fs::copy(&here, &target).map(|_| ()).map_err(|source| Error::io(&here, source))
+                std::fs::copy(&here, &target).map(|_| ()).map_err(|source| Error::write(&here, source))
             }
         }
     }

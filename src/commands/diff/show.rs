@@ -86,7 +86,7 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
         _ => arguments.format.clone(),
     };
     if let Some(folder) = &arguments.output {
-        std::fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
         for format in formats {
             let name = match format {
                 PageFormat::Md => "diff.md",
@@ -110,5 +110,5 @@ fn append(path: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write as _;
     let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
     let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|source| Error::io(path, source))
+    written.map_err(|source| Error::write(path, source))
 }

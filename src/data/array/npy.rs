@@ -15,7 +15,7 @@ use crate::onnx::ElementType;
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayProblem {
     /// It cannot be opened.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("cannot read {path}: {source}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,

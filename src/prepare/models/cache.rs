@@ -81,7 +81,7 @@ pub(crate) enum Problem {
     #[error("calibration: {0}")]
     Calibration(String),
     /// The cache cannot be read or written.
-    #[error("the cache {path}: {source}", path = path.display())]
+    #[error("cannot use perfrun's cache at {path}: {source}; set PERFRUN_CACHE to a folder that can be written", path = path.display())]
     Io {
         /// Where.
         path: PathBuf,

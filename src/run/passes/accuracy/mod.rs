@@ -104,7 +104,7 @@ fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String>
         return Err(failure.message);
     }
     let folder = outputs_folder(job, index);
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot write {}: {error}", folder.display()))?;
     let items = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let batch = batch(job, &cell, data);
     let request = job.data_request(&cell, job.fed_tensors(&cell, data.tensors(batch)));

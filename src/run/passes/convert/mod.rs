@@ -150,7 +150,7 @@ fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<
     let whole = onnx::read_header(absolute).and_then(|header| header.check_files(absolute).map(|()| header));
     let read = whole.map_err(|error| error.kind.to_string()).and_then(|header| {
         let files = model::files(absolute, Some(&header));
-        let unreadable = |(path, error): (PathBuf, std::io::Error)| format!("{}: {error}", path.display());
+        let unreadable = |(path, error): (PathBuf, std::io::Error)| format!("cannot read {}: {error}", path.display());
         let sha256 = digest::of_files(&files).map_err(unreadable)?;
         let parts =
             if files.len() > 1 { parts(absolute, relative, &files).map_err(unreadable)? } else { BTreeMap::new() };

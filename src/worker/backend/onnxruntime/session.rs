@@ -445,5 +445,7 @@ fn open_stream(settings: &OnnxruntimeRequest) -> Result<Option<Box<dyn Stream>>,
 /// Reads the model file once, so that `load_ns` never includes the disk.
 fn warm_page_cache(model: &Path) -> Result<(), Failure> {
     let copied = plain_file::open(model).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
-    copied.map(|_| ()).map_err(|error| Failure::new(FailureKind::Model, format!("{}: {error}", model.display())))
+    copied
+        .map(|_| ())
+        .map_err(|error| Failure::new(FailureKind::Model, format!("cannot read {}: {error}", model.display())))
 }

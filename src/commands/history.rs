@@ -9,7 +9,7 @@ use super::{json_text, print};
 use crate::diff::{Side, Spreads, frames_differ};
 use crate::experiment::{self, Axis, Device, SelectorError, Vocabulary};
 use crate::history::{History, Point, history, page};
-use crate::record::git::Repository;
+use crate::record::git::{Repository, UNSHALLOW};
 use crate::record::{Place, StoreError, write_whole};
 use crate::report::results::{Cell, Measured, Results, Wanted};
 use crate::statistics::SessionSpread;
@@ -83,7 +83,8 @@ pub(super) fn spreads(
     candidate: &Side,
     metrics: &[MetricReference],
 ) -> Result<Spreads, Error> {
-    let (Source::Commit { hash, .. }, Some(repository)) = (source, Repository::around(&place.root)) else {
+    let repository = Repository::around(&place.root).ok().flatten();
+    let (Source::Commit { hash, .. }, Some(repository)) = (source, repository) else {
         return Ok(Spreads::default());
     };
     let experiment = &baseline.results.experiment;
@@ -107,16 +108,36 @@ pub(super) fn spreads(
     Ok(found)
 }
 
+/// The repository around the reports; warns where git refuses it, and where older commits are missing from it.
+pub(super) fn readable(place: &Place, ui: &Ui) -> Option<Repository> {
+    match Repository::around(&place.root) {
+        Ok(repository) => {
+            if repository.as_ref().is_some_and(Repository::is_shallow) {
+                ui.note(&format!("warning: this clone is shallow, so older reports are missing ({UNSHALLOW})"));
+            }
+            repository
+        }
+        Err(error) => {
+            let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+            ui.note(&format!("warning: committed reports cannot be read: {error}{hint}"));
+            None
+        }
+    }
+}
+
 /// The reports that commits have, oldest first.
 fn committed(place: &Place, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
-    let Some(repository) = Repository::around(&place.root) else { return Ok(Vec::new()) };
+    let Some(repository) = readable(place, ui) else { return Ok(Vec::new()) };
     let path = path_of_report(place, &repository, experiment);
     let head = match repository.commit(&arguments.revision) {
         Ok(commit) => commit,
         // A repository without a commit has no history.
         Err(_) if arguments.revision == "HEAD" => return Ok(Vec::new()),
         Err(error) => {
-            return Err(Error::refused(error.to_string(), error.hint().unwrap_or("name a branch, a tag or a commit")));
+            return Err(Error::refused(
+                error.to_string(),
+                error.hint().unwrap_or_else(|| "name a branch, a tag or a commit".to_owned()),
+            ));
         }
     };
     let wanted = Wanted { metrics: &[arguments.metric.column()], claims: false };

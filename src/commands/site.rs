@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::history::readable;
 use super::points::{experiments, in_two, path_of_report, points};
 use crate::history::Point;
 use crate::machine::plain_file;
@@ -18,7 +19,7 @@ use crate::ui::error::{Error, ExitCode};
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = Place::here()?;
     check_folder(&arguments.output)?;
-    let repository = Repository::around(&place.root);
+    let repository = readable(&place, ui);
     let known = known(&place, repository.as_ref(), arguments, ui)?;
     if known.is_empty() {
         let help = "run `perfrun experiments/x.yaml` and commit reports/x";
@@ -64,7 +65,10 @@ fn known(place: &Place, repository: Option<&Repository>, arguments: &SiteArgs, u
         Some(Ok(head)) => Some(head),
         // A repository without a commit, or none at all, has the reports that lie there.
         Some(Err(error)) if arguments.revision != "HEAD" => {
-            return Err(Error::refused(error.to_string(), error.hint().unwrap_or("name a branch, a tag or a commit")));
+            return Err(Error::refused(
+                error.to_string(),
+                error.hint().unwrap_or_else(|| "name a branch, a tag or a commit".to_owned()),
+            ));
         }
         _ => None,
     };

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -20,6 +21,21 @@ pub(crate) struct Repository {
 /// Why a repository does not say what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GitError {
+    /// There is a repository, and no git to read it.
+    #[error("git is not installed, or not on the path")]
+    NoGit,
+    /// git refuses a repository that another user owns (CVE-2022-24765).
+    #[error("git refuses this repository, which another user owns")]
+    OtherOwner {
+        /// The command by which git allows it.
+        remedy: Option<String>,
+    },
+    /// git cannot use the repository.
+    #[error("git cannot use this repository: {why}")]
+    Refused {
+        /// What git says.
+        why: String,
+    },
     /// No revision of that name.
     #[error("`{revision}` is not a revision of this repository")]
     Unknown {
@@ -42,13 +58,42 @@ pub(crate) enum GitError {
 
 impl GitError {
     /// What to do about it.
-    pub(crate) fn hint(&self) -> Option<&'static str> {
-        let (GitError::Unknown { is_shallow, .. } | GitError::Unrelated { is_shallow, .. }) = self;
-        is_shallow.then_some(
-            "this clone is shallow: fetch the whole history (`git fetch --unshallow`; in GitHub Actions `fetch-depth: 0`)",
-        )
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            GitError::NoGit => Some("install git, or add its folder to PATH".to_owned()),
+            GitError::OtherOwner { remedy } => remedy.as_ref().map(|command| format!("allow it: `{command}`")),
+            GitError::Refused { .. } if std::env::var_os(GIT_DIR).is_some() => {
+                Some(format!("{GIT_DIR} is set: unset it, or set it to the repository"))
+            }
+            GitError::Refused { .. } => None,
+            GitError::Unknown { is_shallow, .. } | GitError::Unrelated { is_shallow, .. } => {
+                is_shallow.then(|| format!("this clone is shallow: fetch the whole history ({UNSHALLOW})"))
+            }
+        }
+    }
+
+    /// What git says where it finds no usable repository; nothing where there is none.
+    fn of_complaint(complaint: &str) -> Option<Self> {
+        let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines().find_map(|line| line.strip_prefix("fatal: ")).or_else(|| lines().next());
+        let first = first.unwrap_or("it failed without a message");
+        // "not a git repository (or any of the parent directories): .git", or "(or any parent up to mount point /)".
+        if first.starts_with("not a git repository (or any") {
+            return None;
+        }
+        if first.contains("dubious ownership") {
+            let remedy = lines().find(|line| line.starts_with("git config ")).map(str::to_owned);
+            return Some(GitError::OtherOwner { remedy });
+        }
+        Some(GitError::Refused { why: first.to_owned() })
     }
 }
+
+/// By which git is told where a repository is.
+const GIT_DIR: &str = "GIT_DIR";
+
+/// How to get what a shallow clone lacks.
+pub(crate) const UNSHALLOW: &str = "`git fetch --unshallow`; in GitHub Actions `fetch-depth: 0`";
 
 /// A file at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,10 +144,22 @@ fn lfs_sha256(bytes: &[u8]) -> Option<String> {
 }
 
 impl Repository {
-    /// The repository that holds a folder.
-    pub(crate) fn around(folder: &Path) -> Option<Self> {
-        let top = PathBuf::from(text(folder, ["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
-        Some(Repository { top })
+    /// The repository that holds a folder, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// A repository that git refuses, or that cannot be read without it.
+    pub(crate) fn around(folder: &Path) -> Result<Option<Self>, GitError> {
+        let Ok(output) = command(folder).args(["rev-parse", "--show-toplevel"]).output() else {
+            let is_there = std::env::var_os(GIT_DIR).is_some() || folder.ancestors().any(|it| it.join(".git").exists());
+            return if is_there { Err(GitError::NoGit) } else { Ok(None) };
+        };
+        if !output.status.success() {
+            return GitError::of_complaint(&String::from_utf8_lossy(&output.stderr)).map_or(Ok(None), Err);
+        }
+        let top = OsStr::from_bytes(output.stdout.trim_ascii_end());
+        let top = Path::new(top).canonicalize().map_err(|error| GitError::Refused { why: error.to_string() })?;
+        Ok(Some(Repository { top }))
     }
 
     /// A path as git names it: from the top, with `/`; `None` where it lies outside.
@@ -173,8 +230,8 @@ impl Repository {
         if path.contains('\n') {
             return None;
         }
-        let mut git = Command::new("git");
-        git.arg("-C").arg(&self.top).args(["cat-file", "--batch", "--follow-symlinks"]).env("GIT_OPTIONAL_LOCKS", "0");
+        let mut git = command(&self.top);
+        git.args(["cat-file", "--batch", "--follow-symlinks"]);
         let mut process = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (requests, answers) = (process.stdin.take()?, BufReader::new(process.stdout.take()?));
         Some(FileReader { path, process, requests: Some(requests), answers })
@@ -217,7 +274,8 @@ impl Repository {
         found.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
-    fn is_shallow(&self) -> bool {
+    /// Whether it does not have its whole history.
+    pub(crate) fn is_shallow(&self) -> bool {
         self.text(["rev-parse", "--is-shallow-repository"]).is_some_and(|text| text == "true")
     }
 }
@@ -256,16 +314,15 @@ impl Drop for FileReader<'_> {
     }
 }
 
+/// git in a folder, with messages as they are in its source.
+fn command(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    git
+}
+
 fn bytes<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<Vec<u8>> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(folder)
-        .args(arguments)
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let output = command(folder).args(arguments).stderr(Stdio::null()).output().ok()?;
     output.status.success().then_some(output.stdout)
 }
 
@@ -276,6 +333,7 @@ pub(super) fn text<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -288,6 +346,25 @@ mod tests {
         assert_eq!(commit_url("https://gitlab.com/o/r/").as_deref(), Some("https://gitlab.com/o/r/-/commit/{commit}"));
         assert_eq!(commit_url("https://example.org/o/r.git"), None);
         assert_eq!(commit_url("/srv/r.git"), None);
+    }
+
+    #[test]
+    fn what_git_refuses_is_told_from_what_is_no_repository() {
+        let none = "fatal: not a git repository (or any of the parent directories): .git\n";
+        let none_here =
+            "fatal: not a git repository (or any parent up to mount point /)\nStopping at filesystem boundary\n";
+        assert_eq!((GitError::of_complaint(none), GitError::of_complaint(none_here)), (None, None));
+        let owner = "fatal: detected dubious ownership in repository at '/r'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /r\n";
+        let found = GitError::of_complaint(owner).unwrap();
+        assert_eq!(found.hint().as_deref(), Some("allow it: `git config --global --add safe.directory /r`"));
+        for (complaint, why) in [
+            ("warning: x\nfatal: not a git repository: '/no/such'\n", "not a git repository: '/no/such'"),
+            ("fatal: this operation must be run in a work tree\n", "this operation must be run in a work tree"),
+            ("error: x\n", "error: x"),
+            ("", "it failed without a message"),
+        ] {
+            assert_eq!(GitError::of_complaint(complaint), Some(GitError::Refused { why: why.to_owned() }));
+        }
     }
 
     #[test]

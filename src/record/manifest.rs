@@ -16,7 +16,7 @@ use crate::machine::kernel::Load;
 use crate::machine::plain_file;
 use crate::onnx::cost::Moved;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
-use crate::record::revision::Revision;
+use crate::record::revision::{NoRevision, Revision};
 use crate::spec::is_entry_name;
 use crate::vocabulary::quantity::Ratio;
 
@@ -41,6 +41,9 @@ pub struct Manifest {
     pub definitions: Vec<String>,
     /// The commit at the beginning.
     pub revision: Option<Revision>,
+    /// Why there is no revision although there is a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_revision: Option<NoRevision>,
     /// The machine.
     pub host: Host,
     /// The model files, in the order of the models axis; `None` with the mock backend.
@@ -180,12 +183,12 @@ pub struct RuntimeUsed {
     /// The package that it comes in, where perfrun fetched it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Where it was found, in words: `the cache`, `--runtime` ...
-    pub origin: String,
-    /// SHA-256 of the library as hex.
     /// SHA-256 of the package, of a version that perfrun was not made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_sha256: Option<String>,
+    /// Where it was found, in words: `the cache`, `--runtime` ...
+    pub origin: String,
+    /// SHA-256 of the library as hex.
     pub sha256: String,
 }
 

@@ -1,8 +1,8 @@
 //! Which commit was measured.
 //!
 //! Input: a folder and the files that an experiment reads. Output: HEAD and those of the files that differ from it.
-//! Outside a repository, or without `git`, there is no revision and that is no error. Files outside the repository, such
-//! as models in the cache, are known by their hashes alone.
+//! Outside a repository there is no revision, and that is no error. Files outside the repository, such as models in the
+//! cache, are known by their hashes alone.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::git;
+use super::git::{GitError, Repository};
 
 /// HEAD at the time of measuring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,16 @@ pub struct Revision {
     pub commit: String,
     /// Files that the experiment reads and that differ from HEAD, relative to the repository; `None` where git did not say.
     pub dirty: Option<Vec<String>>,
+}
+
+/// Why there is no commit although there is a repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoRevision {
+    /// What git says.
+    pub why: String,
+    /// What to do about it; it names folders of this machine, which no record does.
+    #[serde(skip)]
+    pub remedy: Option<String>,
 }
 
 impl Revision {
@@ -45,20 +55,24 @@ impl fmt::Display for Revision {
     }
 }
 
-/// HEAD of the repository that holds `folder`, with those of `files` that differ from it.
-pub(crate) fn current(folder: &Path, files: &[PathBuf]) -> Option<Revision> {
-    let commit = git::text(folder, ["rev-parse", "--verify", "--quiet", "HEAD"])?;
-    Some(Revision { commit, dirty: changed(folder, files) })
+/// HEAD of the repository that holds `folder`, with those of `files` that differ from it; nothing where there is none.
+///
+/// # Errors
+///
+/// A repository that cannot be read.
+pub(crate) fn current(folder: &Path, files: &[PathBuf]) -> Result<Option<Revision>, GitError> {
+    let Some(repository) = Repository::around(folder)? else { return Ok(None) };
+    let commit = repository.text(["rev-parse", "--verify", "--quiet", "HEAD"]);
+    Ok(commit.map(|commit| Revision { commit, dirty: changed(&repository, files) }))
 }
 
 /// Those of `files` that differ from HEAD; `None` where one of them cannot be found or git fails.
-fn changed(folder: &Path, files: &[PathBuf]) -> Option<Vec<String>> {
-    let top = PathBuf::from(git::text(folder, ["rev-parse", "--show-toplevel"])?).canonicalize().ok()?;
+fn changed(repository: &Repository, files: &[PathBuf]) -> Option<Vec<String>> {
     let mut paths = Vec::new();
     for file in files {
         // git refuses a path beyond a symbolic link, and tracks of a link no more than where it leads.
         let link = file.parent()?.canonicalize().ok()?.join(file.file_name()?);
-        paths.extend([link, file.canonicalize().ok()?].into_iter().filter(|path| path.starts_with(&top)));
+        paths.extend([link, file.canonicalize().ok()?].into_iter().filter(|path| path.starts_with(repository.top())));
     }
     if paths.is_empty() {
         return Some(Vec::new());
@@ -66,7 +80,7 @@ fn changed(folder: &Path, files: &[PathBuf]) -> Option<Vec<String>> {
     let status = ["--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames"];
     let which = ["--untracked-files=all", "--ignored=matching", "--"];
     let arguments = status.iter().chain(&which).map(OsStr::new).chain(paths.iter().map(|path| path.as_os_str()));
-    git::text(&top, arguments).map(|text| parse_status(&text))
+    repository.text(arguments).map(|text| parse_status(&text))
 }
 
 /// Paths of `git status --porcelain=v1 -z --no-renames`: two status letters, a space, the path, a NUL.
@@ -90,13 +104,13 @@ mod tests {
         }
         let author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
         for command in [["init", "-q", "."], ["add", "-A", "."], ["commit", "-qm", "a"]] {
-            assert!(git::text(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
+            assert!(super::super::git::text(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
         }
         folder
     }
 
     fn dirty(folder: &Path, files: &[PathBuf]) -> Option<Vec<String>> {
-        current(folder, files).expect("a revision").dirty
+        current(folder, files).expect("readable").expect("a revision").dirty
     }
 
     #[test]
@@ -128,8 +142,7 @@ mod tests {
     fn where_git_fails_nobody_knows_what_changed() {
         let folder = repository(&["x.yaml"]);
         std::fs::write(folder.path().join(".git/index"), "no index").expect("a file");
-        let found = current(folder.path(), &[folder.path().join("x.yaml")]).expect("a revision");
-        assert_eq!(found.dirty, None);
+        assert_eq!(dirty(folder.path(), &[folder.path().join("x.yaml")]), None);
     }
 
     #[test]
@@ -157,7 +170,7 @@ mod tests {
     fn a_folder_without_repository_has_no_revision() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         // The temporary folder itself may lie below a repository; then there is one, and that is right too.
-        let found = current(folder.path(), &[]);
+        let found = current(folder.path(), &[]).expect("no repository that git refuses");
         assert!(found.is_none() || found.is_some_and(|revision| revision.commit.len() >= 40));
     }
 }

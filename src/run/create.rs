@@ -16,9 +16,10 @@ use crate::machine::kernel::Kernel;
 use crate::plan;
 use crate::prepare::runtime::Libraries;
 use crate::record::provenance;
-use crate::record::revision;
+use crate::record::revision::{self, NoRevision};
 use crate::record::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
 use crate::spec::Loaded;
+use crate::vocabulary::privacy::without_home;
 use crate::worker::backend;
 
 /// Everything that goes into a new record beside the plan.
@@ -82,6 +83,13 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         .extend(models.iter().filter_map(|model| model.data.as_ref()).flat_map(|data| dataset::files(&data.dataset)));
     read_files.extend(experiment.input_files().map(|file| file.path.clone()));
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
+    let (revision, no_revision) = match revision::current(&place.root, &read_files) {
+        Ok(revision) => (revision, None),
+        Err(error) => {
+            let why = error.to_string().replace(&place.root.display().to_string(), ".");
+            (None, Some(NoRevision { why: without_home(&why), remedy: error.hint() }))
+        }
+    };
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
     let stored = relative_paths(experiment, place);
@@ -110,7 +118,8 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         restrictions,
         definitions,
         plan,
-        revision: revision::current(&place.root, &read_files),
+        revision,
+        no_revision,
         default_threads: prepared.core_sets.as_ref().map_or(host.default_threads(), |sets| sets[0].len() as u32),
         imposed_session: imposed_session(experiment),
         core_sets: prepared.core_sets,

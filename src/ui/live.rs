@@ -11,6 +11,7 @@ use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::judge::compare::{Terms, verdicts};
 use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
 use crate::plan::{Plan, SkipKind};
+use crate::record::revision::NoRevision;
 use crate::record::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::report::batch_search;
 use crate::report::format::{self, count, percent};
@@ -126,6 +127,10 @@ impl<'a> Live<'a> {
             ui.labelled("skipped", &format!("{count}: {}{remedy}", skip.reason));
         }
         ui.labelled("machine", &machine(manifest));
+        if let Some(NoRevision { why, remedy }) = &manifest.no_revision {
+            let remedy = remedy.as_ref().map_or(String::new(), |remedy| format!("; {remedy}"));
+            ui.labelled("warning", &format!("no commit is recorded: {why}{remedy}"));
+        }
         if let Some(busy) = &self.busy {
             ui.labelled("", busy);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::diff::{Side, Stale};
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
-use crate::record::git::{Blob, Repository};
+use crate::record::git::{Blob, GitError, Repository};
 use crate::record::{Manifest, Place, Record};
 use crate::report::results::{self, Results};
 use crate::ui::error::Error;
@@ -34,7 +34,7 @@ pub(super) type Reports = BTreeMap<String, Side>;
 /// Where sides are looked for.
 pub(super) struct Sources {
     place: Place,
-    repository: Option<Repository>,
+    repository: Result<Option<Repository>, GitError>,
 }
 
 impl Sources {
@@ -79,7 +79,7 @@ impl Sources {
         let base = if range.contains("...") {
             repository
                 .merge_base(&first, &second)
-                .map_err(|error| Error::Refused { message: error.to_string(), help: error.hint().map(str::to_owned) })?
+                .map_err(|error| Error::Refused { message: error.to_string(), help: error.hint() })?
         } else {
             first
         };
@@ -121,17 +121,19 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// There is none, or git refuses it.
     pub(super) fn required(&self, text: &str) -> Result<&Repository, Error> {
-        self.repository
-            .as_ref()
-            .ok_or_else(|| self.unknown(text, "not a record or a path, and this is not a git repository"))
+        match &self.repository {
+            Ok(Some(repository)) => Ok(repository),
+            Ok(None) => Err(self.unknown(text, "not a record or a path, and this is not a git repository")),
+            Err(error) => Err(Error::Refused { message: format!("{text}: {error}"), help: error.hint() }),
+        }
     }
 
     fn commit(&self, revision: &str) -> Result<String, Error> {
         self.required(revision)?.commit(revision).map_err(|error| {
             let usual = "a side is the name of a record, a path, or a git revision";
-            Error::refused(error.to_string(), error.hint().unwrap_or(usual))
+            Error::refused(error.to_string(), error.hint().unwrap_or_else(|| usual.to_owned()))
         })
     }
 
@@ -188,7 +190,7 @@ impl Sources {
 
     /// A path below the root as git names it.
     pub(super) fn path_in_git(&self, path: &str) -> String {
-        let root = self.repository.as_ref().and_then(|repository| repository.path_of(&self.place.root));
+        let root = self.repository().and_then(|repository| repository.path_of(&self.place.root));
         root.filter(|root| !root.is_empty()).map_or_else(|| path.to_owned(), |root| format!("{root}/{path}"))
     }
 

@@ -292,6 +292,7 @@ fn remarks(input: &Input<'_>) -> Vec<String> {
     for selector in &manifest.plan.product.idle_selectors {
         remarks.push(format!("`matrix`: {selector} matched nothing."));
     }
+    remarks.extend(manifest.no_revision.iter().map(|none| format!("No commit was recorded: {}.", none.why)));
     remarks.extend(conversion_remarks(input));
     remarks.extend(unverified(input));
     remarks.extend(random_calibration(input));

@@ -1,5 +1,6 @@
 //! `perfrun report`, and where the report of a run goes.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::records;
@@ -10,7 +11,8 @@ use crate::machine::host;
 use crate::machine::plain_file;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Manifest, Place, Record, StoreError, write_whole};
-use crate::report::results;
+use crate::report::format::count;
+use crate::report::results::{self, Cell, Results, Status};
 use crate::report::{self, Format, Input, UserTemplate};
 use crate::spec::Loaded;
 use crate::ui::cli::{ReportArgs, RunArgs};
@@ -174,13 +176,26 @@ fn why_it_stays(folder: &Path, here: &Facts) -> Option<String> {
     }
 }
 
-/// Why the report in a folder is worth more than one of this grade; a record without a grade has no control to be
-/// judged by, and yields nothing. What an older text of the specification gave is worth nothing now.
-fn better(folder: &Path, manifest: &Manifest, grade: Option<Grade>) -> Option<String> {
+/// Why the report in a folder is worth more than another one: it measured cells that are skipped now, or, where this one
+/// measured no more than that, its grade is better; a record without a grade has no control to be judged by, and yields
+/// nothing. What an older text of the specification gave is worth nothing now.
+fn better(folder: &Path, manifest: &Manifest, here: &Results, grade: Option<Grade>) -> Option<String> {
     let there = results::read(&folder.join(results::FILE)).ok()?;
     let text = there.provenance.subject.get("specification").and_then(|it| it.get("text"));
     text.filter(|text| *text == manifest.spec.text.as_str())?;
-    let committed = Grade::named(there.detectable_effect.grade.as_deref()?)?;
+    let known: HashMap<&str, Status> = there.cells.iter().map(|cell| (cell.id.as_str(), cell.status)).collect();
+    let measured = |status: Option<&Status>| match status {
+        Some(Status::Measured) => 2,
+        Some(Status::Partial) => 1,
+        Some(Status::Failed | Status::Skipped | Status::NotRun) | None => 0,
+    };
+    let gained = here.cells.iter().any(|cell| measured(Some(&cell.status)) > measured(known.get(cell.id.as_str())));
+    let is_lost = |cell: &&Cell| cell.status == Status::Skipped && measured(known.get(cell.id.as_str())) > 0;
+    let lost = here.cells.iter().filter(is_lost).count();
+    if lost > 0 && !gained {
+        return Some(format!("it measured {} that this run skipped", count(lost as u64, "cell")));
+    }
+    let committed = Grade::named(there.detectable_effect.grade.as_deref()?).filter(|_| !gained)?;
     let worse = grade.filter(|grade| *grade > committed)?;
     Some(format!("its grade is {}, this run's {}", committed.letter(), worse.letter()))
 }
@@ -198,7 +213,7 @@ fn check_writable(folder: &Path) -> Result<(), Error> {
 #[derive(Clone, Copy)]
 pub(super) struct Destination<'a> {
     pub(super) folder: &'a Path,
-    /// A report of a better grade that lies there stays.
+    /// A report that is worth more and lies there stays.
     pub(super) yields: bool,
 }
 
@@ -218,7 +233,7 @@ pub(super) struct Written {
 }
 
 /// Summarises and writes the report with the user's templates, then shows table, answer and paths. Where the folder holds
-/// a report of a better grade and this one yields, it goes into its record, and that is said.
+/// a report that is worth more and this one yields, it goes into its record, and that is said.
 pub(super) fn write(
     record: &Record,
     to: Destination<'_>,
@@ -230,13 +245,13 @@ pub(super) fn write(
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
     let stays = if to.yields && to.folder != record.folder {
-        better(to.folder, manifest, judged.detectable_effect.grade)
+        better(to.folder, manifest, composed.results(), judged.detectable_effect.grade)
+    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
+    let composed = report::compose(&input)?;
     } else {
         None
     };
     let folder = if stays.is_some() { &record.folder } else { to.folder };
-    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
-    let composed = report::compose(&input)?;
     let mut rendered = composed.render(formats)?;
     if !templates.is_empty() {
         rendered.plots = Some(composed.figures());

@@ -55,6 +55,11 @@ impl Composed<'_> {
     /// The files of these formats, and of those that are always made.
     ///
     /// # Errors
+    /// What the record says, for programs.
+    pub fn results(&self) -> &Results {
+        &self.results
+    }
+
     ///
     /// Errors of perfrun's own templates, which are its faults, and those of tables.
     pub fn render(&self, formats: &[Format]) -> Result<Rendered, ReportError> {

@@ -165,7 +165,8 @@ pub struct RunArgs {
     /// The ONNX Runtime library: the file, or a folder that holds it.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
-    /// Replace a committed report that was measured on another machine or has a better grade.
+    /// Replace a committed report that was measured on another machine, has a better grade, or measured cells that are
+    /// skipped now.
     #[arg(long)]
     pub replace: bool,
     /// Name of this machine, for the report's folder if `reports/<experiment>/` is from another machine.

@@ -36,6 +36,40 @@ fn a_report_of_a_worse_grade_replaces_none_unasked() {
 }
 
 #[test]
+fn a_more_complete_report_replaces_one_of_a_better_grade_and_a_less_complete_one_none() {
+    let place = Workplace::with_spec(&spec("8%"));
+    place.run(&["x.yaml"]).expect_code(0);
+    let whole = place.read("reports/x/results.json");
+    // As it was when int8 could not be run, on a quieter day.
+    let with = |status: &str, grade: &str| {
+        let mut results: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        results["cells"][1]["status"] = status.into();
+        results["sight"]["grade"] = grade.into();
+        place.write("reports/x/results.json", &results.to_string());
+    };
+    for before in ["skipped", "failed", "partial", "not_run"] {
+        with(before, "A");
+        let done = place.run(&["x.yaml"]).expect_code(0);
+        assert!(done.stdout.contains("wrote      reports/x/"), "{before}: {}", done.stdout);
+    }
+    // The other way round: what it measured is skipped now.
+    let place = Workplace::with_spec(
+        "backend: { mock: { item: 1ms, fits: 2 } }\nmodels: [m]\nvariants: [v]\ninputs: { batch: [1, 4, 8, 16] }\nruns: 2\n",
+    );
+    place.run(&["x.yaml"]).expect_code(3);
+    let mut results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let cells = results["cells"].as_array_mut().unwrap();
+    for cell in cells.iter_mut().filter(|cell| cell["status"] == "skipped") {
+        cell["status"] = "measured".into();
+    }
+    place.write("reports/x/results.json", &results.to_string());
+    let kept = place.run(&["x.yaml"]).expect_code(3);
+    assert!(kept.stdout.contains("reports/x stays: it measured 2 cells that this run skipped"), "{}", kept.stdout);
+    place.run(&["x.yaml", "--replace"]).expect_code(3);
+    assert!(place.read("reports/x/results.json").contains("skipped"));
+}
+
+#[test]
 fn a_quick_look_decides_no_goal() {
     let goals = "goals: [{ metric: speedup, min: 3, where: { variant: int8 } }]\ngoals_strict: true\n";
     let place = Workplace::with_spec(&(spec("0.2%") + goals));

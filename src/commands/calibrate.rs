@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::{json_text, print, specs};
-use crate::experiment::Design;
+use crate::experiment::{Axis, Design, Experiment, Selector, SelectorError, Vocabulary, parse_selector};
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
 use crate::record::{Place, write_whole};
@@ -21,8 +21,9 @@ use crate::worker::Interrupts;
 pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
     check_effects(arguments)?;
-    let overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
+    let mut overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
     let mut loaded = specs::load(&arguments.spec, &overrides)?;
+    overrides.only = choose_variant(&mut loaded.experiment, arguments.only.as_deref())?;
     specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     check_fit(&loaded, arguments, ui)?;
@@ -36,7 +37,11 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
         .filter(|group| group.cells.iter().all(|cell| prepared.plan.cells[*cell as usize].skip.is_none()));
     let groups = groups.count() as u32;
     if groups == 0 {
-        return Err(Error::refused("every cell is skipped here", "`perfrun plan` says why"));
+        let mut reasons: Vec<&str> = prepared.plan.skips.iter().map(|skip| skip.reason.as_str()).collect();
+        reasons.dedup();
+        reasons.truncate(3);
+        let message = format!("every comparison has a cell that is skipped here: {}", reasons.join("; "));
+        return Err(Error::refused(message, "`perfrun plan` lists the cells"));
     }
     let rounds = arguments.comparisons.div_ceil(groups);
     prepared.plan.runs = derived.experiment.looks().most().saturating_mul(rounds);
@@ -51,6 +56,31 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     let provenance = admission.provenance(spec, &arguments.set, vec!["calibrate".to_owned()], false);
     let job = run::create(prepared, &place, provenance)?;
     measure(job, Live::new(ui, admission.warning()), &place, arguments, &interrupts)
+}
+
+/// A calibration has one variant and its copies: `--only variant=int8` says of which one. What is left of the selector is of
+/// the calibration's own cells.
+fn choose_variant(experiment: &mut Experiment, only: Option<&str>) -> Result<Option<String>, Error> {
+    let Some(text) = only else { return Ok(None) };
+    let refuse = |error: SelectorError| {
+        let hint = error.hint().map(str::to_owned);
+        Error::Selector(error, hint)
+    };
+    let mut selector = parse_selector(text).map_err(refuse)?;
+    if let Some(error) = selector.check(&Vocabulary::of(experiment)).into_iter().next() {
+        return Err(refuse(error));
+    }
+    let key = Axis::Variants.singular();
+    let Some(patterns) = selector.0.remove(key) else { return Ok(only.map(str::to_owned)) };
+    let named = Selector([(key.to_owned(), patterns)].into());
+    let matcher = named.matcher();
+    let found = experiment.variants.iter().find(|variant| matcher.allows(key, &variant.name));
+    let Some(variant) = found.map(|variant| variant.name.clone()) else {
+        return Err(Error::refused(format!("--only {text} matches no variant"), "`perfrun plan` lists the cells"));
+    };
+    experiment.compare.baseline = Some(Selector([(key.to_owned(), vec![variant])].into()));
+    let rest: Vec<String> = selector.0.iter().map(|(key, names)| format!("{key}={}", names.join("|"))).collect();
+    Ok((!rest.is_empty()).then(|| rest.join(",")))
 }
 
 fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {

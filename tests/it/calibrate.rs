@@ -67,3 +67,29 @@ fn a_control_that_fails_meets_no_requirement() {
     let refused = place.run(&["run", "x.yaml"]).expect_code(2);
     assert!(refused.stderr.contains("the grade is unknown"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_selected_variant_is_the_one_that_is_calibrated() {
+    let place = Workplace::with_spec(SPEC);
+    for (only, variant, groups) in [
+        ("variant=fp32", "fp32", 2),
+        ("variant=other", "other", 2),
+        ("variant=fp32|other,model=n", "fp32", 1),
+        ("model=n", "fp32", 1),
+    ] {
+        let words = ["calibrate", "x.yaml", "--json", "--comparisons", "2", "--only", only];
+        let done = place.run(&words).expect_code(0);
+        let found: Calibration = serde_json::from_str(&done.stdout).expect("calibration.json");
+        assert_eq!(found.noise.len(), groups, "{only}");
+        let records = perfrun::internals::record::Record::open(&newest(&place)).expect("a record");
+        assert_eq!(records.manifest.plan.baseline.map(|it| it.name), Some(variant.to_owned()), "{only}");
+    }
+    let refused = |only: &str| place.run(&["calibrate", "x.yaml", "--only", only]).expect_code(2).stderr;
+    assert!(refused("variant=nope").contains("no variant is named `nope`"));
+    assert!(refused("variant=z*").contains("matches no variant"));
+}
+
+fn newest(place: &Workplace) -> std::path::PathBuf {
+    let folder = std::fs::read_dir(place.path(".perfrun/records/x-calibration")).expect("records");
+    folder.map(|entry| entry.expect("an entry").path()).max().expect("a record")
+}

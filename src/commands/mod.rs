@@ -30,6 +30,7 @@ mod shapes;
 mod site;
 mod specs;
 mod stat;
+mod step_summary;
 mod validate;
 mod verify;
 mod zoo;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::records;
+use super::{records, step_summary};
 use crate::experiment::Grade;
 use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
@@ -215,12 +215,14 @@ pub(super) struct Destination<'a> {
     pub(super) folder: &'a Path,
     /// A report that is worth more and lies there stays.
     pub(super) yields: bool,
+    /// It is the report of a run, which is appended to GitHub's step summary too.
+    pub(super) is_of_run: bool,
 }
 
 impl<'a> Destination<'a> {
     /// Into a folder, whatever lies there.
     pub(super) fn replacing(folder: &'a Path) -> Self {
-        Destination { folder, yields: false }
+        Destination { folder, yields: false, is_of_run: false }
     }
 }
 
@@ -244,10 +246,10 @@ pub(super) fn write(
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let stays = if to.yields && to.folder != record.folder {
-        better(to.folder, manifest, composed.results(), judged.detectable_effect.grade)
     let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
     let composed = report::compose(&input)?;
+    let stays = if to.yields && to.folder != record.folder {
+        better(to.folder, manifest, composed.results(), judged.detectable_effect.grade)
     } else {
         None
     };

@@ -181,7 +181,8 @@ fn execute(
         // A partial report never replaces a committed one.
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
     };
-    let destination = Destination { folder: &folder, yields: !arguments.replace && arguments.output.is_none() };
+    let yields = !arguments.replace && arguments.output.is_none();
+    let destination = Destination { folder: &folder, yields, is_of_run: true };
     let written = super::report::write(&job.record, destination, &arguments.format, &[], ui).inspect_err(|_| {
         let record = place.relative(&job.record.folder);
         let folder = place.relative(&folder);

@@ -1,13 +1,15 @@
 //! Speed-ups of both sides, each against its own baseline: what may be said where neither machine nor settings are the
 //! same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Side;
+use super::unusable::Forbidden;
 use crate::experiment::AxisMap;
-use crate::report::results::{Compared, Results};
+use crate::report::results::Compared;
 use crate::statistics::{Claim as Claims, Verdict};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
@@ -74,7 +76,11 @@ pub(crate) struct Claim {
 
 /// The speed-ups that the older side claims and the newer one knows, in its order; where the older one claims nothing,
 /// there is nothing to hold.
-pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
+///
+/// What a side measured of other files than its own is no claim of that side.
+pub(super) fn claims(older: &Side, newer: &Side) -> Vec<Claim> {
+    let (baseline, candidate) = (&older.results, &newer.results);
+    let stale: HashSet<&str> = [older, newer].into_iter().flat_map(stale_cells).collect();
     // Where batches differ, items per second stand for latency.
     let unasked = [MetricReference::LATENCY, MetricReference::of(&ITEMS)].map(|metric| metric.to_string());
     let is_it = |row: &&Compared| unasked.contains(&row.metric);
@@ -84,6 +90,9 @@ pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
     let names: HashMap<&str, &AxisMap<String>> =
         baseline.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect();
     let claim = |row: &Compared| {
+        if stale.contains(row.cell.as_str()) || stale.contains(row.baseline.as_str()) {
+            return None;
+        }
         let other = known.get(&(row.cell.as_str(), row.baseline.as_str()))?;
         let (from, to) = (row.known_verdict()?, other.known_verdict()?);
         Some(Claim {
@@ -97,6 +106,11 @@ pub(super) fn claims(baseline: &Results, candidate: &Results) -> Vec<Claim> {
         })
     };
     baseline.comparisons.iter().filter(is_it).filter_map(claim).collect()
+}
+
+fn stale_cells(side: &Side) -> impl Iterator<Item = &str> {
+    let forbidden = Forbidden::new(side);
+    side.results.cells.iter().filter(move |cell| forbidden.stale(cell).is_some()).map(|cell| cell.id.as_str())
 }
 
 /// `None` where the first side claims nothing.

@@ -90,6 +90,8 @@ pub(crate) struct GateRow {
     pub verdict: Option<Verdict>,
     /// p value of being worse by more, adjusted by Holm over all rows that the gate judged.
     pub p_holm: Option<f64>,
+    /// How many rows that were.
+    pub together: usize,
     /// Why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
@@ -194,12 +196,14 @@ pub(super) fn judge(
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
     let mut weighed = Vec::new();
     for (index, row) in rows.iter_mut().enumerate() {
-        let Some(worse_by) = gating.of_row(row) else { continue };
+        let Some(worse_by) = gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. })) else {
+            continue;
+        };
         let pair = before.get(&row.cell).zip(after.get(&row.cell));
         let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
         let (outcome, verdict, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
         weighed.extend(tested.map(|tested| (index, tested)));
-        row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, accepted: None });
+        row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, together: 0, accepted: None });
     }
     adjust(rows, &weighed, gating);
     accept(rows, gating);
@@ -255,6 +259,7 @@ fn adjust(rows: &mut [Row], tested: &[(usize, Tested)], gating: &Gating) {
     for ((index, tested), p) in tested.iter().zip(adjusted) {
         let Some(gate) = rows[*index].gate.as_mut() else { continue };
         gate.p_holm = Some(p);
+        gate.together = raw.len();
         // Where what is open falls, so does what may be chance.
         if gate.outcome == Held::Falls && tested.is_worse && p > LEVEL && !is_open_enough {
             gate.outcome = Held::Holds;
@@ -281,14 +286,16 @@ fn count(rows: &[Row], gating: &Gating) -> Gated {
     let accepted = of(Held::Accepted);
     let judged = holds + fell + accepted;
     let without_rows = gating.without_rows(rows);
-    let is_blind = judged == 0 || unjudged > 0 || !without_rows.is_empty();
+    // Where the older side has nothing, there is nothing to become worse than.
+    let new = of(Held::New);
+    let is_blind = (judged == 0 && new == 0) || unjudged > 0 || !without_rows.is_empty();
     Gated {
         is_fallen: fell > 0 || (is_blind && !gating.allows_unjudged),
         asked: judged + unjudged,
         judged,
         fell,
         accepted,
-        new: of(Held::New),
+        new,
         without_rows,
         allows_unjudged: gating.allows_unjudged,
     }

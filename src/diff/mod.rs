@@ -46,8 +46,10 @@ pub(crate) const FORMAT: u32 = 1;
 pub(crate) struct Printed<'a> {
     /// Version of this form: 1.
     pub format: u32,
-    /// The gate fell; null where none was asked.
+    /// The gate fell, or an error ended the comparison; null where no gate was asked.
     pub is_fallen: Option<bool>,
+    /// Why nothing was compared; null where something was.
+    pub nothing: Option<String>,
     /// Every experiment that both sides have.
     pub experiments: &'a [Diff],
     /// Experiments of the older side alone.
@@ -172,7 +174,7 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<D
             None => Vec::new(),
         },
         rows,
-        claims: claims::claims(&baseline.results, &candidate.results),
+        claims: claims::claims(baseline, candidate),
         gate,
     })
 }

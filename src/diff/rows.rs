@@ -14,10 +14,10 @@ use super::{Side, Terms, score, terms};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::machine::parallel::{in_stretches, threads};
-use crate::report::results::{Cell, Estimated};
+use crate::report::results::{Cell, Estimated, Status};
 use crate::statistics::Verdict;
 use crate::statistics::unpaired::SessionSpread;
-use crate::vocabulary::metric::{Difference, ITEMS, MetricReference};
+use crate::vocabulary::metric::{Difference, ITEMS, LOAD, MetricReference};
 
 /// A metric of a cell on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -109,6 +109,12 @@ impl<'a> Sides<'a> {
         stale.or_else(|| withheld().map(|why| Reason::Withheld { why }))
     }
 
+    /// Whether the files of a cell are not those that were measured, on each side.
+    fn is_stale(&self, from: Option<&Cell>, to: Option<&Cell>) -> [bool; 2] {
+        let [before, after] = &self.forbidden;
+        [from.is_some_and(|cell| before.stale(cell).is_some()), to.is_some_and(|cell| after.stale(cell).is_some())]
+    }
+
     /// Judges a metric that both sides have, at this margin.
     pub(super) fn judge(
         &self,
@@ -127,8 +133,10 @@ impl<'a> Sides<'a> {
         let items = items.filter(is_same).map(|(baseline, candidate)| score::Items { baseline, candidate });
         let spread = self.spread_of(&to.id, reference, &column);
         let paired = self.terms.together.as_ref().map(|together| together.confidence);
-        Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired }
-            .judge(margin, spread)
+        let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired };
+        let found = values.judge(margin, spread)?;
+        let has_modes = reference.metric.name == LOAD.name && values.have_two_modes();
+        Some(if has_modes { found.open(Reason::TwoModes) } else { found })
     }
 
     /// How much the cell differs from session to session: as its history shows, else as is assumed of its machine.
@@ -226,7 +234,23 @@ fn one_sided(from: Option<&Cell>, to: Option<&Cell>) -> Option<Option<Reason>> {
     }
 }
 
+/// The rows of a cell; numbers of other files than those of a side are not shown as that side's.
 fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compared: &[MetricReference]) -> Vec<Row> {
+    let mut rows = judged_rows(sides, from, to, compared);
+    let [is_older_stale, is_newer_stale] = sides.is_stale(from, to);
+    for row in &mut rows {
+        row.baseline = row.baseline.filter(|_| !is_older_stale);
+        row.candidate = row.candidate.filter(|_| !is_newer_stale);
+    }
+    rows
+}
+
+fn judged_rows(
+    sides: &mut Sides<'_>,
+    from: Option<&Cell>,
+    to: Option<&Cell>,
+    compared: &[MetricReference],
+) -> Vec<Row> {
     let is_quick = [sides.baseline, sides.candidate].iter().any(|side| side.results.measured.quick);
     let rules = &sides.candidate.results.rules;
     let items = MetricReference::of(&ITEMS);
@@ -241,7 +265,7 @@ fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compar
     let mut rows: Vec<Row> = compared.iter().map(blank).collect();
     rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());
     if let Some(reason) = one_sided(from, to) {
-        let Some(reason) = reason else { return Vec::new() };
+        let Some(reason) = reason else { return neither(to, blank(&MetricReference::LATENCY)) };
         rows.iter_mut().for_each(|row| row.reason = reason.clone());
         return rows;
     }
@@ -258,6 +282,17 @@ fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compar
         }
     }
     rows
+}
+
+/// A cell that has numbers on neither side, where that is worth a row: what a host skips is not.
+fn neither(to: Option<&Cell>, row: Row) -> Vec<Row> {
+    let is_told = |cell: &&Cell| match cell.status {
+        Status::Failed => true,
+        Status::Skipped => cell.skipped.as_ref().is_some_and(|skip| skip.code == "memory"),
+        _ => false,
+    };
+    let why = to.filter(is_told).and_then(unmeasured);
+    why.map(|why| Row { reason: Reason::Neither { why }, ..row }).into_iter().collect()
 }
 
 fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_unchanged: bool, is_quick: bool) {

@@ -14,7 +14,7 @@ use crate::statistics::interval::Interval;
 use crate::statistics::paired::compare_paired;
 use crate::statistics::planning::MINIMUM_RUNS;
 use crate::statistics::unpaired::SessionSpread;
-use crate::statistics::{Claim, Verdict};
+use crate::statistics::{Claim, Verdict, run_groups};
 use crate::vocabulary::metric::{Difference, Direction, MetricReference};
 
 /// Why a row says what it says.
@@ -39,6 +39,8 @@ pub(crate) enum Reason {
         /// The relative effect that these runs find with 80 % power; absent where there is no such number.
         detectable: Option<f64>,
     },
+    /// The runs have two modes, or those of one side have one and those of the other, measured apart, the other.
+    TwoModes,
     /// The sides differ in these facts of the frame.
     OtherFrame {
         /// Their names.
@@ -65,6 +67,11 @@ pub(crate) enum Reason {
         /// Why not.
         why: Unmeasured,
     },
+    /// Neither side measured it: on the newer one it failed, or had no memory.
+    Neither {
+        /// Why not.
+        why: Unmeasured,
+    },
     /// The newer side has no such cell.
     Gone,
     /// The older side has no such cell.
@@ -76,8 +83,8 @@ pub(crate) enum Reason {
 impl Reason {
     /// Whether anything may be concluded from the row, if only that more data are needed.
     pub(crate) fn is_judged(&self) -> bool {
-        use Reason::{BeyondMargin, NotEnoughData, SizeNotEstablished, Unchanged, WithinMargin};
-        matches!(self, BeyondMargin | WithinMargin | Unchanged | SizeNotEstablished | NotEnoughData { .. })
+        use Reason::{BeyondMargin, NotEnoughData, SizeNotEstablished, TwoModes, Unchanged, WithinMargin};
+        matches!(self, BeyondMargin | WithinMargin | Unchanged | SizeNotEstablished | TwoModes | NotEnoughData { .. })
     }
 }
 
@@ -112,6 +119,13 @@ pub(super) struct Found {
     pub(super) p: Option<f64>,
 }
 
+impl Found {
+    /// The same numbers, from which nothing follows for this reason.
+    pub(super) fn open(self, reason: Reason) -> Self {
+        Found { verdict: Verdict::Inconclusive, reason, p: None, ..self }
+    }
+}
+
 /// Two cells with the same names and a metric of both.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
@@ -137,6 +151,17 @@ impl Values<'_> {
                 None => self.by_runs(margin, spread),
             },
         }
+    }
+
+    /// Whether the runs of a side fall into two groups, or, where the sides were measured apart, those of both together:
+    /// which group a side met says nothing about what changed.
+    pub(super) fn have_two_modes(&self) -> bool {
+        let column = self.reference.column();
+        let runs =
+            |cell: &Cell| -> Vec<f64> { cell.runs.get(&column).into_iter().flatten().flatten().copied().collect() };
+        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let has_groups = |runs: &[f64]| run_groups(runs).is_some();
+        has_groups(&from) || has_groups(&to) || (self.paired.is_none() && has_groups(&[from, to].concat()))
     }
 
     /// A fact about a file.

@@ -22,6 +22,9 @@ pub struct Composed<'a> {
 /// The page that holds what the first page leaves out.
 const HTML: &str = "report.html";
 
+/// The template of the first page.
+const FIRST_PAGE: &str = "report.md.j2";
+
 /// What people read.
 #[derive(Debug)]
 struct Pages {
@@ -52,14 +55,14 @@ impl Composed<'_> {
         &self.conclusion
     }
 
-    /// The files of these formats, and of those that are always made.
-    ///
-    /// # Errors
     /// What the record says, for programs.
     pub fn results(&self) -> &Results {
         &self.results
     }
 
+    /// The files of these formats, and of those that are always made.
+    ///
+    /// # Errors
     ///
     /// Errors of perfrun's own templates, which are its faults, and those of tables.
     pub fn render(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
@@ -76,6 +79,16 @@ impl Composed<'_> {
         let files = wanted.iter().map(|format| Ok((*format, content(format)?))).collect::<Result<_, ReportError>>()?;
         let shows_figures = wanted.iter().any(|format| format.shows_figures());
         Ok(Rendered { files, plots: shows_figures.then(|| named(self.pages().plots.of_first_page())) })
+    }
+
+    /// The first page without what lies beside it: links and figures.
+    ///
+    /// # Errors
+    ///
+    /// A fault of the template.
+    pub fn first_page_alone(&self) -> Result<String, ReportError> {
+        let report = view::Report { has_html: false, has_files: false, ..self.pages().report.clone() };
+        template::render(FIRST_PAGE, &report)
     }
 
     /// Name and SVG of every figure, for templates of the user's own, which may show any.

@@ -1,5 +1,9 @@
 //! `perfrun diff`: sides, verdicts, gates, pages, and what cannot be compared.
 
+mod first;
+mod refused;
+mod shown;
+
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -329,15 +333,16 @@ fn test_cases_fail_where_the_gate_does() {
     repository.change("scale: 0.5", "scale: 0.65");
     let text = repository.diff(&["--gate", "--format", "junit"]).expect_code(4).stdout;
     assert!(
-        text.contains(r#"<testsuite name="perfrun diff" tests="4" failures="2" errors="0" skipped="0">"#),
-        "{text}"
+        text.contains(r#"<testsuite name="perfrun diff" tests="16" failures="2" errors="0" skipped="4">"#),
+        "every metric of every cell: {text}"
     );
     let failed = r#"<testcase classname="x.latency" name="one/default/int8/cpu"><failure message=""#;
     assert!(text.contains(failed) && text.contains("slower, gate 2 %"), "{text}");
-    assert!(text.contains(r#"<testcase classname="x.latency" name="one/default/fp32/cpu"/>"#), "{text}");
-    // Without a gate nothing fails.
+    let passed = r#"<testcase classname="x.latency" name="one/default/fp32/cpu"><system-out>"#;
+    assert!(text.contains(passed) && text.contains(": unchanged</system-out>"), "{text}");
+    // Without a gate what is slower fails its case, and not the command.
     let text = repository.diff(&["--format", "junit"]).expect_code(0).stdout;
-    assert!(text.contains(r#"failures="0""#), "{text}");
+    assert!(text.contains(failed) && text.contains(": slower\""), "{text}");
 }
 
 #[test]
@@ -394,7 +399,7 @@ fn only_revisions_can_be_measured_again() {
     let refused = |arguments: &[&str]| repository.diff(arguments).expect_code(2).stderr;
     assert!(refused(&["reports/x", "HEAD", "--remeasure"]).contains("git revisions"));
     assert!(refused(&["HEAD", "--budget", "1m"]).contains("--remeasure"));
-    assert!(refused(&["--remeasure", "--experiment", "y"]).contains("nothing can be measured on both sides"));
+    assert!(refused(&["--remeasure", "--experiment", "y"]).contains("neither side has a specification of `y`"));
 }
 
 /// Commits the report with other numbers, as if measured anew: `factors` by which int8 is slower, one a commit.
@@ -487,15 +492,18 @@ fn git_bisect_is_told_what_a_commit_is() {
 }
 
 #[test]
-fn a_gate_without_anything_to_compare_with_falls() {
+fn a_gate_without_anything_to_compare_with_passes_and_bisect_cannot_tell() {
     let repository = Repository::new(SPEC);
     repository.git(&["rm", "-rq", "reports"]);
     repository.commit("no report");
     repository.git(&["checkout", "-q", "HEAD~1", "--", "reports"]);
     repository.commit("again");
-    let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
+    let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(0);
     assert!(done.stdout.contains("x: only on the newer side"), "{}", done.stdout);
-    repository.diff(&["HEAD~1", "HEAD", "--gate", "--allow-unjudged"]).expect_code(0);
+    assert!(done.stdout.contains("nothing to compare yet"), "{}", done.stdout);
+    // The other way round something is gone.
+    repository.diff(&["HEAD", "HEAD~1", "--gate"]).expect_code(4);
+    repository.diff(&["HEAD", "HEAD~1", "--gate", "--allow-unjudged"]).expect_code(0);
     repository.diff(&["HEAD~1", "HEAD", "--bisect"]).expect_code(125);
 }
 

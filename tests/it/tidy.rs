@@ -162,7 +162,7 @@ const OPENERS: [&str; 12] = [
     "commands/archive.rs",
     "commands/diff/revision_files.rs",
     // Appended to: what GitHub names in the environment.
-    "commands/diff/show.rs",
+    "commands/step_summary.rs",
     // Folders, opened for their locks.
     "data/scratch.rs",
     // `/proc` and `/sys`.

@@ -12,7 +12,7 @@ pub(super) use self::sides::{of_record as results_of_record, read_results, resul
 use self::show::{Shown, command, show};
 pub(super) use self::sides::Source;
 use self::sides::Sources;
-use crate::diff::page::Page;
+use crate::diff::page::{Page, Sentence};
 use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
 use crate::machine::parallel::in_stretches;
 use crate::statistics::Verdict;
@@ -47,7 +47,12 @@ pub(super) fn run(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     })
 }
 
+/// Compares; what ends it is also written where the user wants files, so that a comment can say it.
 fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    compare_or_end(arguments, ui).inspect_err(|error| show::failed(error, arguments, ui))
+}
+
+fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let sources = Sources::here()?;
     let sides = sources.named(arguments.baseline.as_deref(), arguments.candidate.as_deref())?;
     let accepted = accepted(&sources, &sides);
@@ -56,19 +61,49 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         false => stored(arguments, &sources, &sides, &accepted)?,
     };
     let Some(Compared { diffs, gone, new, code }) = compared else { return Ok(ExitCode::Interrupted) };
-    // What nobody could compare does not hold.
-    let is_blind = is_gated(arguments) && (!gone.is_empty() || diffs.is_empty());
-    let is_gone = is_blind && !arguments.allow_unjudged;
+    let nothing = nothing_yet(arguments, &sides, (&diffs, &gone, &new))?;
+    // What an older side has and no newer one cannot be judged.
+    let is_gone = is_gated(arguments) && !gone.is_empty() && !arguments.allow_unjudged;
     let is_fallen = is_gone || diffs.iter().filter_map(|diff| diff.gate.as_ref()).any(|gate| gate.is_fallen);
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
     let told = is_gated(arguments).then_some(is_fallen);
-    show(&Shown { pages, diffs, gone, new, is_gone, is_fallen: told }, arguments, ui)?;
+    let shown = Shown { nothing, is_broken: false, pages, diffs, gone, new, is_gone, is_fallen: told };
+    show(&shown, arguments, ui)?;
     if arguments.bisect {
         return Ok(answer);
     }
     Ok(code.worst(if is_fallen { ExitCode::GateFell } else { ExitCode::Done }))
+}
+
+/// What is said where the older side has nothing to compare with, as that of the commit that introduces perfrun.
+///
+/// # Errors
+///
+/// Paths of which none holds a report.
+fn nothing_yet(
+    arguments: &DiffArgs,
+    sides: &[Source; 2],
+    (diffs, gone, new): (&[Diff], &[String], &[String]),
+) -> Result<Option<Sentence>, Error> {
+    if !diffs.is_empty() || !gone.is_empty() {
+        return Ok(None);
+    }
+    let text = match (arguments.remeasure, new.is_empty()) {
+        (true, false) => format!("{} has no specification to measure.", sides[0].name()),
+        (true, true) => {
+            "neither side has a specification, below `experiments/` or where a report names one.".to_owned()
+        }
+        (false, false) => format!("{} has no report.", sides[0].name()),
+        (false, true) if sides.iter().any(|side| matches!(side, Source::Path(_))) => {
+            return Err(Error::refused("neither side has a report", "a side is a report, or a folder of reports"));
+        }
+        (false, true) => {
+            "neither side has a report: run `perfrun experiments/x.yaml` and commit `reports/x`.".to_owned()
+        }
+    };
+    Ok(Some(Sentence { lead: "nothing to compare yet".to_owned(), text }))
 }
 
 /// What `git bisect` is told: worse where one row is, not worse where all are known not to be.

@@ -1,6 +1,6 @@
 //! `perfrun diff --remeasure`: both sides in one record, in turns.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
@@ -19,6 +19,12 @@ use crate::ui::cli::{DiffArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
 use crate::worker::Interrupts;
 
+/// A specification of a side.
+struct Specified {
+    file: PathBuf,
+    loaded: Loaded,
+}
+
 /// What a side asks to be measured.
 struct Asked {
     file: PathBuf,
@@ -36,19 +42,21 @@ pub(super) fn run(
 ) -> Result<Option<Compared>, Error> {
     let interrupts = crate::commands::interrupts()?;
     let names = [name(&sides[0])?, name(&sides[1])?];
-    let [baseline, candidate] = [specifications(sources, &sides[0])?, specifications(sources, &sides[1])?];
     let files = [files(sources, &sides[0])?, files(sources, &sides[1])?];
+    // A report of one side may name a specification that the other has too.
+    let mut paths = BTreeSet::new();
+    for side in sides {
+        paths.extend(below_experiments(sources, side)?);
+        paths.extend(sources.measured_specifications(side));
+    }
     let mut compared = Compared { diffs: Vec::new(), gone: Vec::new(), new: Vec::new(), code: ExitCode::Done };
-    let paths: BTreeSet<&String> = baseline.keys().chain(candidate.keys()).collect();
-    let ask = |side: usize, known: Option<&Option<PathBuf>>, path: &str| match known {
-        Some(file) => ask(file.clone(), files[side].as_ref(), path, arguments, (&interrupts, ui)),
-        None => Ok(None),
-    };
+    let find = |side: usize, path: &str| find(sources, files[side].as_ref(), path, arguments);
     let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
-    for path in paths {
+    for path in &paths {
         // What is no specification on one side is gone or new there.
-        match (ask(0, baseline.get(path), path)?, ask(1, candidate.get(path), path)?) {
+        match (find(0, path)?, find(1, path)?) {
             (Some(from), Some(to)) => {
+                let (from, to) = (measurement.ask(from)?, measurement.ask(to)?);
                 let Some((diff, code)) = measurement.of(&from, &to)? else { return Ok(None) };
                 compared.diffs.push(diff);
                 compared.code = compared.code.worst(code);
@@ -58,9 +66,10 @@ pub(super) fn run(
             (None, None) => {}
         }
     }
-    if compared.diffs.is_empty() && compared.gone.is_empty() {
-        let help = "both sides need a specification at the same path below `experiments/`";
-        return Err(Error::refused("nothing can be measured on both sides", help));
+    let found = || compared.diffs.iter().map(|diff| &diff.experiment).chain(&compared.gone).chain(&compared.new);
+    if let Some(unknown) = arguments.experiment.iter().find(|wanted| found().all(|name| name != *wanted)) {
+        let help = "specifications are found below `experiments/` and where a report names one";
+        return Err(Error::refused(format!("neither side has a specification of `{unknown}`"), help));
     }
     Ok(Some(compared))
 }
@@ -76,29 +85,19 @@ fn name(side: &Source) -> Result<String, Error> {
     }
 }
 
-/// Paths of the specifications of a side, from the top of the repository; of the working tree with the files themselves.
-fn specifications(sources: &Sources, side: &Source) -> Result<BTreeMap<String, Option<PathBuf>>, Error> {
+/// Paths of the YAML files of a side below `experiments/`, from the root of the reports.
+fn below_experiments(sources: &Sources, side: &Source) -> Result<Vec<String>, Error> {
     let folder = "experiments";
-    match side {
-        Source::Commit { hash, name } => {
-            let repository = sources.required(name)?;
-            let files = repository.files(hash, &sources.path_in_git(folder));
-            let is_yaml = |path: &String| path.ends_with(".yaml") || path.ends_with(".yml");
-            Ok(files.into_iter().filter(is_yaml).map(|path| (path, None)).collect())
-        }
-        _ => {
-            let root = &sources.place().root;
-            let folder = root.join(folder);
-            // A folder without any has none.
-            let found = specs::find(std::slice::from_ref(&folder)).unwrap_or_default();
-            let found = found.into_iter().filter(|file| file.is_file()).collect::<Vec<_>>();
-            let named = |file: PathBuf| {
-                let path = sources.path_in_git(&sources.place().relative(&file));
-                (path, Some(file))
-            };
-            Ok(found.into_iter().map(named).collect())
-        }
-    }
+    let Source::Commit { hash, name } = side else {
+        // A folder without any has none.
+        let found = specs::find(&[sources.place().root.join(folder)]).unwrap_or_default();
+        let files = found.iter().filter(|file| file.is_file());
+        return Ok(files.map(|file| sources.place().relative(file)).collect());
+    };
+    let root = sources.path_in_git("");
+    let files = sources.required(name)?.files(hash, &sources.path_in_git(folder));
+    let is_yaml = |path: &&String| path.ends_with(".yaml") || path.ends_with(".yml");
+    Ok(files.iter().filter(is_yaml).filter_map(|path| path.strip_prefix(&root)).map(str::to_owned).collect())
 }
 
 fn files<'a>(sources: &'a Sources, side: &'a Source) -> Result<Option<RevisionFiles<'a>>, Error> {
@@ -107,28 +106,22 @@ fn files<'a>(sources: &'a Sources, side: &'a Source) -> Result<Option<RevisionFi
     Ok(Some(RevisionFiles::new(repository, (hash, name))?))
 }
 
-/// Reads a specification with its models; nothing where it is none, or of an experiment that is not wanted.
-fn ask(
-    file: Option<PathBuf>,
+/// The specification of a side at a path below the root; nothing where it is none, or of an experiment that is not wanted.
+fn find(
+    sources: &Sources,
     files: Option<&RevisionFiles<'_>>,
     path: &str,
     arguments: &DiffArgs,
-    (interrupts, ui): (&Interrupts, &Ui),
-) -> Result<Option<Asked>, Error> {
-    let file = match (file, files) {
-        (Some(file), _) => Some(file),
-        (None, Some(files)) => files.specification(path)?,
-        (None, None) => None,
+) -> Result<Option<Specified>, Error> {
+    let file = match files {
+        Some(files) => files.specification(&sources.path_in_git(path))?,
+        None => Some(sources.place().root.join(path)),
     };
     let Some(file) = file.filter(|file| specs::is_spec(file)) else { return Ok(None) };
     let overrides = Overrides { budget: arguments.budget, runs: arguments.runs, ..Overrides::default() };
-    let mut loaded = specs::load(&file, &overrides)?;
-    if !arguments.experiment.is_empty() && !arguments.experiment.contains(&loaded.experiment.name) {
-        return Ok(None);
-    }
-    specs::obtain(&mut loaded.experiment, interrupts, ui)?;
-    let prepared = run::prepare(&loaded.experiment)?;
-    Ok(Some(Asked { file, loaded, prepared }))
+    let loaded = specs::load(&file, &overrides)?;
+    let is_wanted = arguments.experiment.is_empty() || arguments.experiment.contains(&loaded.experiment.name);
+    Ok(is_wanted.then_some(Specified { file, loaded }))
 }
 
 /// What every specification is measured with.
@@ -142,6 +135,13 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
+    /// Gets the models of a specification, and plans it.
+    fn ask(&self, Specified { file, mut loaded }: Specified) -> Result<Asked, Error> {
+        specs::obtain(&mut loaded.experiment, self.interrupts, self.ui)?;
+        let prepared = run::prepare(&loaded.experiment)?;
+        Ok(Asked { file, loaded, prepared })
+    }
+
     /// One specification: a record of what changed, and what it says; nothing where the user stopped it.
     fn of(&self, from: &Asked, to: &Asked) -> Result<Option<(Diff, ExitCode)>, Error> {
         let side = |asked: &'_ Asked| (asked.loaded.experiment.clone(), asked.prepared.plan.clone());

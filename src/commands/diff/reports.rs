@@ -20,7 +20,7 @@ pub(super) struct Pairs {
 ///
 /// # Errors
 ///
-/// An experiment that neither side has, and sides without any report.
+/// An experiment that neither side has.
 pub(super) fn pair(mut baseline: Reports, mut candidate: Reports, wanted: &[String]) -> Result<Pairs, Error> {
     let is_wanted = |side: &Side| wanted.is_empty() || wanted.contains(&side.results.experiment);
     let known: BTreeSet<String> =
@@ -36,12 +36,6 @@ pub(super) fn pair(mut baseline: Reports, mut candidate: Reports, wanted: &[Stri
     }
     baseline.retain(|_, side| is_wanted(side));
     candidate.retain(|_, side| is_wanted(side));
-    if baseline.is_empty() && candidate.is_empty() {
-        return Err(Error::refused(
-            "neither side has a report",
-            "run `perfrun experiments/x.yaml` and commit reports/x",
-        ));
-    }
     let mut pairs = Pairs::default();
     // Two single reports are compared whatever they are called.
     if baseline.len() == 1 && candidate.len() == 1 {

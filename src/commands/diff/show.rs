@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::is_gated;
 use super::sides::Source;
-use crate::diff::page::{self, Page};
+use crate::commands::step_summary;
+use crate::diff::page::{self, Beside, Experiments, Page, Sentence};
 use crate::diff::{Diff, FORMAT, Printed};
 use crate::record::write_whole;
 use crate::ui::cli::{DiffArgs, PageFormat};
@@ -12,7 +13,12 @@ use crate::ui::error::Error;
 use crate::ui::{self, Ui};
 
 /// What there is to show.
+#[derive(Default)]
 pub(super) struct Shown {
+    /// Why nothing was compared.
+    pub(super) nothing: Option<Sentence>,
+    /// An error ended the comparison.
+    pub(super) is_broken: bool,
     pub(super) diffs: Vec<Diff>,
     pub(super) pages: Vec<Page>,
     /// Experiments of the older side alone.
@@ -34,14 +40,23 @@ impl Shown {
         gone.chain(new).collect()
     }
 
+    fn beside(&self) -> Beside {
+        Beside { nothing: self.nothing.clone(), alone: self.alone() }
+    }
+
     fn text(&self, format: PageFormat, arguments: &DiffArgs) -> Result<String, Error> {
         Ok(match format {
-            PageFormat::Md => Page::markdown(&self.pages, &self.alone(), &marker(arguments))?,
-            PageFormat::Html => Page::html(&self.pages, &self.alone())?,
-            PageFormat::Junit => page::junit(&self.diffs, &self.gone, self.is_gone),
+            PageFormat::Md => Page::markdown(&self.pages, &self.beside(), &marker(arguments))?,
+            PageFormat::Html => Page::html(&self.pages, &self.beside())?,
+            PageFormat::Junit => {
+                let experiments = Experiments { gone: &self.gone, new: &self.new, is_gone: self.is_gone };
+                let nothing = self.nothing.as_ref().map(|why| (why, self.is_broken));
+                page::junit(&self.diffs, &experiments, nothing)
+            }
             PageFormat::Json => {
-                let Shown { diffs, gone, new, is_fallen, .. } = self;
-                let printed = Printed { format: FORMAT, is_fallen: *is_fallen, experiments: diffs, gone, new };
+                let Shown { nothing, diffs, gone, new, is_fallen, .. } = self;
+                let nothing = nothing.as_ref().map(|it| format!("{}: {}", it.lead, it.text));
+                let printed = Printed { format: FORMAT, is_fallen: *is_fallen, nothing, experiments: diffs, gone, new };
                 crate::commands::json_text(&printed)? + "\n"
             }
         })
@@ -77,38 +92,57 @@ fn marker(arguments: &DiffArgs) -> String {
 ///
 /// Files that cannot be written, and several formats without a folder for them.
 pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), Error> {
-    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
-        append(Path::new(&path), &shown.text(PageFormat::Md, arguments)?)?;
-    }
-    let formats = match (arguments.json, arguments.format.is_empty(), &arguments.output) {
-        (true, ..) => vec![PageFormat::Json],
-        (false, true, Some(_)) => vec![PageFormat::Md, PageFormat::Html, PageFormat::Json],
-        _ => arguments.format.clone(),
-    };
+    step_summary::append(|| shown.text(PageFormat::Md, arguments), ui);
+    let formats = formats(arguments);
     if let Some(folder) = &arguments.output {
-        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
-        for format in formats {
-            let name = match format {
-                PageFormat::Md => "diff.md",
-                PageFormat::Html => "diff.html",
-                PageFormat::Json => "diff.json",
-                PageFormat::Junit => "diff.junit.xml",
-            };
-            write_whole(&folder.join(name), shown.text(format, arguments)?.as_bytes())?;
-        }
+        write(shown, folder, &formats, arguments)?;
     } else if let [format] = formats[..] {
-        super::super::print(ui, &shown.text(format, arguments)?)?;
+        crate::commands::print(ui, &shown.text(format, arguments)?)?;
         return Ok(());
     } else if !formats.is_empty() {
         return Err(Error::refused("only one format can be printed", "choose one format, or a folder with --output"));
     }
-    super::super::print(ui, &ui::diff::render(&shown.pages, &shown.alone(), arguments.all, ui))?;
+    crate::commands::print(ui, &ui::diff::render(&shown.pages, &shown.beside(), arguments.all, ui))?;
     Ok(())
 }
 
-fn append(path: &Path, text: &str) -> Result<(), Error> {
-    use std::io::Write as _;
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|source| Error::write(path, source))
+/// Writes what ended the command where the user wants files and to the step summary: a comment is made from them whatever
+/// happened.
+pub(super) fn failed(error: &Error, arguments: &DiffArgs, ui: &Ui) {
+    let help = miette::Diagnostic::help(error).map_or(String::new(), |help| format!(" ({help})"));
+    let nothing = Sentence { lead: "nothing was compared".to_owned(), text: format!("{error}{help}") };
+    let shown = Shown {
+        nothing: Some(nothing),
+        is_broken: true,
+        is_fallen: is_gated(arguments).then_some(true),
+        ..Shown::default()
+    };
+    step_summary::append(|| shown.text(PageFormat::Md, arguments), ui);
+    let Some(folder) = &arguments.output else { return };
+    if let Err(error) = write(&shown, folder, &formats(arguments), arguments) {
+        ui.note(&format!("warning: {error}"));
+    }
+}
+
+/// What is printed or written; nothing where the table is enough.
+fn formats(arguments: &DiffArgs) -> Vec<PageFormat> {
+    match (arguments.json, arguments.format.is_empty(), &arguments.output) {
+        (true, ..) => vec![PageFormat::Json],
+        (false, true, Some(_)) => vec![PageFormat::Md, PageFormat::Html, PageFormat::Json],
+        _ => arguments.format.clone(),
+    }
+}
+
+fn write(shown: &Shown, folder: &Path, formats: &[PageFormat], arguments: &DiffArgs) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
+    for format in formats {
+        let name = match format {
+            PageFormat::Md => "diff.md",
+            PageFormat::Html => "diff.html",
+            PageFormat::Json => "diff.json",
+            PageFormat::Junit => "diff.junit.xml",
+        };
+        write_whole(&folder.join(name), shown.text(*format, arguments)?.as_bytes())?;
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The sides of a diff: what records, paths and git revisions say.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::diff::{Side, Stale};
 use crate::judge::compare::judge;
@@ -12,7 +12,7 @@ use crate::report::results::{self, Results};
 use crate::ui::error::Error;
 
 use super::revision_files::RevisionFiles;
-use super::tree::Tree;
+use super::tree::{Tree, measured_specification};
 
 /// Where a side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +25,25 @@ pub(in crate::commands) enum Source {
     Commit { hash: String, name: String },
 }
 
+impl Source {
+    /// What sentences call it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Source::Path(path) => path.display().to_string(),
+            Source::WorkingTree => "the working tree".to_owned(),
+            Source::Commit { name, .. } => name.clone(),
+        }
+    }
+}
+
 /// The folder of reports below a root.
 const REPORTS: &str = "reports";
 
 /// The reports of a side by the names of their folders.
 pub(super) type Reports = BTreeMap<String, Side>;
+
+/// A report of a commit: its folder, what messages call its file, and its text.
+type Committed = (String, PathBuf, Result<String, Error>);
 
 /// Where sides are looked for.
 pub(super) struct Sources {
@@ -51,7 +65,7 @@ impl Sources {
     }
 
     pub(super) fn repository(&self) -> Option<&Repository> {
-        self.repository.as_ref()
+        self.repository.as_ref().ok().and_then(Option::as_ref)
     }
 
     /// Both sides that the arguments name.
@@ -188,6 +202,24 @@ impl Sources {
         Ok(reports)
     }
 
+    /// Where the reports of a side say that their specifications lie, from the root; of a report that cannot be read,
+    /// nothing.
+    pub(super) fn measured_specifications(&self, source: &Source) -> Vec<String> {
+        let read: Vec<Results> = match source {
+            Source::Commit { hash, name } => {
+                let texts = self.committed(hash, name).into_iter().flatten();
+                texts.filter_map(|(_, shown, text)| results::parse(&shown, &text.ok()?).ok()).collect()
+            }
+            _ => {
+                let folders = std::fs::read_dir(self.place.root.join(REPORTS)).into_iter().flatten().flatten();
+                folders.filter_map(|folder| results::read(&folder.path().join(results::FILE)).ok()).collect()
+            }
+        };
+        let is_below = |path: &String| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        let paths = read.iter().filter_map(|results| Some(measured_specification(results)?.0));
+        paths.filter(is_below).collect()
+    }
+
     /// A path below the root as git names it.
     pub(super) fn path_in_git(&self, path: &str) -> String {
         let root = self.repository().and_then(|repository| repository.path_of(&self.place.root));
@@ -195,32 +227,33 @@ impl Sources {
     }
 
     fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {
+        let files = RevisionFiles::new(self.required(name)?, (commit, name))?;
+        let tree = Tree::Commit { files, prefix: self.path_in_git("") };
+        let read = |(folder, shown, text): Committed| Ok((folder, tree.side(name, results::parse(&shown, &text?)?)));
+        self.committed(commit, name)?.into_iter().map(read).collect()
+    }
+
+    /// The reports of a commit.
+    fn committed(&self, commit: &str, name: &str) -> Result<Vec<Committed>, Error> {
         let repository = self.required(name)?;
-        let from_root = |path: &str| self.path_in_git(path);
-        let mut reports = Reports::new();
-        let tree = Tree::Commit { files: RevisionFiles::new(repository, (commit, name))?, prefix: from_root("") };
-        for path in repository.files(commit, &from_root("reports/")) {
-            let inside = path.strip_prefix(&from_root("reports/")).and_then(|path| path.strip_suffix(results::FILE));
+        let folder = self.path_in_git("reports/");
+        let text = |path: &str, shown: &Path| match repository.read(commit, path) {
+            Some(Blob::Bytes(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Some(Blob::Elsewhere(_)) => Err(Error::refused(
+                format!("{} is stored in Git LFS", shown.display()),
+                "to be compared across commits it must be in git itself: `git lfs untrack 'reports/**/results.json'`, then commit it again",
+            )),
+            None => Err(Error::refused(format!("git cannot read {}", shown.display()), "see `git fsck`")),
+        };
+        let report = |path: String| {
+            let inside = path.strip_prefix(&folder).and_then(|path| path.strip_suffix(results::FILE));
             // `reports/<name>/results.json`, and nothing deeper.
-            let folder = inside.and_then(|path| path.strip_suffix('/')).filter(|name| !name.contains('/'));
-            let Some(folder) = folder.map(str::to_owned) else { continue };
+            let own = inside.and_then(|path| path.strip_suffix('/')).filter(|name| !name.contains('/'))?.to_owned();
             let shown = PathBuf::from(format!("{name}:{path}"));
-            let text = match repository.read(commit, &path) {
-                Some(Blob::Bytes(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
-                Some(Blob::Elsewhere(_)) => {
-                    let message = format!("{} is stored in Git LFS", shown.display());
-                    return Err(Error::refused(
-                        message,
-                        "to be compared across commits it must be in git itself: `git lfs untrack 'reports/**/results.json'`, then commit it again",
-                    ));
-                }
-                None => {
-                    return Err(Error::refused(format!("git cannot read {}", shown.display()), "see `git fsck`"));
-                }
-            };
-            reports.insert(folder, tree.side(name, results::parse(&shown, &text)?));
-        }
-        Ok(reports)
+            let text = text(&path, &shown);
+            Some((own, shown, text))
+        };
+        Ok(repository.files(commit, &folder).into_iter().filter_map(report).collect())
     }
 }
 

@@ -138,7 +138,7 @@ impl Tree<'_> {
 type Known = HashMap<String, Option<String>>;
 
 /// Path and text of the specification that was measured.
-fn measured_specification(results: &Results) -> Option<(String, String)> {
+pub(super) fn measured_specification(results: &Results) -> Option<(String, String)> {
     let known = results.provenance.subject.get("specification")?;
     Some((word(known, "path")?, word(known, "text")?))
 }

@@ -14,7 +14,7 @@ mod tables;
 
 use serde::Serialize;
 
-pub(crate) use junit::junit;
+pub(crate) use junit::{Experiments, junit};
 pub(crate) use reproduction::ReproductionPage;
 
 use super::{Changes, Diff, Gated, Row};
@@ -65,6 +65,15 @@ pub(crate) struct Sentence {
     pub lead: String,
     /// The rest.
     pub text: String,
+}
+
+/// What is said beside the pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Beside {
+    /// Why nothing was compared.
+    pub nothing: Option<Sentence>,
+    /// Of experiments that one side alone has: a sentence each.
+    pub alone: Vec<String>,
 }
 
 /// A figure of the page.
@@ -139,8 +148,8 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub(crate) fn html(pages: &[Page], alone: &[String]) -> Result<String, ReportError> {
-        fill_template("diff.html.j2", &Pages::new(pages, alone, ""))
+    pub(crate) fn html(pages: &[Page], beside: &Beside) -> Result<String, ReportError> {
+        fill_template("diff.html.j2", &Pages::new(pages, beside, ""))
     }
 }
 
@@ -161,14 +170,14 @@ struct Pages<'a> {
     /// The first line of Markdown.
     marker: &'a str,
     pages: &'a [Page],
-    /// What is said of experiments that one side alone has.
-    alone: &'a [String],
+    #[serde(flatten)]
+    beside: &'a Beside,
     perfrun: &'static str,
 }
 
 impl<'a> Pages<'a> {
-    fn new(pages: &'a [Page], alone: &'a [String], marker: &'a str) -> Self {
-        Pages { marker, pages, alone, perfrun: env!("CARGO_PKG_VERSION") }
+    fn new(pages: &'a [Page], beside: &'a Beside, marker: &'a str) -> Self {
+        Pages { marker, pages, beside, perfrun: env!("CARGO_PKG_VERSION") }
     }
 }
 

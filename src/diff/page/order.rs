@@ -80,7 +80,10 @@ impl<'a> Shown<'a> {
             let names = row.names.clone().with(Axis::Inputs, String::new());
             row.metric.metric.is_constant() && !told.insert((names, row.metric.to_string()))
         };
-        let is_shown = |row: &&Row| is_headline(row) || (row.is_difference() && is_news(row) && !is_told(row));
+        // Where latency is not compared, the metrics are those that were asked for.
+        let is_asked = latency.is_empty();
+        let is_shown =
+            |row: &&Row| is_asked || is_headline(row) || (row.is_difference() && is_news(row) && !is_told(row));
         let (unchanged, mut rows): (Vec<&Row>, Vec<&Row>) =
             diff.rows.iter().filter(is_shown).partition(|row| Urgency::of(row) == Urgency::Unchanged);
         rows.sort_by_key(|row| Urgency::of(row));

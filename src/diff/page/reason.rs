@@ -1,7 +1,9 @@
 //! Verdicts and reasons in a few words.
 
 use crate::diff::{GateRow, Held, Reason, Row, Unmeasured};
-use crate::report::format::{difference, list, percent, verdict_word};
+use crate::report::format::{count, difference, list, p_value, percent, verdict_word};
+use crate::statistics::Verdict;
+use crate::statistics::multiplicity::LEVEL;
 
 /// What a row comes to: `slower, gate 5 %`, `incomparable: cpu differs`.
 pub(super) fn verdict(row: &Row) -> String {
@@ -18,13 +20,25 @@ pub(super) fn verdict(row: &Row) -> String {
     }
 }
 
-fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
+pub(super) fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
     let allowed = difference(gate.worse_by, row.metric);
     match gate.outcome {
         Held::Falls => Some(format!("gate {allowed} failed")),
         Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
-        Held::Holds if row.is_difference() => Some(format!("gate {allowed} passed")),
+        Held::Holds if row.is_difference() => Some(format!("gate {allowed} passed{}", why_it_passed(gate, row))),
         Held::Holds | Held::Unjudged | Held::New => None,
+    }
+}
+
+/// Why a row that is worse passes its gate: among many rows it may be chance, or not all of its interval is beyond.
+fn why_it_passed(gate: &GateRow, row: &Row) -> String {
+    let p = gate.p_holm.map_or(String::new(), p_value);
+    match (row.verdict, gate.verdict) {
+        (Some(Verdict::Worse), Some(Verdict::Worse)) => {
+            format!(": may be chance among {} (p {p} by Holm, {LEVEL} needed)", count(gate.together as u64, "row"))
+        }
+        (Some(Verdict::Worse), Some(Verdict::Inconclusive)) => ": perhaps by less".to_owned(),
+        _ => String::new(),
     }
 }
 
@@ -40,10 +54,11 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
             format!("sees {} and more", percent(*effect))
         }
         Reason::NotEnoughData { detectable: None } => "too few items".to_owned(),
+        Reason::TwoModes => "its runs have two modes".to_owned(),
         Reason::OtherFrame { facts } => format!("incomparable: different {}", list(&plain(facts))),
         Reason::Withheld { why } => format!("not judged: {}", why.words()),
         Reason::Stale { .. } => "not judged: changed since it was measured".to_owned(),
-        Reason::Lost { why } => unmeasured(why),
+        Reason::Lost { why } | Reason::Neither { why } => unmeasured(why),
         Reason::Gained { .. } | Reason::New => "new".to_owned(),
         Reason::Gone => "gone".to_owned(),
         Reason::NoValue => "no value to compare".to_owned(),

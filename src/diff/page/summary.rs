@@ -1,7 +1,7 @@
 //! Counts, leads and notices.
 
 use super::order::Urgency;
-use super::{Sentence, facts, is_headline, judged, order, tables};
+use super::{Sentence, facts, judged, order, tables};
 use crate::diff::{Diff, Held, Reason, Row, SideSeen};
 use crate::report::cause::beside;
 use crate::report::format::{count, difference, list, percent, verdict_word};
@@ -44,6 +44,7 @@ fn kind(row: &Row) -> Option<String> {
         (Reason::New | Reason::Gained { .. }, _) => return stands_for_cell.then(|| "new".to_owned()),
         (Reason::Gone, _) => return stands_for_cell.then(|| "gone".to_owned()),
         (Reason::Lost { .. }, _) => return stands_for_cell.then(|| "no longer measured".to_owned()),
+        (Reason::Neither { .. }, _) => return stands_for_cell.then(|| "measured on neither side".to_owned()),
         (Reason::OtherFrame { .. }, _) => "incomparable",
         (_, None) => "not judged",
         (_, Some(verdict)) => verdict_word(&row.metric, verdict),
@@ -64,8 +65,11 @@ pub(super) fn sentences(diff: &Diff) -> Vec<Sentence> {
         let change = row.change.map(tables::change)?;
         let word = verdict_word(&row.metric, row.verdict.unwrap_or(Verdict::Inconclusive));
         let allowed = row.gate.as_ref().filter(|gate| gate.outcome == Held::Falls);
-        let allowed =
-            allowed.map_or(String::new(), |gate| format!("; allowed {}", difference(gate.worse_by, row.metric)));
+        let passed = row.gate.as_ref().and_then(|gate| super::reason::gate_words(gate, row));
+        let allowed = match allowed {
+            Some(gate) => format!("; allowed {}", difference(gate.worse_by, row.metric)),
+            None => passed.map_or(String::new(), |words| format!("; {words}")),
+        };
         let metric = format!("{} ", row.metric.title());
         Some(Sentence {
             lead: format!("{}: {metric}{change}, {word}", names.of_row(row)),
@@ -127,7 +131,9 @@ fn unmeasured(side: &SideSeen) -> Option<String> {
 
 /// Unchanged cells show what sessions alone do.
 fn moved(diff: &Diff) -> Option<String> {
-    let unchanged = diff.rows.iter().filter(|row| row.reason == Reason::Unchanged && is_headline(row));
+    // Latency alone: sizes, which a gate may ask for too, are the same on any machine.
+    let is_it = |row: &&Row| row.reason == Reason::Unchanged && row.metric == MetricReference::LATENCY;
+    let unchanged = diff.rows.iter().filter(is_it);
     let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
     let typical = crate::statistics::median(&changes)?;
     let beyond = least_told(diff.session_spread?);

@@ -33,7 +33,8 @@ impl ReportFormat for Junit {
 
 /// How a test case ends.
 pub(crate) enum Outcome {
-    Passed,
+    /// With what a reader may want to know.
+    Passed(Option<String>),
     Failed(String),
     Skipped(String),
 }
@@ -59,7 +60,7 @@ fn of_cell(experiment: &str, cell: &Cell) -> Case {
     let failure = || cell.failures.first().map(|failure| format!("{}: {}", failure.kind, failure.message));
     let outcome = match cell.status {
         Status::Measured if cell.is_invalid() => Outcome::Failed(format!("its numbers are invalid: {}", invalid(cell))),
-        Status::Measured => Outcome::Passed,
+        Status::Measured => Outcome::Passed(None),
         Status::Partial | Status::Failed => Outcome::Failed(failure().unwrap_or_else(|| "runs failed".to_owned())),
         Status::Skipped => Outcome::Skipped(cell.skipped.as_ref().map_or_else(String::new, |skip| skip.reason.clone())),
         Status::NotRun => Outcome::Skipped("not run".to_owned()),
@@ -87,7 +88,7 @@ fn of_goal(experiment: &str, goal: &GoalFound, paths: &HashMap<&str, String>) ->
     });
     let why = || open.collect::<Vec<_>>().join("; ");
     let outcome = match goal.outcome.as_str() {
-        "met" => Outcome::Passed,
+        "met" => Outcome::Passed(None),
         "missed" => Outcome::Failed(why()),
         _ => match why() {
             nothing if nothing.is_empty() => Outcome::Skipped("a quick look decides no goal".to_owned()),
@@ -112,7 +113,8 @@ pub(crate) fn document(name: &str, cases: &[Case]) -> String {
         let time = case.seconds.map_or(String::new(), |seconds| format!(" time=\"{seconds:.9}\""));
         let _ = write!(text, "<testcase classname=\"{}\" name=\"{}\"{time}", safe(&case.class), safe(&case.name));
         let _ = match &case.outcome {
-            Outcome::Passed => writeln!(text, "/>"),
+            Outcome::Passed(None) => writeln!(text, "/>"),
+            Outcome::Passed(Some(words)) => writeln!(text, "><system-out>{}</system-out></testcase>", safe(words)),
             Outcome::Failed(why) => writeln!(text, "><failure message=\"{}\"/></testcase>", safe(why)),
             Outcome::Skipped(why) => writeln!(text, "><skipped message=\"{}\"/></testcase>", safe(why)),
         };

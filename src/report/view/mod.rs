@@ -72,6 +72,8 @@ pub(crate) struct Report {
     pub notices: Notices,
     /// Whether `report.html` is written beside this page.
     pub has_html: bool,
+    /// Whether `results.json` and the figures are written beside this page.
+    pub has_files: bool,
     /// What `report.md` shows of the cells: one fact in each column, and how they were measured.
     pub first_page: FirstPage,
     /// The table that answers the question.
@@ -370,6 +372,7 @@ impl Report {
             trust,
             notices,
             has_html: true,
+            has_files: true,
             first_page: first_page::first_page(input),
             headline: headline::headline(input),
             comparisons: comparisons::comparisons(input),

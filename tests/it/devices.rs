@@ -315,7 +315,7 @@ fn webgpu_is_verified_on_webgpu() {
     for (what, (state, _)) in &checks {
         assert!(state == "passed" || (state == "not_shown" && open.contains(&what.as_str())), "{checks:?}");
     }
-    assert_eq!((checks.len(), checks[open[0]].0.as_str()), (6, "not_shown"), "{checks:?}");
+    assert_eq!((checks.len(), checks[open[0]].0.as_str()), (7, "not_shown"), "{checks:?}");
     assert!(checks["nodes on the CPU are found and timed"].1.starts_with("Det, "), "{checks:?}");
 }
 

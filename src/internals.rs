@@ -192,9 +192,6 @@ pub mod judge {
         pub mod need {
             pub use crate::judge::compare::need::settled;
         }
-        pub mod terms {
-            pub use crate::judge::compare::terms::QUICK_MARGIN;
-        }
     }
     pub mod diagnosis {
         pub use crate::judge::diagnosis::{BEYOND_ROOF, Bound, HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};

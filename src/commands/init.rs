@@ -12,7 +12,7 @@ use super::inspect::{model_files, tensor};
 use super::{print, zoo};
 use crate::data::scratch::Scratch;
 use crate::experiment::{InputPoint, Network, ZOO};
-use crate::machine::plain_file;
+use crate::machine::{host, plain_file};
 use crate::onnx::zoo::{Settings, of, signature};
 use crate::onnx::{self, ShapeProblem, Signature};
 use crate::prepare::models::ObtainError;
@@ -268,6 +268,10 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     }
     text + match (question, models) {
         (Question::Precision, _) => PRECISIONS,
+        // One thread is often faster for small models, and shows what int8 gains.
+        (Question::Look, [_]) if host::describe().default_threads() > 1 => {
+            "\nvariants:\n  - fp32\n  - int8\n  - { name: fp32-t1, threads: 1 }\n  - { name: int8-t1, precision: int8, threads: 1 }\n"
+        }
         (Question::Look, [_]) => "\nvariants: [fp32, int8]\n",
         (Question::Look, _) => "\nvariants: [fp32]\n",
     }

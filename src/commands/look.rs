@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::init::{self, Question};
 use super::{run, specs};
-use crate::experiment::ZOO;
+use crate::experiment::{Experiment, InputPoint, ZOO};
 use crate::record::Place;
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
@@ -32,6 +32,9 @@ pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Resu
     let mut loaded = specs::parse(&shown, &text, &overrides)?;
     specs::obtain(&mut loaded.experiment, interrupts, ui)?;
     ui.warnings(&loaded.warnings);
+    for line in sizes(&loaded.experiment) {
+        ui.labelled("inputs", &line);
+    }
     let quick = RunArgs { overrides, ..arguments.clone() };
     let restrictions = specs::restrictions(&arguments.overrides);
     let code = run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)?;
@@ -39,6 +42,26 @@ pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Resu
         ui.labelled("keep it", &format!("perfrun init {}", words(&arguments.specs)));
     }
     Ok(code)
+}
+
+/// The sizes that dimensions got which a model leaves open, `batch 1, sequence 128`, for each model where they differ.
+fn sizes(experiment: &Experiment) -> Vec<String> {
+    let sizes = |point: &InputPoint| {
+        let named = point.dimensions.iter().map(|(name, size)| format!("{name} {size}"));
+        let shapes = point.shapes.iter().map(|(tensor, shape)| {
+            let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
+            format!("{tensor} {}", sizes.join("x"))
+        });
+        named.chain(shapes).collect::<Vec<String>>().join(", ")
+    };
+    let all = experiment.inputs.first().map(sizes);
+    let own = experiment.models.iter().filter_map(|model| {
+        let point = model.inputs.as_ref()?.first()?;
+        Some(format!("{}: {}", model.name, sizes(point)))
+    });
+    let lines: Vec<String> = all.into_iter().filter(|all| !all.is_empty()).chain(own).collect();
+    let how = "; `--set inputs.NAME=SIZE` changes one";
+    lines.into_iter().enumerate().map(|(place, line)| if place == 0 { line + how } else { line }).collect()
 }
 
 /// The models as they were typed.

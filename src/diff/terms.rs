@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::gate::Gating;
 use super::together::Together;
-use crate::experiment::Grade;
+use crate::experiment::{Grade, QUICK_MARGIN};
 use crate::judge::compare::apart::assumed_spread;
-use crate::judge::compare::terms::QUICK_MARGIN;
 use crate::judge::summary::CONFIDENCE;
 use crate::report::results::{Results, Rules};
 use crate::statistics::unpaired::SessionSpread;

@@ -32,6 +32,17 @@ pub struct Margin {
     pub tail: Ratio,
 }
 
+/// The least margin of a quick look: what lies within it stays open (method 6.1).
+pub const QUICK_MARGIN: f64 = 0.10;
+
+impl Margin {
+    /// As wide as a quick look needs it at least.
+    pub(crate) fn of_quick_look(self) -> Self {
+        let wider = |own: Ratio| Ratio(own.0.max(QUICK_MARGIN));
+        Margin { default: wider(self.default), tail: wider(self.tail) }
+    }
+}
+
 impl Default for Margin {
     fn default() -> Self {
         Margin { default: Ratio(0.02), tail: Ratio(0.05) }

@@ -40,7 +40,7 @@ pub(crate) use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
 pub use input::{InputFile, InputPoint, Values};
-pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, Require, TableSpec};
+pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixProblem, Space};

@@ -10,8 +10,7 @@ use serde::Serialize;
 use super::capitalized;
 use super::effort;
 use super::format::{self, count, judged_ratio, percent};
-use crate::experiment::{Aa, Design};
-use crate::judge::compare::terms::QUICK_MARGIN;
+use crate::experiment::{Aa, Design, QUICK_MARGIN};
 use crate::judge::compare::{Control, DetectableEffect, Judged};
 use crate::judge::summary::LEAST_RUNS;
 use crate::plan::Plan;
@@ -187,7 +186,7 @@ fn detectable(seen: &DetectableEffect) -> Option<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::experiment::Grade;
+    use crate::experiment::{Grade, QUICK_MARGIN};
     use crate::statistics::interval::Interval;
     use crate::statistics::paired::compare_paired;
 

@@ -12,10 +12,11 @@ const ITEMS: u64 = 256;
 /// Cuts an experiment down: 5 runs, a short warm-up, short sampling, no control, no cool-down, few items of a dataset,
 /// no search for a batch.
 ///
-/// What is claimed from it has a margin of its own, which stands with the rules of judging.
+/// Its margin is wide, since a few short runs do not see how the machine changes over minutes.
 pub fn quick(experiment: &mut Experiment) {
     experiment.runs = Runs::fixed(RUNS);
     experiment.compare.aa = Aa::Off;
+    experiment.compare.margin = experiment.compare.margin.of_quick_look();
     experiment.require.grade = None;
     let own = experiment.models.iter_mut().filter_map(|model| model.inputs.as_mut()).flatten();
     for search in experiment.inputs.iter_mut().chain(own).filter_map(|input| input.search.as_mut()) {
@@ -46,6 +47,7 @@ pub fn quick(experiment: &mut Experiment) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::QUICK_MARGIN;
 
     #[test]
     fn a_quick_look_is_short_whatever_the_specification_says() {
@@ -56,5 +58,6 @@ mod tests {
         assert_eq!((experiment.runs, experiment.compare.aa), (Runs::fixed(5), Aa::Off));
         let Stop::Precision { min_samples, max_time, .. } = experiment.measure.stop else { panic!("by precision") };
         assert_eq!((min_samples, max_time), (5, Nanos::from_millis(500)));
+        assert_eq!(experiment.compare.margin.default, Ratio(QUICK_MARGIN), "as plan and results.json show it");
     }
 }

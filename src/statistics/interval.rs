@@ -53,6 +53,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// With an interval, if it has one, that reaches so far at least on both sides, relative to the estimate.
+    pub(crate) fn no_narrower_than(mut self, relative: f64) -> Self {
+        let least = self.value.abs() * relative;
+        if let Some(interval) = &mut self.interval {
+            interval.low = interval.low.min(self.value - least);
+            interval.high = interval.high.max(self.value + least);
+        }
+        self
+    }
+
     /// Half width over the magnitude of the estimate; `None` without an interval or at zero.
     pub fn relative_half_width(&self) -> Option<f64> {
         self.interval.filter(|_| self.value != 0.0).map(|interval| interval.half_width() / self.value.abs())

@@ -292,7 +292,8 @@ mod tests {
 
     #[test]
     fn a_quick_look_claims_only_what_is_beyond_its_margin() {
-        let terms = Terms { is_quick: true, ..Terms::default() };
+        let margin = Terms::default().margin.of_quick_look();
+        let terms = Terms { is_quick: true, margin, ..Terms::default() };
         let against = |factor: f64| {
             let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
             let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];

@@ -5,9 +5,6 @@ use crate::judge::summary::CONFIDENCE;
 use crate::record::Manifest;
 use crate::vocabulary::metric::MetricReference;
 
-/// The margin of a quick look: what is within it stays open (method 6.1).
-pub const QUICK_MARGIN: f64 = 0.10;
-
 /// By what cells are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Terms {
@@ -15,7 +12,7 @@ pub(crate) struct Terms {
     pub margin: Margin,
     /// Confidence of every interval by which a verdict is given (method 4.6).
     pub confidence: f64,
-    /// A quick look claims only what is beyond its wide margin.
+    /// A quick look calls nothing equivalent.
     pub is_quick: bool,
     /// The arms of a pair ran at the same time, and are compared slice by slice.
     pub is_duet: bool,
@@ -33,8 +30,9 @@ impl Default for Terms {
 impl Terms {
     /// Those of a record.
     pub(crate) fn of(manifest: &Manifest) -> Self {
+        let margin = manifest.experiment.compare.margin;
         Terms {
-            margin: manifest.experiment.compare.margin,
+            margin: if manifest.quick { margin.of_quick_look() } else { margin },
             confidence: manifest.experiment.looks().confidence(),
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
@@ -44,10 +42,6 @@ impl Terms {
 
     /// The margin for this metric as a relative difference.
     pub(crate) fn margin_of(&self, reference: MetricReference) -> f64 {
-        match (self.is_quick, reference.statistic.is_tail()) {
-            (true, _) => QUICK_MARGIN,
-            (false, true) => self.margin.tail.0,
-            (false, false) => self.margin.default.0,
-        }
+        if reference.statistic.is_tail() { self.margin.tail.0 } else { self.margin.default.0 }
     }
 }

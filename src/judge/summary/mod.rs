@@ -33,13 +33,13 @@ pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
-use crate::experiment::Design;
+use crate::experiment::{Design, QUICK_MARGIN};
 use crate::judge::diagnosis::Diagnosis;
 use crate::machine::parallel::{in_stretches, threads};
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::statistics::middle_half::middle_half;
-use crate::vocabulary::metric::{self, Kind};
+use crate::vocabulary::metric::{self, Kind, Unit};
 
 /// Confidence of every interval (method 11).
 pub const CONFIDENCE: f64 = 0.95;
@@ -163,7 +163,7 @@ fn summarize_arm(
     CellSummary {
         id: cell.id,
         runs: count(runs),
-        metrics: with_build(metrics(&tables.values), runs),
+        metrics: with_build(metrics(&tables.values, manifest.quick), runs),
         latency,
         pooled: latency::pooled(manifest, completed),
         failures: failures(runs),
@@ -207,10 +207,21 @@ fn count(runs: &[&StoredRun]) -> RunCounts {
     counts
 }
 
-fn metrics(values: &RunValues) -> BTreeMap<String, MetricSummary> {
+/// Half of a quick look's margin: cells whose intervals touch then differ by what it takes for a claim. A few short runs do
+/// not see how the machine changes over minutes, so that their own spread is too narrow an interval.
+const LEAST_OF_QUICK_LOOK: f64 = QUICK_MARGIN / 2.0;
+
+fn metrics(values: &RunValues, is_quick: bool) -> BTreeMap<String, MetricSummary> {
+    let is_timed = |name: &str| {
+        let metric = name.split('.').next().and_then(metric::by_name);
+        metric.is_some_and(|metric| matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond))
+    };
     let summarized = values.iter().filter_map(|(name, per_run)| {
         let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        let estimate = middle_half(&numbers, CONFIDENCE)?;
+        let mut estimate = middle_half(&numbers, CONFIDENCE)?;
+        if is_quick && is_timed(name) {
+            estimate = estimate.no_narrower_than(LEAST_OF_QUICK_LOOK);
+        }
         Some((name.clone(), MetricSummary { estimate, per_run: per_run.clone() }))
     });
     summarized.collect()

@@ -31,11 +31,13 @@ pub(crate) enum Evaluated {
 }
 
 impl Evaluated {
-    /// How many elements it has.
-    pub(crate) fn elements(&self) -> u64 {
+    /// Whether it is a tensor of at least so many floating-point numbers; what lies as it lay counts as one.
+    pub(crate) fn is_weight_from(&self, least: u64) -> bool {
         match self {
-            Evaluated::Same(shape) => whole_product(shape).unwrap_or(u64::MAX),
-            Evaluated::Made(tensor) => tensor.elements().map_or(u64::MAX, |elements| elements as u64),
+            Evaluated::Same(shape) => whole_product(shape).is_none_or(|elements| elements >= least),
+            Evaluated::Made(tensor) => {
+                tensor.is_float() && tensor.elements().is_ok_and(|elements| elements as u64 >= least)
+            }
         }
     }
 }

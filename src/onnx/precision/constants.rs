@@ -293,10 +293,10 @@ impl Constants<'_> {
             (_, false) => freed,
         };
         let Some(outputs) = evaluate(node, self.opset, &tensors, most)? else { return Ok(false) };
-        // A large weight that is there is worth more than a small one that is computed from it.
+        // A large weight that is there is worth more than a small one, or its integers, computed from it.
         let is_large = |place: &usize| self.weights[*place].elements().is_ok_and(|elements| elements >= self.least);
         let is_worth_it = folding.is_read_on && !last_read.iter().any(is_large);
-        if !is_worth_it && outputs.iter().any(|output| output.elements() < self.least as u64) {
+        if self.least > 0 && !is_worth_it && !outputs.iter().all(|output| output.is_weight_from(self.least as u64)) {
             return Ok(false);
         }
         for (name, output) in node.output.iter().zip(outputs).filter(|(name, _)| !name.is_empty()) {
@@ -494,6 +494,20 @@ mod tests {
         assert_eq!(operators(model.graph.as_ref().unwrap()), ["Mul", "Gather", "Neg", "Sum"]);
         replaceable.graph.as_mut().unwrap().node.remove(2);
         assert_eq!(fold_weights(&mut replaceable, 256).unwrap(), 0);
+    }
+
+    #[test]
+    fn where_nothing_is_quantised_a_weight_does_not_become_levels() {
+        let nodes = vec![
+            NodeProto::of("QuantizeLinear", "", &["w", "s"], &["q"], vec![]),
+            NodeProto::of("DequantizeLinear", "", &["q", "s"], &["f"], vec![]),
+            NodeProto::of("Add", "", &["x", "f"], &["y"], vec![]),
+        ];
+        let weights = vec![TensorProto::of_floats("w", &[300], &[1.0; 300]), TensorProto::of_floats("s", &[], &[0.5])];
+        let graph = GraphProto { node: nodes, initializer: weights, output: vec![value("y")], ..Default::default() };
+        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+        model.import("", 17);
+        assert_eq!(fold_weights(&mut model, 256).unwrap(), 0);
     }
 
     #[test]

@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use perfrun::internals::experiment::{Experiment, Grade, Margin, Runs, Stop, Warmup};
-use perfrun::internals::judge::compare::terms::QUICK_MARGIN;
+use perfrun::internals::experiment::{Experiment, Grade, Margin, QUICK_MARGIN, Runs, Stop, Warmup};
 use perfrun::internals::judge::diagnosis::{BEYOND_ROOF, HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};
 use perfrun::internals::judge::summary::CONFIDENCE;
 use perfrun::internals::statistics::Verdict;

@@ -16,6 +16,9 @@ pub struct Mock {
     /// The largest batch that fits into memory; `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fits: Option<u64>,
+    /// What comes out.
+    #[serde(default, skip_serializing_if = "MockOutputs::is_scores")]
+    pub outputs: MockOutputs,
     /// Standard deviation of the log of a run's own level.
     pub run_sd: Ratio,
     /// Share of the runs that something disturbs from beginning to end.
@@ -77,6 +80,26 @@ pub enum MockSlowed {
     Power,
 }
 
+/// What comes out of the mock backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "mock-outputs")]
+pub enum MockOutputs {
+    /// Scores of classes.
+    #[default]
+    Scores,
+    /// The name of the class with the largest score, and the scores.
+    Labels,
+    /// The index of the class with the largest score alone.
+    Classes,
+}
+
+impl MockOutputs {
+    fn is_scores(&self) -> bool {
+        *self == MockOutputs::Scores
+    }
+}
+
 impl Mock {
     /// Every iteration of every run takes as long.
     pub fn steady(median: Nanos) -> Self {
@@ -85,6 +108,7 @@ impl Mock {
             median,
             item: Nanos(0),
             fits: None,
+            outputs: MockOutputs::Scores,
             run_sd: none,
             disturbed: none,
             disturbance: none,

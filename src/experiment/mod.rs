@@ -47,7 +47,7 @@ pub(crate) use matrix::{Factor, MatrixProblem, Space};
 pub(crate) use measure::{Boundary, Cache, Design, Rebuild, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
 pub use mock::Mock;
-pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockSlowed, MockStep, MockVariant};
+pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
 pub use precision::{Calibration, Precision};
 pub(crate) use provider::{

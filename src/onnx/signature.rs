@@ -204,9 +204,19 @@ impl ElementType {
         }
     }
 
-    /// Whether perfrun reads its values: not those of sequences, maps, texts and types of less than a byte.
+    /// Whether its tensors are plain memory: not those of sequences, maps, texts and types of less than a byte.
     pub fn is_readable(&self) -> bool {
         self.size_bytes().is_some()
+    }
+
+    /// Whether outputs of this type are compared: plain memory, texts, and sequences, maps and optional values of such.
+    pub fn is_comparable(&self) -> bool {
+        let ElementType::Other(name) = self else { return true };
+        let words = name.split(['(', ')', ',', ' ']).filter(|word| !word.is_empty());
+        let known: Vec<ElementType> =
+            (1..=16).map(ElementType::from_code).filter(|known| known.code().is_some()).collect();
+        let is_known = |word: &str| known.iter().any(|known| known.name() == word);
+        words.into_iter().all(|word| matches!(word, "sequence" | "map" | "optional") || is_known(word))
     }
 
     /// The name that users read, numpy's where it has one: `float32`.
@@ -316,7 +326,11 @@ mod tests {
         let sequence = TypeProto { value: Some(Value::SequenceType(sequence)), ..Default::default() };
         let tensor = TensorType::from(&value_info("y", Some(sequence)));
         assert_eq!(tensor.element, ElementType::Other("sequence(map(int64, float32))".to_owned()));
+        assert!(tensor.element.is_comparable());
         assert_eq!(TensorType::from(&value_info("y", None)).element, ElementType::Other("undefined".to_owned()));
+        for other in ["undefined", "complex64", "int4", "sparse(float32)", "sequence(float8e5m2)"] {
+            assert!(!ElementType::Other(other.to_owned()).is_comparable(), "{other}");
+        }
     }
 
     #[test]

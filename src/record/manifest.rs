@@ -136,7 +136,7 @@ pub struct ModelFile {
     /// Nodes of the main graph by operator; nothing where it could not be read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operators: BTreeMap<String, u64>,
-    /// The types of outputs that are not compared, by their names: sequences, maps and texts.
+    /// The types of outputs that are not compared, by their names: those of less than a byte, of complex numbers, sparse ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_compared: BTreeMap<String, String>,
     /// Items that one inference handles, by the index of the input point; `None` where unknown.

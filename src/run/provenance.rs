@@ -60,7 +60,7 @@ pub(super) fn describe_model(
 
 /// The outputs that no worker reads.
 fn not_compared(header: &ModelHeader) -> BTreeMap<String, String> {
-    let outputs = header.signature.outputs.iter().filter(|output| !output.element.is_readable());
+    let outputs = header.signature.outputs.iter().filter(|output| !output.element.is_comparable());
     outputs.map(|output| (output.name.clone(), output.element.to_string())).collect()
 }
 

@@ -17,11 +17,13 @@ use crate::history::{History, Point, history};
 use crate::report::results::Results;
 use crate::report::{ReportError, fill_template};
 use crate::vocabulary::metric::{
-    ACCURACY_TOP1, DEVICE_MEMORY, FIDELITY_TOP1, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS,
+    ACCURACY_TOP1, DEVICE_MEMORY, FIDELITY_EQUAL, FIDELITY_TOP1, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference,
+    PEAK_RSS,
 };
 
 /// What the page of a commit shows of each cell, beside what the history is of.
-const SHOWN: [&Metric; 7] = [&LATENCY, &ITEMS, &PEAK_RSS, &DEVICE_MEMORY, &MODEL_SIZE, &ACCURACY_TOP1, &FIDELITY_TOP1];
+const SHOWN: [&Metric; 8] =
+    [&LATENCY, &ITEMS, &PEAK_RSS, &DEVICE_MEMORY, &MODEL_SIZE, &ACCURACY_TOP1, &FIDELITY_TOP1, &FIDELITY_EQUAL];
 
 /// What has to be read of results for a site about these metrics.
 pub(crate) fn columns(metrics: &[MetricReference]) -> Vec<String> {

@@ -11,7 +11,7 @@ use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::results::{Cell, Compared, Results, Status, interval};
 use crate::report::view::{Table, TableCell, TableColumn, TableRow};
 use crate::statistics::interval::Estimate;
-use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, MetricReference};
+use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, MetricReference};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -73,7 +73,8 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
     wanted.insert(1, p95);
     // How often outputs agree says little where it is known how often they are right.
     let is_scored = measured.iter().any(|cell| cell.metrics.contains_key(ACCURACY_TOP1.name));
-    wanted.retain(|reference| !(is_scored && reference.metric.name == FIDELITY_TOP1.name));
+    let agreement = [FIDELITY_TOP1.name, FIDELITY_EQUAL.name];
+    wanted.retain(|reference| !(is_scored && agreement.contains(&reference.metric.name)));
     let columns: Vec<(MetricReference, String, Column)> = wanted
         .into_iter()
         .filter_map(|reference| {

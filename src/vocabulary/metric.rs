@@ -242,7 +242,15 @@ pub const FIDELITY_COSINE: Metric = metric(
     "cosine of outputs",
     Ratio,
     HigherIsBetter,
-    "smallest cosine of an output with the reference's, over outputs and input sets of the rehearsal; the same in every run",
+    "smallest cosine of an output of numbers with the reference's, for all input sets of the rehearsal together; the same in every run",
+);
+/// How many elements are the reference's, of outputs that are classes.
+pub const FIDELITY_EQUAL: Metric = metric(
+    "fidelity_equal_ratio",
+    "equal elements",
+    Share,
+    HigherIsBetter,
+    "smallest share of equal elements of an output of whole numbers, booleans or texts, for all input sets of the rehearsal together; the same in every run",
 );
 /// How often the largest score is the reference's.
 pub const FIDELITY_TOP1: Metric = metric(
@@ -336,6 +344,7 @@ pub const METRICS: &[Metric] = &[
     INPUT_POOL,
     MODEL_SIZE,
     FIDELITY_COSINE,
+    FIDELITY_EQUAL,
     FIDELITY_TOP1,
     ACCURACY_TOP1,
     ACCURACY_TOP5,
@@ -345,7 +354,8 @@ pub const METRICS: &[Metric] = &[
 ];
 
 /// Those that are the same in every run: what a file is, and what comes out of it.
-const CONSTANT: &[Metric] = &[MODEL_SIZE, FIDELITY_COSINE, FIDELITY_TOP1, ACCURACY_TOP1, ACCURACY_TOP5, MAE, RMSE, R2];
+const CONSTANT: &[Metric] =
+    &[MODEL_SIZE, FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, ACCURACY_TOP1, ACCURACY_TOP5, MAE, RMSE, R2];
 
 const ONCE: &[Metric] = &[TO_DEVICE, TO_HOST, EVENTS, UNFINISHED, FALLBACK, COPIES];
 

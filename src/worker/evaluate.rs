@@ -58,9 +58,10 @@ impl Stack {
     }
 }
 
-/// Whether all but the first dimension are the same.
+/// Whether they are the same outputs with all but the first dimension the same.
 fn fit_below(above: &[Array], below: &[Array]) -> bool {
-    above.len() == below.len() && above.iter().zip(below).all(|(above, below)| above.shape[1..] == below.shape[1..])
+    let kind = |output: &Array| (output.name.clone(), output.shape[1..].to_vec(), output.keys.clone());
+    above.len() == below.len() && above.iter().zip(below).all(|(above, below)| kind(above) == kind(below))
 }
 
 #[cfg(test)]
@@ -72,7 +73,7 @@ mod tests {
 
     fn rows(rows: u64, width: u64) -> Array {
         let bytes = (0..rows * width).flat_map(|value| (value as f32).to_le_bytes()).collect();
-        Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![rows, width], bytes }
+        Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![rows, width], bytes, keys: Vec::new() }
     }
 
     fn shapes(batches: &[(Array, u64)], batch: u64, items_in_file: u64) -> Vec<Vec<u64>> {

@@ -72,6 +72,7 @@ pub(super) fn hash_outputs(outputs: &[Array]) -> String {
     let mut text = Vec::new();
     for output in outputs {
         text.extend_from_slice(format!("{}\0{:?}\0", output.name, output.shape).as_bytes());
+        output.keys.iter().for_each(|key| text.extend_from_slice(format!("{key}\0").as_bytes()));
         text.extend_from_slice(&fnv1a64(&output.bytes).to_le_bytes());
     }
     format!("{:016x}", fnv1a64(&text))
@@ -80,15 +81,20 @@ pub(super) fn hash_outputs(outputs: &[Array]) -> String {
 /// Outputs of more than this together are not written for further input sets.
 const MOST_WRITTEN_BYTES: usize = 64 << 20;
 
-/// The names and types of outputs, beside their files: `.npy` has no bfloat16.
+/// What stands in the files of a set: `.npy` has no bfloat16, no keys, and texts of one length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     name: String,
     element: ElementType,
+    shape: Vec<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<String>,
 }
 
-/// The file that says what the others are.
-const LIST: &str = "outputs.json";
+/// The file that says what the others of a set are: sequences and optional outputs differ from set to set.
+fn list_of(folder: &Path, set: usize) -> PathBuf {
+    folder.join(format!("{set}.json"))
+}
 
 /// A folder that outputs are written to, set after set.
 pub(super) struct OutputFiles {
@@ -101,7 +107,7 @@ impl OutputFiles {
         OutputFiles { folder: folder.to_owned(), sets: 0 }
     }
 
-    /// Writes the next set as `<set>-<index>.npy`.
+    /// Writes the next set as `<set>-<index>.npy` and `<set>.json`.
     pub(super) fn write(&mut self, outputs: &[Array]) -> Result<(), Failure> {
         let failed = |error: io::Error| {
             Failure::new(FailureKind::Output, format!("cannot write {}: {error}", self.folder.display()))
@@ -112,7 +118,7 @@ impl OutputFiles {
     }
 }
 
-/// Writes the outputs for each input set as `<set>-<index>.npy`, as many sets as 64 MiB hold, at least one.
+/// Writes the outputs for each input set as [`OutputFiles`] does, as many sets as 64 MiB hold, at least one.
 pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<(), Failure> {
     let mut files = OutputFiles::new(folder);
     let mut written = 0;
@@ -132,11 +138,24 @@ pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<
 
 fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
     for (index, output) in outputs.iter().enumerate() {
-        save_npy(output, &folder.join(format!("{set}-{index}.npy")))?;
+        let path = folder.join(format!("{set}-{index}.npy"));
+        if output.element != ElementType::String {
+            save_npy(output, &path)?;
+            continue;
+        }
+        // As they are: one long text would make every other one as long.
+        let bytes = output.bytes.clone();
+        let (element, shape) = (ElementType::Uint8, vec![bytes.len() as u64]);
+        save_npy(&Array { name: output.name.clone(), element, shape, bytes, keys: Vec::new() }, &path)?;
     }
-    let list = |output: &Array| Written { name: output.name.clone(), element: output.element.clone() };
+    let list = |output: &Array| Written {
+        name: output.name.clone(),
+        element: output.element.clone(),
+        shape: output.shape.clone(),
+        keys: output.keys.clone(),
+    };
     let list: Vec<Written> = outputs.iter().map(list).collect();
-    std::fs::write(folder.join(LIST), serde_json::to_vec(&list)?)
+    std::fs::write(list_of(folder, set), serde_json::to_vec(&list)?)
 }
 
 /// Reads what a worker wrote: the outputs of each input set, in order.
@@ -145,17 +164,19 @@ fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
 ///
 /// A file that is missing or damaged.
 pub fn read_outputs(folder: &Path) -> Result<Vec<Vec<Array>>, ArrayProblem> {
-    let path = folder.join(LIST);
-    let text = plain_file::text(&path).map_err(|source| ArrayProblem::Io { path: path.clone(), source })?;
-    let list: Vec<Written> = serde_json::from_str(&text)
-        .map_err(|error| ArrayProblem::Format { path: path.clone(), reason: error.to_string() })?;
     let mut sets = Vec::new();
-    while folder.join(format!("{}-0.npy", sets.len())).is_file() {
-        let read = |(index, written): (usize, &Written)| {
-            let array = read_npy(&folder.join(format!("{}-{index}.npy", sets.len())))?;
-            Ok(Array { name: written.name.clone(), element: written.element.clone(), ..array })
+    let mut path = list_of(folder, 0);
+    while path.is_file() || sets.is_empty() {
+        let text = plain_file::text(&path).map_err(|source| ArrayProblem::Io { path: path.clone(), source })?;
+        let list: Vec<Written> = serde_json::from_str(&text)
+            .map_err(|error| ArrayProblem::Format { path: path.clone(), reason: error.to_string() })?;
+        let read = |(index, written): (usize, Written)| {
+            let bytes = read_npy(&folder.join(format!("{}-{index}.npy", sets.len())))?.bytes;
+            let Written { name, element, shape, keys } = written;
+            Ok(Array { name, element, shape, bytes, keys })
         };
-        sets.push(list.iter().enumerate().map(read).collect::<Result<Vec<Array>, ArrayProblem>>()?);
+        sets.push(list.into_iter().enumerate().map(read).collect::<Result<Vec<Array>, ArrayProblem>>()?);
+        path = list_of(folder, sets.len());
     }
     Ok(sets)
 }
@@ -166,7 +187,13 @@ mod tests {
 
     fn output(values: &[f32]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![values.len() as u64], bytes }
+        Array {
+            name: "y".to_owned(),
+            element: ElementType::Float32,
+            shape: vec![values.len() as u64],
+            bytes,
+            keys: Vec::new(),
+        }
     }
 
     #[test]
@@ -174,6 +201,19 @@ mod tests {
         assert_eq!(output(&[0.0, -1.0]).first_non_finite(), None);
         assert_eq!(output(&[0.0, f32::NAN]).first_non_finite(), Some(1));
         assert_eq!(output(&[f32::INFINITY]).first_non_finite(), Some(0));
+    }
+
+    #[test]
+    fn every_set_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let labels = Array::of_texts("label", &[2], ["setosa", "a longer one"].into_iter());
+        let scores = Array { shape: vec![1, 2], keys: vec!["1".to_owned(), "2".to_owned()], ..output(&[0.25, 0.75]) };
+        // The second set lacks an optional output, the third has none at all.
+        let sets = vec![vec![labels.clone(), scores], vec![labels], Vec::new()];
+        let mut files = OutputFiles::new(folder.path());
+        sets.iter().for_each(|set| files.write(set).expect("a file"));
+        assert_eq!(read_outputs(folder.path()).expect("files"), sets);
+        assert!(read_outputs(&folder.path().join("elsewhere")).is_err());
     }
 
     #[test]

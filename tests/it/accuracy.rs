@@ -13,12 +13,18 @@ use crate::support::Workplace;
 
 fn floats(name: &str, shape: &[u64], values: impl Iterator<Item = f32>) -> Array {
     let bytes = values.flat_map(f32::to_le_bytes).collect();
-    Array { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes }
+    Array { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes, keys: Vec::new() }
 }
 
 fn classes(values: &[i64]) -> Array {
     let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    Array { name: "labels".to_owned(), element: ElementType::Int64, shape: vec![values.len() as u64], bytes }
+    Array {
+        name: "labels".to_owned(),
+        element: ElementType::Int64,
+        shape: vec![values.len() as u64],
+        bytes,
+        keys: Vec::new(),
+    }
 }
 
 fn write_array(place: &Workplace, file: &str, array: &Array) {

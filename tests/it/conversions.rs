@@ -39,7 +39,8 @@ fn write_model(path: &Path, operator: &str, inputs: &[&str]) {
 
 fn write_data(path: &Path, shape: &[u64], values: &[f32]) {
     let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let array = Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes };
+    let array =
+        Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes, keys: Vec::new() };
     write_npy(&array, File::create(path).unwrap()).unwrap();
 }
 

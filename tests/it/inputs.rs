@@ -27,7 +27,7 @@ fn array<const SIZE: usize>(
     shape: &[u64],
     values: impl Iterator<Item = [u8; SIZE]>,
 ) -> Array {
-    Array { name: name.to_owned(), element, shape: shape.to_vec(), bytes: values.flatten().collect() }
+    Array { name: name.to_owned(), element, shape: shape.to_vec(), bytes: values.flatten().collect(), keys: Vec::new() }
 }
 
 /// Six items for every input of the model, each of them other than the rest.

@@ -191,7 +191,7 @@ fn a_stale_shape_of_an_output_is_the_runtimes_to_warn_of() {
 }
 
 #[test]
-fn texts_and_sequences_are_measured_and_the_numbers_beside_them_read() {
+fn texts_sequences_and_maps_are_measured_and_read() {
     let x = tensor("x", ElementType::Float32, &[4, 2], Values::Random);
     let file = model("tests/fixtures/models/outputs_of_every_kind.onnx");
     let Some((done, folder)) = run_model(&file, vec![x]) else { return };
@@ -199,7 +199,42 @@ fn texts_and_sequences_are_measured_and_the_numbers_beside_them_read() {
     assert!(done.data.measured.len() >= 20);
     let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
     let names: Vec<&str> = outputs[0].iter().map(|output| output.name.as_str()).collect();
-    assert_eq!(names, ["scores"]);
+    assert_eq!(names, ["label", "probabilities", "scores"]);
+    let [label, probabilities, scores] = &outputs[0][..] else { panic!("{names:?}") };
+    assert_eq!((&probabilities.bytes, &probabilities.shape), (&scores.bytes, &scores.shape));
+    assert_eq!(probabilities.keys, ["cat", "dog"]);
+    let scores = scores.numbers().unwrap();
+    let expected: Vec<&str> = scores.chunks(2).map(|row| if row[0] >= row[1] { "cat" } else { "dog" }).collect();
+    assert_eq!(label.texts().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn classes_indices_masks_parts_and_optional_outputs_are_read() {
+    let x = tensor("x", ElementType::Float32, &[4, 16], Values::Random);
+    let file = model("tests/fixtures/models/classes_and_indices.onnx");
+    let Some((done, folder)) = run_model(&file, vec![x]) else { return };
+    assert_eq!(done.failure, None);
+    let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
+    assert_eq!(outputs.len(), 8);
+    let shapes: Vec<(&str, &[u64])> =
+        outputs[0].iter().map(|output| (output.name.as_str(), output.shape.as_slice())).collect();
+    let found = outputs[0][4].shape[1];
+    let places = [2, found];
+    assert!(found > 0 && found < 24, "{found}");
+    let expected: [(&str, &[u64]); 9] = [
+        ("class", &[4]),
+        ("values", &[4, 3]),
+        ("indices", &[4, 3]),
+        ("mask", &[4, 6]),
+        ("places", &places),
+        ("bytes", &[4, 6]),
+        ("parts[0]", &[4, 2]),
+        ("parts[1]", &[4, 4]),
+        ("present", &[4, 6]),
+    ];
+    assert_eq!(shapes, expected);
+    let first: Vec<f64> = outputs[0][2].numbers().unwrap().chunks(3).map(|ranks| ranks[0]).collect();
+    assert_eq!(outputs[0][0].numbers().unwrap(), first);
 }
 
 #[test]

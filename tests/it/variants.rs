@@ -165,7 +165,7 @@ variants:
     assert!(measured >= 2 * 11, "{measured} runs\n{text}");
     for compared in manifest.fidelity() {
         assert!(
-            compared.fidelity.cosine > least_cosine(),
+            compared.fidelity.cosine.is_some_and(|cosine| cosine > least_cosine()),
             "{:?} {:?}",
             manifest.plan.path(&manifest.plan.cells[compared.cell as usize]),
             compared
@@ -436,6 +436,82 @@ fn model_of_calls(path: &Path) {
     perfrun::internals::onnx::save(model, path).unwrap();
 }
 
+/// What classifies: labels and classes are compared by the share of equal elements, and the report says so.
+#[test]
+fn labels_and_classes_are_equal_or_not() {
+    let spec = |outputs: &str, differ: &str| {
+        Workplace::with_spec(&format!(
+            "backend: {{ mock: {{ outputs: {outputs} }} }}\nmodels: [net]\nvariants:\n  - base\n  \
+             - {{ name: int8, mock: {{ scale: 0.8, differ: {differ} }} }}\n"
+        ))
+    };
+    let wrong = spec("classes", "200%");
+    let done = wrong.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "differs: class: 4 of 8 elements equal, required 99.9 %";
+    assert!(answer.contains(&format!("int8 {words} (not ranked)")), "{answer}");
+    let report = wrong.page("reports/x");
+    assert!(report.contains(&format!("| {words} |")) && report.contains("| 50.0 % |"), "{report}");
+    let results = wrong.read("reports/x/results.json");
+    assert!(results.contains("fidelity_equal_ratio") && !results.contains("fidelity_cosine_ratio"), "{results}");
+    wrong.run(&["report", "x", "--format", "junit", "--output", "junit"]).expect_code(0);
+    let junit = wrong.read("junit/results.junit.xml");
+    assert!(junit.contains("outputs differ: class: 4 of 8 elements equal, required 99.9 %"), "{junit}");
+
+    let near = spec("labels", "5%").run(&["x.yaml"]).expect_code(0);
+    let answer = near.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        answer.contains("net: int8.") && answer.contains("label: 8 of 8 elements equal, output: cosine"),
+        "{answer}"
+    );
+}
+
+/// A classifier as skl2onnx writes it: a text as label, probabilities as a sequence of maps.
+#[test]
+fn classifiers_are_compared_by_their_labels_and_scored_by_name() {
+    if library().is_err() {
+        return;
+    }
+    let fixture = |name: &str| format!("{}/tests/fixtures/models/{name}", env!("CARGO_MANIFEST_DIR"));
+    let measured = |inputs: &str, more: &str| {
+        let place = Workplace::with_spec(&format!(
+            "models: '{}'\ninputs: {{ batch: {inputs} }}\nvariants: [fp32, {{ name: basic, graph_optimization: disabled, \
+             threads: 2 }}, int8]\n{SHORT}{more}",
+            fixture("iris_classifier.onnx")
+        ));
+        let done = place.command(&["x.yaml"]).env("PERFRUN_CACHE", cache(&place)).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        place
+    };
+    let place = measured("[1, 16]", "");
+    let manifest = place.record("x").manifest;
+    assert_eq!(manifest.fidelity().len(), 4);
+    for compared in manifest.fidelity() {
+        let fidelity = &compared.fidelity;
+        assert!(fidelity.passes(), "{fidelity:?}");
+        assert_eq!(fidelity.cosine_of.as_deref(), Some("output_probability"));
+        let [label] = &fidelity.equal[..] else { panic!("{fidelity:?}") };
+        assert_eq!(label.output, "output_label");
+        // Three probabilities for each label.
+        assert_eq!(fidelity.elements, 4 * label.elements);
+    }
+    assert!(!place.page("reports/x").contains("Not compared"));
+
+    for output in ["output_label", "output_probability"] {
+        let place = measured(
+            "8",
+            &format!("dataset: {{ file: '{}', labels: label, output: {output} }}\n", fixture("iris.npz")),
+        );
+        let manifest = place.record("x").manifest;
+        assert_eq!(manifest.accuracy().len(), 3);
+        for known in manifest.accuracy() {
+            assert_eq!((known.problem.as_ref(), known.items), (None, 30));
+            assert!(known.scores[0].estimate.value > 0.9, "{output}: {known:?}");
+        }
+        assert!(manifest.fidelity().iter().all(|compared| compared.fidelity.equal[0].elements == 30));
+    }
+}
+
 #[test]
 fn functions_of_a_model_are_converted_inside() {
     if library().is_err() {
@@ -455,7 +531,10 @@ fn functions_of_a_model_are_converted_inside() {
     // Four bits for each weight, in two layers, are what costs most.
     assert_eq!(manifest.fidelity().len(), 3);
     assert!(
-        manifest.fidelity().iter().all(|compared| compared.fidelity.cosine > least_cosine()),
+        manifest
+            .fidelity()
+            .iter()
+            .all(|compared| compared.fidelity.cosine.is_some_and(|cosine| cosine > least_cosine())),
         "{:?}",
         manifest.fidelity()
     );

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn array(element: ElementType, bytes: Vec<u8>) -> Array {
-        Array { name: "x".to_owned(), element, shape: vec![1], bytes }
+        Array { name: "x".to_owned(), element, shape: vec![1], bytes, keys: Vec::new() }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Array {
     pub shape: Vec<u64>,
     /// Elements, little-endian; strings as UTF-8, each with a zero byte behind it.
     pub bytes: Vec<u8>,
+    /// Of maps, the keys of the entries along the last dimension, in ascending order; empty for tensors.
+    pub keys: Vec<String>,
 }
 
 impl Array {
@@ -92,6 +94,23 @@ impl Array {
         Some(all)
     }
 
+    /// The bytes of each element, of texts their UTF-8.
+    pub fn elements(&self) -> Vec<&[u8]> {
+        match self.element.size_bytes() {
+            Some(size) => self.bytes.chunks_exact(size as usize).collect(),
+            None => self.texts().map(str::as_bytes).collect(),
+        }
+    }
+
+    /// The elements in words: texts as they are, whole numbers in decimal; `None` for floats and types that are not read.
+    pub fn words(&self) -> Option<Vec<String>> {
+        if self.element == ElementType::String {
+            return Some(self.texts().map(str::to_owned).collect());
+        }
+        let is_whole = !self.element.is_float();
+        self.numbers().filter(|_| is_whole).map(|numbers| numbers.iter().map(f64::to_string).collect())
+    }
+
     /// The elements of a float32 array; `None` for every other type.
     pub fn floats(&self) -> Option<Vec<f32>> {
         let read = |bytes: &[u8; 4]| f32::from_le_bytes(*bytes);
@@ -150,6 +169,7 @@ mod tests {
             element,
             shape: vec![1],
             bytes: bytes.to_vec(),
+            keys: Vec::new(),
         };
         assert_eq!(array(ElementType::Float32, &1.5_f32.to_le_bytes()).numbers(), Some(vec![1.5]));
         assert_eq!(array(ElementType::Float16, &f16::from_f32(-2.0).to_le_bytes()).numbers(), Some(vec![-2.0]));

@@ -163,7 +163,7 @@ impl<R: Read> NpyReader<R> {
         if let Some(items) = shape.first_mut() {
             *items = wanted;
         }
-        Ok(Array { name, element, shape, bytes: self.elements(content, wanted)? })
+        Ok(Array { name, element, shape, bytes: self.elements(content, wanted)?, keys: Vec::new() })
     }
 
     /// The next `items`; the array must stand with the last index fastest, as perfrun's own files do.
@@ -177,7 +177,7 @@ impl<R: Read> NpyReader<R> {
         if let Some(first) = shape.first_mut() {
             *first = items;
         }
-        Ok(Array { name, element, shape, bytes: self.elements(content, items)? })
+        Ok(Array { name, element, shape, bytes: self.elements(content, items)?, keys: Vec::new() })
     }
 
     fn content(&mut self, length: u64) -> Result<Vec<u8>, ArrayProblem> {
@@ -349,7 +349,7 @@ mod tests {
 
     fn array(values: &[f32], shape: &[u64]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes }
+        Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes, keys: Vec::new() }
     }
 
     fn read(bytes: &[u8]) -> Result<Array, ArrayProblem> {

@@ -87,7 +87,7 @@ mod tests {
         for (name, shape) in [("x", vec![3, 2]), ("y", vec![3])] {
             let length = shape.iter().product::<u64>();
             let bytes = (0..length).flat_map(|value| (value as f32).to_le_bytes()).collect();
-            let array = Array { name: name.to_owned(), element: ElementType::Float32, shape, bytes };
+            let array = Array { name: name.to_owned(), element: ElementType::Float32, shape, bytes, keys: Vec::new() };
             archive.start_file(format!("{name}.npy"), zip::write::SimpleFileOptions::default()).unwrap();
             let mut file = Vec::new();
             write_npy(&array, &mut file).unwrap();

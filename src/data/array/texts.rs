@@ -57,7 +57,7 @@ impl Array {
             bytes.extend_from_slice(text.split('\0').next().unwrap_or_default().as_bytes());
             bytes.push(0);
         }
-        Array { name: name.to_owned(), element: ElementType::String, shape: shape.to_vec(), bytes }
+        Array { name: name.to_owned(), element: ElementType::String, shape: shape.to_vec(), bytes, keys: Vec::new() }
     }
 
     /// The elements of an array of strings.

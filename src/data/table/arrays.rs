@@ -1,4 +1,4 @@
-//! Columns of a user's Parquet file as arrays: one row is one item, and lists are the numbers of an item.
+//! Columns of a user's Parquet file as arrays: one row is one item, and lists are the numbers or texts of an item.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::file::{FileError, damaged, reader};
 use crate::data::array::{Array, Head};
 use crate::onnx::ElementType;
 
-/// What the columns are that hold numbers or lists of numbers, by the first row; others are left out.
+/// What the columns are that hold numbers, texts or lists of them, by the first row; others are left out.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub(crate) fn parquet_heads(path: &Path) -> Result<Vec<Head>, FileError> {
 ///
 /// # Errors
 ///
-/// A file without that column, lists of different lengths, and values that are missing or no numbers.
+/// A file without that column, lists of different lengths, and values that are missing or neither numbers nor texts.
 pub(crate) fn read_parquet(path: &Path, column: &str, most_items: u64) -> Result<Array, FileError> {
     let most = usize::try_from(most_items).unwrap_or(usize::MAX);
     let reader = reader(path)?.with_columns(Some(vec![column.to_owned()])).with_slice(Some((0, most)));
@@ -61,11 +61,12 @@ fn array(series: &Series, path: &Path) -> Result<Array, FileError> {
     if values.null_count() > 0 {
         return Err(wrong("it has empty values"));
     }
-    let (element, bytes) = numbers(&values).ok_or_else(|| wrong(&format!("{} is not a number", values.dtype())))?;
-    Ok(Array { name, element, shape, bytes })
+    let (element, bytes) =
+        elements(&values).ok_or_else(|| wrong(&format!("{} is neither a number nor a text", values.dtype())))?;
+    Ok(Array { name, element, shape, bytes, keys: Vec::new() })
 }
 
-fn numbers(values: &Series) -> Option<(ElementType, Vec<u8>)> {
+fn elements(values: &Series) -> Option<(ElementType, Vec<u8>)> {
     macro_rules! of {
         ($element:ident, $column:ident) => {{
             let column = values.$column().ok()?;
@@ -80,6 +81,10 @@ fn numbers(values: &Series) -> Option<(ElementType, Vec<u8>)> {
         DataType::UInt32 => of!(Uint32, u32),
         DataType::UInt64 => of!(Uint64, u64),
         DataType::Boolean => (ElementType::Bool, values.bool().ok()?.iter().flatten().map(u8::from).collect()),
+        DataType::String => {
+            let texts = Array::of_texts("", &[], values.str().ok()?.iter().flatten());
+            (ElementType::String, texts.bytes)
+        }
         _ => return None,
     })
 }
@@ -109,11 +114,11 @@ mod tests {
         write(&path, columns);
         let heads = parquet_heads(&path).unwrap();
         let shapes: Vec<_> = heads.iter().map(|head| (head.name.as_str(), head.shape.clone())).collect();
-        assert_eq!(shapes, [("pixels", vec![3, 2]), ("label", vec![3])]);
+        assert_eq!(shapes, [("pixels", vec![3, 2]), ("label", vec![3]), ("name", vec![3])]);
         let array = read_parquet(&path, "pixels", 2).unwrap();
         assert_eq!((array.shape.as_slice(), array.numbers()), (&[2, 2][..], Some(vec![1.0, 2.0, 3.0, 4.0])));
         assert_eq!(read_parquet(&path, "label", 9).unwrap().numbers(), Some(vec![7.0, 8.0, 9.0]));
-        assert!(read_parquet(&path, "name", 9).unwrap_err().to_string().contains("is not a number"));
+        assert_eq!(read_parquet(&path, "name", 2).unwrap(), Array::of_texts("name", &[2], ["a", "b"].into_iter()));
         assert!(read_parquet(&path, "colour", 9).is_err());
         std::fs::write(&path, "PAR1").unwrap();
         assert!(parquet_heads(&path).is_err());

@@ -6,10 +6,11 @@
 
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::plan::Cell;
+use crate::quality::fidelity::{Equal, Fidelity};
 use crate::record::Manifest;
 use crate::statistics::interval::Estimate;
 use crate::statistics::middle_half::middle_half;
-use crate::vocabulary::metric::{FIDELITY_COSINE, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
+use crate::vocabulary::metric::{FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 
 /// Adds them to the summaries of all cells, in plan order, that have completed runs.
 pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
@@ -28,10 +29,12 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let own = manifest.variant_file(cell).map(|file| file.bytes);
     let stored = || manifest.models.get(cell.model().place())?.as_ref().map(|file| file.bytes);
     let size = own.unwrap_or_else(stored).map(|bytes| bytes as f64);
-    let fidelity = summary.fidelity.clone();
-    let cosine = fidelity.as_ref().map(|fidelity| fidelity.cosine);
+    let fidelity = summary.fidelity.as_ref();
+    let cosine = fidelity.and_then(|fidelity| fidelity.cosine);
+    let equal = fidelity.and_then(Fidelity::least_equal).map(Equal::share);
     let top1 = fidelity.and_then(|fidelity| fidelity.agreement).map(|agreement| agreement.top1());
-    for (metric, value) in [(MODEL_SIZE, size), (FIDELITY_COSINE, cosine), (FIDELITY_TOP1, top1)] {
+    let known = [(MODEL_SIZE, size), (FIDELITY_COSINE, cosine), (FIDELITY_EQUAL, equal), (FIDELITY_TOP1, top1)];
+    for (metric, value) in known {
         if let Some(value) = value {
             constant(summary, &metric, value, None);
         }
@@ -47,8 +50,12 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
 fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let is_as_right = summary.accuracy.first().is_some_and(|score| score.change.is_some() && !score.is_worse());
     let variant = manifest.experiment.variants.get(cell.variant().place());
-    if let (Some(fidelity), Some(variant), false) = (&mut summary.fidelity, variant, is_as_right) {
-        fidelity.judge_classes(&manifest.experiment.fidelity.limits_of(variant));
+    if let (Some(fidelity), Some(variant)) = (&mut summary.fidelity, variant) {
+        let limits = manifest.experiment.fidelity.limits_of(variant);
+        fidelity.judge_scores(&limits, variant.precision);
+        if !is_as_right {
+            fidelity.judge_classes(&limits, variant.precision);
+        }
     }
 }
 

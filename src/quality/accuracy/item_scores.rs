@@ -2,6 +2,7 @@
 
 use crate::data::array::Array;
 use crate::experiment::AccuracyMetric;
+use crate::onnx::ElementType;
 use crate::quality::fidelity::largest;
 
 /// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers.
@@ -16,11 +17,15 @@ pub(crate) struct ItemScores {
 /// Why outputs cannot be compared with labels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum AccuracyProblem {
-    /// Texts and the like.
-    #[error("`{name}` is not numeric")]
-    NoNumbers {
+    /// Texts where numbers are needed.
+    #[error("`{name}` holds {element}; {wanted}")]
+    Element {
         /// The array.
         name: String,
+        /// What it holds.
+        element: ElementType,
+        /// What would do.
+        wanted: &'static str,
     },
     /// The labels are for other items.
     #[error("there are {labels} labels for {items} items of output `{output}`")]
@@ -46,7 +51,7 @@ pub(crate) enum AccuracyProblem {
     #[error("label {label} of item {item} is not one of the {classes} classes of output `{output}`")]
     Label {
         /// The label.
-        label: f64,
+        label: String,
         /// Which item.
         item: usize,
         /// Classes of the output.
@@ -74,6 +79,12 @@ const SCORES: &str =
 const VALUES: &str =
     "it must have as many values for each item as the labels; for other outputs write a `score` command";
 
+/// What would do where one of both holds texts.
+const SAME: &str = "labels and classes must both be texts or both whole numbers";
+
+/// What would do for errors.
+const NUMBERS: &str = "`mae`, `rmse` and `r2` need numbers";
+
 impl ItemScores {
     /// Compares an output with the labels, both with one entry for each item along their first dimension.
     ///
@@ -81,8 +92,6 @@ impl ItemScores {
     ///
     /// [`AccuracyProblem`]: shapes that do not fit, labels that are no class of the output, NaN.
     pub(crate) fn of(metric: AccuracyMetric, output: &Array, labels: &Array) -> Result<Self, AccuracyProblem> {
-        let numbers = |array: &Array| array.numbers().ok_or(AccuracyProblem::NoNumbers { name: array.name.clone() });
-        let (found, expected) = (numbers(output)?, numbers(labels)?);
         let items = output.shape.first().map_or(0, |items| *items as usize);
         let labelled = labels.shape.first().map_or(0, |items| *items as usize);
         if items != labelled {
@@ -91,43 +100,64 @@ impl ItemScores {
         if items == 0 {
             return Ok(ItemScores { values: Vec::new(), label_variance: None });
         }
-        for (values, what, array) in [(&found, "output", output), (&expected, "array", labels)] {
-            if let Some(at) = values.iter().position(|value| value.is_nan()) {
-                let (name, item) = (array.name.clone(), at / (values.len() / items).max(1));
+        for (what, array) in [("output", output), ("array", labels)] {
+            if let Some(at) = array.numbers().iter().flatten().position(|value| value.is_nan()) {
+                let (name, item) = (array.name.clone(), at / (array.len() / items).max(1));
                 return Err(AccuracyProblem::NotANumber { what, name, item });
             }
         }
-        match metric.among() {
-            Some(among) => ItemScores::of_classes(among, output, &found, &expected),
-            None => ItemScores::of_values(metric, output, &found, &expected, items),
+        if let Some(among) = metric.among() {
+            return ItemScores::of_classes(among, output, labels);
         }
+        let numbers = |array: &Array| {
+            let (name, element) = (array.name.clone(), array.element.clone());
+            array.numbers().ok_or(AccuracyProblem::Element { name, element, wanted: NUMBERS })
+        };
+        ItemScores::of_values(metric, output, &numbers(output)?, &numbers(labels)?, items)
     }
 
-    fn of_classes(among: usize, output: &Array, found: &[f64], labels: &[f64]) -> Result<Self, AccuracyProblem> {
+    fn of_classes(among: usize, output: &Array, labels: &Array) -> Result<Self, AccuracyProblem> {
         let shape =
             || AccuracyProblem::Shape { output: output.name.clone(), shape: output.shape.clone(), wanted: SCORES };
         let items = output.shape[0] as usize;
         if labels.len() != items
-            || !found.len().is_multiple_of(items)
+            || !output.len().is_multiple_of(items)
             || output.shape[1..].iter().filter(|n| **n > 1).count() > 1
         {
             return Err(shape());
         }
-        let classes = found.len() / items;
-        if classes < 2 {
+        let classes = output.len() / items;
+        let is_score = output.element.is_float();
+        let text = |array: &Array| array.element == ElementType::String;
+        let differ = |array: &Array| {
+            let (name, element) = (array.name.clone(), array.element.clone());
+            AccuracyProblem::Element { name, element, wanted: SAME }
+        };
+        if !is_score && classes < 2 {
             // A model that gives the class itself; there are no five of them.
-            let says_class = !output.element.is_float() && among == 1;
-            let right = found.iter().zip(labels).map(|(class, label)| f64::from(u8::from(class == label)));
-            let values: Option<Vec<f64>> = says_class.then(|| right.collect());
-            return Ok(ItemScores { values: values.ok_or_else(shape)?, label_variance: None });
+            let (found, expected) = (output.words().ok_or_else(shape)?, labels_of(labels));
+            if among != 1 {
+                return Err(shape());
+            }
+            if text(output) != text(labels) {
+                return Err(differ(if text(output) { output } else { labels }));
+            }
+            let right = found.iter().zip(expected).map(|(class, label)| f64::from(u8::from(*class == label)));
+            return Ok(ItemScores { values: right.collect(), label_variance: None });
+        }
+        let scores = output.numbers().filter(|_| classes > 1 || !output.keys.is_empty()).ok_or_else(shape)?;
+        if output.keys.is_empty() && text(labels) {
+            return Err(differ(labels));
         }
         let mut values = Vec::with_capacity(items);
-        for (item, (scores, label)) in found.chunks_exact(classes).zip(labels).enumerate() {
-            if label.fract() != 0.0 || *label < 0.0 || *label >= classes as f64 {
-                return Err(AccuracyProblem::Label { label: *label, item, classes, output: output.name.clone() });
-            }
-            let is_right = largest(scores, among).contains(&(*label as usize));
-            values.push(f64::from(u8::from(is_right)));
+        for (item, (scores, label)) in scores.chunks_exact(classes).zip(labels_of(labels)).enumerate() {
+            let known = match output.keys.as_slice() {
+                [] => label.parse().ok().filter(|class| *class < classes),
+                keys => keys.iter().position(|key| *key == label),
+            };
+            let class =
+                known.ok_or_else(|| AccuracyProblem::Label { label, item, classes, output: output.name.clone() })?;
+            values.push(f64::from(u8::from(largest(scores, among).contains(&class))));
         }
         Ok(ItemScores { values, label_variance: None })
     }
@@ -157,20 +187,31 @@ impl ItemScores {
     }
 }
 
+/// The labels in words: floats that are whole numbers, too, are classes.
+fn labels_of(labels: &Array) -> Vec<String> {
+    let numbers = || labels.numbers().unwrap_or_default().iter().map(f64::to_string).collect();
+    labels.words().unwrap_or_else(numbers)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::onnx::ElementType;
 
     fn floats(name: &str, shape: &[u64], values: &[f32]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Array { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes }
+        Array { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes, keys: Vec::new() }
     }
 
     fn classes(values: &[i64]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Array { name: "labels".to_owned(), element: ElementType::Int64, shape: vec![values.len() as u64], bytes }
+        Array {
+            name: "labels".to_owned(),
+            element: ElementType::Int64,
+            shape: vec![values.len() as u64],
+            bytes,
+            keys: Vec::new(),
+        }
     }
 
     #[test]
@@ -182,6 +223,38 @@ mod tests {
         let said = Array { name: "class".to_owned(), ..classes(&[1, 1]) };
         assert_eq!(ItemScores::of(AccuracyMetric::Top1, &said, &classes(&[1, 2])).unwrap().values, [1.0, 0.0]);
         assert!(ItemScores::of(AccuracyMetric::Top5, &said, &classes(&[1, 2])).is_err());
+    }
+
+    #[test]
+    fn texts_are_classes_as_outputs_and_as_the_keys_of_scores() {
+        let labels = Array::of_texts("labels", &[3], ["cat", "dog", "emu"].into_iter());
+        let said = Array::of_texts("class", &[3, 1], ["cat", "emu", "emu"].into_iter());
+        assert_eq!(ItemScores::of(AccuracyMetric::Top1, &said, &labels).unwrap().values, [1.0, 0.0, 1.0]);
+        let keys: Vec<String> = ["cat", "dog", "emu"].map(str::to_owned).to_vec();
+        let scores = floats("p", &[3, 3], &[0.6, 0.3, 0.1, 0.1, 0.4, 0.5, 0.1, 0.1, 0.8]);
+        let scores = Array { keys, ..scores };
+        assert_eq!(ItemScores::of(AccuracyMetric::Top1, &scores, &labels).unwrap().values, [1.0, 0.0, 1.0]);
+        // Classes by number, as keys in any order of columns.
+        let numbered = Array { keys: vec!["2".to_owned(), "5".to_owned(), "9".to_owned()], ..scores.clone() };
+        assert_eq!(
+            ItemScores::of(AccuracyMetric::Top1, &numbered, &classes(&[2, 5, 9])).unwrap().values,
+            [1.0, 0.0, 1.0]
+        );
+        let message = |output: &Array, labels: &Array| {
+            ItemScores::of(AccuracyMetric::Top1, output, labels).unwrap_err().to_string()
+        };
+        let both = "labels and classes must both be texts or both whole numbers";
+        assert_eq!(message(&said, &classes(&[1, 2, 3])), format!("`class` holds string; {both}"));
+        assert_eq!(
+            message(&Array { keys: Vec::new(), ..scores.clone() }, &labels),
+            format!("`labels` holds string; {both}")
+        );
+        assert_eq!(
+            message(&scores, &classes(&[0, 1, 2])),
+            "label 0 of item 0 is not one of the 3 classes of output `p`"
+        );
+        let error = ItemScores::of(AccuracyMetric::Mae, &said, &labels).unwrap_err().to_string();
+        assert_eq!(error, "`class` holds string; `mae`, `rmse` and `r2` need numbers");
     }
 
     #[test]

@@ -87,8 +87,13 @@ mod tests {
 
     #[test]
     fn agreement_counts_items_and_classes() {
-        let output =
-            Array { name: "y".to_owned(), element: ElementType::Float32, shape: vec![2, 6], bytes: vec![0; 48] };
+        let output = Array {
+            name: "y".to_owned(),
+            element: ElementType::Float32,
+            shape: vec![2, 6],
+            bytes: vec![0; 48],
+            keys: Vec::new(),
+        };
         let reference = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0];
         let candidate = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 0.0, 8.0, 7.0, 6.0, 5.0, 4.0];
         let agreement = of_scores(&output, &reference, &candidate).unwrap_or_default();

@@ -3,23 +3,30 @@
 //! Input: the outputs of both for the same inputs, and limits. Output: a [`Fidelity`]: the differences, and what of the
 //! limits is not kept. Deliberately absent: whether the outputs are right; that takes labels, and is accuracy.
 //!
-//! The rule for one element is that of numpy's `allclose`: |a - b| <= abs + rel |b|, where b is the reference. What is
-//! said of the largest difference is scaled by the largest magnitude of the reference's output: beside an element that
-//! is almost zero every difference is large, and says nothing.
+//! Floats, and whole numbers of 8 and 16 bits, which are quantised quantities, are compared as numbers. Other whole
+//! numbers, booleans and texts are classes or indices: they are equal or not.
+//!
+//! The rule for one number is that of numpy's `allclose`: |a - b| <= abs + rel |b|, where b is the reference, and one step
+//! for whole numbers. What is said of the largest difference is scaled by the largest magnitude of the reference's output:
+//! beside an element that is almost zero every difference is large, and says nothing.
 
 mod agreement;
+mod equality;
+mod sums;
 mod words;
 
 pub(crate) use agreement::Agreement;
 pub(crate) use agreement::largest;
+pub(crate) use equality::Equal;
 pub use words::ACCURACY_NOT_MEASURED;
 pub(crate) use words::OUTPUTS_DIFFER;
 
 use serde::{Deserialize, Serialize};
 
+use self::equality::{Beside, falls_short};
+use self::sums::Sums;
 use crate::data::array::Array;
 use crate::experiment::FidelityLimits;
-use crate::onnx::ElementType;
 
 /// How outputs differ from the reference's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,10 +39,13 @@ pub struct Fidelity {
     /// The inputs were from a file, not random.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_given: bool,
-    /// Numbers that were compared.
+    /// Elements that were compared.
     pub elements: u64,
-    /// Smallest cosine of an output with the reference's, over outputs and input sets.
-    pub cosine: f64,
+    /// Smallest cosine of an output with the reference's, over outputs; `None` where none holds numbers.
+    pub cosine: Option<f64>,
+    /// The output with that cosine, where several outputs were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cosine_of: Option<String>,
     /// Largest absolute difference.
     pub max_abs: f64,
     /// Mean absolute difference.
@@ -50,20 +60,61 @@ pub struct Fidelity {
     /// Largest difference of float outputs in units of the last place of float32 at the same magnitudes.
     #[serde(default)]
     pub max_scaled_ulp: Option<u64>,
-    /// Share of elements within the absolute and relative limits; `None` without limits.
+    /// Share of the numbers within the absolute and relative limits; `None` without limits.
     pub close: Option<f64>,
     /// Agreement on the largest outputs of each item, for outputs that look like scores of classes.
     pub agreement: Option<Agreement>,
+    /// Each output that is classes or indices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub equal: Vec<Equal>,
+    /// Items whose scores keep the least cosine, where all numbers are scores and the model gives labels beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_kept: Option<ItemsKept>,
     /// What of the limits is not kept, in words; empty: the variant passes.
     pub misses: Vec<String>,
     /// There are limits; without, the differences are reported and not judged.
     pub is_judged: bool,
 }
 
+/// How many items keep a limit by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemsKept {
+    /// Items that were compared.
+    pub items: u64,
+    /// Those that keep it.
+    pub kept: u64,
+}
+
 impl Fidelity {
     /// Whether the outputs keep the limits.
     pub fn passes(&self) -> bool {
         self.misses.is_empty()
+    }
+
+    /// The output with the smallest share of equal elements.
+    pub fn least_equal(&self) -> Option<&Equal> {
+        self.equal.iter().min_by(|one, other| one.share().total_cmp(&other.share()))
+    }
+
+    /// The smallest cosine or share of equal elements, to order variants by.
+    pub fn likeness(&self) -> f64 {
+        let share = self.least_equal().map(Equal::share);
+        self.cosine.into_iter().chain(share).fold(1.0, f64::min)
+    }
+
+    fn miss(&mut self, what: String) {
+        if !self.misses.contains(&what) {
+            self.misses.push(what);
+        }
+    }
+
+    /// Judges what is equal or not.
+    fn judge_equal(&mut self, least: f64) {
+        self.is_judged |= !self.equal.is_empty();
+        let short = self.equal.iter().filter(|equal| falls_short(equal.equal, equal.elements, least));
+        for miss in short.map(|equal| equal.miss(least)).collect::<Vec<_>>() {
+            self.miss(miss);
+        }
     }
 }
 
@@ -74,180 +125,75 @@ pub(crate) fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits
     let mut sums = Sums::new(limits);
     let sets = reference.len().min(candidate.len());
     for (expected, found) in reference.iter().zip(candidate) {
+        let beside = Beside { expected, found, limits };
         for output in expected {
             match found.iter().find(|other| other.name == output.name) {
-                Some(other) => sums.add(output, other),
+                Some(other) => sums.add(output, other, beside),
                 None => sums.miss(format!("there is no output `{}`", output.name)),
             }
         }
+        // A file of the user's own may have outputs that the reference never has.
+        let is_known = |name: &str| reference.iter().flatten().any(|known| whole(&known.name) == whole(name));
+        let more = found.iter().filter(|output| !expected.iter().any(|known| known.name == output.name));
+        for output in more.filter(|output| is_known(&output.name)) {
+            sums.miss(format!("the reference has no output `{}`", output.name));
+        }
     }
-    // Both have none where no output is a tensor of numbers.
     if sets == 0 && reference.len() != candidate.len() {
         sums.miss("there are no outputs to compare".to_owned());
     }
     sums.result(sets as u64, limits)
 }
 
-/// Sums over everything that was compared.
-struct Sums {
-    abs: f64,
-    rel: f64,
-    elements: u64,
-    cosine: f64,
-    max_abs: f64,
-    sum_abs: f64,
-    max_scaled: Option<f64>,
-    sum_scaled: f64,
-    scaled_elements: u64,
-    max_scaled_ulp: Option<u64>,
-    close: u64,
-    agreement: Option<Agreement>,
-    misses: Vec<String>,
+/// The output that a part of a sequence belongs to.
+fn whole(name: &str) -> &str {
+    name.rsplit_once('[').map_or(name, |(whole, _)| whole)
 }
 
-impl Sums {
-    fn new(limits: &FidelityLimits) -> Self {
-        Sums {
-            abs: limits.abs.unwrap_or(0.0),
-            rel: limits.rel.unwrap_or(0.0),
-            elements: 0,
-            cosine: 1.0,
-            max_abs: 0.0,
-            sum_abs: 0.0,
-            max_scaled: None,
-            sum_scaled: 0.0,
-            scaled_elements: 0,
-            max_scaled_ulp: None,
-            close: 0,
-            agreement: None,
-            misses: Vec::new(),
+impl Fidelity {
+    /// Judges by what the limits say; scores beside labels are judged by items, with the labels.
+    fn judge(&mut self, limits: &FidelityLimits) {
+        if self.items_kept.is_none() {
+            self.judge_numbers(limits);
         }
-    }
-
-    fn miss(&mut self, what: String) {
-        if !self.misses.contains(&what) {
-            self.misses.push(what);
-        }
-    }
-
-    fn add(&mut self, reference: &Array, candidate: &Array) {
-        if reference.shape != candidate.shape {
-            let (name, found, expected) = (&reference.name, &candidate.shape, &reference.shape);
-            return self.miss(format!("output `{name}` has the shape {found:?}, the reference's {expected:?}"));
-        }
-        let (Some(expected), Some(found)) = (reference.numbers(), candidate.numbers()) else { return };
-        if found.iter().zip(&expected).any(|(a, b)| !(a.is_finite() && b.is_finite()) && a != b) {
-            return self.miss(format!("output `{}` holds NaN or infinity", reference.name));
-        }
-        let (mut largest, mut sum) = (0.0_f64, 0.0);
-        let (mut product, mut own, mut other) = (0.0, 0.0, 0.0);
-        for (a, b) in found.iter().zip(&expected) {
-            // Equal infinities are equal.
-            let difference = if a == b { 0.0 } else { (a - b).abs() };
-            sum += difference;
-            largest = largest.max(difference);
-            self.close += u64::from(difference <= self.abs + self.rel * b.abs());
-            if a.is_finite() && b.is_finite() {
-                product += a * b;
-                own += a * a;
-                other += b * b;
-            }
-        }
-        self.sum_abs += sum;
-        self.max_abs = self.max_abs.max(largest);
-        self.scale(&expected, largest, sum, reference.element.is_float());
-        self.elements += expected.len() as u64;
-        self.cosine = self.cosine.min(cosine(product, own, other));
-        if reference.element != ElementType::Bool
-            && let Some(agreement) = agreement::of_scores(reference, &expected, &found)
+        if let (Some(agreement), Some(least)) = (self.agreement, limits.top1)
+            && falls_short(agreement.same_first, agreement.items, least)
         {
-            self.agreement.get_or_insert_default().add(agreement);
+            self.miss(format!("top-1 agreement {:.1} %, required {} %", 100.0 * agreement.top1(), 100.0 * least));
+        }
+        if let Some(least) = limits.equal {
+            self.judge_equal(least);
         }
     }
 
-    /// Counts the differences of one output beside its own magnitude.
-    fn scale(&mut self, reference: &[f64], largest: f64, sum: f64, is_float: bool) {
-        let finite = reference.iter().map(|value| value.abs()).filter(|value| value.is_finite());
-        let magnitude = finite.fold(0.0, f64::max);
-        if magnitude == 0.0 {
-            return;
-        }
-        self.max_scaled = Some(self.max_scaled.unwrap_or(0.0).max(largest / magnitude));
-        self.sum_scaled += sum / magnitude;
-        self.scaled_elements += reference.len() as u64;
-        if is_float {
-            let places = (largest / last_place(magnitude)).round() as u64;
-            self.max_scaled_ulp = Some(self.max_scaled_ulp.unwrap_or(0).max(places));
-        }
-    }
-
-    fn result(mut self, input_sets: u64, limits: &FidelityLimits) -> Fidelity {
-        let share = |count: u64, of: u64| if of == 0 { 1.0 } else { count as f64 / of as f64 };
-        let mean = |sum: f64, of: u64| if of == 0 { 0.0 } else { sum / of as f64 };
-        let has_limits = limits.abs.is_some() || limits.rel.is_some();
-        let close = has_limits.then(|| share(self.close, self.elements));
-        if let Some(least) = limits.cosine.filter(|least| self.cosine < *least) {
+    fn judge_numbers(&mut self, limits: &FidelityLimits) {
+        if let (Some(cosine), Some(least)) = (self.cosine, limits.cosine)
+            && cosine < least
+        {
             // As many decimals as tell the two apart.
-            let decimals =
-                (4..=12).find(|decimals| format!("{:.decimals$}", self.cosine) != format!("{least:.decimals$}"));
-            self.miss(format!("cosine {:.*}, required {least}", decimals.unwrap_or(12), self.cosine));
+            let decimals = (4..=12).find(|decimals| format!("{cosine:.decimals$}") != format!("{least:.decimals$}"));
+            let output = self.cosine_of.as_ref().map(|output| format!("{output}: ")).unwrap_or_default();
+            self.miss(format!("{output}cosine {cosine:.*}, required {least}", decimals.unwrap_or(12)));
         }
-        if let (Some(close), Some(least)) = (close, limits.close)
+        if let (Some(close), Some(least)) = (self.close, limits.close)
             && close < least
         {
             let (close, least) = (100.0 * close, 100.0 * least);
             self.miss(format!("{close:.2} % of the elements are close, required {least} %"));
         }
-        let top1 = self.agreement.as_ref().map(Agreement::top1);
-        if let (Some(top1), Some(least)) = (top1, limits.top1)
-            && top1 < least
-        {
-            self.miss(format!("top-1 agreement {:.1} %, required {} %", 100.0 * top1, 100.0 * least));
-        }
-        Fidelity {
-            input_sets,
-            items_of_data: None,
-            is_given: false,
-            elements: self.elements,
-            cosine: self.cosine,
-            max_abs: self.max_abs,
-            mean_abs: mean(self.sum_abs, self.elements),
-            max_scaled: self.max_scaled,
-            mean_scaled: (self.scaled_elements > 0).then(|| mean(self.sum_scaled, self.scaled_elements)),
-            max_scaled_ulp: self.max_scaled_ulp,
-            close,
-            agreement: self.agreement,
-            misses: self.misses,
-            is_judged: self.elements > 0
-                && (limits.cosine.is_some() || limits.close.is_some() || limits.top1.is_some()),
-        }
     }
-}
-
-/// Cosine of two vectors from their products; two zeros are alike, one is not.
-fn cosine(product: f64, own: f64, other: f64) -> f64 {
-    match (own > 0.0, other > 0.0) {
-        (true, true) => (product / (own.sqrt() * other.sqrt())).clamp(-1.0, 1.0),
-        (false, false) => 1.0,
-        _ => 0.0,
-    }
-}
-
-/// The distance between neighbours of float32 at this magnitude.
-fn last_place(magnitude: f64) -> f64 {
-    // IEEE 754 binary32: exponents are stored plus 127, fractions have 23 bits; subnormals have the least exponent.
-    let exponent = ((magnitude as f32).to_bits() >> 23) & 0xff;
-    2.0_f64.powi(exponent.max(1) as i32 - 127 - 23)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::sums::last_place;
     use super::*;
     use crate::experiment::Precision;
+    use crate::onnx::ElementType;
 
     fn output(values: &[f32], shape: &[u64]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        Array { name: "y".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes }
+        Array { name: "y".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes, keys: Vec::new() }
     }
 
     fn compared(a: &[f32], b: &[f32], precision: Precision) -> Fidelity {
@@ -259,7 +205,7 @@ mod tests {
     fn equal_outputs_are_equal() {
         let fidelity = compared(&[1.0, -2.0, f32::INFINITY], &[1.0, -2.0, f32::INFINITY], Precision::Fp32);
         assert!(fidelity.passes(), "{fidelity:?}");
-        assert!((fidelity.cosine - 1.0).abs() < 1e-12);
+        assert!(fidelity.cosine.is_some_and(|cosine| (cosine - 1.0).abs() < 1e-12));
         assert_eq!((fidelity.max_abs, fidelity.max_scaled, fidelity.max_scaled_ulp), (0.0, Some(0.0), Some(0)));
         assert_eq!((fidelity.elements, fidelity.input_sets, fidelity.close), (3, 1, Some(1.0)));
         assert!(compared(&[0.0; 4], &[0.0; 4], Precision::Fp32).passes());
@@ -293,7 +239,7 @@ mod tests {
         assert_eq!(compare(&a, &none, &FidelityLimits::default()).misses, ["there is no output `y`"]);
         assert!(!compare(&a, &[], &FidelityLimits::default()).passes());
         let texts = compare(&[Vec::new()], &[Vec::new()], &FidelityLimits::of(Precision::Fp16));
-        assert_eq!((texts.is_judged, texts.words().as_str()), (false, "no number to compare"));
+        assert_eq!((texts.is_judged, texts.words().as_str()), (false, "nothing to compare"));
         // Of a model that gives nothing but texts or maps no worker reads anything.
         let nothing = compare(&[], &[], &FidelityLimits::default());
         assert_eq!((nothing.passes(), nothing.in_a_word()), (true, "not compared"));

@@ -304,9 +304,9 @@ fn outputs(question: &Question<'_>, summary: &Summary, is_named: bool) -> Vec<St
     let mut farthest: Vec<(String, &CellSummary)> = Vec::new();
     for entrant in unbeaten {
         let (name, cell) = (question.name(entrant.cell), &summary.cells[entrant.cell]);
-        let cosine = |cell: &CellSummary| cell.fidelity.as_ref().map_or(1.0, |fidelity| fidelity.cosine);
+        let likeness = |cell: &CellSummary| cell.fidelity.as_ref().map_or(1.0, Fidelity::likeness);
         match farthest.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) if cosine(cell) < cosine(known) => *known = cell,
+            Some((_, known)) if likeness(cell) < likeness(known) => *known = cell,
             Some(_) => {}
             None => farthest.push((name, cell)),
         }

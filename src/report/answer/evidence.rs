@@ -97,7 +97,7 @@ pub(super) struct Entry<'a> {
     pub differs: Vec<(String, &'a Fidelity)>,
     /// How right it is on real data, and how that differs from the baseline's.
     pub accuracy: Option<&'a Score>,
-    /// The outputs that keep their limits and are farthest from the reference's, by their cosine.
+    /// The outputs that keep their limits and are farthest from the reference's, by their cosine or share of equal elements.
     pub agrees: Option<&'a Fidelity>,
     /// By how many bytes its peak memory is below the baseline's, where a verdict tells them apart.
     pub saved: Vec<f64>,
@@ -162,7 +162,7 @@ impl<'a> Subject<'a> {
         let is_changed = |score: &&Score| score.change.is_some() && speaks_of_baseline(plan);
         entry.accuracy = entry.accuracy.or(summary.accuracy.first().filter(is_changed));
         if let Some(fidelity) = summary.fidelity.as_ref().filter(|_| speaks_of_baseline(plan)) {
-            let is_farther = entry.agrees.is_none_or(|known| fidelity.cosine < known.cosine);
+            let is_farther = entry.agrees.is_none_or(|known| fidelity.likeness() < known.likeness());
             entry.agrees = if is_farther { Some(fidelity) } else { entry.agrees };
         }
         match judged.of(index) {

@@ -412,7 +412,8 @@ fn fidelity(cosine: f64, passes: bool) -> Fidelity {
         is_given: false,
         input_sets: 1,
         elements: 10,
-        cosine,
+        cosine: Some(cosine),
+        cosine_of: None,
         max_abs: 0.1,
         mean_abs: 0.1,
         max_scaled: None,
@@ -420,6 +421,8 @@ fn fidelity(cosine: f64, passes: bool) -> Fidelity {
         max_scaled_ulp: None,
         close: None,
         agreement: None,
+        items_kept: None,
+        equal: Vec::new(),
         misses: if passes { Vec::new() } else { vec![format!("cosine {cosine}, required 0.999")] },
         is_judged: true,
     }

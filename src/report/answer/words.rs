@@ -4,7 +4,7 @@ use super::evidence::{Entry, Places, Subject};
 use crate::judge::compare::{Comparison, Withheld};
 use crate::judge::summary::LEAST_RUNS;
 use crate::quality::accuracy::Score;
-use crate::quality::fidelity::Fidelity;
+use crate::quality::fidelity::{Equal, Fidelity};
 use crate::report::absence::Absence;
 use crate::report::format::{self, percent, verdict_word};
 use crate::report::{capitalized, short_name};
@@ -132,7 +132,9 @@ fn accuracy_words(score: &Score) -> String {
 /// `outputs agree (cosine 0.9994, top-1 99.2 %)`, `outputs close on random data, accuracy not measured (cosine 0.9996)`;
 /// nothing where they are equal to the last place that is shown.
 fn agreement_words(fidelity: &Fidelity) -> String {
-    let is_equal = fidelity.cosine >= 0.999_95 && fidelity.agreement.is_none_or(|agreement| agreement.top1() == 1.0);
+    let is_equal = fidelity.cosine.is_none_or(|cosine| cosine >= 0.999_95)
+        && fidelity.equal.iter().all(Equal::is_whole)
+        && fidelity.agreement.is_none_or(|agreement| agreement.top1() == 1.0);
     if is_equal {
         return String::new();
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::{ReportFormat, Source};
+use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::format::amount;
 use crate::report::results::{Cell, GoalFound, Results, Status};
 use crate::report::template::html as escaped;
@@ -57,9 +58,12 @@ fn text(results: &Results) -> String {
 }
 
 fn of_cell(experiment: &str, cell: &Cell) -> Case {
+    let differs = cell.fidelity.as_ref().is_some_and(|found| !found.passes);
+    let misses = || cell.fidelity.iter().flat_map(|found| &found.misses).cloned().collect::<Vec<String>>().join("; ");
     let failure = || cell.failures.first().map(|failure| format!("{}: {}", failure.kind, failure.message));
     let outcome = match cell.status {
         Status::Measured if cell.is_invalid() => Outcome::Failed(format!("its numbers are invalid: {}", invalid(cell))),
+        Status::Measured if differs => Outcome::Failed(format!("{OUTPUTS_DIFFER}: {}", misses())),
         Status::Measured => Outcome::Passed(None),
         Status::Partial | Status::Failed => Outcome::Failed(failure().unwrap_or_else(|| "runs failed".to_owned())),
         Status::Skipped => Outcome::Skipped(cell.skipped.as_ref().map_or_else(String::new, |skip| skip.reason.clone())),

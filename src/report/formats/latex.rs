@@ -10,7 +10,9 @@ use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::results::{Cell, Compared, Results, interval};
 use crate::report::template::latex as escaped;
 use crate::statistics::interval::Estimate;
-use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_TOP1, Kind, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS};
+use crate::vocabulary::metric::{
+    ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, Kind, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS,
+};
 use crate::vocabulary::printable::printable_line;
 
 pub(super) struct Latex;
@@ -131,7 +133,7 @@ impl Page<'_> {
             Some((reference, self.column(cells, reference)?))
         };
         // How often outputs agree says little where it is known how often they are right.
-        let rightness = known(&ACCURACY_TOP1).or_else(|| known(&FIDELITY_TOP1));
+        let rightness = [&ACCURACY_TOP1, &FIDELITY_TOP1, &FIDELITY_EQUAL].into_iter().find_map(known);
         let columns: Vec<(MetricReference, Column)> =
             [known(&LATENCY), known(&PEAK_RSS), known(&MODEL_SIZE), rightness].into_iter().flatten().collect();
         let (latency, others) = columns.split_at(columns.len().min(1));

@@ -276,12 +276,26 @@ pub struct FidelityFound {
     /// Largest difference over the largest magnitude of the reference's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_scaled: Option<f64>,
-    /// Share of the elements within the limits.
+    /// Share of the numbers within the limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close: Option<f64>,
+    /// Each output of whole numbers, booleans or texts, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub equal: BTreeMap<String, EqualFound>,
     /// What of the limits is not kept, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<String>,
+}
+
+/// How many elements of an output are the reference's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EqualFound {
+    /// Elements that were compared.
+    pub elements: u64,
+    /// Elements that are equal, the tied ones among them.
+    pub equal: u64,
+    /// Elements that changed between scores that tie in the reference.
+    pub tied: u64,
 }
 
 /// A score less that of the reference on the same items.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cell::{Cell, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
+use super::cell::{Cell, EqualFound, Estimated, FailureSeen, FidelityFound, ScoreChange, Skipped, Status};
 use super::{FORMAT, GateAsked, ItemsRight, Measured, Results, Rules, seen, verdicts};
 use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use crate::judge::compare::Judged;
 use crate::judge::summary::{CONFIDENCE, CellSummary, MetricSummary, RunCounts, Spread, Summary};
 use crate::plan::{self, Plan};
+use crate::quality::fidelity::Equal;
 use crate::record::provenance::Provenance;
 use crate::record::{Manifest, VariantAccuracy};
 use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
@@ -136,14 +137,19 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         fidelity: summary.fidelity.as_ref().map(|found| FidelityFound {
             passes: found.passes(),
             items: found.items_of_data,
-            max_abs: Some(rounded(found.max_abs)).filter(|number| number.is_finite()),
+            max_abs: found.cosine.map(|_| rounded(found.max_abs)).filter(|number| number.is_finite()),
             max_scaled: found.max_scaled.map(rounded),
             close: found.close.map(rounded),
+            equal: found.equal.iter().map(equal).collect(),
             misses: found.misses.clone(),
         }),
         score_changes: score_changes(summary),
         slices: slices(summary),
     }
+}
+
+fn equal(found: &Equal) -> (String, EqualFound) {
+    (found.output.clone(), EqualFound { elements: found.elements, equal: found.equal, tied: found.tied })
 }
 
 /// As many digits of a hash as an id has.

@@ -28,7 +28,8 @@ use crate::record::provenance::Provenance;
 use crate::vocabulary::metric::Difference;
 
 pub use cell::{
-    BoundBy, Cell, CodeSeen, Estimated, FailureSeen, FidelityFound, OtherLoadSeen, ScoreChange, Skipped, Status,
+    BoundBy, Cell, CodeSeen, EqualFound, Estimated, FailureSeen, FidelityFound, OtherLoadSeen, ScoreChange, Skipped,
+    Status,
 };
 pub(crate) use cell::{interval, names_schema};
 pub use judged::{

@@ -22,12 +22,17 @@ pub(super) fn outputs(input: &Input<'_>) -> Option<Table> {
         };
         filled(title, meaning, known.iter().map(cell).collect())
     };
-    let small = |value: f64| Some((format!("{value:.1e}"), value));
+    let small = |f: &Fidelity, value: f64| f.cosine.map(|_| (format!("{value:.1e}"), value));
     let columns = vec![
         verdict(&known),
-        number("cosine", "smallest over outputs and input sets", &|f| Some((format!("{:.6}", f.cosine), f.cosine))),
-        number("largest difference", "absolute", &|f| small(f.max_abs)),
-        number("mean difference", "absolute", &|f| small(f.mean_abs)),
+        number("cosine", "smallest over outputs of numbers", &|f| {
+            f.cosine.map(|cosine| (format!("{cosine:.6}"), cosine))
+        }),
+        number("equal", "smallest share of equal elements, over outputs of whole numbers, booleans or texts", &|f| {
+            f.least_equal().map(|equal| (percent(equal.share()), equal.share()))
+        }),
+        number("largest difference", "absolute", &|f| small(f, f.max_abs)),
+        number("mean difference", "absolute", &|f| small(f, f.mean_abs)),
         number(
             "of the largest output",
             "largest difference over the largest magnitude of the reference's output",
@@ -93,7 +98,7 @@ fn notes(input: &Input<'_>) -> Vec<String> {
     let random = is_random
         .then_some("With random inputs the top classes are meaningless: accuracy needs a `dataset` with labels.");
     let from = format!(
-        "From the rehearsal: the outputs of each cell and of its reference for the same {}. An element is close if it differs by no more than `abs` + `rel` times the reference's; the limits are those of `fidelity`.",
+        "From the rehearsal: the outputs of each cell and of its reference for the same {}. Numbers are close if they differ by no more than `abs` + `rel` times the reference's; labels, indices, booleans and texts are equal or not. The limits are those of `fidelity`.",
         same.join(", or the same ")
     );
     std::iter::once(from).chain(random.map(str::to_owned)).chain(not_compared(input)).collect()

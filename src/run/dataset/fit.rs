@@ -36,7 +36,7 @@ pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signatu
     let is_data = |head: &&Head| dataset.labels.as_ref() != Some(&head.name);
     let data: Vec<&Head> = source.heads.iter().filter(is_data).collect();
     let fitted = match signature {
-        None => data.iter().map(|head| as_it_is(head)).collect(),
+        None => data.iter().filter(|head| !is_text(&head.element)).map(|head| as_it_is(head)).collect(),
         Some(Signature { inputs, outputs }) => {
             check_names(dataset, inputs, outputs)?;
             let one = |input: &TensorType| {
@@ -49,6 +49,10 @@ pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signatu
     let used = fitted.iter().map(|input| source.head(&input.array)).collect::<Result<Vec<_>, _>>()?;
     let items = items(&used, labels)?;
     Ok(Fitted { items: dataset.items.map_or(items, |most| most.min(items)), inputs: fitted })
+}
+
+fn is_text(element: &ElementType) -> bool {
+    *element == ElementType::String
 }
 
 fn as_it_is(head: &Head) -> FittedInput {
@@ -80,10 +84,12 @@ pub(super) fn array_for<'a>(
     if let Some(array) = dataset.inputs.get(&input.name) {
         return source.head(array);
     }
-    match data.iter().find(|head| head.name == input.name) {
-        Some(head) => Ok(head),
-        None if inputs.len() == 1 && data.len() == 1 => Ok(data[0]),
-        None => Err(DatasetProblem::Nothing {
+    // The names of items are no input beside their numbers.
+    let mut alike = data.iter().filter(|head| is_text(&head.element) == is_text(&input.element));
+    match (data.iter().find(|head| head.name == input.name), alike.next(), alike.next()) {
+        (Some(head), ..) => Ok(head),
+        (None, Some(head), None) if inputs.len() == 1 => Ok(head),
+        _ => Err(DatasetProblem::Nothing {
             input: input.to_string(),
             known: data.iter().map(|head| head.name.clone()).collect(),
         }),

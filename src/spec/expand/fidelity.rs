@@ -49,5 +49,6 @@ fn limits(form: &FidelityForm, place: &Place, check: &mut Check<'_>) -> Fidelity
         rel: share("rel", &form.rel),
         close: share("close", &form.close),
         top1: share("top1", &form.top1),
+        equal: share("equal", &form.equal),
     }
 }

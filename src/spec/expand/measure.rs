@@ -163,6 +163,7 @@ fn mock(form: &MockForm, place: &Place, check: &mut Check<'_>) -> Mock {
         median: positive(&form.median, &place.key("median"), check),
         item: check.quantity(&place.key("item"), &form.item.0),
         fits: form.fits,
+        outputs: form.outputs,
         run_sd: check.quantity(&place.key("run_sd"), &form.run_sd.0),
         disturbed: check.quantity(&place.key("disturbed"), &form.disturbed.0),
         disturbance: check.quantity(&place.key("disturbance"), &form.disturbance.0),

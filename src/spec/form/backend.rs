@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::experiment::{Backend, MockFailureKind, MockSlowed, MockStep};
+use crate::experiment::{Backend, MockFailureKind, MockOutputs, MockSlowed, MockStep};
 
 use super::scalar::{DurationText, RatioText};
 
@@ -93,6 +93,8 @@ pub(in crate::spec) struct MockForm {
     /// The largest batch that fits: memory runs out at any larger one. Default: every batch fits.
     #[schemars(range(min = 1))]
     pub(in crate::spec) fits: Option<u64>,
+    /// What comes out.
+    pub(in crate::spec) outputs: MockOutputs,
     /// How much runs differ from each other: standard deviation of the logarithm of a run's level.
     pub(in crate::spec) run_sd: RatioText,
     /// Share of the runs that other load disturbs from beginning to end.
@@ -171,6 +173,7 @@ impl Default for MockForm {
             median: "5ms".into(),
             item: "0ms".into(),
             fits: None,
+            outputs: MockOutputs::Scores,
             run_sd: "1%".into(),
             disturbed: "0%".into(),
             disturbance: "50%".into(),

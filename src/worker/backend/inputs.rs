@@ -93,7 +93,7 @@ pub(crate) fn texts(tensor: &TensorRequest, set: usize) -> Result<Array, Failure
     }
     let (mut next, mut bytes) = (source(tensor, set)?, Vec::new());
     (0..tensor.elements()).for_each(|_| next(&mut bytes));
-    Ok(Array { name: name.clone(), element: element.clone(), shape: shape.clone(), bytes })
+    Ok(Array { name: name.clone(), element: element.clone(), shape: shape.clone(), bytes, keys: Vec::new() })
 }
 
 /// What a file has for an input set: files that have fewer items than there are sets begin again.
@@ -298,7 +298,7 @@ mod tests {
         let (name, element, shape) = (tensor.name.clone(), tensor.element.clone(), tensor.shape.clone());
         let mut bytes = vec![0xff; tensor_bytes(tensor).expect("a size") as usize];
         fill(tensor, set, &mut bytes).expect("it can be filled");
-        Array { name, element, shape, bytes }
+        Array { name, element, shape, bytes, keys: Vec::new() }
     }
 
     #[test]

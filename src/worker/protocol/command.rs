@@ -51,8 +51,8 @@ pub enum Command {
     Check,
     /// Measure, after the samples, what is in no statistic of theirs, and report it.
     Afterwards(Afterwards),
-    /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `outputs.json` with
-    /// their names and types.
+    /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `<set>.json` with
+    /// their names, types, shapes and keys.
     Outputs {
         /// The folder, which exists.
         path: String,

@@ -34,6 +34,9 @@ struct Saved {
     name: String,
     /// Its element type.
     element: String,
+    /// Of maps, the keys of the last dimension.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<String>,
     /// One file with all items, or one for each call where their shapes differ.
     files: Vec<String>,
 }
@@ -83,7 +86,8 @@ fn save(written: &Path, folder: &Path, items: u64) -> Result<(), String> {
             save_npy(array, &folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
         }
         let files = arrays.iter().map(|(name, _)| name.clone()).collect();
-        outputs.push(Saved { name: first.name.clone(), element: first.element.to_string(), files });
+        let (name, element, keys) = (first.name.clone(), first.element.to_string(), first.keys.clone());
+        outputs.push(Saved { name, element, keys, files });
     }
     let text = serde_json::to_vec_pretty(&Contents { items, outputs }).map_err(|error| error.to_string())?;
     std::fs::write(folder.join("outputs.json"), text).map_err(|error| error.to_string())
@@ -161,6 +165,7 @@ mod tests {
             element: crate::onnx::ElementType::Float32,
             shape: vec![rows, 6],
             bytes: vec![0; rows as usize * 24],
+            keys: Vec::new(),
         };
         let named = |calls: &[u64], items: u64| -> Vec<(String, u64)> {
             let arrays: Vec<Array> = calls.iter().map(|count| rows(*count)).collect();

@@ -11,10 +11,11 @@ pub(crate) use request::MockRequest;
 
 use super::{Backend, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
-use crate::experiment::{MockFailureKind, MockStep};
+use crate::experiment::{MockFailureKind, MockOutputs, MockStep};
 use crate::machine::clock::{AnyClock, Clock, ScriptedClock};
 use crate::machine::probe::Usage;
 use crate::onnx::ElementType;
+use crate::quality::fidelity::largest;
 use crate::statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// The scripted backend.
@@ -74,6 +75,22 @@ impl MockBackend {
         let level = level * self.request.scale * excess;
         let nanos = level * (self.run_effect + script.noise.0 * self.noise).exp();
         nanos.round().clamp(1.0, 1e18) as u64
+    }
+
+    /// The scores of classes for the items.
+    fn scores(&self) -> Array {
+        let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(1), Xoshiro256PlusPlus::seed_from_u64(2));
+        if let Some((fed, values)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.floats()?))) {
+            // The scores are what it was fed.
+            let differ = self.request.differ;
+            let bytes =
+                values.iter().flat_map(|v| (v * (1.0 + differ * error.normal()) as f32).to_le_bytes()).collect();
+            return Array { name: "output".to_owned(), bytes, ..fed.clone() };
+        }
+        // Scores of ten classes for eight items, the same in every run; what differs does so in every run alike.
+        let mut score = || (scores.normal() * (1.0 + self.request.differ * error.normal())) as f32;
+        let bytes = (0..80).flat_map(|_| score().to_le_bytes()).collect();
+        Array { name: "output".to_owned(), element: ElementType::Float32, shape: vec![8, 10], bytes, keys: Vec::new() }
     }
 
     /// Plays the failure that the script has for this step, if any.
@@ -164,18 +181,25 @@ impl Backend for MockBackend {
     }
 
     fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
-        let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(1), Xoshiro256PlusPlus::seed_from_u64(2));
-        if let Some((fed, values)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.floats()?))) {
-            // The scores are what it was fed.
-            let differ = self.request.differ;
-            let bytes =
-                values.iter().flat_map(|v| (v * (1.0 + differ * error.normal()) as f32).to_le_bytes()).collect();
-            return Ok(vec![Array { name: "output".to_owned(), bytes, ..fed.clone() }]);
-        }
-        // Scores of ten classes for eight items, the same in every run; what differs does so in every run alike.
-        let mut score = || (scores.normal() * (1.0 + self.request.differ * error.normal())) as f32;
-        let bytes = (0..80).flat_map(|_| score().to_le_bytes()).collect();
-        Ok(vec![Array { name: "output".to_owned(), element: ElementType::Float32, shape: vec![8, 10], bytes }])
+        let scores = self.scores();
+        let classes = || {
+            let numbers = scores.numbers().unwrap_or_default();
+            let columns = scores.shape.last().map_or(1, |columns| (*columns).max(1) as usize);
+            numbers.chunks_exact(columns).filter_map(|row| largest(row, 1).pop()).collect::<Vec<usize>>()
+        };
+        let items: Vec<u64> = scores.shape.iter().take(1).copied().collect();
+        Ok(match self.request.script.outputs {
+            MockOutputs::Scores => vec![scores],
+            MockOutputs::Labels => {
+                let names: Vec<String> = classes().into_iter().map(|class| format!("class {class}")).collect();
+                vec![Array::of_texts("label", &items, names.iter().map(String::as_str)), scores]
+            }
+            MockOutputs::Classes => {
+                let bytes = classes().into_iter().flat_map(|class| (class as i64).to_le_bytes()).collect();
+                let (name, element) = ("class".to_owned(), ElementType::Int64);
+                vec![Array { name, element, shape: items, bytes, keys: Vec::new() }]
+            }
+        })
     }
 
     fn placement(&self) -> Placement {

@@ -24,7 +24,7 @@ use super::profile;
 use super::provider::{register, register_plugin};
 use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
-use super::tensors::{bytes_of, copy_in, copy_out, element_of, input_value};
+use super::tensors::{arrays_of, bytes_of, copy_in, copy_out, input_value};
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
@@ -344,16 +344,12 @@ impl Backend for OnnxRuntime {
         let options = self.replay.without().options(self.selected)?;
         let mut call = HostCall::new(session, &names, &self.pool, &mut [])?;
         let values = call.outputs(session, &options, self.selected)?;
-        // Sequences, maps and texts are made and timed as all else is, and not compared.
-        let tensor = |(output, value): (&Outlet, Option<DynValue>)| match value {
-            Some(value) => {
-                let tensor = value.downcast::<ort::value::DynTensorValueType>().ok()?;
-                element_of(*tensor.data_type()).is_readable().then(|| copy_out(output.name(), &tensor, None))
-            }
-            None if matches!(output.dtype(), ValueType::Optional(_)) => None,
-            None => Some(Err(without_value(output.name(), &self.settings))),
+        let arrays = |(output, value): (&Outlet, Option<DynValue>)| match value {
+            Some(value) => arrays_of(output.name(), value),
+            None if matches!(output.dtype(), ValueType::Optional(_)) => Ok(Vec::new()),
+            None => Err(without_value(output.name(), &self.settings)),
         };
-        session.outputs().iter().zip(values).filter_map(tensor).collect()
+        Ok(session.outputs().iter().zip(values).map(arrays).collect::<Result<Vec<_>, Failure>>()?.concat())
     }
 
     fn placement(&self) -> Placement {

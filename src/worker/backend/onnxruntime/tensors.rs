@@ -5,7 +5,10 @@ use std::ffi::{CStr, c_char};
 
 use ort::AsPointer;
 use ort::memory::Allocator;
-use ort::value::{DynTensor, TensorElementType};
+use ort::value::{
+    DynMapValueType, DynSequenceValueType, DynTensor, DynTensorValueType, DynValue, DynValueTypeMarker,
+    TensorElementType, ValueType,
+};
 
 use super::failures::{run_failure, take_status};
 use super::stream::Stream;
@@ -81,8 +84,81 @@ pub(super) fn bytes_of(name: &str, value: &DynTensor) -> Result<(ElementType, us
     Ok((element, elements.saturating_mul(size) as usize))
 }
 
+/// The values of an output: an array for a tensor, a map or a sequence of alike parts, else `name[0]`, `name[1]` ... for
+/// the parts of a sequence; none for an optional output that is absent, and for what is not read.
+pub(super) fn arrays_of(name: &str, value: DynValue) -> Result<Vec<Array>, Failure> {
+    let failed = |error: ort::Error| run_failure(&error);
+    match value.dtype() {
+        ValueType::Tensor { ty, .. } if element_of(*ty).is_comparable() => {
+            let tensor = value.downcast::<DynTensorValueType>().map_err(failed)?;
+            Ok(vec![copy_out(name, &tensor, None)?])
+        }
+        ValueType::Map { .. } => {
+            Ok(map(name, &value.downcast::<DynMapValueType>().map_err(failed)?)?.into_iter().collect())
+        }
+        ValueType::Sequence(part) => {
+            let element = match part.as_ref() {
+                ValueType::Tensor { ty, .. } => element_of(*ty),
+                _ => ElementType::Float32,
+            };
+            let sequence = value.downcast::<DynSequenceValueType>().map_err(failed)?;
+            let values = sequence.try_extract_sequence::<DynValueTypeMarker>().map_err(failed)?;
+            let parts = values.into_iter().enumerate().map(|(at, value)| arrays_of(&format!("{name}[{at}]"), value));
+            let parts = parts.collect::<Result<Vec<_>, Failure>>()?.concat();
+            Ok(together(name, element, parts))
+        }
+        ValueType::Tensor { .. } | ValueType::Optional(_) => Ok(Vec::new()),
+    }
+}
+
+/// The parts of a sequence as one array, part by part along its first dimension; as they are where they are not alike.
+fn together(name: &str, element: ElementType, parts: Vec<Array>) -> Vec<Array> {
+    let (name, count) = (name.to_owned(), parts.len() as u64);
+    let Some(first) = parts.first() else {
+        return vec![Array { name, element, shape: vec![0], bytes: Vec::new(), keys: Vec::new() }];
+    };
+    let kind = |part: &Array| (part.element.clone(), part.shape.clone(), part.keys.clone());
+    let (element, mut shape, keys) = kind(first);
+    if parts.iter().any(|part| kind(part) != kind(first)) {
+        return parts;
+    }
+    shape.insert(0, count);
+    vec![Array { name, element, shape, bytes: parts.iter().flat_map(|part| &part.bytes).copied().collect(), keys }]
+}
+
+/// The values of a map in the order of its keys; `None` where ONNX Runtime has no way to read it.
+fn map(name: &str, value: &ort::value::DynMap) -> Result<Option<Array>, Failure> {
+    macro_rules! entries {
+        ($key:ty, $value:ty, $element:ident) => {{
+            let entries = value.try_extract_key_values::<$key, $value>();
+            let mut entries = entries.map_err(|error| run_failure(&error))?;
+            entries.sort_by(|one, other| one.0.cmp(&other.0));
+            let bytes = entries.iter().flat_map(|(_, value)| value.to_le_bytes()).collect();
+            let keys: Vec<String> = entries.iter().map(|(key, _)| key.to_string()).collect();
+            (ElementType::$element, bytes, keys)
+        }};
+    }
+    use TensorElementType::{Float32, Float64, Int64, String as Text};
+    let ValueType::Map { key, value: element } = value.dtype() else { return Ok(None) };
+    let (element, bytes, keys) = match (key, element) {
+        (Int64, Float32) => entries!(i64, f32, Float32),
+        (Int64, Float64) => entries!(i64, f64, Float64),
+        (Int64, Int64) => entries!(i64, i64, Int64),
+        (Text, Float32) => entries!(String, f32, Float32),
+        (Text, Float64) => entries!(String, f64, Float64),
+        (Text, Int64) => entries!(String, i64, Int64),
+        _ => return Ok(None),
+    };
+    Ok(Some(Array { name: name.to_owned(), element, shape: vec![keys.len() as u64], bytes, keys }))
+}
+
 /// The values of a tensor, which is on the device of the stream if there is one.
 pub(super) fn copy_out(name: &str, value: &DynTensor, stream: Option<&dyn Stream>) -> Result<Array, Failure> {
+    if *value.data_type() == TensorElementType::String {
+        let (shape, texts) = value.try_extract_strings().map_err(|error| run_failure(&error))?;
+        let shape: Vec<u64> = shape.iter().map(|length| (*length).max(0) as u64).collect();
+        return Ok(Array::of_texts(name, &shape, texts.iter().map(String::as_str)));
+    }
     let shape: Vec<u64> = value.shape().iter().map(|length| (*length).max(0) as u64).collect();
     let (element, length) = bytes_of(name, value)?;
     let bytes = if let Some(stream) = stream {
@@ -96,7 +172,7 @@ pub(super) fn copy_out(name: &str, value: &DynTensor, stream: Option<&dyn Stream
         // SAFETY: the tensor lives on the CPU, and its shape and element type are those that the runtime reports for it.
         unsafe { std::slice::from_raw_parts(value.data_ptr().cast::<u8>(), length) }.to_vec()
     };
-    Ok(Array { name: name.to_owned(), element, shape, bytes })
+    Ok(Array { name: name.to_owned(), element, shape, bytes, keys: Vec::new() })
 }
 
 /// The pairs of our element types and the runtime's.

@@ -23,7 +23,9 @@ pub(super) fn is_model(word: &Path) -> bool {
 pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
     let mut models = init::models(&arguments.specs)?;
     let _links = init::link_unnameable(&mut models)?;
-    let name = format!("{}-look", init::experiment_name(&models));
+    let name = init::experiment_name(&models);
+    // Room for what stands behind it; names are ASCII.
+    let name = format!("{}-look", &name[..name.len().min(56)]);
     let text = init::specification(&name, &models, None, Question::Look);
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
     // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.

@@ -1,6 +1,6 @@
 //! The inputs axis: sizes of dimensions multiplied, or named entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::data::digest;
@@ -10,6 +10,7 @@ use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::files::Depth;
 use crate::spec::form::{FillForm, FillWord, InputEntry, Inputs, OneOrMany, RANGE, SizeEntry, ValuesForm};
+use crate::spec::name::LONGEST;
 
 use super::{Axis, dataset, range};
 
@@ -63,7 +64,7 @@ fn multiply(
     ordered.sort_by_key(|(name, _)| *name != BATCH);
     let mut points = vec![(unset(), 0)];
     points[0].0.name.clear();
-    for (dimension, sizes) in ordered {
+    for (dimension, sizes) in &ordered {
         let mut next = Vec::with_capacity(points.len() * sizes.len());
         for (point, differences) in &points {
             for (index, size) in sizes.iter().enumerate() {
@@ -76,31 +77,66 @@ fn multiply(
         }
         points = next;
     }
+    let mut points: Vec<InputPoint> = points.into_iter().map(|(point, _)| point).collect();
+    name(&mut points, &ordered);
     // A range that is wrong has no sizes.
-    let mut is_complete = count > 0;
-    if let Some((long, _)) = points.iter().find(|(point, _)| point.name.len() > 64) {
-        let message = format!("the name of this input, `{}`, is longer than 64 characters", long.name);
-        check.error(place, message, "write a list of entries, each with a `name` and `dimensions`".to_owned());
-        is_complete = false;
-    }
-    Axis { values: points.into_iter().map(|(point, _)| point).collect(), is_complete }
+    Axis { values: points, is_complete: count > 0 }
 }
 
-/// The point with one more dimension, which is part of its name.
+/// The point with one more dimension.
 fn sized(point: &InputPoint, dimension: &str, size: Size) -> InputPoint {
     let mut point = point.clone();
-    let label = match size {
-        Size::Known(size) => {
-            point.dimensions.insert(dimension.to_owned(), size);
-            format!("{}{size}", label(dimension))
-        }
-        Size::Searched(search) => {
-            point.search = Some(search);
-            format!("{}-{}", label(dimension), BatchSearch::WORD)
-        }
-    };
-    point.name = if point.name.is_empty() { label } else { format!("{}-{label}", point.name) };
+    match size {
+        Size::Known(size) => drop(point.dimensions.insert(dimension.to_owned(), size)),
+        Size::Searched(search) => point.search = Some(search),
+    }
     point
+}
+
+/// Names the points by their sizes: `b16-sequence128`. Where a name would be too long, all have shorter ones: `b16-s128`,
+/// then without the dimensions that have one size, then with numbers.
+fn name(points: &mut [InputPoint], dimensions: &[(&str, Vec<Size>)]) {
+    let whole: Vec<(&str, String)> = dimensions.iter().map(|(name, _)| (*name, label(name))).collect();
+    let short = short_labels(dimensions.iter().map(|(name, _)| *name));
+    let varies = |(index, _): &(usize, &(&str, String))| *index == 0 || dimensions[*index].1.len() > 1;
+    let varying: Vec<(&str, String)> =
+        short.iter().enumerate().filter(varies).map(|(_, labelled)| labelled.clone()).collect();
+    for labels in [&whole, &short, &varying] {
+        points.iter_mut().for_each(|point| point.name = name_of(point, labels));
+        if points.iter().all(|point| point.name.len() <= LONGEST) {
+            return;
+        }
+    }
+    for (index, point) in points.iter_mut().enumerate() {
+        point.name.truncate(LONGEST - 8);
+        point.name = format!("{}-{}", point.name.trim_end_matches('-'), index + 1);
+    }
+}
+
+fn name_of(point: &InputPoint, labels: &[(&str, String)]) -> String {
+    let part = |(dimension, label): &(&str, String)| match point.dimensions.get(*dimension) {
+        Some(size) => format!("{label}{size}"),
+        None => format!("{label}-{}", BatchSearch::WORD),
+    };
+    labels.iter().map(part).collect::<Vec<_>>().join("-")
+}
+
+/// A label of few letters for each dimension, no two alike: the first letter, the first of each word, or with a number.
+fn short_labels<'a>(dimensions: impl Iterator<Item = &'a str>) -> Vec<(&'a str, String)> {
+    let mut taken = BTreeSet::from([label(BATCH)]);
+    let short = |dimension: &'a str| {
+        if dimension == BATCH {
+            return (dimension, label(BATCH));
+        }
+        let words = dimension.split(|character: char| !character.is_ascii_alphanumeric());
+        let initials: String = words.filter_map(|word| word.chars().next()).filter(char::is_ascii_alphabetic).collect();
+        let initials = if initials.is_empty() { "d".to_owned() } else { initials.to_ascii_lowercase() };
+        let numbered = (2..).map(|number| format!("{initials}{number}_"));
+        let mut labels = [initials[..1].to_owned(), initials.clone()].into_iter().chain(numbered);
+        let free = labels.find(|label| label.len() < LONGEST && taken.insert(label.clone()));
+        (dimension, free.unwrap_or_else(|| initials[..1].to_owned()))
+    };
+    dimensions.map(short).collect()
 }
 
 /// The sizes of a dimension, ranges written out; none where one of them is wrong.
@@ -269,6 +305,26 @@ mod tests {
         assert_eq!(beside, ["b2-sequence16", "b2-sequence32", "b2-sequence64", "b2-sequence96"]);
         let alone = names("matrix: { design: one_at_a_time }\ninputs: { batch: [1, 8], sequence: [16, 32, 64] }");
         assert_eq!(alone, ["b1-sequence16", "b1-sequence32", "b1-sequence64", "b8-sequence16"]);
+    }
+
+    #[test]
+    fn names_that_would_be_too_long_are_shortened_and_stay_apart() {
+        let names = |spec: &str| mock(spec).inputs.into_iter().map(|input| input.name).collect::<Vec<_>>();
+        let t5 = "batch: [1, 8], decoder_sequence_length: 128, encoder_sequence_length_out: 128, past_decoder_sequence_length: [0, 128]";
+        let short = ["b1-d128-e128-p0", "b1-d128-e128-p128", "b8-d128-e128-p0", "b8-d128-e128-p128"];
+        assert_eq!(names(&format!("inputs: {{ {t5} }}")), short);
+        let alike = "batch: best, past_sequence_length_of_decoder: 1, present_sequence_length_of_decoder: 2, \"past sequence_length + of_decoder\": 3";
+        assert_eq!(names(&format!("inputs: {{ {alike} }}")), ["b-best-p1-pslod2-pslod2_3"]);
+        // So many that only what varies has room, and so many sizes that not even that has.
+        let many = |sizes: &str, count: usize| {
+            let sizes: Vec<String> =
+                (0..count).map(|index| format!("длинное_имя_размерности_{index}: {sizes}")).collect();
+            names(&format!("matrix: {{ design: one_at_a_time }}\ninputs: {{ batch: [1, 2], {} }}", sizes.join(", ")))
+        };
+        assert_eq!(many("128", 20), ["b1", "b2"]);
+        let numbered = many("[100000, 200000]", 12);
+        assert_eq!((numbered.len(), numbered.iter().collect::<BTreeSet<_>>().len()), (14, 14));
+        assert!(numbered.iter().all(|name| crate::spec::is_name(name)), "{numbered:?}");
     }
 
     #[test]

@@ -242,7 +242,7 @@ fn failures_carry_the_runtimes_own_message() {
     let float = |values| tensor("x", ElementType::Float32, &[1], values);
     let cases = [
         ("unknown_operator", float(Values::Ones), FailureKind::Operator, "Frobnicate"),
-        ("fails_when_run", tensor("index", ElementType::Int64, &[4], Values::Ones), FailureKind::Operator, "indices"),
+        ("fails_when_run", tensor("index", ElementType::Int64, &[4], Values::Ones), FailureKind::Shape, "indices"),
         ("one_node", tensor("x", ElementType::Float32, &[7], Values::Ones), FailureKind::Shape, "Got: 7 Expected: 1"),
         ("one_node", tensor("y", ElementType::Float32, &[1], Values::Ones), FailureKind::Shape, "`x`"),
     ];

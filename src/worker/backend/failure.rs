@@ -46,7 +46,7 @@ impl Failure {
 pub enum FailureKind {
     /// The model file is missing or damaged.
     Model,
-    /// A shape or an element type does not fit.
+    /// A shape, an element type or a value of an input does not fit.
     Shape,
     /// An operator is not supported or failed.
     Operator,
@@ -87,8 +87,13 @@ impl FailureKind {
     fn remedy(self) -> &'static str {
         match self {
             FailureKind::Model => "check the file with `perfrun inspect`",
-            FailureKind::Shape => "`perfrun inspect` shows the inputs of the model",
-            FailureKind::Operator => "another runtime version or provider may support it",
+            FailureKind::Shape => {
+                "the inputs do not fit the model, which `perfrun inspect` describes: give other sizes in `inputs`, or \
+                 `values: zeros` or `ones`"
+            }
+            FailureKind::Operator => {
+                "the message is the runtime's own, and `perfrun inspect` shows the model's operators"
+            }
             FailureKind::Provider => "`perfrun doctor` shows what this machine offers",
             FailureKind::OutOfMemory => "try a smaller batch, or exclude this cell",
             FailureKind::Killed => "the end of the worker's log is in the record",
@@ -119,6 +124,13 @@ const fn device(phrase: &'static str, meaning: &'static str, remedy: &'static st
 
 const CUDA_LIBRARIES: &str = "`perfrun runtime install --gpu --with-cuda` fetches CUDA 13 and cuDNN 9 and loads them; \
     if they are installed already, make them visible to the loader (`ldconfig`, LD_LIBRARY_PATH)";
+
+/// The runtime has no kernel for a node.
+const fn unsupported(phrase: &'static str) -> Phrase {
+    Phrase { phrase, kind: FailureKind::Operator, meaning: None, remedy: Some(UNSUPPORTED) }
+}
+
+const UNSUPPORTED: &str = "another runtime version or provider may support it";
 
 /// The first that occurs decides. Those of CUDA are the texts of `cudaGetErrorString`.
 #[rustfmt::skip]
@@ -165,10 +177,18 @@ const PHRASES: &[Phrase] = &[
     phrase("Failed to allocate memory", FailureKind::OutOfMemory),
     phrase("out of memory", FailureKind::OutOfMemory),
     phrase("Available memory of", FailureKind::OutOfMemory),
-    phrase("NOT_IMPLEMENTED", FailureKind::Operator),
-    phrase("is not a registered function/op", FailureKind::Operator),
-    phrase("Could not find an implementation", FailureKind::Operator),
-    phrase("No Op registered", FailureKind::Operator),
+    unsupported("NOT_IMPLEMENTED"),
+    unsupported("is not a registered function/op"),
+    unsupported("Could not find an implementation"),
+    unsupported("No Op registered"),
+    unsupported("Failed to find kernel"),
+    // A library of a device, or the nodes that a provider has fused, failed: for whatever reason.
+    phrase("CUDNN failure", FailureKind::Operator),
+    phrase("CUBLAS failure", FailureKind::Operator),
+    phrase("CUDA failure", FailureKind::Operator),
+    phrase("CUDA error", FailureKind::Operator),
+    phrase("ExecutionProvider_", FailureKind::Operator),
+    phrase("This is an invalid model", FailureKind::Model),
     phrase("Invalid rank for input", FailureKind::Shape),
     phrase("Got invalid dimensions for input", FailureKind::Shape),
     phrase("Unexpected input data type", FailureKind::Shape),
@@ -176,6 +196,8 @@ const PHRASES: &[Phrase] = &[
     phrase("Protobuf parsing failed", FailureKind::Model),
     phrase("Load model from", FailureKind::Model),
     phrase("INVALID_PROTOBUF", FailureKind::Model),
+    // A kernel that is there refused what it was given: a shape, an index, a divisor.
+    phrase("status code returned while running", FailureKind::Shape),
 ];
 
 fn find(message: &str) -> Option<&'static Phrase> {
@@ -222,6 +244,46 @@ mod tests {
             assert!(failure.in_short().contains(meaning), "{}", failure.in_short());
             assert!(failure.remedy().contains("--with-cuda"), "{}", failure.remedy());
         }
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_its_inputs_is_not_the_runtimes_fault() {
+        let node = |operator: &str, says: &str| {
+            let text =
+                format!("Non-zero status code returned while running {operator} node. Name:'n' Status Message: {says}");
+            Failure::new(classify(&text, FailureKind::Operator), text)
+        };
+        for (operator, says) in [
+            ("Gather", "indices element out of data bounds, idx=1 must be within the inclusive range [-1,0]"),
+            ("Mod", "element_wise_ops.cc:2256 operator() Integer modulo by zero"),
+            ("Conv", "Input channels C is not equal to kernel channels * group. C: 128 kernel channels: 4 group: 1"),
+            ("MatMul", "matmul_helper.h:59 Compute MatMul dimension mismatch"),
+            (
+                "Add",
+                "BroadcastIterator axis == 1 was false. Attempting to broadcast an axis by a dimension other than 1. 4 by 8",
+            ),
+            (
+                "Reshape",
+                "The input tensor cannot be reshaped to the requested shape. Input shape:{1,8}, requested shape:{3,3}",
+            ),
+            ("LSTM", "Input W must have shape {1,64,9}. Actual:{1,64,8}"),
+            ("TopK", "k argument [9] should not be greater than specified axis dim value [4]"),
+        ] {
+            let failure = node(operator, says);
+            assert_eq!(failure.kind, FailureKind::Shape, "{says}");
+            assert!(failure.remedy().contains("the inputs do not fit the model"), "{says}");
+        }
+        for (says, kind) in [
+            ("Failed to allocate memory for requested buffer of size 16", FailureKind::OutOfMemory),
+            ("CUDNN failure 8: CUDNN_STATUS_EXECUTION_FAILED", FailureKind::Operator),
+            ("[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : mode", FailureKind::Operator),
+        ] {
+            assert_eq!(node("Conv", says).kind, kind, "{says}");
+        }
+        let fused = node("OpenVINOExecutionProvider_OpenVINO-EP-subgraph_1", "Exception from core");
+        assert_eq!(fused.kind, FailureKind::Operator);
+        assert!(node("Resize", "NOT_IMPLEMENTED").remedy().contains("another runtime version"));
+        assert!(!fused.remedy().contains("another runtime version"));
     }
 
     #[test]

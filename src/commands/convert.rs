@@ -10,7 +10,7 @@ use crate::data::scratch::Scratch;
 use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use crate::machine::host;
 use crate::onnx::precision::{ConversionReport, ModelNames, ProviderClass};
-use crate::onnx::{self, ModelHeader, ResolvedTensor};
+use crate::onnx::{self, Interface, ModelHeader, ResolvedTensor};
 use crate::prepare::models::{self, Made, ObtainError, Problem, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
@@ -193,7 +193,8 @@ fn observation(
 
 /// Seeded inputs of the sizes that are asked for, and how many sets of them are observed.
 fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<TensorRequest>, u32), Error> {
-    let resolved = shapes::resolve(&header.signature, &arguments.inputs).map_err(|problem| {
+    let interface = Interface::read(&arguments.model, &header.signature);
+    let resolved = shapes::resolve(&interface, &arguments.inputs, Values::Random).map_err(|problem| {
         let message = format!("model {}: {problem}", arguments.model.display());
         Error::refused(message, shapes::remedy(&problem))
     })?;
@@ -202,7 +203,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
         name: tensor.name.clone(),
         element: tensor.element.clone(),
         shape: tensor.shape.clone(),
-        values: Values::Random,
+        values: tensor.filled(&Values::Random),
         file: None,
         seeds: (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect(),
     };

@@ -14,7 +14,7 @@ use crate::data::scratch::Scratch;
 use crate::experiment::{InputPoint, Network, ZOO};
 use crate::machine::{host, plain_file};
 use crate::onnx::zoo::{Settings, of, signature};
-use crate::onnx::{self, ShapeProblem, Signature};
+use crate::onnx::{self, Interface, ShapeProblem};
 use crate::prepare::models::ObtainError;
 use crate::record::{Place, write_whole};
 use crate::spec::{self, absolute, fitting_name};
@@ -38,7 +38,7 @@ pub(super) enum Question {
 /// A model that is asked for.
 pub(super) struct Model {
     source: Source,
-    signature: Signature,
+    interface: Interface,
 }
 
 /// Where it comes from.
@@ -54,12 +54,12 @@ impl Model {
             let network = zoo::network(name)?;
             let signature = signature(of(network), &Settings::default())
                 .map_err(|problem| ObtainError::Zoo { model: name.to_owned(), problem })?;
-            return Ok(vec![Model { source: Source::Zoo(network), signature }]);
+            return Ok(vec![Model { source: Source::Zoo(network), interface: signature.into() }]);
         }
         let files = model_files(&[word.to_owned()])?;
         let model = |file: PathBuf| {
-            let signature = onnx::read_header(&file)?.signature;
-            Ok(Model { source: Source::File(file), signature })
+            let interface = Interface::read(&file, &onnx::read_header(&file)?.signature);
+            Ok(Model { source: Source::File(file), interface })
         };
         files.into_iter().map(model).collect()
     }
@@ -244,12 +244,12 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     // Several models at several batches do not have their verdicts within the budget.
     let has_batches = question == Question::Precision && models.len() == 1;
     let mut common: Option<Sizes> = None;
-    let wanted: Vec<Sizes> = models.iter().map(|model| Sizes::of(&model.signature)).collect();
+    let wanted: Vec<Sizes> = models.iter().map(|model| Sizes::of(&model.interface)).collect();
     if wanted.windows(2).all(|pair| pair[0] == pair[1]) {
         common = wanted.first().cloned();
     }
     for ((model, sizes), entry_name) in models.iter().zip(&wanted).zip(model_names(models)) {
-        for input in &model.signature.inputs {
+        for input in &model.interface.signature().inputs {
             // A name with a line break in it would end the comment.
             let _ = writeln!(text, "  # {}", printable_line(&tensor(input)));
         }
@@ -302,11 +302,11 @@ enum Sizes {
 }
 
 impl Sizes {
-    fn of(signature: &Signature) -> Self {
-        match onnx::resolve_inputs(signature, &InputPoint::default()) {
+    fn of(interface: &Interface) -> Self {
+        match interface.resolve(&InputPoint::default()) {
             Err(ShapeProblem::FreeDimensions { dimensions, example }) => {
-                let named = dimensions.into_iter().map(|free| Some((free.key.clone()?, free.example_size())));
-                named.collect::<Option<_>>().map_or(Sizes::Shapes(example), Sizes::Named)
+                let Some(named) = ShapeProblem::proposed(&dimensions) else { return Sizes::Shapes(example) };
+                Sizes::Named(named.into_iter().map(|(key, size)| (key.to_owned(), size)).collect())
             }
             // How many dimensions they have is a guess too.
             Err(ShapeProblem::UnknownRank { tensors }) => {
@@ -323,14 +323,14 @@ impl Sizes {
     fn about(&self) -> &'static str {
         match self {
             Sizes::Named(_) => "Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.",
-            Sizes::Shapes(_) => "Dimensions without a name need whole shapes; 1 and 128 are guesses.",
+            Sizes::Shapes(_) => "Dimensions without a name need whole shapes; sizes that no weight fixes are guesses.",
         }
     }
 
     fn written(&self, has_batches: bool) -> String {
         match self {
             Sizes::Named(dimensions) => {
-                let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches {
+                let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches && *size == 1 {
                     true => format!("batch: [{size}, 8]"),
                     false => format!("{}: {size}", quoted(name)),
                 };

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{json_text, print, shapes};
 use crate::data::below::{OutOfBounds, files_below};
+use crate::experiment::Values;
 use crate::onnx::cost::{Cost, OperatorCost};
-use crate::onnx::{self, ModelHeader, Resolved, ResolvedTensor, TensorType};
+use crate::onnx::{self, Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
 use crate::report::format;
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
@@ -51,10 +52,12 @@ struct Inside {
 fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Inside, String> {
     let model = onnx::load_graph(path).map_err(|error| error.kind.to_string())?;
     onnx::check_graph(&model).map_err(|problem| problem.to_string())?;
-    let inputs = shapes::resolve(&header.signature, sizes).map_err(|problem| {
-        let remedy = shapes::remedy(&problem);
-        format!("unknown: {problem} ({remedy})")
-    })?;
+    // Nothing is filled, so that no values are looked for.
+    let inputs =
+        shapes::resolve(&Interface::read(path, &header.signature), sizes, Values::Zeros).map_err(|problem| {
+            let remedy = shapes::remedy(&problem);
+            format!("unknown: {problem} ({remedy})")
+        })?;
     let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &inputs.tensors));
     Ok(Inside { inputs, cost })
 }

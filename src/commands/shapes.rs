@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{BATCH, InputPoint};
-use crate::onnx::{self, Resolved, ShapeProblem, Signature};
+use crate::experiment::{BATCH, InputPoint, Values};
+use crate::onnx::{Interface, Resolved, ShapeProblem, Signature};
 use crate::ui::cli::Size;
 
-/// The shapes of the inputs: as asked for, with a batch of one where none is asked for and something is open.
+/// The shapes of the inputs, which these values will fill: as asked for, with a batch of one where none is asked for and something is open.
 ///
 /// # Errors
 ///
 /// What is still open, or does not fit.
-pub(super) fn resolve(signature: &Signature, sizes: &[Size]) -> Result<Resolved, ShapeProblem> {
-    let asked = point(signature, sizes);
-    match onnx::resolve_inputs(signature, &asked) {
+pub(super) fn resolve(interface: &Interface, sizes: &[Size], values: Values) -> Result<Resolved, ShapeProblem> {
+    let asked = InputPoint { values, ..point(interface.signature(), sizes) };
+    match interface.resolve(&asked) {
         Err(problem @ ShapeProblem::FreeDimensions { .. }) if !asked.dimensions.contains_key(BATCH) => {
             let mut with_batch = asked;
             with_batch.dimensions.insert(BATCH.to_owned(), 1);
-            match onnx::resolve_inputs(signature, &with_batch) {
+            match interface.resolve(&with_batch) {
                 Err(ShapeProblem::NoBatch | ShapeProblem::FixedBatch { .. }) => Err(problem),
                 resolved => resolved,
             }
@@ -47,26 +47,33 @@ fn point(signature: &Signature, sizes: &[Size]) -> InputPoint {
 pub(super) fn remedy(problem: &ShapeProblem) -> String {
     match problem {
         ShapeProblem::FreeDimensions { dimensions, example } => {
-            let keys: Option<BTreeMap<&str, u64>> =
-                dimensions.iter().map(|free| Some((free.key.as_deref()?, free.example_size()))).collect();
-            let words: Vec<String> = match keys {
+            let words: Vec<String> = match ShapeProblem::proposed(dimensions) {
                 Some(keys) => keys.into_iter().map(|(name, size)| format!("{name}={size}")).collect(),
                 None => example
                     .iter()
                     .map(|(name, shape)| Size { name: name.clone(), sizes: shape.clone() }.to_string())
                     .collect(),
             };
-            // What breaks out of the quotes, or of the list, cannot be typed like that.
-            match words.iter().any(|word| word.contains(['\'', ','])) {
-                true => "set them with `--inputs NAME=SIZE,...`".to_owned(),
-                false => format!("set them, for example `--inputs '{}'`", words.join(",")),
-            }
+            typed("set them, for example", &words)
+        }
+        ShapeProblem::Misfit(misfit) => {
+            let named = misfit.open.as_ref().and_then(|open| Some((open.name.clone()?, open.wants)));
+            let Some((name, size)) = named else { return problem.remedy() };
+            typed("set", &[Size { name, sizes: vec![size] }.to_string()])
         }
         ShapeProblem::UnknownRank { tensors } => {
             let words: Vec<String> = tensors.iter().map(|tensor| format!("{tensor}=1x128")).collect();
             format!("give whole shapes, for example `--inputs '{}'`", words.join(","))
         }
         problem => problem.remedy(),
+    }
+}
+
+/// Words for `--inputs`. What breaks out of the quotes, or of the list, cannot be typed like that.
+fn typed(what: &str, words: &[String]) -> String {
+    match words.iter().any(|word| word.contains(['\'', ','])) {
+        true => "set them with `--inputs NAME=SIZE,...`".to_owned(),
+        false => format!("{what} `--inputs '{}'`", words.join(",")),
     }
 }
 
@@ -78,7 +85,7 @@ mod tests {
 
     fn shapes(inputs: &str, sizes: &[&str]) -> Result<Vec<Vec<u64>>, String> {
         let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().unwrap()).collect();
-        let resolved = resolve(&signature(inputs, ""), &sizes);
+        let resolved = resolve(&Interface::from(signature(inputs, "")), &sizes, Values::Random);
         let shapes = resolved.map(|resolved| resolved.tensors.into_iter().map(|tensor| tensor.shape).collect());
         shapes.map_err(|problem| format!("{problem}: {}", remedy(&problem)))
     }

@@ -44,6 +44,10 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     check_runs(&prepared, |kind| kind == SkipKind::Device)?;
     let plan = &prepared.plan;
     super::specs::tell_doubts(&loaded, &prepared, ui);
+    for skip in plan.skips.iter().filter(|skip| skip.kind == SkipKind::Shape) {
+        let remedy = skip.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
+        ui.note(&format!("warning: cells are skipped: {}{remedy}", skip.reason));
+    }
     let foreign = foreign(&loaded.experiment);
     let skipped = skipped(plan);
     let cells = count(plan.cells.len() as u64, "cell");

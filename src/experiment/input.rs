@@ -70,7 +70,7 @@ pub struct InputFile {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "values")]
 pub enum Values {
-    /// Seeded: N(0,1) for floats, 0 or 1 for integers and booleans, words of small letters for strings.
+    /// Seeded: N(0,1) for floats, integers that the model can take or 0 and 1, booleans, words for strings.
     #[default]
     Random,
     /// All zeros (fast on power-limited devices, so never the default; method 1.7).

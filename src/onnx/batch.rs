@@ -3,11 +3,12 @@
 //! Input: a model's inputs and an input point. Output: a [`BatchChoice`] or a [`ShapeProblem`]. Deliberately absent: the
 //! sizes of all other dimensions (`resolve`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::expression::Expression;
 use super::resolve::ResolvedTensor;
 use super::shape_problem::ShapeProblem;
 use super::signature::{Dimension, TensorType};
@@ -46,17 +47,32 @@ impl fmt::Display for BatchChoice {
 pub(super) struct Question<'a> {
     pub(super) inputs: &'a [TensorType],
     pub(super) input: &'a InputPoint,
+    /// Dimensions whose name is arithmetic on others, by that name.
+    pub(super) expressions: BTreeMap<&'a str, Expression<'a>>,
 }
 
 impl<'a> Question<'a> {
+    pub(super) fn new(inputs: &'a [TensorType], input: &'a InputPoint) -> Self {
+        let names: BTreeSet<&str> =
+            inputs.iter().flat_map(TensorType::dimensions).filter_map(Dimension::name).collect();
+        Question { inputs, input, expressions: Expression::all(&names) }
+    }
+
+    /// Whether the size of another dimension is computed from the one of that name.
+    pub(super) fn is_part(&self, name: &str) -> bool {
+        let is_computed = |whole: &str| !self.input.dimensions.contains_key(whole);
+        self.expressions.iter().any(|(whole, expression)| is_computed(whole) && expression.parts().contains(name))
+    }
+
     /// Inputs that `shapes` does not settle.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = &'a TensorType> {
         self.inputs.iter().filter(|tensor| !self.input.shapes.contains_key(&tensor.name))
     }
 
-    /// The names of dimensions in the file.
+    /// The names of dimensions in the file, and those that sizes are computed from.
     pub(super) fn dimension_names(&self) -> BTreeSet<&'a str> {
-        self.inputs.iter().flat_map(TensorType::dimensions).filter_map(Dimension::name).collect()
+        let names = self.inputs.iter().flat_map(TensorType::dimensions).filter_map(Dimension::name);
+        names.chain(self.expressions.values().flat_map(Expression::parts)).collect()
     }
 
     /// The dimension that a batch of `asked` items means.
@@ -110,9 +126,15 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The leading dimensions that can be meant by `batch`.
+    /// The leading dimensions that can be meant by `batch`: none whose size is computed from others.
     pub(super) fn leading(&self) -> Vec<(&'a TensorType, &'a Dimension)> {
-        self.unsettled().filter_map(|tensor| Some((tensor, tensor.dimensions().first()?))).collect()
+        let leading = self.unsettled().filter_map(|tensor| Some((tensor, tensor.dimensions().first()?)));
+        leading.filter(|(_, dimension)| !self.is_computed(dimension)).collect()
+    }
+
+    /// Whether the size of a dimension is computed from others.
+    pub(super) fn is_computed(&self, dimension: &Dimension) -> bool {
+        dimension.name().is_some_and(|name| self.expressions.contains_key(name))
     }
 
     /// What an open `batch` would be: a hint for messages, when the spec says nothing about it.

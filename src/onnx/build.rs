@@ -72,6 +72,14 @@ impl NodeProto {
         if self.is_standard() { self.op_type().to_owned() } else { format!("{}.{}", self.domain(), self.op_type()) }
     }
 
+    /// Its operator, with its name where it has one: ``Conv `/conv_in` ``.
+    pub fn described(&self) -> String {
+        match self.name() {
+            "" => self.op_type().to_owned(),
+            name => format!("{} `{name}`", self.op_type()),
+        }
+    }
+
     /// What messages call it: its name, else its operator and first output.
     pub fn label(&self) -> String {
         match (self.name(), self.output.first()) {

@@ -1,7 +1,7 @@
 //! A model file as data, without ONNX Runtime.
 //!
 //! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
-//! its messages ([`proto`]), the shapes that an experiment's input point gives its inputs ([`resolve_inputs`]), whether the
+//! its messages ([`proto`]), what an experiment's input point gives its inputs ([`Interface`]), whether the
 //! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), what an inference costs ([`cost`]), and the
 //! model in another precision ([`precision`]). [`zoo`] makes well-known networks without any file.
 //! Deliberately absent: running a model.
@@ -10,12 +10,14 @@ mod batch;
 mod build;
 pub(crate) mod cost;
 mod error;
+mod expression;
 mod external;
 mod file;
 mod functions;
 mod graph;
 mod graph_check;
 pub(crate) mod infer;
+mod interface;
 pub(crate) mod operators;
 mod order;
 pub(crate) mod precision;
@@ -38,9 +40,12 @@ pub(crate) use error::{OnnxError, foreign_format};
 pub use file::save;
 pub(crate) use file::{load, load_graph};
 pub(crate) use graph_check::{GraphProblem, check_graph};
+pub(crate) use interface::Interface;
 pub(crate) use read::ModelHeader;
 pub use read::read_header;
-pub(crate) use resolve::{KnownShape, Resolved, ResolvedTensor, dimension_sizes, known_shapes, resolve_inputs};
+#[cfg(test)]
+pub(crate) use resolve::resolve_inputs;
+pub(crate) use resolve::{KnownShape, Resolved, ResolvedTensor, dimension_sizes, known_shapes};
 pub(crate) use shape_problem::ShapeProblem;
 pub use signature::{Dimension, ElementType};
 pub(crate) use signature::{Signature, TensorType};

@@ -11,17 +11,20 @@
 //!    order), else the leading dimension of every input. Inputs without dimensions and inputs in `shapes` have no say
 //!    there. A fixed leading dimension of the size that is asked for is fine.
 //! 5. A dimension of the same name got its size from `shapes`, the same everywhere.
+//! 6. Its name is arithmetic on dimensions that have a size (`past_sequence_length + 1`).
 //!
 //! What is left has no size, and that is a problem which names all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use super::batch::{BATCH, BatchChoice, Question};
-use super::shape_problem::{FreeDimension, ShapeProblem, example_size};
+use super::expression::{Expression, NoSize};
+use super::shape_problem::{FreeDimension, ShapeProblem};
 use super::signature::{Dimension, ElementType, Signature, TensorType};
-use crate::experiment::InputPoint;
+use crate::experiment::{InputPoint, Values};
 
 /// Larger than any machine's memory of today: a typing error rather than a wish.
 const LARGEST_TENSOR_BYTES: u64 = 1 << 40;
@@ -46,6 +49,9 @@ pub struct ResolvedTensor {
     pub element: ElementType,
     /// Sizes, outermost first.
     pub shape: Vec<u64>,
+    /// What random integers are drawn from, where the graph says what the model can take; `None`: 0 and 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integers: Option<Range<i64>>,
 }
 
 impl ResolvedTensor {
@@ -53,7 +59,37 @@ impl ResolvedTensor {
     pub fn elements(&self) -> u64 {
         element_count(&self.shape).unwrap_or(u64::MAX)
     }
+
+    /// What fills it where these values are asked for: random integers come from what the model can take.
+    pub(crate) fn filled(&self, asked: &Values) -> Values {
+        match (asked, &self.integers) {
+            (Values::Random, Some(range)) => Values::Range(range.start.into(), range.end.into()),
+            _ => asked.clone(),
+        }
+    }
 }
+
+/// A dimension that nothing gives a size, or one that the size of such a dimension is computed from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open<'a> {
+    /// Its name.
+    pub(super) name: Option<&'a str>,
+    /// An input that has it, and its place there.
+    pub(super) place: (&'a str, usize),
+    /// The key under `inputs` that sets it.
+    pub(super) key: Option<&'a str>,
+}
+
+/// Chooses a size to propose for a dimension that is open.
+pub(super) type Guess<'g> = &'g dyn Fn(Open<'_>) -> u64;
+
+/// A batch of 1, and 128 of anything else.
+pub(super) fn usual_size(open: Open<'_>) -> u64 {
+    if open.key == Some(BATCH) { 1 } else { USUAL_SIZE }
+}
+
+/// What is proposed for a dimension that nothing is known of.
+pub(super) const USUAL_SIZE: u64 = 128;
 
 /// Sizes of the dimensions that inputs name, where they are fed these shapes; none of a name that stands for several.
 pub(crate) fn dimension_sizes<'a>(
@@ -77,22 +113,45 @@ pub(crate) fn dimension_sizes<'a>(
 /// # Errors
 ///
 /// The first [`ShapeProblem`], in the order: types, `shapes`, `batch`, other names, missing sizes, sizes beyond 1 TiB.
+#[cfg(test)]
 pub(crate) fn resolve_inputs(signature: &Signature, input: &InputPoint) -> Result<Resolved, ShapeProblem> {
-    check_types(signature)?;
-    check_shapes(signature, input)?;
-    let question = Question { inputs: &signature.inputs, input };
-    question.check_ranks()?;
-    let batch = match input.dimensions.get(BATCH) {
-        Some(0) => return Err(ShapeProblem::EmptyBatch),
-        Some(&asked) => Some((question.batch(asked)?, asked)),
-        None => None,
-    };
-    question.check_names()?;
-    let tensors = question.fill(batch.as_ref())?;
+    resolve_guessing(signature, input, &usual_size)
+}
+
+/// The same; what has no size is told with the one to propose for it.
+pub(super) fn resolve_guessing(
+    signature: &Signature,
+    input: &InputPoint,
+    guess: Guess<'_>,
+) -> Result<Resolved, ShapeProblem> {
+    let question = Question::new(&signature.inputs, input);
+    let batch = question.check(signature)?;
+    let (tensors, dimensions) = question.fill(batch.as_ref(), guess)?;
+    if !dimensions.is_empty() {
+        let has_open = |tensor: &&ResolvedTensor| dimensions.iter().any(|free| free.tensor == tensor.name);
+        let example =
+            tensors.iter().filter(has_open).map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect();
+        return Err(ShapeProblem::FreeDimensions { dimensions, example });
+    }
     tensors.iter().try_for_each(check_size)?;
     question.check_effects(&tensors, batch.as_ref())?;
     let (batch, batch_size) = batch.or_else(|| question.implied_batch(&tensors, &signature.outputs)).unzip();
     Ok(Resolved { tensors, batch, batch_size })
+}
+
+/// Every input, with guesses where nothing gives a size.
+///
+/// # Errors
+///
+/// As [`resolve_inputs`], but for missing sizes.
+pub(super) fn propose(
+    signature: &Signature,
+    input: &InputPoint,
+    guess: Guess<'_>,
+) -> Result<Vec<ResolvedTensor>, ShapeProblem> {
+    let question = Question::new(&signature.inputs, input);
+    let batch = question.check(signature)?;
+    Ok(question.fill(batch.as_ref(), guess)?.0)
 }
 
 fn check_types(signature: &Signature) -> Result<(), ShapeProblem> {
@@ -146,6 +205,20 @@ fn element_count(shape: &[u64]) -> Option<u64> {
 }
 
 impl<'a> Question<'a> {
+    /// What can be said before anything is filled: the batch.
+    fn check(&self, signature: &Signature) -> Result<Option<(BatchChoice, u64)>, ShapeProblem> {
+        check_types(signature)?;
+        check_shapes(signature, self.input)?;
+        self.check_ranks()?;
+        let batch = match self.input.dimensions.get(BATCH) {
+            Some(0) => return Err(ShapeProblem::EmptyBatch),
+            Some(&asked) => Some((self.batch(asked)?, asked)),
+            None => None,
+        };
+        self.check_names()?;
+        Ok(batch)
+    }
+
     fn check_ranks(&self) -> Result<(), ShapeProblem> {
         let tensors: Vec<String> =
             self.unsettled().filter(|tensor| tensor.shape.is_none()).map(|tensor| tensor.name.clone()).collect();
@@ -165,34 +238,93 @@ impl<'a> Question<'a> {
         Err(ShapeProblem::UnknownDimension { dimension: dimension.clone(), nearest, known })
     }
 
-    fn fill(&self, batch: Option<&(BatchChoice, u64)>) -> Result<Vec<ResolvedTensor>, ShapeProblem> {
+    /// Every input, and what nothing gives a size.
+    fn fill(
+        &self,
+        batch: Option<&(BatchChoice, u64)>,
+        guess: Guess<'_>,
+    ) -> Result<(Vec<ResolvedTensor>, Vec<FreeDimension>), ShapeProblem> {
         let sizes = self.sizes(batch);
-        let batch_key = self.batch_key();
-        let (mut tensors, mut free, mut example) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut tensors, mut free) = (Vec::new(), Vec::new());
         for tensor in self.inputs {
-            let free_before = free.len();
-            let mut shape = Vec::new();
-            for (index, dimension) in tensor.dimensions().iter().enumerate() {
-                let size = size_of(dimension, index, &sizes, batch);
-                let key = key_of(dimension, index, batch_key.as_ref());
-                shape.push(size.unwrap_or_else(|| example_size(key.as_deref())));
-                if size.is_none() {
-                    let name = dimension.name().map(str::to_owned);
-                    free.push(FreeDimension { tensor: tensor.name.clone(), index, name, key });
+            let shape = match self.input.shapes.get(&tensor.name) {
+                Some(given) => given.clone(),
+                None => {
+                    let mut shape = Vec::new();
+                    for (index, dimension) in tensor.dimensions().iter().enumerate() {
+                        shape.push(match self.size_of(dimension, index, &sizes, batch) {
+                            Some(size) => size,
+                            None => self.open((tensor, index, dimension), &sizes, guess, &mut free)?,
+                        });
+                    }
+                    shape
                 }
-            }
-            if let Some(given) = self.input.shapes.get(&tensor.name) {
-                free.truncate(free_before);
-                shape = given.clone();
-            } else if free.len() > free_before {
-                example.insert(tensor.name.clone(), shape.clone());
-            }
-            tensors.push(ResolvedTensor { name: tensor.name.clone(), element: tensor.element.clone(), shape });
+            };
+            let (name, element) = (tensor.name.clone(), tensor.element.clone());
+            tensors.push(ResolvedTensor { name, element, shape, integers: None });
         }
-        if free.is_empty() { Ok(tensors) } else { Err(ShapeProblem::FreeDimensions { dimensions: free, example }) }
+        Ok((tensors, free))
     }
 
-    /// The size of every named dimension that has one: rules 3 to 5, the first that applies.
+    /// The size of a dimension, as far as the file and the input point say.
+    fn size_of(
+        &self,
+        dimension: &Dimension,
+        index: usize,
+        sizes: &BTreeMap<&str, u64>,
+        batch: Option<&(BatchChoice, u64)>,
+    ) -> Option<u64> {
+        match (dimension, batch) {
+            (Dimension::Fixed(size), _) => Some(*size),
+            (Dimension::Named(name), _) if sizes.contains_key(name.as_str()) => Some(sizes[name.as_str()]),
+            (_, Some((BatchChoice::Leading, size))) if index == 0 && !self.is_computed(dimension) => Some(*size),
+            _ => None,
+        }
+    }
+
+    /// The size to propose for a dimension that has none, and what would give it one.
+    fn open(
+        &self,
+        (tensor, index, dimension): (&'a TensorType, usize, &'a Dimension),
+        sizes: &BTreeMap<&str, u64>,
+        guess: Guess<'_>,
+        free: &mut Vec<FreeDimension>,
+    ) -> Result<u64, ShapeProblem> {
+        let batch = self.batch_key();
+        let name = dimension.name();
+        let place = (tensor.name.as_str(), index);
+        let unknown = |open: Open<'_>, size: u64| FreeDimension {
+            tensor: tensor.name.clone(),
+            index,
+            name: name.map(str::to_owned),
+            key: open.key.map(str::to_owned),
+            size,
+        };
+        let Some(expression) = name.and_then(|name| self.expressions.get(name)) else {
+            let key = key_of(dimension, index, batch.as_ref());
+            let open = Open { name, place, key };
+            let size = guess(open);
+            free.push(unknown(open, size));
+            return Ok(size);
+        };
+        match expression.size(|part| sizes.get(part).copied()) {
+            Err(NoSize::Missing(parts)) => {
+                let opened = parts.iter().map(|part| open_part(part, place, batch.as_ref()));
+                free.extend(opened.map(|open| unknown(open, guess(open))));
+                let guess = |part: &str| guess(open_part(part, (&tensor.name, index), batch.as_ref()));
+                let guessed = expression.size(|part| sizes.get(part).copied().or_else(|| Some(guess(part))));
+                Ok(guessed.unwrap_or(USUAL_SIZE))
+            }
+            Err(NoSize::NotWhole(value)) => {
+                let parts = expression.parts().into_iter().map(|part| (part.to_owned(), sizes[part])).collect();
+                let (tensor, dimension) = (tensor.name.clone(), dimension.to_string());
+                Err(ShapeProblem::NoWholeSize { tensor, index, dimension, value, parts })
+            }
+            Ok(size) => Ok(size),
+        }
+    }
+
+    /// The size of every named dimension that has one: rules 3 to 6, the first that applies.
     pub(super) fn sizes(&self, batch: Option<&(BatchChoice, u64)>) -> BTreeMap<&'a str, u64> {
         let mut sizes: BTreeMap<&str, u64> =
             self.input.dimensions.iter().map(|(name, size)| (name.as_str(), *size)).collect();
@@ -206,6 +338,12 @@ impl<'a> Question<'a> {
             _ => {}
         }
         for (name, size) in self.sizes_in_shapes() {
+            sizes.entry(name).or_insert(size);
+        }
+        let size = |expression: &Expression<'_>| expression.size(|part| sizes.get(part).copied()).ok();
+        let computed: Vec<(&str, u64)> =
+            self.expressions.iter().filter_map(|(name, expression)| Some((*name, size(expression)?))).collect();
+        for (name, size) in computed {
             sizes.entry(name).or_insert(size);
         }
         sizes
@@ -247,26 +385,15 @@ impl<'a> Question<'a> {
                 let mut sizes = tensor.shape.iter().enumerate();
                 sizes.any(|(index, size)| *size == asked && is_meant(index, declared.dimensions().get(index)))
             });
-            if !has_effect {
+            let name = match batch {
+                Some((BatchChoice::Named(name), _)) if key == BATCH => name,
+                _ => key,
+            };
+            if !has_effect && !self.is_part(name) {
                 return Err(ShapeProblem::Overridden { dimension: key.clone(), asked });
             }
         }
         Ok(())
-    }
-}
-
-/// The size of a dimension, as far as the file and the input point say.
-fn size_of(
-    dimension: &Dimension,
-    index: usize,
-    sizes: &BTreeMap<&str, u64>,
-    batch: Option<&(BatchChoice, u64)>,
-) -> Option<u64> {
-    match (dimension, batch) {
-        (Dimension::Fixed(size), _) => Some(*size),
-        (Dimension::Named(name), _) if sizes.contains_key(name.as_str()) => Some(sizes[name.as_str()]),
-        (_, Some((BatchChoice::Leading, size))) if index == 0 => Some(*size),
-        _ => None,
     }
 }
 
@@ -285,13 +412,13 @@ pub(crate) struct KnownShape {
 ///
 /// A `batch` that means no dimension of the model.
 pub(crate) fn known_shapes(signature: &Signature, input: &InputPoint) -> Result<Vec<KnownShape>, ShapeProblem> {
-    let question = Question { inputs: &signature.inputs, input };
+    let question = Question::new(&signature.inputs, input);
     let asked = input.dimensions.get(BATCH);
     let batch = asked.map(|asked| Ok((question.batch(*asked)?, *asked))).transpose()?;
     let sizes = question.sizes(batch.as_ref());
     let one = |tensor: &TensorType| {
         let of_file = tensor.shape.as_ref().map(|dimensions| {
-            let known = |(index, dimension)| size_of(dimension, index, &sizes, batch.as_ref());
+            let known = |(index, dimension)| question.size_of(dimension, index, &sizes, batch.as_ref());
             dimensions.iter().enumerate().map(known).collect()
         });
         let given = input.shapes.get(&tensor.name).map(|shape| shape.iter().copied().map(Some).collect());
@@ -302,13 +429,21 @@ pub(crate) fn known_shapes(signature: &Signature, input: &InputPoint) -> Result<
 }
 
 /// The key under `inputs` that sets a dimension.
-fn key_of(dimension: &Dimension, index: usize, batch: Option<&BatchChoice>) -> Option<String> {
-    let is_batch = match batch {
-        Some(BatchChoice::Named(name)) => dimension.name() == Some(name),
-        Some(BatchChoice::Leading) => index == 0,
-        Some(BatchChoice::Fixed) | None => false,
-    };
-    if is_batch { Some(BATCH.to_owned()) } else { dimension.name().map(str::to_owned) }
+fn key_of<'d>(dimension: &'d Dimension, index: usize, batch: Option<&BatchChoice>) -> Option<&'d str> {
+    match dimension.name() {
+        _ if batch == Some(&BatchChoice::Leading) && index == 0 => Some(BATCH),
+        name => name.map(|name| key_of_name(name, batch)),
+    }
+}
+
+/// A dimension that the size at `place` is computed from.
+fn open_part<'p>(part: &'p str, place: (&'p str, usize), batch: Option<&BatchChoice>) -> Open<'p> {
+    Open { name: Some(part), place, key: Some(key_of_name(part, batch)) }
+}
+
+/// The key that sets dimensions of a name.
+fn key_of_name<'n>(name: &'n str, batch: Option<&BatchChoice>) -> &'n str {
+    if matches!(batch, Some(BatchChoice::Named(batch)) if batch == name) { BATCH } else { name }
 }
 
 /// The known name that was perhaps meant: equal but for case, else at most a third of the letters away.
@@ -321,153 +456,4 @@ fn nearest(asked: &str, known: &[String]) -> Option<String> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::onnx::sample::{check, check_problem, point, resolve, signature};
-
-    #[test]
-    fn dimensions_are_set_by_name() {
-        let dimensions = [("batch", 2), ("sequence", 128)];
-        let expected = "[2, 128] [2, 128] | the dimension `batch` = 2";
-        check("ids[batch,sequence] mask[batch,sequence]", &dimensions, &[], expected);
-        check("past[batch,past]", &[("batch", 1), ("past", 0)], &[], "[1, 0] | the dimension `batch` = 1");
-    }
-
-    #[test]
-    fn names_have_the_sizes_that_they_stand_for() {
-        let declared = signature("a[N,s] b[N,s,3]", "");
-        let sizes = |first: &[u64]| dimension_sizes(&declared.inputs, [("a", first), ("b", &[2, 7, 3])].into_iter());
-        assert_eq!(sizes(&[2, 7]), BTreeMap::from([("N".to_owned(), 2), ("s".to_owned(), 7)]));
-        assert_eq!(sizes(&[2, 5]), BTreeMap::from([("N".to_owned(), 2)]));
-    }
-
-    #[test]
-    fn unknown_dimensions_name_the_nearest() {
-        let reason = "no input of the model has a dimension `sequnce`";
-        check_problem("x[N,sequence]", &[("batch", 1), ("sequnce", 8)], &[], reason, "write `sequence`");
-        let reason = "no input of the model has a dimension `width`";
-        check_problem("x[N,C]", &[("width", 8)], &[], reason, "dimensions that can be set by name: `batch`, `C`, `N`");
-        check_problem(
-            "x[1,3]",
-            &[("width", 8)],
-            &[],
-            reason,
-            "leave it out, or give whole shapes: no free dimension of the file has a name",
-        );
-    }
-
-    #[test]
-    fn everything_without_a_size_is_named() {
-        check_problem(
-            "ids[N,sequence] mask[N,sequence]",
-            &[("batch", 1)],
-            &[],
-            "`sequence` (dimension 1 of `ids`), `sequence` (dimension 1 of `mask`) have no size",
-            "set them, for example `inputs: { sequence: 128 }`",
-        );
-        check_problem(
-            "x[?,3]",
-            &[],
-            &[],
-            "dimension 0 of `x` has no size",
-            "set them, for example `inputs: { batch: 1 }`",
-        );
-        check_problem(
-            "x[N,3,?,?]",
-            &[],
-            &[],
-            "`N` (dimension 0 of `x`), dimension 2 of `x`, dimension 3 of `x` have no size",
-            "give whole shapes, for example `inputs: [{ name: b1, shapes: { x: [1, 3, 128, 128] } }]`",
-        );
-        check_problem(
-            "x[...]",
-            &[],
-            &[],
-            "the file does not say how many dimensions these inputs have: `x`",
-            "give whole shapes, for example `inputs: [{ name: b1, shapes: { x: [1, 128] } }]`",
-        );
-    }
-
-    #[test]
-    fn shapes_win_and_must_agree_with_the_file() {
-        check("x[N,3,?,?]", &[], &[("x", &[16, 3, 9, 9])], "[16, 3, 9, 9] | the dimension `N` = 16");
-        check("x[...]", &[], &[("x", &[2, 2])], "[2, 2] | the leading dimension = 2");
-        check("a[N,s] b[N,s]", &[("s", 7)], &[("a", &[2, 5])], "[2, 5] [2, 7] | the dimension `N` = 2");
-        check_problem("data[N]", &[], &[("dat", &[1])], "the model has no input `dat`", "write `data`");
-        let reason = "the shape [1, 2] of `x` has 2 dimensions, and the file says [N, 3, 8]";
-        check_problem("x[N,3,8]", &[], &[("x", &[1, 2])], reason, "give one size for each dimension of the file");
-        let reason = "dimension 1 of `x` is fixed at 3 in the file, but the spec asks for 4";
-        check_problem("x[N,3]", &[], &[("x", &[1, 4])], reason, "export it with a dynamic dimension, or write 3 there");
-    }
-
-    #[test]
-    fn a_key_that_shapes_leaves_nothing_for_is_a_problem() {
-        let reason = "`batch: 4` has no effect: `shapes` gives every input that has this dimension another size";
-        let remedy = "leave `batch` out, or remove the input it is meant for from `shapes`";
-        check_problem("x[N,3]", &[("batch", 4)], &[("x", &[8, 3])], reason, remedy);
-        check_problem("x[?,3]", &[("batch", 4)], &[("x", &[8, 3])], reason, remedy);
-        check("x[N,3]", &[("batch", 8)], &[("x", &[8, 3])], "[8, 3] | the dimension `N` = 8");
-    }
-
-    #[test]
-    fn what_cannot_be_filled_or_held_is_a_problem() {
-        let mut texts = signature("x[N]", "");
-        texts.inputs[0].element = ElementType::String;
-        assert!(resolve_inputs(&texts, &point(&[("batch", 1)], &[])).is_ok());
-        let sequence = ElementType::Other("sequence(float32)".to_owned());
-        texts.inputs[0].element = sequence.clone();
-        let problem = resolve_inputs(&texts, &point(&[("batch", 1)], &[])).unwrap_err();
-        assert_eq!(problem, ShapeProblem::UnsupportedType { tensor: "x".to_owned(), element: sequence });
-        for batch in [u64::MAX, 1 << 62, 1 << 40] {
-            let problem = resolve("x[N,1024,1024]", &[("batch", batch)], &[]).unwrap_err();
-            assert!(matches!(problem, ShapeProblem::TooLarge { .. }));
-        }
-        assert!(matches!(resolve("x[0,N]", &[("batch", u64::MAX)], &[]), Err(ShapeProblem::TooLarge { .. })));
-        check(
-            "x[0,N]",
-            &[("batch", 1 << 62)],
-            &[],
-            "[0, 4611686018427387904] | the dimension `N` = 4611686018427387904",
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn resolved_shapes_keep_what_the_file_fixes(
-            shapes in prop::collection::vec(prop::collection::vec(prop_oneof![
-                (0_u64..4).prop_map(Dimension::Fixed),
-                "[abN]".prop_map(Dimension::Named),
-                Just(Dimension::Unknown),
-            ], 0..4), 0..4),
-            dimensions in
-                prop::collection::btree_map(prop_oneof![Just("batch".to_owned()), "[abN]"], any::<u64>(), 0..4),
-        ) {
-            let element = ElementType::Int64;
-            let tensor = |(index, shape)| {
-                TensorType { name: format!("t{index}"), element: element.clone(), shape: Some(shape) }
-            };
-            let signature = Signature { inputs: shapes.into_iter().enumerate().map(tensor).collect(), outputs: vec![] };
-            let input = InputPoint { dimensions: dimensions.clone(), ..point(&[], &[]) };
-            match resolve_inputs(&signature, &input) {
-                Ok(resolved) => {
-                    prop_assert_eq!(resolved.tensors.len(), signature.inputs.len());
-                    for (tensor, declared) in resolved.tensors.iter().zip(&signature.inputs) {
-                        prop_assert!(tensor.elements() <= 1 << 37);
-                        for (size, dimension) in tensor.shape.iter().zip(declared.dimensions()) {
-                            match dimension {
-                                Dimension::Fixed(fixed) => prop_assert_eq!(size, fixed),
-                                Dimension::Named(name) => {
-                                    prop_assert!(dimensions.get(name).is_none_or(|given| given == size));
-                                }
-                                Dimension::Unknown => prop_assert_eq!(Some(size), dimensions.get("batch")),
-                            }
-                        }
-                    }
-                }
-                Err(problem) => prop_assert!(!problem.to_string().is_empty() && !problem.remedy().is_empty()),
-            }
-        }
-    }
-}
+mod tests;

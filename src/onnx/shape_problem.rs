@@ -4,7 +4,9 @@
 //! Deliberately absent: deciding; `resolve` does.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use super::resolve::USUAL_SIZE;
 use super::signature::ElementType;
 
 /// A dimension that neither the file nor the input point gives a size.
@@ -16,14 +18,74 @@ pub struct FreeDimension {
     pub index: usize,
     /// Its name in the file.
     pub name: Option<String>,
-    /// The key under `inputs` that would set it: its name, or `batch`; `None`: only a whole shape can.
+    /// The key under `inputs` that would set it: its name, `batch`, or the name of what its size is computed from; `None`:
+    /// only a whole shape can.
     pub key: Option<String>,
+    /// A size to propose for that key.
+    pub size: u64,
 }
 
-impl FreeDimension {
-    /// A size to show where the author must choose one.
-    pub(crate) fn example_size(&self) -> u64 {
-        example_size(self.key.as_deref())
+/// A size that a node of the graph cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The node's operator and name.
+    pub node: String,
+    /// The value that does not fit.
+    pub value: String,
+    /// Its dimension, from 0; `None`: its number of elements.
+    pub axis: Option<usize>,
+    /// The size.
+    pub has: u64,
+    /// What would fit.
+    pub wants: String,
+    /// The weight, value or attribute that it does not fit.
+    pub by: String,
+    /// The dimension of an input that the size comes from, where it is known.
+    pub open: Option<MisfitDimension>,
+}
+
+/// A dimension of an input, whose size a node cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MisfitDimension {
+    /// The input.
+    pub tensor: String,
+    /// Its place in that input's shape, from 0.
+    pub index: usize,
+    /// Its name in the file.
+    pub name: Option<String>,
+    /// Its size.
+    pub has: u64,
+    /// The size that fits.
+    pub wants: u64,
+}
+
+/// As messages have it: ``Conv gets `x` with 8 in dimension 1, and `w` asks for 4``.
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misfit { node, value, axis, has, wants, by, open } = self;
+        match (open, axis) {
+            (Some(MisfitDimension { tensor, index, name, has, wants }), _) => {
+                let place = format!("dimension {index} of `{tensor}`");
+                let place = name.as_ref().map_or(place.clone(), |name| format!("`{name}` ({place})"));
+                write!(f, "{place} is {has}, and `{by}` of {node} asks for {wants}")
+            }
+            (None, Some(axis)) => {
+                write!(f, "{node} gets `{value}` with {has} in dimension {axis}, and `{by}` asks for {wants}")
+            }
+            (None, None) => write!(f, "{node} gets `{value}` with {has} elements, and `{by}` asks for {wants}"),
+        }
+    }
+}
+
+impl Misfit {
+    fn remedy(&self) -> String {
+        match &self.open {
+            Some(MisfitDimension { name: Some(name), wants, .. }) => format!("set `{}: {wants}`", yaml_key(name)),
+            Some(MisfitDimension { tensor, index, wants, .. }) => {
+                format!("give `{tensor}` a shape with {wants} in dimension {index}")
+            }
+            None => "give the model inputs of other sizes".to_owned(),
+        }
     }
 }
 
@@ -106,6 +168,33 @@ pub enum ShapeProblem {
         /// A whole shape for every input that has one of them, with made-up sizes in their places.
         example: BTreeMap<String, Vec<u64>>,
     },
+    /// A size that is computed from others and is no size.
+    #[error("`{dimension}` (dimension {index} of `{tensor}`) would be {value} with {}", sizes(parts))]
+    NoWholeSize {
+        /// The input that it belongs to.
+        tensor: String,
+        /// Its place in that input's shape, from 0.
+        index: usize,
+        /// Its name in the file.
+        dimension: String,
+        /// What its arithmetic gives.
+        value: String,
+        /// What it is computed from.
+        parts: BTreeMap<String, u64>,
+    },
+    /// A size that a node of the graph cannot take.
+    #[error("{0}")]
+    Misfit(Box<Misfit>),
+    /// An input for which no random values are valid.
+    #[error("the input `{tensor}` is {role} of {node}: random values are not valid there")]
+    NoRandomValues {
+        /// The input.
+        tensor: String,
+        /// What it is: `the shape`.
+        role: &'static str,
+        /// The node's operator and name.
+        node: String,
+    },
     /// Inputs of which not even the number of dimensions is known.
     #[error("the file does not say how many dimensions these inputs have: {}", names(tensors))]
     UnknownRank {
@@ -161,8 +250,16 @@ impl ShapeProblem {
                 format!("leave `{dimension}` out, or remove the input it is meant for from `shapes`")
             }
             ShapeProblem::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
+            ShapeProblem::NoWholeSize { dimension, parts, .. } => {
+                let parts: Vec<String> = parts.keys().cloned().collect();
+                format!("give {} another size, or set `{dimension}`", names(&parts))
+            }
+            ShapeProblem::Misfit(misfit) => misfit.remedy(),
+            ShapeProblem::NoRandomValues { tensor, .. } => {
+                format!("give it valid ones in an entry of `inputs`: `values: {{ {}: [...] }}`", yaml_key(tensor))
+            }
             ShapeProblem::UnknownRank { tensors } => {
-                whole_shapes(tensors.iter().map(|tensor| (tensor, vec![1, example_size(None)])))
+                whole_shapes(tensors.iter().map(|tensor| (tensor, vec![1, USUAL_SIZE])))
             }
             ShapeProblem::UnsupportedType { .. } => {
                 "leave the model out, or cut the graph after this input so that it takes numbers".to_owned()
@@ -172,15 +269,25 @@ impl ShapeProblem {
     }
 }
 
+impl ShapeProblem {
+    /// Proposed sizes by key, where keys can set everything that is open.
+    pub(crate) fn proposed(dimensions: &[FreeDimension]) -> Option<BTreeMap<&str, u64>> {
+        let mut proposed = BTreeMap::new();
+        for free in dimensions {
+            let size = proposed.entry(free.key.as_deref()?).or_insert(free.size);
+            *size = free.size.max(*size);
+        }
+        Some(proposed)
+    }
+}
+
 /// Keys where keys can set everything, else whole shapes.
 fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>>) -> String {
-    let keys: Option<Vec<&str>> = dimensions.iter().map(|dimension| dimension.key.as_deref()).collect();
-    match keys {
-        Some(mut keys) => {
-            keys.sort_unstable_by_key(|key| (*key != "batch", *key));
-            keys.dedup();
-            let entries: Vec<String> =
-                keys.iter().map(|key| format!("{}: {}", yaml_key(key), example_size(Some(key)))).collect();
+    match ShapeProblem::proposed(dimensions) {
+        Some(keys) => {
+            let mut keys: Vec<(&str, u64)> = keys.into_iter().collect();
+            keys.sort_by_key(|(key, _)| *key != "batch");
+            let entries: Vec<String> = keys.iter().map(|(key, size)| format!("{}: {size}", yaml_key(key))).collect();
             format!("set them, for example `inputs: {{ {} }}`", entries.join(", "))
         }
         None => whole_shapes(example.iter().map(|(tensor, shape)| (tensor, shape.clone()))),
@@ -190,11 +297,6 @@ fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>
 fn whole_shapes<'a>(shapes: impl Iterator<Item = (&'a String, Vec<u64>)>) -> String {
     let entries: Vec<String> = shapes.map(|(tensor, shape)| format!("{}: {shape:?}", yaml_key(tensor))).collect();
     format!("give whole shapes, for example `inputs: [{{ name: b1, shapes: {{ {} }} }}]`", entries.join(", "))
-}
-
-/// A size to show where the author must choose one.
-pub(super) fn example_size(key: Option<&str>) -> u64 {
-    if key == Some("batch") { 1 } else { 128 }
 }
 
 /// A name as a key of a YAML flow map.
@@ -208,6 +310,11 @@ fn names(known: &[String]) -> String {
     known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// `` `past` = 7, `sequence` = 128 ``
+fn sizes(parts: &BTreeMap<String, u64>) -> String {
+    parts.iter().map(|(name, size)| format!("`{name}` = {size}")).collect::<Vec<_>>().join(", ")
+}
+
 /// `` `sequence` (dimension 1 of `ids`), dimension 2 of `x` ``
 fn list(dimensions: &[FreeDimension]) -> String {
     let place = |dimension: &FreeDimension| format!("dimension {} of `{}`", dimension.index, dimension.tensor);
@@ -215,7 +322,10 @@ fn list(dimensions: &[FreeDimension]) -> String {
         Some(name) => format!("`{name}` ({})", place(dimension)),
         None => place(dimension),
     };
-    dimensions.iter().map(text).collect::<Vec<_>>().join(", ")
+    let mut texts: Vec<String> = dimensions.iter().map(text).collect();
+    // One that is computed from several that are open is listed once.
+    texts.dedup();
+    texts.join(", ")
 }
 
 #[cfg(test)]
@@ -223,7 +333,9 @@ mod tests {
     use super::*;
 
     fn free(tensor: &str, index: usize, name: Option<&str>, key: Option<&str>) -> FreeDimension {
-        FreeDimension { tensor: tensor.to_owned(), index, name: name.map(str::to_owned), key: key.map(str::to_owned) }
+        let (name, key) = (name.map(str::to_owned), key.map(str::to_owned));
+        let size = if key.as_deref() == Some("batch") { 1 } else { USUAL_SIZE };
+        FreeDimension { tensor: tensor.to_owned(), index, name, key, size }
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::{Cell, Plan, Skip, SkipKind};
 use crate::experiment::{InputIndex, InputPoint, ModelIndex, VariantIndex};
 use crate::onnx::precision::ProviderClass;
-use crate::onnx::{BatchChoice, Resolved, ShapeProblem, Signature, resolve_inputs};
+use crate::onnx::{BatchChoice, Interface, Resolved, ShapeProblem};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Signature by index on the models axis; `None` where the file could not be read (its cells fail when loaded,
-    /// with the runtime's own message).
-    pub signatures: Vec<Option<Signature>>,
+    /// What each model takes, by index on the models axis; `None` where the file could not be read (its cells fail when
+    /// loaded, with the runtime's own message).
+    pub models: Vec<Option<Interface>>,
     /// Why a device cannot be used here, by index on the devices axis.
     pub devices: Vec<Option<Skip>>,
     /// Input points with the shapes that files give a model.
@@ -61,12 +61,12 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
             plan.mark_skipped(index, skip.clone());
             continue;
         }
-        let Some(Some(signature)) = facts.signatures.get(cell.model().place()) else { continue };
+        let Some(Some(interface)) = facts.models.get(cell.model().place()) else { continue };
         let key = (cell.model(), cell.input());
         let skip = problems.entry(key).or_insert_with(|| {
             let model = plan.coordinates(&cell).model();
             let input = facts.inputs.get(&key).unwrap_or_else(|| plan.input_of(&cell));
-            match resolve_inputs(signature, &input.before_search()) {
+            match interface.resolve(&input.before_search()) {
                 Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeProblem::FixedBatch { .. })
                     if input.search.is_some() =>
                 {

@@ -11,7 +11,7 @@ use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
 use crate::experiment::{BATCH, InputPoint, ModelIndex, Variant, VariantIndex};
 use crate::onnx::precision::ProviderClass;
-use crate::onnx::{Resolved, ShapeProblem, TensorType, resolve_inputs};
+use crate::onnx::{Resolved, ShapeProblem, TensorType};
 use crate::plan::{Cell, CellId};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{Arm, Outcome, Record, StoredRun};
@@ -171,7 +171,7 @@ impl Job {
         self.model(cell)?.data.as_ref()
     }
 
-    /// What a cell is fed, by the signature of its model.
+    /// What a cell is fed, by what its model takes.
     pub(super) fn resolved(&self, cell: &Cell) -> Option<&Resolved> {
         match self.batches.get(&cell.id) {
             Some(batch) => batch.shapes.as_ref(),
@@ -186,9 +186,9 @@ impl Job {
     /// The model does not take it.
     pub(super) fn set_batch(&mut self, index: usize, size: u64) -> Result<(), ShapeProblem> {
         let Some(cell) = self.record.manifest.plan.cells.get(index).copied() else { return Ok(()) };
-        let header = self.model(&cell).and_then(|model| model.header.as_ref());
+        let interface = self.model(&cell).and_then(|model| model.interface.as_ref());
         let input = self.input(&cell).with_batch(size);
-        let shapes = header.map(|header| resolve_inputs(&header.signature, &input)).transpose()?;
+        let shapes = interface.map(|interface| interface.resolve(&input)).transpose()?;
         self.batches.insert(cell.id, Batch { size, shapes });
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::dataset::{Fed, ModelData};
 use crate::data::digest;
 use crate::data::stamp::Stamp;
 use crate::experiment::{InputIndex, Model, Variant};
-use crate::onnx::{ModelHeader, Resolved};
+use crate::onnx::{Interface, ModelHeader, Resolved};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct PreparedModel {
     pub path: Option<PathBuf>,
     /// What the file says about itself; `None` where it cannot be read or there is none.
     pub header: Option<ModelHeader>,
+    /// What it can be fed; `None` as for the header.
+    pub interface: Option<Interface>,
     /// What its files looked like when they were hashed; `None` before that, and where there are none.
     pub stamp: Option<Stamp>,
     /// The user's own files, by name of variant or precision.

@@ -15,7 +15,7 @@ use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Mode
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
 use crate::onnx::precision::ProviderClass;
-use crate::onnx::{self, OnnxError, ShapeProblem};
+use crate::onnx::{self, Interface, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Skip};
 use crate::record::StoreError;
 use crate::vocabulary::nearest;
@@ -138,7 +138,8 @@ impl OpenDimensions {
     fn group(problems: Vec<(String, ShapeProblem)>, models: usize) -> Vec<Self> {
         let mut groups: Vec<OpenDimensions> = Vec::new();
         for (model, problem) in problems {
-            match groups.iter_mut().find(|group| group.problem.to_string() == problem.to_string()) {
+            let told = |problem: &ShapeProblem| (problem.to_string(), problem.remedy());
+            match groups.iter_mut().find(|group| told(&group.problem) == told(&problem)) {
                 Some(group) if !group.models.contains(&model) => group.models.push(model),
                 Some(_) => {}
                 None => groups.push(OpenDimensions { problem, models: vec![model], are_all: false }),
@@ -216,12 +217,11 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         model.data = dataset::of_model(experiment, index, model.header.as_ref())?;
     }
     let (inputs, doubts) = feed(experiment, &plan, &mut models)?;
-    let signature = |model: &PreparedModel| model.header.as_ref().map(|header| header.signature.clone());
-    let signatures = models.iter().map(signature).collect();
     let classes = experiment.devices.iter().map(|device| ProviderClass::of(&device.provider)).collect();
     let unconvertible = convertible::examine(experiment, &models, &plan)?;
     let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
-    let facts = Facts { signatures, devices, inputs, classes, unconvertible };
+    let interfaces = models.iter().map(|model| model.interface.clone()).collect();
+    let facts = Facts { models: interfaces, devices, inputs, classes, unconvertible };
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
         models[model.place()].shapes.insert(input, shapes);
     }
@@ -278,7 +278,8 @@ fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
     let path = model.path.clone();
     let readable = path.as_deref().filter(|_| experiment.backend.reads_models());
     let header = readable.and_then(|path| onnx::read_header(path).ok());
-    PreparedModel { path, header, own_files: model.files.clone(), ..PreparedModel::default() }
+    let interface = readable.zip(header.as_ref()).map(|(path, header)| Interface::read(path, &header.signature));
+    PreparedModel { path, header, interface, own_files: model.files.clone(), ..PreparedModel::default() }
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::dataset::{DatasetProblem, Fed};
 use super::job::Job;
-use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild};
+use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
 use crate::onnx::dimension_sizes;
 use crate::plan::Cell;
 use crate::record::Arm;
@@ -209,7 +209,7 @@ impl Job {
                 name: tensor.name.clone(),
                 element: tensor.element.clone(),
                 shape: tensor.shape.clone(),
-                values: input.values_of(&tensor.name).cloned().unwrap_or_default(),
+                values: tensor.filled(input.values_of(&tensor.name).unwrap_or(&Values::Random)),
                 file: fed.and_then(|fed| fed.file(&folder, &tensor.name)),
                 seeds: (0..sets).map(|set| seed(&tensor.name, set)).collect(),
             })

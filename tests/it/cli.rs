@@ -454,6 +454,41 @@ fn sizes_of_unnamed_dimensions_are_asked_for_and_what_init_writes_is_valid() {
 }
 
 #[test]
+fn sizes_that_names_and_weights_say_are_proposed_and_names_of_inputs_stay_short() {
+    let place = Workplace::new();
+    let step = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/decoder_step.onnx");
+    let keys = "decoder_sequence_length=128,past_decoder_sequence_length_of_layers=128'";
+    let said = place.run(&["inspect", step]).expect_code(0).stdout;
+    assert!(said.contains(keys), "{said}");
+    let sizes = "decoder_sequence_length=1,past_decoder_sequence_length_of_layers=7";
+    let said = place.run(&["inspect", step, "--inputs", sizes]).expect_code(0).stdout;
+    assert!(said.contains("ids [1, 1], mask [1, 8], past [1, 7, 4], beam_idx [1]"), "{said}");
+    place.run(&["init", step, "-o", "x.yaml"]).expect_code(0);
+    place.run(&["validate", "x.yaml"]).expect_code(0);
+    assert!(place.run(&["plan", "x.yaml"]).expect_code(0).stdout.contains("b8-d128-p128"));
+
+    let weights = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/sizes_of_weights.onnx");
+    place.run(&["init", weights, "-o", "y.yaml"]).expect_code(0);
+    let text = place.read("y.yaml");
+    assert!(text.contains("height: 128, hidden: 12, num_channels: 4, sequence_length: 128"), "{text}");
+    place.run(&["validate", "y.yaml"]).expect_code(0);
+    place.write("z.yaml", &text.replace("num_channels: 4", "num_channels: 128"));
+    let misfit = "`num_channels` (dimension 1 of `sample`) is 128, and `kernel` of Conv `/conv_in` asks for 4";
+    for verb in ["validate", "plan"] {
+        let said = place.run(&[verb, "z.yaml"]).expect_code(2).stderr;
+        let said: String = said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+        assert!(said.contains(misfit) && said.contains("set `num_channels: 4`"), "{said}");
+    }
+    // Where other cells can run, it is a warning.
+    place.write("w.yaml", &text.replace("num_channels: 4", "num_channels: [4, 128]"));
+    let said = place.run(&["validate", "w.yaml"]).expect_code(0).stderr;
+    assert!(said.contains("warning: cells are skipped:") && said.contains(misfit), "{said}");
+    let sizes = "num_channels=128,height=8,width=8,sequence_length=2,hidden=12";
+    let said = place.run(&["inspect", weights, "--inputs", sizes]).expect_code(0).stdout;
+    assert!(said.contains(misfit) && said.contains("--inputs 'num_channels=4'"), "{said}");
+}
+
+#[test]
 fn a_graph_whose_nodes_are_not_sorted_is_sorted_as_the_runtime_does() {
     let place = Workplace::new();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/unsorted.onnx");

@@ -174,6 +174,21 @@ variants:
     }
 }
 
+#[test]
+fn what_is_chosen_for_a_step_of_a_decoder_runs() {
+    if library().is_err() {
+        return;
+    }
+    let step = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/decoder_step.onnx");
+    let sizes = "batch: 3, decoder_sequence_length: 2, past_decoder_sequence_length_of_layers: 5";
+    let place = Workplace::with_spec(&format!("models: ['{}']\ninputs: {{ {sizes} }}\n{SHORT}", step.display()));
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    assert_eq!(record.manifest.plan.inputs()[0].name, "b3-d2-p5");
+    let shapes = record.runs.iter().find_map(|run| run.data.output_shapes.clone()).unwrap();
+    assert_eq!(shapes["y"], [3, 7, 4]);
+}
+
 /// The usual cache for the library, with converted models in a folder that ends with the test.
 fn cache(place: &Workplace) -> std::path::PathBuf {
     let folder = place.path("cache");

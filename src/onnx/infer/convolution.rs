@@ -58,6 +58,22 @@ pub(super) fn convolve(site: &Site<'_>) -> Outputs {
     one(image.with(channels, windows.counts(image.sizes)))
 }
 
+/// The smallest images that a convolution with the weights at `index` has a window for.
+pub(super) fn least_sizes(site: &Site<'_>, index: usize) -> Option<Shape> {
+    let image = Image::of(site)?;
+    let windows = Windows::of(site, image.kernel(site, site.shape(index)), image.sizes.len())?;
+    let rank = image.sizes.len();
+    let least = |index: usize| {
+        let pads = match windows.auto_pad {
+            "VALID" => 0,
+            "NOTSET" => windows.pads[index].checked_add(windows.pads[index + rank])?,
+            _ => return None,
+        };
+        size_of(windows.extent(index)?.checked_sub(pads)?.max(0))
+    };
+    Some((0..rank).map(least).collect())
+}
+
 /// `MaxPool` and its like; a second output, the indices, has the same shape.
 pub(super) fn pool(site: &Site<'_>) -> Outputs {
     let image = Image::of(site)?;

@@ -102,11 +102,16 @@ fn standard(operator: &str) -> Option<Rule> {
         "Dropout" => elementwise::dropout,
         "SoftmaxCrossEntropyLoss" | "NegativeLogLikelihoodLoss" => reduce::loss,
         _ if operator.starts_with("Reduce") => reduce::reduce,
-        _ if STRETCHING.binary_search(&operator).is_ok() => elementwise::stretch,
+        _ if stretches(operator) => elementwise::stretch,
         _ if KEEPING.binary_search(&operator).is_ok() => elementwise::keep,
         _ => return None,
     };
     Some(rule)
+}
+
+/// Whether an operator stretches its inputs to one shape.
+pub(super) fn stretches(operator: &str) -> bool {
+    STRETCHING.binary_search(&operator).is_ok()
 }
 
 /// Operators that stretch their inputs to one shape, sorted.

@@ -2,10 +2,11 @@
 //!
 //! Input: a model and the shapes of its inputs. Output: [`Inferred`]. Deliberately absent: what operators do.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use super::annotation::{Annotations, Trust};
+use super::demand::{self, Demand};
 use super::shape::Shape;
 use super::site::Site;
 use super::{Inferred, Value, control, dispatch, element};
@@ -46,6 +47,8 @@ struct Shared<'m> {
     trust: Trust,
     /// Nodes that were walked so far.
     walked: Cell<u64>,
+    /// Demands that are not met, where they are asked for.
+    unmet: Option<RefCell<Vec<Demand>>>,
 }
 
 /// Where the walk is.
@@ -53,26 +56,43 @@ pub(super) struct Engine<'m> {
     shared: &'m Shared<'m>,
     opset: i64,
     depth: usize,
+    /// The nodes around this graph, by their places.
+    path: Vec<usize>,
+    /// Whether all of it runs, whatever the inputs hold: not in branches and bodies.
+    is_certain: bool,
 }
 
 /// Infers the main graph.
 pub(super) fn run(model: &ModelProto, inputs: &[ResolvedTensor]) -> Inferred {
-    let Some(graph) = model.graph.as_ref() else { return Inferred::default() };
+    walk(model, inputs, None).0
+}
+
+/// The demands of nodes that these inputs do not meet, in the order of the nodes. What the file says of values that are not
+/// inputs is left out: it may be of other inputs.
+pub(super) fn unmet(model: &ModelProto, inputs: &[ResolvedTensor]) -> Vec<Demand> {
+    walk(model, inputs, Some(RefCell::default())).1
+}
+
+fn walk(model: &ModelProto, inputs: &[ResolvedTensor], unmet: Option<RefCell<Vec<Demand>>>) -> (Inferred, Vec<Demand>) {
+    let Some(graph) = model.graph.as_ref() else { return Default::default() };
     let functions = model.functions.iter().map(|function| (function.key(), function)).collect();
     let opset = model.opset("").unwrap_or(NEWEST_OPSET);
     let given = inputs.iter().map(|tensor| {
         let shape: Shape = tensor.shape.iter().copied().map(Some).collect();
         (tensor.name.clone(), Value::of(Some(tensor.element.clone()), Some(shape)))
     });
-    let shared = Shared { functions, trust: Trust::of(graph, inputs), walked: Cell::new(0) };
-    Engine { shared: &shared, opset, depth: 0 }.graph(graph, given.collect(), None)
+    let shared = Shared { functions, trust: Trust::of(graph, inputs), walked: Cell::new(0), unmet };
+    let engine = Engine { shared: &shared, opset, depth: 0, path: Vec::new(), is_certain: true };
+    let inferred = engine.graph(graph, given.collect(), None);
+    (inferred, shared.unmet.map(RefCell::into_inner).unwrap_or_default())
 }
 
 impl<'m> Engine<'m> {
     /// A level further down, in a graph of the same operator set; `None` where it is too deep to be meant.
     pub(super) fn deeper(&self) -> Option<Engine<'m>> {
         let depth = self.depth + 1;
-        (depth < DEEPEST).then_some(Engine { shared: self.shared, opset: self.opset, depth })
+        let path = self.path.clone();
+        (depth < DEEPEST).then_some(Engine { shared: self.shared, opset: self.opset, depth, path, is_certain: false })
     }
 
     /// How many graphs stand around this one.
@@ -92,7 +112,10 @@ impl<'m> Engine<'m> {
 
     /// Everything in a graph, from what is `given` of its inputs.
     pub(super) fn graph(&self, graph: &GraphProto, given: Values, outer: Option<&Scope<'_>>) -> Inferred {
-        let annotations = Annotations::of(graph.value_info.iter().chain(&graph.output), &self.shared.trust);
+        let annotations = match &self.shared.unmet {
+            None => Annotations::of(graph.value_info.iter().chain(&graph.output), &self.shared.trust),
+            Some(_) => Annotations::none(&self.shared.trust),
+        };
         let mut values = given;
         for input in &graph.input {
             let value = values.entry(input.name().to_owned()).or_default();
@@ -119,7 +142,7 @@ impl<'m> Engine<'m> {
             if !self.has_room(1) {
                 break;
             }
-            let found = self.node(node, &Scope { values: &inferred.values, outer });
+            let found = self.node(index, node, &Scope { values: &inferred.values, outer });
             inferred.inner.extend(found.inner.into_iter().map(|(graph, inner)| ((index, graph), inner)));
             let rest = std::iter::repeat_with(Value::default);
             for (name, mut value) in node.output.iter().zip(found.outputs.into_iter().chain(rest)) {
@@ -132,11 +155,15 @@ impl<'m> Engine<'m> {
         inferred
     }
 
-    fn node(&self, node: &NodeProto, scope: &Scope<'_>) -> Found {
+    fn node(&self, index: usize, node: &NodeProto, scope: &Scope<'_>) -> Found {
         let inputs = node.input.iter().map(|name| if name.is_empty() { None } else { scope.value(name) }).collect();
         let site = Site::new(node, self.opset, inputs);
         if let Some(function) = self.shared.functions.get(&node.called()) {
-            return self.call(function, &site);
+            return self.call(index, function, &site);
+        }
+        if let Some(unmet) = self.shared.unmet.as_ref().filter(|_| self.is_certain) {
+            let path = [self.path.as_slice(), &[index]].concat();
+            unmet.borrow_mut().extend(demand::unmet(&site, &path));
         }
         let mut found = match control::infer(self, &site, scope) {
             Some(found) => found,
@@ -148,10 +175,12 @@ impl<'m> Engine<'m> {
     }
 
     /// The nodes of a function of the model with the inputs and attributes of one call.
-    fn call(&self, function: &FunctionProto, site: &Site<'_>) -> Found {
+    fn call(&self, index: usize, function: &FunctionProto, site: &Site<'_>) -> Found {
         let Some(mut engine) = self.deeper().filter(|_| self.has_room(given_nodes(function, site.node))) else {
             return Found::default();
         };
+        engine.is_certain = self.is_certain;
+        engine.path.push(index);
         if let Some(import) = function.opset_import.iter().find(|import| matches!(import.domain(), "" | "ai.onnx")) {
             engine.opset = import.version();
         }

@@ -21,6 +21,41 @@ pub(super) fn identity(site: &Site<'_>) -> Option<Vec<Moved>> {
     reshaped(site.shape(0)?.to_vec())
 }
 
+/// What `Reshape` asks for of one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// This size.
+    Size(u64),
+    /// The size that the dimension has.
+    Kept,
+    /// What is left.
+    Rest,
+}
+
+impl Target {
+    pub(super) fn size(self) -> Size {
+        match self {
+            Target::Size(size) => Some(size),
+            Target::Kept | Target::Rest => None,
+        }
+    }
+}
+
+/// The shape that `Reshape` asks for, where all of it is known.
+pub(super) fn target(site: &Site<'_>, index: usize) -> Option<Vec<Target>> {
+    let asked = match site.node.ints("shape") {
+        Some(shape) => shape.to_vec(),
+        None => site.known_integers(index)?,
+    };
+    let keeps_zero = site.is_set("allowzero");
+    let target = |asked: &i64| match *asked {
+        -1 => Some(Target::Rest),
+        0 if !keeps_zero => Some(Target::Kept),
+        size => size_of(size).map(Target::Size),
+    };
+    asked.iter().map(target).collect()
+}
+
 /// `Reshape`: 0 keeps a size, unless `allowzero`; -1 takes what is left.
 pub(super) fn reshape(site: &Site<'_>) -> Option<Vec<Moved>> {
     let asked: Vec<Option<i64>> = match (site.node.ints("shape"), site.integers(1)) {

@@ -80,35 +80,39 @@ pub(in crate::onnx) enum Label {
 impl Equation {
     /// `None` where equation and shapes do not go together.
     pub(in crate::onnx) fn of(text: &str, shapes: &[&[Size]]) -> Option<Self> {
-        let text: String = text.split_whitespace().collect();
-        let (left, right) = match text.split_once("->") {
-            Some((left, right)) => (left, Some(right)),
-            None => (text.as_str(), None),
-        };
-        let terms: Vec<&str> = left.split(',').collect();
-        if terms.len() != shapes.len() {
-            return None;
-        }
+        let operands = Equation::operands(text, shapes)?;
         let (mut sizes, mut counts, mut rest) = (HashMap::new(), HashMap::new(), 0);
-        for (term, shape) in terms.iter().zip(shapes) {
-            let hidden = shape.len().checked_sub(term.replace("...", "").chars().count())?;
-            let labels = labels(term, hidden);
-            if labels.len() != shape.len() {
-                return None;
-            }
-            rest = rest.max(if term.contains("...") { hidden } else { 0 });
-            for (label, size) in labels.into_iter().zip(shape.iter()) {
-                *counts.entry(label).or_insert(0) += 1;
-                let known = sizes.entry(label).or_insert(*size);
+        for (labels, shape) in operands.iter().zip(shapes) {
+            for (label, size) in labels.iter().zip(shape.iter()) {
+                if let Label::Rest(place) = label {
+                    rest = rest.max(place + 1);
+                }
+                *counts.entry(*label).or_insert(0) += 1;
+                let known = sizes.entry(*label).or_insert(*size);
                 // A size of 1 is stretched to the other's.
                 *known = if *known == Some(1) { *size } else { known.or(*size) };
             }
         }
-        let output = match right {
-            Some(right) => labels(right, rest),
+        let text: String = text.split_whitespace().collect();
+        let output = match text.split_once("->") {
+            Some((_, right)) => labels(right, rest),
             None => implied(&counts, rest),
         };
         Some(Equation { sizes, output })
+    }
+
+    /// The labels of each operand's dimensions.
+    pub(super) fn operands(text: &str, shapes: &[&[Size]]) -> Option<Vec<Vec<Label>>> {
+        let text: String = text.split_whitespace().collect();
+        let terms: Vec<&str> = text.split("->").next()?.split(',').collect();
+        let of_term = |(term, shape): (&&str, &&[Size])| {
+            let hidden = shape.len().checked_sub(term.replace("...", "").chars().count())?;
+            Some(labels(term, hidden)).filter(|labels| labels.len() == shape.len())
+        };
+        if terms.len() != shapes.len() {
+            return None;
+        }
+        terms.iter().zip(shapes).map(of_term).collect()
     }
 
     fn shape(&self) -> Shape {

@@ -16,6 +16,7 @@ mod constant;
 mod control;
 mod convolution;
 mod create;
+mod demand;
 mod dispatch;
 mod element;
 mod elements;
@@ -44,6 +45,7 @@ use super::proto::ModelProto;
 use super::resolve::ResolvedTensor;
 
 pub(super) use control::runs;
+pub(super) use demand::{Demand, Wants};
 pub(crate) use evaluate::{Evaluated, evaluate};
 pub(super) use matrix::Equation;
 pub(crate) use value::Value;
@@ -81,6 +83,11 @@ pub(crate) fn infer(model: &ModelProto, inputs: &[ResolvedTensor]) -> Inferred {
     engine::run(model, inputs)
 }
 
+/// The demands of the model's nodes that inputs of these shapes do not meet. None where a size is not known.
+pub(super) fn unmet(model: &ModelProto, inputs: &[ResolvedTensor]) -> Vec<Demand> {
+    engine::unmet(model, inputs)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -98,7 +105,7 @@ mod tests {
     }
 
     fn given(name: &str, shape: &[u64]) -> ResolvedTensor {
-        ResolvedTensor { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec() }
+        ResolvedTensor { name: name.to_owned(), element: ElementType::Float32, shape: shape.to_vec(), integers: None }
     }
 
     #[track_caller]

@@ -152,7 +152,7 @@ mod tests {
     fn cost(subject: &Subject) -> onnx::cost::Cost {
         assert!(onnx::check_graph(&subject.model).is_ok());
         let (element, shape) = subject.input.clone();
-        let tensors = [onnx::ResolvedTensor { name: "a".to_owned(), element, shape }];
+        let tensors = [onnx::ResolvedTensor { name: "a".to_owned(), element, shape, integers: None }];
         onnx::cost::cost(&subject.model, &onnx::infer::infer(&subject.model, &tensors))
     }
 

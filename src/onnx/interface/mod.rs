@@ -1,0 +1,75 @@
+//! What a model can be fed: shapes that its file and its weights allow, and integers that its nodes can take.
+//!
+//! Input: a model's signature, its graph where that can be read, and an input point of the spec. Output: a [`Resolved`],
+//! or the [`ShapeProblem`] that makes the cell impossible. Deliberately absent: the rules by which sizes are given
+//! (`resolve`), and running the model.
+
+mod integers;
+mod sizes;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::file::load_graph;
+use super::proto::ModelProto;
+use super::resolve::{Resolved, resolve_guessing, usual_size};
+use super::shape_problem::ShapeProblem;
+use super::signature::Signature;
+use crate::experiment::{InputPoint, Values};
+
+/// What a model takes.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    signature: Signature,
+    /// Its graph without the content of weights; `None` where it cannot be read, so that less is known.
+    graph: Option<Arc<ModelProto>>,
+}
+
+impl From<Signature> for Interface {
+    fn from(signature: Signature) -> Self {
+        Interface { signature, graph: None }
+    }
+}
+
+impl Interface {
+    /// Of the model at `path`, whose header was read.
+    pub(crate) fn read(path: &Path, signature: &Signature) -> Self {
+        Interface { signature: signature.clone(), graph: load_graph(path).ok().map(Arc::new) }
+    }
+
+    /// Of a model in memory.
+    #[cfg(test)]
+    pub(crate) fn of(model: ModelProto, signature: Signature) -> Self {
+        Interface { signature, graph: Some(Arc::new(model)) }
+    }
+
+    /// What the file says.
+    pub(crate) fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Decides the shape of every input, and what its random integers are drawn from.
+    ///
+    /// # Errors
+    ///
+    /// What the file or the point leaves open or contradicts, sizes that a node cannot take, and inputs for which no random
+    /// values are valid.
+    pub(crate) fn resolve(&self, input: &InputPoint) -> Result<Resolved, ShapeProblem> {
+        let Some(graph) = self.graph.as_deref() else { return resolve_guessing(&self.signature, input, &usual_size) };
+        match resolve_guessing(&self.signature, input, &usual_size) {
+            Err(ShapeProblem::FreeDimensions { .. }) => {
+                let guesses = sizes::guesses(graph, &self.signature, input);
+                resolve_guessing(&self.signature, input, &|open| guesses.of(open))
+            }
+            Ok(mut resolved) => {
+                if let Some(misfit) = sizes::misfit(graph, &self.signature, &resolved.tensors) {
+                    return Err(misfit);
+                }
+                let is_random = |tensor: &str| input.values_of(tensor) == Some(&Values::Random);
+                integers::choose(graph, &mut resolved.tensors, is_random)?;
+                Ok(resolved)
+            }
+            problem => problem,
+        }
+    }
+}

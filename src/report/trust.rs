@@ -186,7 +186,7 @@ fn detectable(seen: &DetectableEffect) -> Option<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::experiment::{Grade, QUICK_MARGIN};
+    use crate::experiment::Grade;
     use crate::statistics::interval::Interval;
     use crate::statistics::paired::compare_paired;
 

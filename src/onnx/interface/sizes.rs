@@ -235,8 +235,9 @@ impl Traced {
 }
 
 fn prime_from(least: u64) -> u64 {
-    let is_prime =
-        |number: &u64| (2..).take_while(|factor| factor * factor <= *number).all(|factor| number % factor != 0);
+    let is_prime = |number: &u64| {
+        (2..).take_while(|factor| factor * factor <= *number).all(|factor| !number.is_multiple_of(factor))
+    };
     // There is a prime between any number and twice that.
     (least..2 * least).find(is_prime).unwrap_or(least)
 }

@@ -290,7 +290,7 @@ fn all_samples_together_decide_what_those_of_a_run_cannot() {
     assert_eq!(outcome(supported(Some(8.9), None), 8.8), (BoundOutcome::Missed, true));
     // Too few runs say nothing, however many samples they have.
     let few = pooled(three().values(path, &LATENCY, &[8e6; 4]).tails(path, false), path, Some(8.0), Some(9.0));
-    assert_eq!(outcome(few, 20.0).1, false);
+    assert!(!outcome(few, 20.0).1);
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     specs::obtain(&mut loaded.experiment, &nobody, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
+    specs::tell_unusual(&prepared, ui);
     specs::select(&mut prepared.plan, &loaded, &arguments.overrides)?;
     if arguments.json {
         return print_json(ui, &prepared.plan);

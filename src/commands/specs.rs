@@ -250,12 +250,15 @@ pub(super) fn restrictions(overrides: &Overrides) -> Vec<String> {
     flags.extend(overrides.runs.map(|runs| format!("--runs {runs}")));
     flags
 }
+/// Says what is unusual about files that inputs are fed from.
+pub(super) fn tell_unusual(prepared: &Prepared, ui: &Ui) {
+    prepared.doubts.iter().for_each(|doubt| ui.note(&format!("warning: {doubt}")));
+}
+
 /// Says which selectors match no cell of the plan, which variants are the same, and what is unusual about input files.
 pub(super) fn tell_doubts(loaded: &Loaded, prepared: &Prepared, ui: &Ui) {
     let plan = &prepared.plan;
-    for doubt in &prepared.doubts {
-        ui.note(&format!("warning: {doubt}"));
-    }
+    tell_unusual(prepared, ui);
     for note in &loaded.notes {
         if let Note::EqualVariants { variants } = note {
             ui.note(&format!("warning: {}", equal_variants(variants)));

@@ -10,9 +10,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::document::{Content, Entry, Node, Scalar, ScalarKind};
+use super::expand::variants;
 use super::problem::{Problem, Sources, Span};
 use super::wording::PLANNED_PRECISIONS;
-use super::{files, schema, yaml};
+use super::{coerce, files, schema, yaml};
 use crate::experiment::Precision;
 use crate::experiment::is_glob;
 use crate::vocabulary::nearest::suggestion;
@@ -157,6 +158,10 @@ impl Setting<'_> {
             self.expand_files(nodes);
             found = find_entry(nodes, list, segments);
         }
+        if found.is_none() && list == "variants" {
+            *nodes = nodes.drain(..).flat_map(multiplied).collect();
+            found = find_entry(nodes, list, segments);
+        }
         let Some((index, rest)) = found else {
             let kind = list.strip_suffix('s').unwrap_or(list);
             let names: Vec<String> = nodes.iter().filter_map(|node| entry_name(node, list)).collect();
@@ -231,6 +236,42 @@ fn nodes_of(node: &mut Node) -> &mut Vec<Node> {
         Content::List(nodes) => nodes,
         _ => unreachable!("the content was made a list above"),
     }
+}
+
+/// The variants that the lists of an entry multiply to, each as an entry of its own with the name that `plan` prints; any
+/// other entry as it is.
+fn multiplied(node: Node) -> Vec<Node> {
+    /// As they multiply, the last fastest.
+    const LISTS: [&str; 4] = ["precision", "threads", "graph_optimization", "execution"];
+    const MOST: u128 = 1000;
+    let whole =
+        Node::map(node.span, vec![("variants", Node { span: node.span, content: Content::List(vec![node.clone()]) })]);
+    let form = serde_json::from_value(coerce::to_json(&whole)["variants"][0].take());
+    let names = form.map(|form| variants::names(&form, MOST)).unwrap_or_default();
+    let mut made = vec![node.clone()];
+    for key in LISTS {
+        let Some(Content::List(values)) = node.get(key).map(|value| &value.content).filter(|_| names.len() > 1) else {
+            continue;
+        };
+        made = made.iter().flat_map(|entry| values.iter().map(|value| with(entry, key, value))).collect();
+    }
+    if names.len() < 2 || names.len() != made.len() {
+        return vec![node];
+    }
+    let named = |(entry, name): (Node, String)| with(&entry, "name", &Node::text(node.span, name));
+    made.into_iter().zip(names).map(named).collect()
+}
+
+/// A map with this value of a key.
+fn with(node: &Node, key: &str, value: &Node) -> Node {
+    let mut node = node.clone();
+    if let Content::Map(entries) = &mut node.content {
+        match entries.iter_mut().find(|entry| entry.key == key) {
+            Some(entry) => entry.value = value.clone(),
+            None => entries.push(Entry { key: key.to_owned(), key_span: value.span, value: value.clone() }),
+        }
+    }
+    node
 }
 
 /// The entry with the longest name that the segments begin with (names have dots), and the segments after it.
@@ -317,6 +358,30 @@ mod tests {
         assert_eq!(set("inputs.batch=[1, 2]")["inputs"]["batch"][1], 2);
         assert_eq!(set("name=1.30")["name"], "1.30");
         assert_eq!(set("description=a=b")["description"], "a=b");
+    }
+
+    #[test]
+    fn variants_of_lists_go_by_the_names_that_plan_prints() {
+        let variants = |text: &str, argument: &str| {
+            let (json, problems) = apply_all(&format!("models: m\nvariants: {text}\n"), &[argument]);
+            assert!(problems.is_empty(), "{}", problems[0]);
+            json["variants"].clone()
+        };
+        let short = variants("{ precision: [fp32, int8] }", "variants.int8.threads=2");
+        let wanted = serde_json::json!([
+            { "precision": "fp32", "name": "fp32" }, { "precision": "int8", "name": "int8", "threads": 2 }
+        ]);
+        assert_eq!(short, wanted);
+        let both = variants(
+            "[a, { name: b, precision: [fp32, int8], threads: [1, 2] }]",
+            "variants.b-int8-t2.execution=sequential",
+        );
+        assert_eq!((both[0].clone(), both.as_array().unwrap().len()), ("a".into(), 5));
+        let last =
+            serde_json::json!({ "name": "b-int8-t2", "precision": "int8", "threads": 2, "execution": "sequential" });
+        assert_eq!(both[4], last);
+        let problems = apply_all("models: m\nvariants: { precision: [fp32, int8] }\n", &["variants.fp64.threads=2"]).1;
+        assert_eq!(problems[0].message(), "no variant is named `fp64`");
     }
 
     #[test]

@@ -95,9 +95,14 @@ fn a_larger_batch_is_no_slower_for_taking_longer() {
 
 #[test]
 fn a_diff_of_two_found_batches_is_one_of_items() {
-    let place = Workplace::with_spec(&spec("", "inputs: { batch: { search: best, to: 64 } }"));
+    let fits = |batch: u64| {
+        let variants = format!("variants: [{{ name: v, mock: {{ fits: {batch} }} }}]");
+        spec("", &format!("inputs: {{ batch: {{ search: best, to: 64 }} }}\n{variants}"))
+    };
+    let place = Workplace::with_spec(&fits(64));
     place.run(&["x.yaml", "--output", "one"]).expect_code(0);
-    place.run(&["x.yaml", "--output", "two", "--set", "inputs.batch.to=8"]).expect_code(0);
+    place.write("x.yaml", &fits(8));
+    place.run(&["x.yaml", "--output", "two"]).expect_code(0);
     let diff = place.run(&["diff", "one", "two", "--json"]).stdout;
     let diff: serde_json::Value = serde_json::from_str(&diff).unwrap();
     let rows = diff["experiments"][0]["rows"].as_array().unwrap();

@@ -111,6 +111,13 @@ fn field(name: &str, before: &Value, after: &Value) -> String {
         ("opset", ..) => opset(before, after),
         ("bytes", Some(from), Some(to)) => format!("size {} -> {}", bytes(from), bytes(to)),
         (_, Some(from), Some(to)) => format!("{} {} -> {}", name.replace('_', " "), magnitude(from), magnitude(to)),
+        _ if before.is_object() || before.is_array() => {
+            if before == after {
+                String::new()
+            } else {
+                format!("{} changed", name.replace('_', " "))
+            }
+        }
         _ => format!("{} {} -> {}", name.replace('_', " "), plain(before), plain(after)),
     }
 }

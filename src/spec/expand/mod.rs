@@ -26,7 +26,7 @@ mod selection;
 mod session;
 mod tables;
 mod variant_names;
-mod variants;
+pub(super) mod variants;
 
 use std::path::Path;
 

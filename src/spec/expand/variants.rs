@@ -204,7 +204,20 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, c
     }
 }
 
-/// One variant for each combination of the lists; what a list of several varies becomes part of the name.
+/// The names of what the lists of an entry multiply to, the last list fastest; none where they are more than `most`, or
+/// hold ranges.
+pub(in crate::spec) fn names(form: &VariantForm, most: u128) -> Vec<String> {
+    let threads = form.threads.as_ref().map_or(&[][..], OneOrMany::as_slice);
+    let has_ranges = threads.iter().any(|entry| matches!(entry, ThreadsEntry::Range(_)));
+    if has_ranges || Combine::Product.count(lengths(form).into_iter()) > most {
+        return Vec::new();
+    }
+    let name = form.name.as_ref().map(|name| &name.0).or(form.base.as_ref());
+    let start = Variant { name: name.map_or("fp32", String::as_str).to_owned(), ..Variant::default() };
+    combinations(start, form, Combine::Product).into_iter().map(|variant| variant.name).collect()
+}
+
+/// One variant for each combination of the lists.
 fn multiply(
     start: Variant,
     form: &VariantForm,
@@ -217,6 +230,11 @@ fn multiply(
         check.error(place, message, None);
         return Vec::new();
     }
+    combinations(start, form, combine)
+}
+
+/// One variant for each combination of the lists; what a list of several varies becomes part of the name.
+fn combinations(start: Variant, form: &VariantForm, combine: Combine) -> Vec<Variant> {
     let mut variants = vec![(start, 0)];
     let named = form.name.is_some();
     variants = vary(variants, combine, &form.precision, |variant, precision: &Precision| {

@@ -363,7 +363,8 @@ fn a_failed_control_of_a_group_discredits_that_group() {
 
 #[test]
 fn a_quick_look_tells_apart_only_what_is_beyond_its_margin() {
-    let quick = Terms { is_quick: true, ..Terms::default() };
+    let margin = Terms::default().margin.of_quick_look();
+    let quick = Terms { is_quick: true, margin, ..Terms::default() };
     let scene = three().level("m/default/fp32/cpu", 8.5);
     assert_eq!(scene.best(&scene.choose("latency", &[])), [["m/default/int8/cpu"]]);
     assert_eq!(scene.best(&scene.choose_by("latency", &[], &quick))[0].len(), 2);

@@ -91,7 +91,9 @@ impl HostCall {
         self.run(session, options, set)?;
         let values: Vec<*mut OrtValue> =
             self.outputs.iter_mut().map(|output| mem::replace(output, ptr::null_mut())).collect();
-        values.into_iter().map(|value| taken(session, value)).collect()
+        // Every value gets its owner, also behind one that fails.
+        let taken: Vec<Result<_, Failure>> = values.into_iter().map(|value| taken(session, value)).collect();
+        taken.into_iter().collect()
     }
 
     /// Runs an input set `times` times.

@@ -189,13 +189,14 @@ fn better(folder: &Path, manifest: &Manifest, here: &Results, grade: Option<Grad
         Some(Status::Partial) => 1,
         Some(Status::Failed | Status::Skipped | Status::NotRun) | None => 0,
     };
-    let gained = here.cells.iter().any(|cell| measured(Some(&cell.status)) > measured(known.get(cell.id.as_str())));
+    let is_gained = |cell: &&Cell| measured(Some(&cell.status)) > measured(known.get(cell.id.as_str()));
+    let gained = here.cells.iter().filter(is_gained).count();
     let is_lost = |cell: &&Cell| cell.status == Status::Skipped && measured(known.get(cell.id.as_str())) > 0;
     let lost = here.cells.iter().filter(is_lost).count();
-    if lost > 0 && !gained {
+    if lost > 0 && lost >= gained {
         return Some(format!("it measured {} that this run skipped", count(lost as u64, "cell")));
     }
-    let committed = Grade::named(there.detectable_effect.grade.as_deref()?).filter(|_| !gained)?;
+    let committed = Grade::named(there.detectable_effect.grade.as_deref()?).filter(|_| gained == 0)?;
     let worse = grade.filter(|grade| *grade > committed)?;
     Some(format!("its grade is {}, this run's {}", committed.letter(), worse.letter()))
 }

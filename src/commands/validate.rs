@@ -54,7 +54,7 @@ fn check(path: &Path, overrides: &Overrides, ui: &Ui) -> Result<String, Error> {
     Ok(format!("{}: valid, {} = {cells}\n{skipped}{foreign}", path.display(), plan.product))
 }
 
-/// Why cells are skipped, whatever the machine.
+/// Reasons to skip cells that hold on every machine.
 fn skipped(plan: &Plan) -> String {
     let of_models = |(_, skip): &(usize, &Skip)| skip.kind != SkipKind::Device;
     let line = |(index, skip): (usize, &Skip)| {

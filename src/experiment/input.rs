@@ -42,7 +42,7 @@ impl InputPoint {
         self.tensors.values().chain([&self.values]).any(|values| *values == Values::Dataset)
     }
 
-    /// The point as it is anywhere: files are told by their content alone.
+    /// The point without what depends on the machine: files are identified by their content.
     pub(crate) fn without_paths(&self) -> InputPoint {
         let mut point = self.clone();
         point.file.iter_mut().for_each(|file| file.path = PathBuf::new());

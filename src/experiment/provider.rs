@@ -34,7 +34,7 @@ pub(crate) struct Provider {
     pub is_verified: bool,
 }
 
-/// A provider that computes float32 models in less unless it is told otherwise, so that its outputs are not those of the
+/// A provider that computes float32 models in a lower precision by default, so that its outputs are not those of the
 /// CPU's provider.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LowerPrecision {

@@ -43,7 +43,9 @@ pub(super) fn apply(root: &mut Node, sources: &mut Sources, folder: &Path, argum
         Ok(parsed) => parsed,
         Err(problem) => return vec![problem],
     };
-    let setting = Setting { sources, folder, value };
+    let design = root.get("matrix").and_then(|matrix| matrix.get("design"));
+    let is_product = design.is_none_or(|design| design.as_text() == Some("product"));
+    let setting = Setting { sources, folder, is_product, value };
     problems.extend(setting.set(root, &schema::top(), &[], &segments).err());
     problems
 }
@@ -65,6 +67,8 @@ fn joined(segments: &[Segment<'_>]) -> (String, Span) {
 struct Setting<'a> {
     sources: &'a Sources,
     folder: &'a Path,
+    /// Lists of an entry multiply.
+    is_product: bool,
     value: Node,
 }
 
@@ -158,7 +162,7 @@ impl Setting<'_> {
             self.expand_files(nodes);
             found = find_entry(nodes, list, segments);
         }
-        if found.is_none() && list == "variants" {
+        if found.is_none() && list == "variants" && self.is_product {
             *nodes = nodes.drain(..).flat_map(multiplied).collect();
             found = find_entry(nodes, list, segments);
         }
@@ -382,6 +386,11 @@ mod tests {
         assert_eq!(both[4], last);
         let problems = apply_all("models: m\nvariants: { precision: [fp32, int8] }\n", &["variants.fp64.threads=2"]).1;
         assert_eq!(problems[0].message(), "no variant is named `fp64`");
+        // Entries of their own would be a product.
+        let text =
+            "models: m\nmatrix: { design: one_at_a_time }\nvariants: { precision: [fp32, int8], threads: [1, 2] }\n";
+        let problems = apply_all(text, &["variants.fp32-t2.execution=sequential"]).1;
+        assert_eq!(problems[0].message(), "no variant is named `fp32-t2`");
     }
 
     #[test]

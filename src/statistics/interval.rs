@@ -104,6 +104,20 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn an_interval_is_widened_to_the_least_and_never_narrowed() {
+        let estimate = |low: f64, high: f64| Estimate {
+            value: 100.0,
+            interval: Some(Interval { low, high }),
+            n: 5,
+            confidence: 0.95,
+        };
+        let widened = |low, high| estimate(low, high).no_narrower_than(0.05).interval;
+        assert_eq!(widened(99.0, 120.0), Some(Interval { low: 95.0, high: 120.0 }));
+        assert_eq!(widened(80.0, 101.0), Some(Interval { low: 80.0, high: 105.0 }));
+        assert_eq!(Estimate { interval: None, ..estimate(1.0, 1.0) }.no_narrower_than(0.05).interval, None);
+    }
+
+    #[test]
     fn reference_intervals_hold() {
         for (_, data, expected) in one_sample() {
             for case in expected["ci_mean_t"].as_array().unwrap() {

@@ -65,6 +65,11 @@ fn a_more_complete_report_replaces_one_of_a_better_grade_and_a_less_complete_one
     place.write("reports/x/results.json", &results.to_string());
     let kept = place.run(&["x.yaml"]).expect_code(3);
     assert!(kept.stdout.contains("reports/x stays: it measured 2 cells that this run skipped"), "{}", kept.stdout);
+    // One cell more, and two fewer.
+    results["cells"][0]["status"] = "failed".into();
+    place.write("reports/x/results.json", &results.to_string());
+    let kept = place.run(&["x.yaml"]).expect_code(3);
+    assert!(kept.stdout.contains("reports/x stays: it measured 2 cells"), "{}", kept.stdout);
     place.run(&["x.yaml", "--replace"]).expect_code(3);
     assert!(place.read("reports/x/results.json").contains("skipped"));
 }

@@ -278,6 +278,24 @@ fn outputs_that_are_no_numbers_are_named() {
 }
 
 #[test]
+fn a_run_that_its_budget_leaves_too_short_for_a_verdict_stays_out_of_reports() {
+    if library().is_err() {
+        return;
+    }
+    let place = Workplace::new();
+    std::fs::copy(model("experiments/models/digits-mlp.onnx"), place.path("mlp.onnx")).unwrap();
+    // The first block is measured whatever the budget is.
+    place.write(
+        "x.yaml",
+        "models: mlp.onnx\ninputs: { batch: 1 }\nruns: 6\nbudget: 1ms\n\
+         measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("the budget left fewer than 5 runs of a cell"), "{}", done.stderr);
+    assert!(!place.path("reports/x").exists() && done.stdout.contains(".perfrun/records/x/"), "{}", done.stdout);
+}
+
+#[test]
 fn a_damaged_model_is_a_failed_cell_and_the_others_go_on() {
     if library().is_err() {
         return;

@@ -59,7 +59,7 @@ pub(crate) fn compare_cells(
     Some(Comparison { details, ..comparison })
 }
 
-/// Compares two cells by what nobody has to ask for: latency, and items per second where one inference of the one handles
+/// Compares two cells by the default metric: latency, and items per second where one inference of the one handles
 /// more items than one of the other (method 6.1).
 pub(crate) fn compare_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
     let comparison = verdict_unasked(summary, baseline, cell, terms)?;

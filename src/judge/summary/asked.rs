@@ -80,7 +80,7 @@ fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut
         };
         values.insert(tail.column(), completed.iter().zip(&runs).filter_map(value).collect());
     }
-    // In the order of time, by which their correlation is told.
+    // In the order of time: the correlation of samples depends on it.
     let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
     let statistics: Vec<Statistic> = tails.iter().map(|tail| tail.statistic).collect();
     let counts = || runs.iter().map(|run| run.len() as u64);

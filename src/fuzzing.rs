@@ -14,7 +14,7 @@ use crate::onnx::precision::{
 };
 use crate::onnx::{self, cost::cost};
 use crate::record::Manifest;
-use crate::report::results;
+use crate::results;
 use crate::spec;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker;

@@ -205,13 +205,14 @@ pub mod judge {
 }
 
 pub mod report {
-    pub use crate::report::{Format, Input, compose, plots, results, template_reference, write};
-    pub mod format {
-        pub use crate::report::format::threads;
+    pub use crate::report::{Format, compose, plots, template_reference, write};
+    pub mod page {
+        pub use crate::report::page::Overview;
     }
-    pub mod view {
-        pub use crate::report::view::Overview;
-    }
+}
+
+pub mod results {
+    pub use crate::results::*;
 }
 
 pub mod stat {

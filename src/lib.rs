@@ -47,10 +47,13 @@ mod record;
 /// A record to estimates and verdicts: each cell alone, then against its baseline.
 mod judge;
 
+/// What a record says, complete: `results.json`, from which every page is made.
+mod results;
+
 /// A plan to a record: passes, then block after block, as long as a verdict needs more.
 mod run;
 
-/// Estimates and verdicts to results, tables, pages and plots.
+/// Results to tables, pages, plots and files.
 mod report;
 
 /// Two results to what changed between them, and whether a gate holds.

@@ -10,7 +10,8 @@ use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
 use crate::record::archive::{self, Content};
 use crate::record::{LocalPaths, Manifest, Place, Record};
-use crate::report::{self, Format, Input};
+use crate::report::{self, Format};
+use crate::results;
 use crate::run;
 use crate::spec;
 use crate::ui::Ui;
@@ -50,9 +51,9 @@ fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
+    let results = results::results(manifest, &summary, &judged);
     let formats: Vec<Format> = ["html", "json"].into_iter().filter_map(Format::named).collect();
-    let rendered = report::compose(&input)?.render(&formats)?;
+    let rendered = report::compose(&results, Some(&record.runs)).render(&formats)?;
     Ok(rendered.files.into_iter().map(|(format, bytes)| (format.file(), bytes)).collect())
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::machine::host;
 use crate::record::Place;
 use crate::record::provenance::{self, Facts};
-use crate::report::results::{self, Results};
+use crate::results::{self, Results};
 
 /// No more reports than these are read for what they say about another experiment.
 const MOST_REPORTS: usize = 16;

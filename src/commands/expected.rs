@@ -14,7 +14,7 @@ use crate::onnx::cost::Arithmetic;
 use crate::onnx::{self, ModelHeader};
 use crate::plan::{Cell, Expected, Source};
 use crate::record::Place;
-use crate::report::results::{self, Results};
+use crate::results::{self, Results};
 use crate::run::Prepared;
 use crate::vocabulary::metric::{self, Metric};
 use crate::vocabulary::quantity::Nanos;

@@ -11,7 +11,7 @@ use crate::experiment::{self, Axis, Device, SelectorError, Vocabulary};
 use crate::history::{History, Point, history, page};
 use crate::record::git::{Repository, UNSHALLOW};
 use crate::record::{Place, StoreError, write_whole};
-use crate::report::results::{Cell, Measured, Results, Wanted};
+use crate::results::{Cell, Measured, Results, Wanted};
 use crate::statistics::SessionSpread;
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};

@@ -37,7 +37,7 @@ mod zoo;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::report::results;
+use crate::results;
 use crate::ui::Ui;
 use crate::ui::cli;
 use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};

@@ -7,7 +7,7 @@ use crate::history::Point;
 use crate::machine::parallel::in_stretches;
 use crate::record::git::{Blob, FileReader, Repository};
 use crate::record::{Place, StoreError};
-use crate::report::results::{self, Wanted};
+use crate::results::{self, Wanted};
 
 /// Where a report lies, as git names it.
 pub(super) fn path_of_report(place: &Place, repository: &Repository, experiment: &str) -> String {

@@ -12,8 +12,8 @@ use crate::machine::plain_file;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Manifest, Place, Record, StoreError, write_whole};
 use crate::report::format::count;
-use crate::report::results::{self, Cell, Results, Status};
-use crate::report::{self, Format, Input, UserTemplate};
+use crate::report::{self, Composed, Format, Rendered, UserTemplate};
+use crate::results::{self, Cell, Results, Status};
 use crate::spec::Loaded;
 use crate::ui::cli::{ReportArgs, RunArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -47,23 +47,53 @@ fn results_alone(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Writes what can be made from results alone, beside them or where `--output` says.
+/// Writes a report of results alone, beside them or where `--output` says. Distributions and courses take samples.
 fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let formats = &arguments.format;
-    if formats.iter().any(|format| !format.is_of_results()) || !arguments.template.is_empty() {
-        let message = format!("{} has no samples, which Markdown, HTML and templates need", file.display());
-        let help = format!("use the record itself, or only {}", Format::of_results_in_words());
-        return Err(Error::refused(message, help));
-    }
     let results = results::read(file)?;
-    // What another format leaves out would be lost.
-    if formats.iter().any(|format| format.file() == results::FILE) && arguments.output.is_none() {
-        let message = format!("{} is the input and would be overwritten", file.display());
-        return Err(Error::refused(message, "name another folder with --output"));
-    }
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
-    let written = report::write(&report::of_results(&results, formats)?, &folder)?;
+    let mut formats = arguments.format.clone();
+    let is_input = |format: &Format| format.file() == results::FILE && arguments.output.is_none();
+    if formats.iter().any(is_input) {
+        // What another format leaves out would be lost.
+        if formats.iter().all(is_input) {
+            let message = format!("{} is the input and would be overwritten", file.display());
+            return Err(Error::refused(message, "name another folder with --output"));
+        }
+        formats.retain(|format| !is_input(format));
+    }
+    let templates = templates(&arguments.template, &folder)?;
+    let composed = report::compose(&results, None);
+    let written = write_all(&composed, composed.render_only(&formats)?, &templates, &folder)?;
+    if arguments.open {
+        open(&written, ui);
+    }
+    if formats.iter().any(|format| format.has_figures_of_samples()) {
+        ui.note("results.json has no samples, so distributions and samples over time are not drawn");
+    }
     super::print(ui, &ui.labelled_text("wrote", &shown(&folder, &written)))
+}
+
+/// Writes a rendered report and the user's templates filled with the same page; nothing unless everything can be made.
+fn write_all(
+    composed: &Composed<'_>,
+    mut rendered: Rendered,
+    templates: &[UserTemplate],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    if !templates.is_empty() {
+        rendered.plots = Some(composed.figures());
+    }
+    let filled: Vec<(&str, String)> = templates
+        .iter()
+        .map(|template| Ok((template.output(), composed.fill(template)?)))
+        .collect::<Result<_, Error>>()?;
+    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
+    let mut written = report::write(&rendered, folder)?;
+    for (name, text) in filled {
+        write_whole(&folder.join(name), text.as_bytes())?;
+        written.push(folder.join(name));
+    }
+    Ok(written)
 }
 
 /// Reads the user's templates, none of which may make what another file is.
@@ -247,34 +277,20 @@ pub(super) fn write(
     let manifest = &record.manifest;
     let summary = summarize(manifest, &record.runs);
     let judged = judge(manifest, &summary);
-    let input = Input { manifest, runs: &record.runs, summary: &summary, judged: &judged };
-    let composed = report::compose(&input)?;
+    let results = results::results(manifest, &summary, &judged);
+    let composed = report::compose(&results, Some(&record.runs));
     let stays = if to.yields && to.folder != record.folder {
-        better(to.folder, manifest, composed.results(), judged.detectable_effect.grade)
+        better(to.folder, manifest, &results, judged.detectable_effect.grade)
     } else {
         None
     };
     let folder = if stays.is_some() { &record.folder } else { to.folder };
-    let mut rendered = composed.render(formats)?;
-    if !templates.is_empty() {
-        rendered.plots = Some(composed.figures());
-    }
-    // Nothing is written unless everything can be made.
-    let filled: Vec<(&str, String)> = templates
-        .iter()
-        .map(|template| Ok((template.output(), composed.fill(template)?)))
-        .collect::<Result<_, Error>>()?;
-    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
-    let mut written = report::write(&rendered, folder)?;
-    for (name, text) in filled {
-        write_whole(&folder.join(name), text.as_bytes())?;
-        written.push(folder.join(name));
-    }
+    let written = write_all(&composed, composed.render(formats)?, templates, folder)?;
     let mut paths = ui.labelled_text("wrote", &shown(folder, &written));
     if let Some(why) = stays {
         paths.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
     }
-    let text = conclusion::render(composed.conclusion(), ui) + &printable(&paths);
+    let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);
     ui.coloured_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
     if to.is_of_run {
         step_summary::append(|| Ok(composed.first_page_alone()?), ui);

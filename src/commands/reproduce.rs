@@ -14,7 +14,7 @@ use crate::diff::{Side, Stale, reproduction};
 use crate::experiment::{Axis, Device, Experiment, Package, Runtime};
 use crate::prepare::runtime::{self, Progress};
 use crate::record::Place;
-use crate::report::results::Results;
+use crate::results::Results;
 use crate::run;
 use crate::spec::{self, Loaded};
 use crate::ui::Ui;

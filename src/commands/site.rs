@@ -9,7 +9,7 @@ use crate::history::Point;
 use crate::machine::plain_file;
 use crate::record::git::Repository;
 use crate::record::{Place, write_whole};
-use crate::report::results::{self, Wanted};
+use crate::results::{self, Wanted};
 use crate::site::{Known, Site, SiteError, columns};
 use crate::spec;
 use crate::ui::Ui;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Side;
 use super::unusable::Forbidden;
 use crate::experiment::AxisMap;
-use crate::report::results::Compared;
+use crate::results::Compared;
 use crate::statistics::{Claim as Claims, Verdict};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
@@ -60,7 +60,7 @@ pub(crate) struct Claim {
     pub cell: String,
     /// Its names by axis.
     #[serde(flatten)]
-    #[schemars(schema_with = "crate::report::results::names_schema")]
+    #[schemars(schema_with = "crate::results::names_schema")]
     pub names: AxisMap<String>,
     /// Id of its baseline.
     pub against: String,
@@ -94,7 +94,7 @@ pub(super) fn claims(older: &Side, newer: &Side) -> Vec<Claim> {
             return None;
         }
         let other = known.get(&(row.cell.as_str(), row.baseline.as_str()))?;
-        let (from, to) = (row.known_verdict()?, other.known_verdict()?);
+        let (from, to) = (row.verdict, other.verdict);
         Some(Claim {
             cell: row.cell.clone(),
             names: (*names.get(row.cell.as_str())?).clone(),

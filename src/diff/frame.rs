@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::experiment::{Axis, AxisMap, Device};
 use crate::record::provenance::{Class, FIELDS, Facts, Field};
-use crate::report::results::{Cell, Results};
+use crate::results::{Cell, Results};
 
 /// The frames of two results, compared entry by entry.
 pub(super) struct Frames<'a> {

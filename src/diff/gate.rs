@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::rows::{Row, Sides};
 use super::verdict::Reason;
 use super::{Side, Terms};
-use crate::report::results::{Cell, GateAsked, Results};
+use crate::results::{Cell, GateAsked, Results};
 use crate::statistics::Verdict;
 use crate::statistics::multiplicity::{LEVEL, holm};
 use crate::statistics::unpaired::SessionSpread;

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::data::table::TableError;
-use crate::report::results::{Cell, Results, schema_of};
+use crate::results::{Cell, Results, schema_of};
 
 pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};

@@ -1,7 +1,7 @@
 //! Which cells of two results are the same: those of equal id.
 
 use crate::data::table::{Aggregate, Table, TableError, Values};
-use crate::report::results::Results;
+use crate::results::Results;
 
 /// A cell of one side or of both, by its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,10 +12,12 @@ use super::verdict::Reason;
 use super::{Row, Side, SideSeen, Terms, diff};
 use crate::data::table::TableError;
 use crate::experiment::{Axis, AxisMap, telling_axes};
+use crate::judge::compare::GoalOutcome;
 use crate::record::provenance::frame_names;
 use crate::report::format::{judged_ratio, list, score, verdict_word};
-use crate::report::results::{Compared, Contest, Results, Status, interval};
+use crate::results::{Compared, Contest, Results, Status, interval};
 use crate::statistics::{Claim, Verdict};
+use crate::vocabulary::metric::PEAK_RSS;
 use crate::vocabulary::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, R2, RMSE};
 
 /// What was claimed there, and what was found here.
@@ -120,8 +122,8 @@ fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checke
     let key = |row: &'_ Compared| (row.cell.clone(), row.baseline.clone(), row.metric.clone());
     let known: HashMap<_, &Compared> = here.comparisons.iter().map(|row| (key(row), row)).collect();
     let one = |row: &Compared| {
-        let claimed = row.known_verdict()?;
-        let other = known.get(&key(row)).and_then(|other| Some((*other, other.known_verdict()?)));
+        let claimed = row.verdict;
+        let other = known.get(&key(row)).map(|other| (*other, other.verdict));
         let standing = match other {
             Some((_, found)) => claims::standing(claimed, found)?,
             None if claimed.claim() == Claim::Nothing => return None,
@@ -135,7 +137,9 @@ fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checke
             standing,
         })
     };
-    there.comparisons.iter().filter_map(one).collect()
+    // How much memory a process takes at most is told beside its speed, and no claim of its own.
+    let is_claim = |row: &&Compared| row.reference() != Some(MetricReference::of(&PEAK_RSS));
+    there.comparisons.iter().filter(is_claim).filter_map(one).collect()
 }
 
 fn ratio(row: &Compared, verdict: Verdict) -> String {
@@ -164,7 +168,7 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
             (Some(Verdict::Inconclusive), _) => Standing::Open,
             (None, _) => Standing::Absent,
         };
-        let value = |of: crate::report::results::Estimated| score(row.metric.metric, of.value, of.n as usize);
+        let value = |of: crate::results::Estimated| score(row.metric.metric, of.value, of.n as usize);
         Some(Checked {
             of: variant.on(&without_inputs),
             what: row.metric.to_string(),
@@ -177,22 +181,21 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
 }
 
 fn goals(there: &Results, here: &Results) -> Vec<Checked> {
-    let one = |(index, goal): (usize, &crate::report::results::GoalFound)| {
+    let one = |(index, goal): (usize, &crate::results::GoalFound)| {
         // The specification is the same, and so is their order.
-        let found =
-            here.goals.get(index).filter(|other| other.metric == goal.metric).map(|other| other.outcome.clone());
-        let standing = match (goal.outcome.as_str(), found.as_deref()) {
-            ("undecided", _) => return None,
+        let found = here.goals.get(index).filter(|other| other.metric == goal.metric).map(|other| other.outcome);
+        let standing = match (goal.outcome, found) {
+            (GoalOutcome::Undecided, _) => return None,
             (_, None) => Standing::Absent,
-            (_, Some("undecided")) => Standing::Open,
+            (_, Some(GoalOutcome::Undecided)) => Standing::Open,
             (claimed, Some(found)) if claimed == found => Standing::Holds,
             _ => Standing::Fails,
         };
         Some(Checked {
             of: goal.name.clone().unwrap_or_else(|| goal.metric.clone()),
             what: "goal".to_owned(),
-            there: goal.outcome.clone(),
-            here: found.unwrap_or_else(|| "-".to_owned()),
+            there: goal.outcome.name().to_owned(),
+            here: found.map_or("-", GoalOutcome::name).to_owned(),
             standing,
         })
     };

@@ -14,7 +14,8 @@ use super::{Side, Terms, score, terms};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::machine::parallel::{in_stretches, threads};
-use crate::report::results::{Cell, Estimated, Status};
+use crate::plan::SkipKind;
+use crate::results::{Cell, Estimated, Status};
 use crate::statistics::Verdict;
 use crate::statistics::unpaired::SessionSpread;
 use crate::vocabulary::metric::{Difference, ITEMS, LOAD, MetricReference};
@@ -26,7 +27,7 @@ pub(crate) struct Row {
     pub cell: String,
     /// Its names by axis.
     #[serde(flatten)]
-    #[schemars(schema_with = "crate::report::results::names_schema")]
+    #[schemars(schema_with = "crate::results::names_schema")]
     pub names: AxisMap<String>,
     /// What is compared, as users name it: items per second in place of latency where the batches of the sides differ.
     #[schemars(with = "String")]
@@ -288,7 +289,7 @@ fn judged_rows(
 fn neither(to: Option<&Cell>, row: Row) -> Vec<Row> {
     let is_told = |cell: &&Cell| match cell.status {
         Status::Failed => true,
-        Status::Skipped => cell.skipped.as_ref().is_some_and(|skip| skip.code == "memory"),
+        Status::Skipped => cell.skipped.as_ref().is_some_and(|skip| skip.code == SkipKind::Memory),
         _ => false,
     };
     let why = to.filter(is_told).and_then(unmeasured);

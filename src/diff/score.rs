@@ -1,7 +1,7 @@
 //! Scores on data of two sides: McNemar's test where both answered the same items, else their intervals (method 6.4).
 
 use super::verdict::{Change, Found, Reason, Values};
-use crate::report::results::Estimated;
+use crate::results::Estimated;
 use crate::statistics::distribution::{normal_cdf, normal_quantile};
 use crate::statistics::interval::Interval;
 use crate::statistics::paired_proportions::paired_proportions;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::verdict::Reason;
 use crate::experiment::AxisMap;
 use crate::record::provenance::{Facts, field};
-use crate::report::results::{Cell, ItemsRight, Results};
+use crate::results::{Cell, ItemsRight, Results};
 
 /// A cell that both sides have.
 #[derive(Clone, Debug)]

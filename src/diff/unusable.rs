@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Reason, Side};
 use crate::experiment::Axis;
 use crate::judge::compare::Withheld;
-use crate::report::results::{Cell, Results, Status};
+use crate::results::{Cell, Results, Status};
 use crate::vocabulary::code::{Code, Severity};
 
 /// Why a side did not measure a cell.
@@ -29,7 +29,7 @@ pub(super) fn unmeasured(cell: &Cell) -> Option<Unmeasured> {
         Status::Measured | Status::Partial => None,
         Status::Failed => {
             let first = cell.failures.first();
-            Some(Unmeasured::Failed(first.map_or_else(String::new, |failure| failure.kind.clone())))
+            Some(Unmeasured::Failed(first.map_or_else(String::new, |failure| failure.failure.kind.name().to_owned())))
         }
         Status::Skipped => {
             Some(Unmeasured::Skipped(cell.skipped.as_ref().map_or_else(String::new, |skip| skip.reason.clone())))
@@ -61,9 +61,8 @@ impl<'a> Forbidden<'a> {
 
     /// What its own record says against its numbers.
     pub(super) fn withheld(&self, cell: &Cell) -> Option<Withheld> {
-        let weighs = |code: Code, severity: Severity| {
-            cell.codes.get(code.name()).is_some_and(|seen| seen.weight() == Some(severity))
-        };
+        let weighs =
+            |code: Code, severity: Severity| cell.codes.get(code.name()).is_some_and(|seen| seen.severity == severity);
         let completed = cell.runs.get("block").map_or(0, Vec::len) as u64;
         let failed: u64 = cell.failures.iter().map(|failure| u64::from(failure.runs)).sum();
         let lost = failed + u64::from(cell.not_run);

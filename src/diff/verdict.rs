@@ -9,7 +9,7 @@ use super::unusable::Unmeasured;
 use super::{Terms, score, terms};
 use crate::judge::compare::Withheld;
 use crate::judge::compare::apart::{sign, verdict_apart};
-use crate::report::results::{Cell, Estimated};
+use crate::results::{Cell, Estimated};
 use crate::statistics::interval::Interval;
 use crate::statistics::paired::compare_paired;
 use crate::statistics::planning::MINIMUM_RUNS;

@@ -402,6 +402,11 @@ pub struct Matrix {
 pub struct Selector(pub BTreeMap<String, Vec<String>>);
 
 impl Selector {
+    /// Whether it matches every cell.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The axes that it names, in plan order; a key that is no axis is a dimension of the input.
     pub fn axes(&self) -> Vec<Axis> {
         let is_dimension = |key: &String| Axis::of_singular(key).is_none();

@@ -80,8 +80,9 @@ pub(crate) enum Supply {
 }
 
 /// How the outputs of an inference are known to be complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Completion {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
     /// The call returns when they are.
     Returns,
     /// The runtime offers no way to wait for the device (`SynchronizeOutputs` returns at once), so the outputs are copied

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::data::table::TableError;
-use crate::report::results::{Results, schema_of};
+use crate::results::{Results, schema_of};
 use crate::vocabulary::metric::MetricReference;
 
 pub(crate) use points::PointSeen;
@@ -62,7 +62,7 @@ pub(crate) fn history(
     experiment: &str,
     points: &[Point],
     metric: MetricReference,
-    is_wanted: &dyn Fn(&crate::report::results::Cell) -> bool,
+    is_wanted: &dyn Fn(&crate::results::Cell) -> bool,
 ) -> Result<History, TableError> {
     Ok(History {
         format: FORMAT,

@@ -4,7 +4,7 @@ use super::{Change, History, PointSeen, Series};
 use crate::experiment::telling_axes;
 use crate::report::format::{self, change};
 use crate::report::plots::{Course, CourseBreak, CourseChange};
-use crate::report::results::interval;
+use crate::results::interval;
 
 /// A cell in one line.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Point;
 use crate::diff::{Changes, changes};
-use crate::report::results::Results;
+use crate::results::Results;
 
 /// A point of a history.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -9,7 +9,7 @@ use super::Point;
 use crate::data::table::{Table, TableError, Values};
 use crate::diff::frames_differ;
 use crate::experiment::{Axis, AxisMap};
-use crate::report::results::{Cell, Estimated};
+use crate::results::{Cell, Estimated};
 use crate::statistics::change_points::{ChangePointRule, change_points};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
@@ -20,7 +20,7 @@ pub(crate) struct Series {
     pub cell: String,
     /// Its names by axis.
     #[serde(flatten)]
-    #[schemars(schema_with = "crate::report::results::names_schema")]
+    #[schemars(schema_with = "crate::results::names_schema")]
     pub names: AxisMap<String>,
     /// Its values, oldest first; points that do not have it are left out.
     pub values: Vec<Value>,
@@ -182,7 +182,7 @@ fn commits(points: &[Point], start: usize, values: &[Value]) -> Vec<(usize, f64)
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::report::results::{Results, Status};
+    use crate::results::{Results, Status};
     use serde_json::json;
 
     fn point(commit: usize, latency: f64, cpu: &str) -> Point {

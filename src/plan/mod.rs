@@ -105,7 +105,7 @@ impl Baseline {
 }
 
 /// What kind of reason there is not to run a cell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipKind {
     /// The device cannot be used here.

@@ -67,7 +67,7 @@ pub struct CellSearch {
 }
 
 /// A batch that was tried, in a process of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// The batch.
     pub batch: u64,
@@ -79,7 +79,7 @@ pub struct Tried {
 }
 
 /// Why a search went no further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnd {
     /// Memory ran out at the next batch.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::findings::Findings;
 use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
-use super::{FORMAT, StoreError, format1, parse_versioned, write_whole};
+use super::{FORMAT, StoreError, parse_versioned, write_whole};
 use crate::experiment::{Axis, BATCH, Experiment, Runs, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
@@ -224,12 +224,8 @@ impl Manifest {
         }
         let text = plain_file::text(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
         let mut manifest: Manifest = parse_versioned(&path, &text)?;
-        if manifest.format == format1::FORMAT {
-            manifest.findings = format1::findings(&path, &text)?;
-        } else {
-            manifest.findings = Findings::read(folder)?;
-            manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
-        }
+        manifest.findings = Findings::read(folder)?;
+        manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
         manifest.check(&path)?;
         manifest.leave_out_too_large();
         Ok(manifest)

@@ -7,7 +7,6 @@
 pub(crate) mod archive;
 pub(crate) mod columns;
 pub(crate) mod findings;
-mod format1;
 pub(crate) mod found;
 pub(crate) mod git;
 pub(crate) mod journal;
@@ -35,7 +34,6 @@ pub(crate) use found::{
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
-pub(crate) use manifest::MachineUsed;
 pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 
 pub(crate) use manifest::{DatasetFile, InferenceCost};
@@ -251,6 +249,9 @@ pub(crate) fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text:
     let versioned: Versioned = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
     if versioned.format > u64::from(FORMAT) {
         return Err(StoreError::Newer { path: path.to_owned(), found: versioned.format, known: FORMAT });
+    }
+    if versioned.format < u64::from(FORMAT) {
+        return Err(damaged(format!("format {} was never released and is no longer read", versioned.format)));
     }
     serde_json::from_str(text).map_err(|error| damaged(error.to_string()))
 }

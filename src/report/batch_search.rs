@@ -9,8 +9,8 @@ pub(crate) fn rate(items_per_s: f64) -> String {
 }
 
 /// Every batch with its throughput, in ascending order: `1 (99.1), 2 (180), 4 (300), 8 out of memory`.
-pub(super) fn tried(search: &CellSearch) -> String {
-    let mut tried: Vec<&Tried> = search.tried.iter().collect();
+pub(super) fn tried(tried: &[Tried]) -> String {
+    let mut tried: Vec<&Tried> = tried.iter().collect();
     tried.sort_by_key(|tried| tried.batch);
     let word = |tried: &&Tried| match (tried.items_per_s, &tried.failure) {
         (Some(rate_of), _) => format!("{} ({})", tried.batch, rate(rate_of)),
@@ -21,9 +21,9 @@ pub(super) fn tried(search: &CellSearch) -> String {
 }
 
 /// Why nothing larger was tried: `49 ran out of memory`.
-pub(crate) fn end(search: &CellSearch) -> String {
-    let failed = search.tried.iter().filter(|tried| tried.failure.is_some()).min_by_key(|tried| tried.batch);
-    match (search.end, failed.map(|tried| (tried.batch, tried.failure.as_ref()))) {
+pub(crate) fn end(end: SearchEnd, tried: &[Tried]) -> String {
+    let failed = tried.iter().filter(|tried| tried.failure.is_some()).min_by_key(|tried| tried.batch);
+    match (end, failed.map(|tried| (tried.batch, tried.failure.as_ref()))) {
         (SearchEnd::OutOfMemory, Some((batch, _))) => format!("{batch} ran out of memory"),
         (SearchEnd::Failed, Some((batch, Some(failure)))) => format!("{batch} failed: {}", failure.in_short()),
         (SearchEnd::OutOfMemory | SearchEnd::Failed, _) => "a larger one failed".to_owned(),
@@ -41,7 +41,7 @@ pub(crate) fn found(search: &CellSearch) -> String {
         Some(1) => "1 fits, ".to_owned(),
         Some(largest) => format!("1 to {largest} fit, "),
     };
-    format!("batch {}{}; {fit}{}", search.batch, rate.unwrap_or_default(), end(search))
+    format!("batch {}{}; {fit}{}", search.batch, rate.unwrap_or_default(), end(search.end, &search.tried))
 }
 
 #[cfg(test)]
@@ -62,9 +62,10 @@ mod tests {
     fn what_was_found_is_a_line() {
         let ran_out = search(SearchEnd::OutOfMemory, Some(FailureKind::OutOfMemory));
         assert_eq!(found(&ran_out), "batch 2, 180 items/s; 1 to 4 fit, 8 ran out of memory");
-        assert_eq!(tried(&ran_out), "1 (99.1), 2 (180), 4 (183), 8 out of memory");
+        assert_eq!(tried(&ran_out.tried), "1 (99.1), 2 (180), 4 (183), 8 out of memory");
         let limited = search(SearchEnd::Limit, None);
         assert_eq!(found(&limited), "batch 2, 180 items/s; 1 to 4 fit, limit of the search reached");
-        assert_eq!(end(&search(SearchEnd::Failed, Some(FailureKind::Operator))), "8 failed: no room");
+        let failed = search(SearchEnd::Failed, Some(FailureKind::Operator));
+        assert_eq!(end(failed.end, &failed.tried), "8 failed: no room");
     }
 }

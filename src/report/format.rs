@@ -8,16 +8,14 @@ mod comparison;
 mod phrases;
 mod rounded;
 
-pub(crate) use bound::{bandwidth, bound, bound_in_short, rate};
-pub(crate) use comparison::{change, difference, judged_ratio, p_value, ratio, share, speedup};
-pub use phrases::threads;
-pub(crate) use phrases::{
-    amount, batched, bytes, count, library, list, magnitude, percent, runtimes, score, verdict_word,
-};
+pub(crate) use crate::vocabulary::wording::{count, list};
+pub(crate) use bound::{bound, bound_in_short};
+pub(crate) use comparison::{change, difference, judged_ratio, p_value, ratio, signed, speedup, verdict_of};
+pub(crate) use phrases::{amount, batched, bytes, magnitude, percent, score, verdict_word};
 
 pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 
-use crate::judge::summary::{LEAST_RUNS, Percentile};
+use crate::judge::summary::LEAST_RUNS;
 use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::metric::Unit;
 
@@ -119,14 +117,6 @@ impl Column {
         let unit = self.scale.unit;
         let value = if unit.is_empty() { value } else { format!("{value} {unit}") };
         half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))
-    }
-
-    /// The percentile like any estimate, or `>= 281` where the number of samples cannot support it.
-    pub(crate) fn percentile(&self, percentile: &Percentile) -> String {
-        if percentile.supported {
-            return self.value(&percentile.estimate);
-        }
-        format!(">= {}", self.parts(&percentile.estimate).0)
     }
 
     /// A value without interval, such as a minimum.
@@ -301,19 +291,6 @@ mod tests {
             (column.value(&more), column.heading("items/s")),
             ("543 ± 13".to_owned(), "items/s, thousands".to_owned())
         );
-    }
-
-    #[test]
-    fn unsupported_percentiles_are_lower_bounds() {
-        let percentile = |supported| Percentile {
-            statistic: crate::vocabulary::metric::Statistic::P99,
-            estimate: estimate(281_000_000.0, 2_000_000.0),
-            supported,
-        };
-        let column = Column::fit(Unit::Nanoseconds, [&percentile(true).estimate]);
-        assert_eq!(column.percentile(&percentile(true)), "281 ± 2");
-        assert_eq!(column.percentile(&percentile(false)), ">= 281");
-        assert_eq!(batched(32), "n/a (batched x32)");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The view through the templates. What is undefined is an error; what is a name is escaped.
+//! A page through the templates. What is undefined is an error; what is a name is escaped.
 //!
 //! Escaping follows the template's file name: `report.html.j2` as HTML, `report.md.j2` as Markdown, `x.tex.j2` as LaTeX, so
 //! that a template cannot forget it. Users' own templates are filled in the same way.

@@ -7,7 +7,7 @@ use crate::diff::page::changed_words;
 use crate::diff::{Changes, changes};
 use crate::history::page::{self, Line};
 use crate::history::{History, PointSeen};
-use crate::report::view::{Table, TableCell, TableColumn, TableRow};
+use crate::report::page::{Table, TableCell, TableColumn, TableRow};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {

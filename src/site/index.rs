@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Histories, Site, day};
 use crate::history::page::{course_in_letters, newest_change};
-use crate::report::view::{Table, TableCell, TableColumn, TableRow};
+use crate::report::page::{Table, TableCell, TableColumn, TableRow};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {

@@ -14,8 +14,8 @@ use serde::Serialize;
 use crate::data::table::TableError;
 use crate::experiment::{Axis, AxisMap, telling_axes};
 use crate::history::{History, Point, history};
-use crate::report::results::Results;
 use crate::report::{ReportError, fill_template};
+use crate::results::Results;
 use crate::vocabulary::metric::{
     ACCURACY_TOP1, DEVICE_MEMORY, FIDELITY_EQUAL, FIDELITY_TOP1, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference,
     PEAK_RSS,

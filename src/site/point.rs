@@ -8,8 +8,8 @@ use super::{Fact, Histories, SHOWN, Site, facts, names};
 use crate::diff::changes;
 use crate::diff::page::changed_words;
 use crate::report::format::{Column, judged_ratio, verdict_word};
-use crate::report::results::{Cell, Compared, Results, Status, interval};
-use crate::report::view::{Table, TableCell, TableColumn, TableRow};
+use crate::report::page::{Table, TableCell, TableColumn, TableRow};
+use crate::results::{Cell, Compared, Results, Status, interval};
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, MetricReference};
 
@@ -49,8 +49,8 @@ pub(super) fn page(of: &Histories<'_>, index: usize, site: &Site<'_>) -> Page {
     }
 }
 
-fn goal(goal: &crate::report::results::GoalFound) -> String {
-    format!("{}: {}", goal.name.as_ref().unwrap_or(&goal.metric), goal.outcome)
+fn goal(goal: &crate::results::GoalFound) -> String {
+    format!("{}: {}", goal.name.as_ref().unwrap_or(&goal.metric), goal.outcome.name())
 }
 
 fn left_out(results: &Results, measured: usize) -> Option<String> {
@@ -110,7 +110,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
 }
 
 fn verdict(row: &Compared) -> TableCell {
-    let word = row.known_verdict().map_or(row.verdict.as_str(), |known| verdict_word(&MetricReference::LATENCY, known));
+    let word = verdict_word(&MetricReference::LATENCY, row.verdict);
     let text = format!("{} {word}", judged_ratio(row.ratio, interval(row.low, row.high), row.margin));
     TableCell { sort: Some(row.ratio.to_string()), ..TableCell::text(text) }
 }

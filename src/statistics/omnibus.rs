@@ -14,7 +14,7 @@ use super::welch::SampleSummary;
 
 /// Welch's analysis of variance, for groups that differ in noise: the default.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WelchAnova {
+pub(crate) struct WelchAnova {
     /// The F statistic.
     pub f: f64,
     /// Degrees of freedom of the groups, k - 1.
@@ -27,7 +27,7 @@ pub struct WelchAnova {
 
 /// Fisher's analysis of variance, for groups of equal noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Anova {
+pub(crate) struct Anova {
     /// The F statistic; `None` when no group has any spread.
     pub f: Option<f64>,
     /// Degrees of freedom of the groups, k - 1.

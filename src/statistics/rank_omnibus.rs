@@ -14,7 +14,7 @@ use super::moments::sum_of;
 
 /// The outcome of either test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RankTest {
+pub(crate) struct RankTest {
     /// Friedman's Q or Kruskal's H, corrected for ties; zero when all ranks are equal.
     pub statistic: f64,
     /// Degrees of freedom, k - 1.

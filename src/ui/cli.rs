@@ -197,10 +197,8 @@ pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
 }
 
 fn help_of_record() -> String {
-    let of_results = Format::of_results_in_words();
-    format!(
-        "A record's folder or name, an experiment's name (its newest record), or `latest`; for {of_results} also a results.json or its folder"
-    )
+    "A record's folder or name, an experiment's name (its newest record), `latest`, or a results.json or its folder"
+        .to_owned()
 }
 
 /// Arguments of `validate`.

@@ -1,7 +1,7 @@
 //! What changed, for the terminal: the heading, what differs, the rows, the notices.
 
 use crate::diff::page::{Beside, Page, ReproductionPage};
-use crate::report::view::{Overview, OverviewColumn, Table};
+use crate::report::page::{Overview, OverviewColumn, Table};
 use crate::ui::{Ui, table};
 use crate::vocabulary::metric::LATENCY;
 

@@ -2,7 +2,7 @@
 
 use crate::history::{History, page};
 use crate::report::format::count;
-use crate::report::view::{Overview, OverviewColumn};
+use crate::report::page::{Overview, OverviewColumn};
 use crate::ui::{Ui, table};
 
 /// The table, and what changed where.

@@ -8,14 +8,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
+use crate::judge::compare::Judged;
 use crate::judge::compare::{Terms, verdicts};
 use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
 use crate::plan::{Plan, SkipKind};
 use crate::record::revision::NoRevision;
 use crate::record::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
 use crate::report::batch_search;
-use crate::report::format::{self, count, percent};
-use crate::report::view::{Overview, accuracy_lines};
+use crate::report::format::{count, percent};
+use crate::report::page::{Overview, accuracy_lines, executed_by};
+use crate::results;
 use crate::run::event::Event;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::printable::printable;
@@ -241,7 +243,9 @@ impl<'a> Live<'a> {
             let summary = summarize_briefly(manifest, runs);
             let verdicts = verdicts(manifest, &summary);
             let goes_on = |group: usize| left > 0 && going_on.contains(&group);
-            let overview = Overview::growing(manifest, &summary.shown(), &verdicts, &goes_on);
+            let judged = Judged { comparisons: verdicts, ..Judged::default() };
+            let results = results::results(manifest, &summary, &judged);
+            let overview = Overview::new(&results, &|group| goes_on(group as usize));
             let table = table::render(&overview, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(printable(&format!("\n{table}\n\n")).into_owned());
@@ -340,8 +344,9 @@ fn machine(manifest: &Manifest) -> String {
     if let Some(cores) = host.allowed_cores {
         parts[0].push_str(&format!(", {}", count(u64::from(cores), "core")));
     }
-    if let Some(runtime) = format::runtimes(manifest) {
-        parts.push(format!("{runtime}, {}", format::threads(manifest)));
+    let nothing = results::results(manifest, &summarize_briefly(manifest, &[]), &Judged::default());
+    if let Some(runtime) = executed_by(&nothing) {
+        parts.push(runtime);
     } else {
         parts.push(backend::of(&manifest.experiment.backend).title().to_owned());
     }

@@ -6,7 +6,7 @@ use super::{duration, table};
 use crate::experiment::Runs;
 use crate::judge::compare::proposal::{Needed, Proposal, for_every_cell, for_every_comparison};
 use crate::report::format::{count, percent};
-use crate::report::view::{Overview, OverviewColumn};
+use crate::report::page::{Overview, OverviewColumn};
 
 /// A table of the cells, one of the comparisons, and what to write into the specification.
 pub fn describe(proposals: &[Proposal], needed: &[Needed], relative: f64, width: usize) -> String {

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::report::view::{Overview, OverviewColumn};
+use crate::report::page::{Overview, OverviewColumn};
 use crate::vocabulary::printable::printable_line;
 
 /// The table, without a trailing newline; where `width` does not hold all columns, those that are not essential fall away

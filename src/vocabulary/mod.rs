@@ -1,5 +1,7 @@
 pub(crate) mod quantity;
 
+pub(crate) mod wording;
+
 pub(crate) mod printable;
 
 pub(crate) mod privacy;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use perfrun::internals::report::results::{Cell, Results, read};
+use perfrun::internals::results::{Cell, Results, read};
 
 use crate::support::{Done, Workplace};
 
@@ -76,7 +76,7 @@ fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
     assert!(webgpu.nodes.keys().any(|provider| provider == "WebGpuExecutionProvider"), "{:?}", webgpu.nodes);
     assert!(webgpu.on_cpu.is_empty() && !webgpu.codes.contains_key("W_CPU_FALLBACK"), "{webgpu:?}");
     assert_eq!(webgpu.metrics["fallback_ratio"].value, 0.0);
-    assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", webgpu.fidelity);
+    assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes()), "{:?}", webgpu.fidelity);
     assert!(!cell(&results, "cpu").metrics.contains_key("fallback_ratio"));
     assert_eq!(results.provenance.frame["boundary"], "device");
     let report = place.page("reports/x");
@@ -104,7 +104,7 @@ fn what_webgpu_does_not_take_is_named_and_not_judged() {
     with_driver(refused, driver).expect_code(3);
     let refused = read(&place.path("refused/results.json")).unwrap();
     let failure = &cell(&refused, "webgpu").failures[0];
-    assert_eq!(failure.message, "webgpu does not take 6 Mod, and `allow_fallback` is false");
+    assert_eq!(failure.failure.message, "webgpu does not take 6 Mod, and `allow_fallback` is false");
 }
 
 /// A replayed graph writes where it wrote when it was recorded, and leaves the call without outputs.
@@ -117,9 +117,9 @@ fn outputs_without_a_value_are_a_failure_with_its_reason() {
     with_driver(place.command(&["x.yaml"]), driver).expect_code(3);
     let results = results(&place);
     let failure = &cell(&results, "webgpu").failures[0];
-    assert_eq!(failure.kind, "output", "{failure:?}");
+    assert_eq!(failure.failure.kind.name(), "output", "{failure:?}");
     let says = "webgpu returned no value for output `logits`, with enableGraphCapture: 1";
-    assert_eq!(failure.message, says);
+    assert_eq!(failure.failure.message, says);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn with_the_host_as_boundary_outputs_and_placement_are_the_same() {
     let results = results(&place);
     let webgpu = cell(&results, "webgpu");
     assert_eq!(webgpu.on_cpu, [("Mod".to_owned(), 6)].into());
-    assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", webgpu.fidelity);
+    assert!(webgpu.fidelity.as_ref().is_some_and(|found| found.passes()), "{:?}", webgpu.fidelity);
     assert_eq!(results.provenance.frame["boundary"], "host");
 }
 
@@ -150,7 +150,7 @@ fn without_a_driver_webgpu_is_skipped_and_the_cpu_measured() {
     let results = results(&place);
     assert_eq!(cell(&results, "cpu").metrics["latency_ns"].n, 2);
     let skipped = cell(&results, "webgpu").skipped.as_ref().unwrap();
-    assert_eq!(skipped.code, "device");
+    assert_eq!(skipped.code, perfrun::internals::plan::SkipKind::Device);
     let required = with_driver(place.command(&["x.yaml", "--require-devices"]), Path::new("/there/is/none.json"));
     assert!(required.expect_code(2).stderr.contains("--require-devices"));
 }
@@ -176,9 +176,9 @@ fn a_plug_in_says_which_devices_it_finds() {
     let is_intel = std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| text.contains("GenuineIntel"));
     if is_intel {
         assert!(openvino.nodes.keys().any(|provider| provider == "OpenVINOExecutionProvider"), "{openvino:?}");
-        assert!(exact.fidelity.as_ref().is_some_and(|found| found.passes), "{:?}", exact.fidelity);
+        assert!(exact.fidelity.as_ref().is_some_and(|found| found.passes()), "{:?}", exact.fidelity);
         // Where the processor has bf16, OpenVINO computes in it, and the report says so.
-        let differs = !openvino.fidelity.as_ref().unwrap().passes;
+        let differs = !openvino.fidelity.as_ref().unwrap().passes();
         let report = place.read("reports/x/report.md");
         assert_eq!(report.contains("openvino:CPU computes fp32 models in bf16"), differs, "{report}");
     } else {

@@ -23,7 +23,7 @@ fn check_generated(path: &str, expected: &str) {
 #[test]
 fn schemas_are_current() {
     check_generated("schemas/experiment.schema.json", &perfrun::internals::spec::schema_text());
-    check_generated("schemas/results.schema.json", &perfrun::internals::report::results::schema_text());
+    check_generated("schemas/results.schema.json", &perfrun::internals::results::schema_text());
     check_generated("schemas/diff.schema.json", &perfrun::internals::diff::schema_text());
     check_generated("schemas/history.schema.json", &perfrun::internals::history::schema_text());
     check_generated("schemas/reproduction.schema.json", &perfrun::internals::diff::reproduction_schema_text());
@@ -35,7 +35,7 @@ fn the_reference_is_current() {
     check_generated("docs/reference/spec.md", &perfrun::internals::spec::reference_markdown());
     check_generated("docs/reference/template.md", &perfrun::internals::report::template_reference());
     check_generated("docs/reference/spec-full.yaml", &perfrun::internals::spec::full_example());
-    check_generated("docs/reference/results.md", &perfrun::internals::report::results::reference_markdown());
+    check_generated("docs/reference/results.md", &perfrun::internals::results::reference_markdown());
     check_generated("docs/reference/codes.md", &perfrun::internals::vocabulary::code::reference_markdown());
     check_generated("docs/reference/exit-codes.md", &perfrun::internals::ui::error::exit_codes_markdown());
 }

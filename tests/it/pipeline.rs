@@ -380,7 +380,7 @@ fn a_report_of_another_machine_is_not_overwritten() {
     let place = Workplace::with_spec(&two("1%", 1.0).replace("runs: 10", "runs: 2"));
     place.run(&["x.yaml"]).expect_code(0);
     let path = place.path("reports/x/results.json");
-    let mut results = perfrun::internals::report::results::read(&path).unwrap();
+    let mut results = perfrun::internals::results::read(&path).unwrap();
     let machine = results.provenance.machine.clone();
     results.provenance.frame.insert("cpu".to_owned(), "Another CPU".into());
     place.write("reports/x/results.json", &results.to_json());
@@ -388,13 +388,13 @@ fn a_report_of_another_machine_is_not_overwritten() {
     assert!(done.stderr.contains("was measured on another machine (cpu: Another CPU, here "), "{}", done.stderr);
     assert!(place.path(&format!("reports/x@{machine}/report.md")).is_file());
     place.run(&["x.yaml", "--replace"]).expect_code(0);
-    assert_ne!(perfrun::internals::report::results::read(&path).unwrap(), results);
+    assert_ne!(perfrun::internals::results::read(&path).unwrap(), results);
     // Another installation of the same machine.
-    results = perfrun::internals::report::results::read(&path).unwrap();
+    results = perfrun::internals::results::read(&path).unwrap();
     results.provenance.context.insert("host".to_owned(), "ffffffff".into());
     place.write("reports/x/results.json", &results.to_json());
     place.run(&["x.yaml"]).expect_code(0);
-    assert_ne!(perfrun::internals::report::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
+    assert_ne!(perfrun::internals::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What stands in which file of a record, and records of earlier formats.
+//! What stands in which file of a record.
 
 use std::path::Path;
 
@@ -7,43 +7,6 @@ use perfrun::internals::record::{Arm, Findings, Record};
 use crate::accuracy::scored;
 use crate::designs::begin_in;
 use crate::support::Workplace;
-
-/// Begun by a perfrun that wrote everything into the manifest, and killed in its third block.
-fn of_format_1(place: &Workplace) -> String {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/records/format1");
-    for entry in ["", "journal"].iter().flat_map(|folder| std::fs::read_dir(fixture.join(folder)).unwrap()) {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            let name = Path::new("old").join(path.strip_prefix(&fixture).unwrap());
-            place.write(name.to_str().unwrap(), &std::fs::read_to_string(&path).unwrap());
-        }
-    }
-    place.path("old").to_str().unwrap().to_owned()
-}
-
-#[test]
-fn a_record_of_format_1_is_read_from_its_manifest() {
-    let place = Workplace::new();
-    let folder = of_format_1(&place);
-    let record = Record::open(Path::new(&folder)).unwrap();
-    let (manifest, findings) = (&record.manifest, &record.manifest.findings);
-    assert_eq!((manifest.format, findings.sessions.len(), findings.complete), (1, 1, false));
-    assert_eq!((manifest.iterations(), manifest.fidelity().len()), (&[1][..], 2));
-    assert_eq!(findings.budget.map(|budget| (budget.wanted, budget.runs)), Some((4, 4)));
-    assert_eq!(record.runs.len(), 9);
-    place.run(&["report", &folder, "--output", "out"]).expect_code(0);
-    let report = place.read("out/report.md");
-    assert!(report.contains("6 of 12 runs are done"), "{report}");
-}
-
-#[test]
-fn a_record_of_format_1_is_not_gone_on_with() {
-    let place = Workplace::new();
-    let folder = of_format_1(&place);
-    let refused = place.run(&["run", "--resume", &folder]).expect_code(2);
-    assert!(refused.stderr.contains("from an older perfrun, in format 1"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("perfrun report"), "{}", refused.stderr);
-}
 
 #[test]
 fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
@@ -186,20 +149,24 @@ fn a_table_of_a_record_without_sums_does_not_panic_whatever_it_holds() {
 
 #[test]
 fn runs_that_the_plan_does_not_have_do_not_count() {
-    let place = Workplace::new();
-    let folder = of_format_1(&place);
-    let folder = Path::new(&folder);
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let run = place.record("x").runs.into_iter().find(|run| run.arm == Arm::Main).unwrap();
+    let folder = &begin_in(&place);
     let journal = folder.join("journal");
-    let name = "36d3540ef002dbdd-main-0.json";
-    let text = std::fs::read_to_string(journal.join(name)).unwrap();
+    std::fs::create_dir_all(&journal).unwrap();
+    let name = &format!("{}-main-0.json", run.cell);
+    let text = serde_json::to_string(&run).unwrap();
+    std::fs::write(journal.join(name), &text).unwrap();
     let copy = journal.join("copy.json");
     std::fs::write(&copy, &text).unwrap();
     refused(&place, folder, &format!("copy.json is damaged: it holds the run of {name}"));
     std::fs::remove_file(copy).unwrap();
     let mut run: serde_json::Value = serde_json::from_str(&text).unwrap();
     run["run"] = 200.into();
-    std::fs::write(journal.join("36d3540ef002dbdd-main-200.json"), run.to_string()).unwrap();
-    refused(&place, folder, "the run 36d3540ef002dbdd-main-200 is not in its plan");
+    let other = name.replace("main-0", "main-200");
+    std::fs::write(journal.join(&other), run.to_string()).unwrap();
+    refused(&place, folder, &format!("the run {} is not in its plan", other.trim_end_matches(".json")));
 }
 
 #[test]

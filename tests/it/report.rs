@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use perfrun::internals::experiment::{Axis, Grade};
-use perfrun::internals::report::view::Overview;
+use perfrun::internals::judge::compare::{Comparison, Judged};
+use perfrun::internals::judge::summary::Summary;
+use perfrun::internals::report::page::Overview;
 use perfrun::internals::report::{Format, compose, write};
 use perfrun::internals::spec::explain::explain;
 
@@ -123,19 +125,20 @@ fn between_blocks_only_what_the_table_shows_is_judged() {
         let manifest = &fixture.manifest;
         let brief = perfrun::internals::judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
         let verdicts = perfrun::internals::judge::compare::verdicts(&fixture.manifest, &brief);
-        assert!(brief.tails.is_empty() && verdicts.iter().all(|verdict| verdict.details.is_none()), "{name}");
         let percentiles = |cell: &perfrun::internals::judge::summary::CellSummary| {
             cell.latency.as_ref().map_or(0, |l| l.percentiles.len())
         };
         assert!(brief.cells.iter().all(|cell| percentiles(cell) <= 1), "{name}");
         // What bounds a cell is told when all of it is measured.
+        let overview = |summary: &Summary, comparisons: &[Comparison]| {
+            let judged = Judged { comparisons: comparisons.to_vec(), ..Judged::default() };
+            Overview::new(&perfrun::internals::results::results(manifest, summary, &judged), &|_| false)
+        };
         let mut shown = fixture.summary.shown();
         shown.cells.iter_mut().for_each(|cell| cell.diagnosis = Default::default());
-        let whole = Overview::new(manifest, &shown, &fixture.judged.comparisons);
-        assert_eq!(Overview::new(manifest, &brief.shown(), &verdicts), whole, "{name}");
-        let mut judged = fixture.judged.comparisons.clone();
-        judged.iter_mut().for_each(|comparison| comparison.details = None);
-        assert_eq!(verdicts, judged, "{name}");
+        let whole = overview(&shown, &fixture.judged.comparisons);
+        assert_eq!(overview(&brief.shown(), &verdicts), whole, "{name}");
+        assert_eq!(verdicts, fixture.judged.comparisons, "{name}");
     }
 }
 
@@ -154,7 +157,6 @@ fn the_header_says_the_threads_that_cells_use() {
     };
     variants(&mut fixture, &|_| Some(1));
     assert!(header(&fixture).contains("cpu, 1 thread"), "{}", header(&fixture));
-    assert_eq!(perfrun::internals::report::format::threads(&fixture.manifest), "1 thread");
     variants(&mut fixture, &|index| (index > 0).then_some(2));
     assert!(fixture.render().page.contains("| threads | 2 to 4 threads (base: 4, t1: 2, "));
 }
@@ -163,9 +165,54 @@ fn the_header_says_the_threads_that_cells_use() {
 fn results_read_back_as_they_are() {
     for (name, fixture) in all() {
         let text = fixture.render().json;
-        let results = perfrun::internals::report::results::parse(Path::new("results.json"), &text).unwrap();
+        let results = perfrun::internals::results::parse(Path::new("results.json"), &text).unwrap();
         assert_eq!(results, fixture.results(), "{name}");
         assert_eq!(results.to_json(), text, "{name}");
+    }
+}
+
+/// The page without its figures.
+fn without_figures(html: &str) -> String {
+    let mut parts = html.split("<figure");
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.map(|part| part.split_once("</figure>").map_or(part, |(_, rest)| rest)).collect::<String>()
+}
+
+/// A record adds the figures of its samples, and nothing else.
+#[test]
+fn a_report_is_made_from_its_results_alone() {
+    let formats: Vec<Format> = Format::all().collect();
+    for (name, fixture) in all() {
+        let results = fixture.results();
+        let committed = perfrun::internals::results::parse(Path::new("results.json"), &results.to_json()).unwrap();
+        let of_record = compose(&results, Some(&fixture.runs)).render(&formats).unwrap();
+        let of_results = compose(&committed, None).render(&formats).unwrap();
+        assert_eq!(of_record.plots, of_results.plots, "{name}");
+        for ((format, full), (_, bare)) in of_record.files.iter().zip(&of_results.files) {
+            let [full, bare] = [full, bare].map(|bytes| String::from_utf8_lossy(bytes));
+            match format.name() {
+                "html" => assert_eq!(without_figures(&full), without_figures(&bare), "{name}"),
+                other => assert_eq!(full, bare, "{name}: {other}"),
+            }
+        }
+    }
+}
+
+/// The reports of this repository, whatever format their results have.
+#[test]
+fn every_committed_report_can_be_rendered_again() {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let found = walkdir::WalkDir::new(reports).into_iter().map(Result::unwrap);
+    let committed: Vec<_> = found.filter(|entry| entry.file_name() == "results.json").collect();
+    assert!(committed.len() >= 4, "{committed:?}");
+    for file in committed {
+        let results = perfrun::internals::results::read(file.path()).unwrap();
+        let rendered = compose(&results, None).render(&Format::all().collect::<Vec<_>>()).unwrap();
+        let page = String::from_utf8_lossy(&rendered.files[0].1);
+        assert!(page.contains(&results.experiment), "{}:\n{page}", file.path().display());
+        let measured = results.cells.iter().filter(|cell| !cell.metrics.is_empty());
+        let missing: Vec<_> = measured.filter(|cell| !page.contains(&cell.names[Axis::Variants])).collect();
+        assert!(missing.is_empty(), "{}", file.path().display());
     }
 }
 
@@ -185,8 +232,9 @@ fn results_are_enough_to_judge_again() {
             Some((value.unwrap() / before[place].unwrap()).ln())
         };
         let ratios: Vec<f64> = others.iter().zip(&after).filter_map(pair).collect();
-        let again = perfrun::internals::statistics::paired::compare_paired(&ratios, row.margin, row.level).unwrap();
-        assert_eq!(serde_json::to_value(again.verdict).unwrap(), row.verdict.as_str());
+        let again =
+            perfrun::internals::statistics::paired::compare_paired(&ratios, row.margin, row.confidence).unwrap();
+        assert_eq!(again.verdict, row.verdict);
         assert!((again.theta.exp() * row.ratio - 1.0).abs() < 1e-4, "{row:?}");
     }
 }
@@ -427,7 +475,7 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     for retired in ["W_DRIFT", "W_OUTLIERS", "W_WARMUP_TREND", "W_PRECISION_NOT_REACHED", "does not know"] {
         assert!(!page.contains(retired) && !rendered.json.contains(retired), "{retired}");
     }
-    let results = perfrun::internals::report::results::parse(Path::new("results.json"), &rendered.json).unwrap();
+    let results = perfrun::internals::results::parse(Path::new("results.json"), &rendered.json).unwrap();
     assert_eq!(results.detectable_effect.noisy_runs, 8);
     let cell = &results.cells[3];
     assert!(cell.environment.contains_key("steal_ratio") && !cell.metrics.contains_key("steal_ratio"));
@@ -452,7 +500,9 @@ fn at_most_a_fifth_of_the_cells_of_a_good_record_carry_codes() {
 #[test]
 fn a_report_is_written_whole_and_replaces_an_earlier_one() {
     let folder = tempfile::tempdir().unwrap();
-    let rendered = |fixture: &Fixture, formats: &[Format]| compose(&fixture.input()).unwrap().render(formats).unwrap();
+    let rendered = |fixture: &Fixture, formats: &[Format]| {
+        compose(&fixture.results(), Some(&fixture.runs)).render(formats).unwrap()
+    };
     let formats = ["md", "html"].map(|name| Format::named(name).unwrap());
     write(&rendered(&Fixture::choose(), &formats), folder.path()).unwrap();
     let written = write(&rendered(&Fixture::alone(), &formats), folder.path()).unwrap();

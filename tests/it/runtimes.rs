@@ -33,7 +33,7 @@ fn runtimes_are_compared_where_variants_are_not() {
     assert_eq!(references, [(1, 0), (3, 2)]);
     let report = place.page("reports/x");
     assert!(report.contains("| model | input | old baseline | new |"), "{report}");
-    let results = perfrun::internals::report::results::read(&place.path("reports/x/results.json")).unwrap();
+    let results = perfrun::internals::results::read(&place.path("reports/x/results.json")).unwrap();
     let runtimes: Vec<&str> = results.cells.iter().map(|cell| cell.names[Axis::Runtimes].as_str()).collect();
     assert_eq!(runtimes, ["old", "new", "old", "new"]);
 }

@@ -11,7 +11,7 @@ use crate::commands::{measure, specs};
 use crate::diff::{Accepted, Diff, PairedCell, Reason, Side, Stale, Together, UnmeasuredCell, diff, sides as sides_of};
 use crate::experiment::AxisMap;
 use crate::plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
-use crate::report::results::{self, Results};
+use crate::results::{self, Results};
 use crate::run::{self, Prepared};
 use crate::spec::Loaded;
 use crate::ui::Ui;

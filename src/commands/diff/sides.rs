@@ -8,7 +8,7 @@ use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
 use crate::record::git::{Blob, GitError, Repository};
 use crate::record::{Manifest, Place, Record};
-use crate::report::results::{self, Results};
+use crate::results::{self, Results};
 use crate::ui::error::Error;
 
 use super::revision_files::RevisionFiles;

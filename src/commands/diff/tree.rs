@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::machine::plain_file;
 use crate::plan;
 use crate::record::git::Blob;
-use crate::report::results::{self, GateAsked, Results};
+use crate::results::{self, GateAsked, Results};
 use crate::spec;
 
 /// Where the paths of a report lead.

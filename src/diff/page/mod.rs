@@ -19,7 +19,7 @@ pub(crate) use reproduction::ReproductionPage;
 
 use super::{Changes, Diff, Gated, Row};
 use crate::report::format::count;
-use crate::report::view::Table;
+use crate::report::page::Table;
 use crate::report::{ReportError, fill_template};
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::printable::printable_line;

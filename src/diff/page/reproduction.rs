@@ -6,7 +6,7 @@ use super::{facts, in_one_line, tables};
 use crate::diff::claims::Standing;
 use crate::diff::{Checked, Reproduction, SideSeen};
 use crate::report::format::count;
-use crate::report::view::{Table, TableCell, TableRow};
+use crate::report::page::{Table, TableCell, TableRow};
 use crate::report::{ReportError, fill_template};
 use crate::vocabulary::metric::MetricReference;
 
@@ -88,7 +88,7 @@ fn list_of(parts: [Option<String>; 4]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn columns() -> Vec<crate::report::view::TableColumn> {
+fn columns() -> Vec<crate::report::page::TableColumn> {
     ["claim", "there", "here", ""].map(|title| tables::column(title, false)).into()
 }
 

@@ -4,8 +4,8 @@ use crate::diff::rows::Row;
 use crate::diff::{Change, Claim, Diff};
 use crate::experiment::{Axis, AxisMap, telling_axes};
 use crate::report::format;
-use crate::report::results::interval;
-use crate::report::view::{Table, TableCell, TableColumn, TableRow};
+use crate::report::page::{Table, TableCell, TableColumn, TableRow};
+use crate::results::interval;
 use crate::vocabulary::metric::Unit;
 
 use super::reason;

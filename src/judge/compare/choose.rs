@@ -30,8 +30,12 @@ use crate::vocabulary::metric::MetricReference;
 /// What may be said about the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
+    /// The specification asks it; else it is what cells of a group are compared by.
+    pub is_asked: bool,
     /// The metric by which the best is chosen.
     pub best: MetricReference,
+    /// What breaks ties, the first one first.
+    pub then: Vec<MetricReference>,
     /// The control that speaks for the whole record failed: nothing is claimed, and the rest is empty.
     pub failed_control: Option<FailedControl>,
     /// One contest for each set of cells that could stand in for each other, in plan order.
@@ -64,14 +68,46 @@ pub(super) fn asked(best: MetricReference) -> MetricReference {
 /// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
 /// baseline; pure.
 pub(crate) fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose) -> Choice {
-    let mut choice = Choice { best: question.best, failed_control: None, contests: Vec::new(), bounds: Vec::new() };
+    answer(plan, summary, judged, terms, question, true)
+}
+
+/// What the record answers where the specification asks nothing: which cell of each group is fastest, and of those that
+/// speed does not tell apart, which is better by one of these metrics.
+pub(crate) fn fastest(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &Terms,
+    then: Vec<MetricReference>,
+) -> Option<Choice> {
+    let question = Choose { best: MetricReference::LATENCY, then, within: Vec::new() };
+    let choice = answer(plan, summary, judged, terms, &question, false);
+    (choice.failed_control.is_some() || !choice.contests.is_empty()).then_some(choice)
+}
+
+fn answer(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose, is_asked: bool) -> Choice {
+    let mut choice = Choice {
+        is_asked,
+        best: question.best,
+        then: question.then.clone(),
+        failed_control: None,
+        contests: Vec::new(),
+        bounds: Vec::new(),
+    };
     if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
         choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
         return choice;
     }
     let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, terms.confidence, bound));
     choice.bounds = bounds.collect();
-    let asked = contest::Question { plan, summary, judged, terms, best: question.best, then: &question.then };
+    let asked = contest::Question {
+        plan,
+        summary,
+        judged,
+        terms,
+        best: is_asked.then_some(question.best),
+        then: &question.then,
+    };
     choice.contests = contest::hold(&asked, &choice.bounds);
     choice
 }

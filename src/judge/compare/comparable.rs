@@ -15,7 +15,7 @@ use crate::vocabulary::metric::{Direction, ITEMS, LATENCY, MetricReference};
 use crate::worker::backend::FailureKind;
 
 /// Why nothing may be said about a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unfit {
     /// The plan skips it.
@@ -139,17 +139,6 @@ pub(super) fn unfit(
         Some(Unfit::TooFewSamples { needed: metric.statistic.probability().and_then(quantile_support).unwrap_or(0) })
     } else {
         None
-    }
-}
-
-impl Unfit {
-    /// Whether more runs may make it fit.
-    pub(crate) fn may_heal(self) -> bool {
-        match self {
-            Unfit::NotRun | Unfit::TooFewRuns(_) => true,
-            Unfit::Withheld(withheld) => withheld.may_heal(),
-            _ => false,
-        }
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn typical_spread<'a>(comparisons: impl Iterator<Item = &'a PairedCom
 /// What controls and pairs together say about this machine; nothing without a control of enough blocks for an interval.
 pub(super) fn detectable_effect(
     controls: &[Control],
-    pairs: &[PairedComparison],
+    pairs: &[Comparison],
     summary: &Summary,
     manifest: &Manifest,
 ) -> DetectableEffect {
@@ -120,8 +120,10 @@ pub(super) fn detectable_effect(
     let is_judged = |paired: &&PairedComparison| paired.interval.is_some();
     let of_controls = typical_spread(controls.iter().map(|control| &control.paired).filter(is_judged));
     let Some(of_controls) = of_controls else { return unknown };
-    let spread = typical_spread(pairs.iter().filter(is_judged)).map_or(of_controls, |pairs| pairs.max(of_controls));
-    let blocks = pairs.iter().chain(controls.iter().map(|control| &control.paired)).map(|paired| paired.blocks).max();
+    let judged = pairs.iter().filter(|pair| pair.interval.is_some());
+    let of_pairs = typical_deviation(judged.filter_map(|pair| Some((pair.deviation?, pair.blocks))));
+    let spread = of_pairs.map_or(of_controls, |of_pairs| of_pairs.max(of_controls));
+    let blocks = pairs.iter().map(|pair| pair.blocks).chain(controls.iter().map(|control| control.paired.blocks)).max();
     let terms = Terms::of(manifest);
     let margin = terms.margin_of(MetricReference::LATENCY);
     let in_twelve_blocks = Grade::finds(spread);

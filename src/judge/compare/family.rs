@@ -1,15 +1,12 @@
-//! Many comparisons at once: omnibus tests of a group and adjustment over a record (method 6.7, 6.8).
+//! Whether the cells of a group differ at all (method 6.7).
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Comparison;
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::statistics::multiplicity::{benjamini_hochberg, holm};
-use crate::statistics::omnibus::{Anova, WelchAnova, anova, welch_anova};
-use crate::statistics::rank_omnibus::{RankTest, friedman, kruskal_wallis};
+use crate::statistics::omnibus::welch_anova;
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.
@@ -21,14 +18,8 @@ pub struct Family {
     pub cells: Vec<usize>,
     /// Blocks that all of them completed.
     pub blocks: usize,
-    /// Friedman's test in those blocks: the one for this design.
-    pub friedman: Option<RankTest>,
-    /// Welch's analysis of variance, which ignores the blocks.
-    pub welch_anova: Option<WelchAnova>,
-    /// The classical analysis of variance, with the share of variance that is explained.
-    pub anova: Option<Anova>,
-    /// Kruskal-Wallis' test, which ignores the blocks.
-    pub kruskal_wallis: Option<RankTest>,
+    /// p value of Welch's analysis of variance: that all cells have the same mean.
+    pub p: Option<f64>,
 }
 
 /// The groups of at least three cells that completed runs.
@@ -64,23 +55,6 @@ fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
         group: index,
         cells: arms.iter().map(|(cell, _)| *cell).collect(),
         blocks: whole.len(),
-        friedman: friedman(&whole),
-        welch_anova: welch_anova(&groups),
-        anova: anova(&groups),
-        kruskal_wallis: kruskal_wallis(&groups),
+        p: welch_anova(&groups).map(|test| test.p),
     })
-}
-
-/// Adds the p values that are adjusted for the number of comparisons.
-pub(super) fn adjust(comparisons: &mut [Comparison]) {
-    let raw = |comparison: &Comparison| Some(comparison.details.as_ref()?.paired.minimum_effect?.p_min_effect);
-    let (indices, p_values): (Vec<usize>, Vec<f64>) =
-        comparisons.iter().enumerate().filter_map(|(index, comparison)| Some((index, raw(comparison)?))).unzip();
-    let (Some(by_holm), Some(by_rate)) = (holm(&p_values), benjamini_hochberg(&p_values)) else { return };
-    for ((index, p_holm), q) in indices.into_iter().zip(by_holm).zip(by_rate) {
-        if let Some(details) = comparisons[index].details.as_mut() {
-            details.p_holm = Some(p_holm);
-            details.q = Some(q);
-        }
-    }
 }

@@ -27,7 +27,7 @@ impl GoalCheck {
 }
 
 /// Whether a goal is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalOutcome {
     /// By every cell, with its whole interval.
@@ -36,6 +36,17 @@ pub enum GoalOutcome {
     Missed,
     /// Neither can be said.
     Undecided,
+}
+
+impl GoalOutcome {
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            GoalOutcome::Met => "met",
+            GoalOutcome::Missed => "missed",
+            GoalOutcome::Undecided => "undecided",
+        }
+    }
 }
 
 /// Checks every goal by intervals of the confidence of `terms`; a quick look decides none.

@@ -8,7 +8,6 @@ pub(crate) mod calibration;
 pub(crate) mod choose;
 mod comparable;
 pub(crate) mod control;
-pub(crate) mod details;
 pub(crate) mod family;
 mod goals;
 pub(crate) mod need;
@@ -27,18 +26,14 @@ pub(crate) use calibration::calibrate;
 pub(crate) use choose::{Choice, choose};
 pub(crate) use comparable::Unfit;
 pub(crate) use control::{Control, DetectableEffect};
-pub(crate) use details::Details;
 pub(crate) use family::Family;
 pub(crate) use goals::{GoalCheck, GoalOutcome};
 pub use pair::Comparison;
-#[cfg(test)]
-pub(crate) use pair::compare_cells;
 pub(crate) use pareto::{Tradeoff, tradeoffs};
 pub(crate) use terms::Terms;
-pub(crate) use tie::Tie;
 pub(crate) use withheld::Withheld;
 
-use pair::{compare_unasked, verdict_between, verdict_unasked};
+use pair::{compare_cells, compare_unasked};
 
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -65,10 +60,7 @@ pub struct Judged {
     /// What each group took, where runs go by need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub efforts: Vec<need::Effort>,
-    /// What breaks ties of speed, where the specification asks no question.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ties: Vec<Tie>,
-    /// The answer to the specification's question, if it asks one.
+    /// What is best, by the specification's question or by speed; absent where nothing is compared.
     #[serde(default)]
     pub choice: Option<Choice>,
     /// The specification's promises, in its order.
@@ -97,13 +89,12 @@ pub(crate) fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&
     comparisons.get(index)
 }
 
-/// The comparisons of [`judge`] without their details, and nothing else that is judged: what a table shows while a record
-/// grows. Details are resampled, which takes too long between two blocks.
+/// The comparisons of [`judge`] and nothing else that is judged: what a table shows while a record grows.
 pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
     let plan = &manifest.plan;
     let terms = Terms::of(manifest);
     let controls = control::controls(plan, summary, &terms);
-    let verdict = |(baseline, cell)| verdict_unasked(summary, baseline, cell, &terms);
+    let verdict = |(baseline, cell)| compare_unasked(summary, baseline, cell, &terms);
     let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
     control::withhold(&mut comparisons, plan, &controls);
     comparisons
@@ -116,22 +107,19 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let controls = control::controls(plan, summary, &terms);
     let mut comparisons = against_baseline(plan, summary, &terms);
     control::withhold(&mut comparisons, plan, &controls);
-    family::adjust(&mut comparisons);
     let tails = tails::tails(plan, summary, &terms, &controls);
-    let of_memory = |(baseline, cell)| verdict_between(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms);
+    let of_memory = |(baseline, cell)| compare_cells(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms);
     let is_alike = |(one, other): &(usize, usize)| !summary.cells[*one].has_another_batch(&summary.cells[*other]);
     let mut memory: Vec<Comparison> = plan.pairs().filter(is_alike).filter_map(of_memory).collect();
     control::withhold(&mut memory, plan, &controls);
-    let pairs: Vec<_> = comparisons.iter().filter_map(|row| Some(row.details.as_ref()?.paired)).collect();
     let mut judged = Judged {
         tails,
         memory,
         families: family::families(plan, summary),
-        detectable_effect: control::detectable_effect(&controls, &pairs, summary, manifest),
+        detectable_effect: control::detectable_effect(&controls, &comparisons, summary, manifest),
         comparisons,
         controls,
         efforts: need::efforts(manifest, summary),
-        ties: Vec::new(),
         choice: None,
         goals: Vec::new(),
         tradeoffs: Vec::new(),
@@ -140,7 +128,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let weighed = pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest));
     match question {
         Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question)),
-        None => judged.ties = tie::ties(plan, summary, &judged, &terms, &weighed),
+        None => judged.choice = choose::fastest(plan, summary, &judged, &terms, tie::unasked(&weighed)),
     }
     judged.goals = goals::check(plan, summary, &judged, &terms, &manifest.experiment.goals);
     let is_listed = !manifest.experiment.pareto.is_empty();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
 use super::comparable::{comparable, unfit};
-use super::pair::{verdict_between, verdict_unasked};
+use super::pair::{compare_cells, compare_unasked};
 use super::{Judged, Terms};
 use crate::experiment::Bound;
 use crate::judge::summary::{CellSummary, Summary};
@@ -112,7 +112,7 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &Terms) -> BTreeSet
         return BTreeSet::new();
     }
     let looked_at = experiment.looked_at();
-    let verdict = |(baseline, cell)| verdict_unasked(summary, baseline, cell, terms);
+    let verdict = |(baseline, cell)| compare_unasked(summary, baseline, cell, terms);
     let judged = Judged { comparisons: plan.pairs().filter_map(verdict).collect(), ..Judged::default() };
     let check = |bound: &Bound| {
         let is_seen =
@@ -167,7 +167,7 @@ fn rivals(
         within.iter().filter_map(|check| check.of(cell)).all(|bounded| of(bounded.outcome))
     };
     let is_open = |leader: usize, cell: usize| {
-        let compared = verdict_between(summary, cell, leader, metric, terms);
+        let compared = compare_cells(summary, cell, leader, metric, terms);
         compared.is_some_and(|compared| compared.withheld.is_none() && compared.verdict.is_open())
     };
     let may_win = |cell: &usize| {
@@ -210,7 +210,7 @@ fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Ne
     if is_over(baseline) || is_over(cell) {
         return Need::Hopeless;
     }
-    let Some(compared) = verdict_unasked(summary, baseline, cell, terms) else { return Need::Open };
+    let Some(compared) = compare_unasked(summary, baseline, cell, terms) else { return Need::Open };
     match compared.withheld {
         Some(withheld) if withheld.may_heal() => Need::Open,
         Some(_) => Need::Hopeless,

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::details::Details;
 use super::withheld::withheld;
 use super::{Terms, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
@@ -37,13 +36,34 @@ pub struct Comparison {
     pub hint: Option<Hint>,
     /// Why there is no verdict whatever the interval says; the verdict is then inconclusive.
     pub withheld: Option<Withheld>,
-    /// What else was computed from the same values.
-    #[serde(default)]
-    pub details: Option<Details>,
+    /// Winsorised deviation of the log ratios of the blocks.
+    pub deviation: Option<f64>,
+    /// The smallest relative effect that these blocks detect with 80 % power.
+    pub detectable: Option<f64>,
+    /// Two-sided p value of a difference beyond the margin, the test that the interval is of (method 6.5).
+    pub p: Option<f64>,
 }
 
 fn usual_confidence() -> f64 {
     CONFIDENCE
+}
+
+/// Compares two cells by the default metric: latency, and items per second where one inference of the one handles
+/// more items than one of the other (method 6.1).
+pub(crate) fn compare_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let by_latency = || compare_cells(summary, baseline, cell, MetricReference::LATENCY, terms);
+    if !to.has_another_batch(from) {
+        return by_latency();
+    }
+    let withhold = |comparison: Comparison| Comparison {
+        verdict: Verdict::Inconclusive,
+        hint: None,
+        withheld: comparison.withheld.or(Some(Withheld::BatchesDiffer)),
+        ..comparison
+    };
+    let by_items = compare_cells(summary, baseline, cell, MetricReference::of(&ITEMS), terms);
+    by_items.or_else(|| by_latency().map(withhold))
 }
 
 /// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
@@ -54,48 +74,29 @@ pub(crate) fn compare_cells(
     reference: MetricReference,
     terms: &Terms,
 ) -> Option<Comparison> {
-    let (comparison, paired) = judge_pair(summary, baseline, cell, reference, terms)?;
-    let details = Details::new(&summary.cells[baseline], &summary.cells[cell], reference, &paired, terms);
-    Some(Comparison { details, ..comparison })
-}
-
-/// Compares two cells by the default metric: latency, and items per second where one inference of the one handles
-/// more items than one of the other (method 6.1).
-pub(crate) fn compare_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
-    let comparison = verdict_unasked(summary, baseline, cell, terms)?;
-    let details = compare_cells(summary, baseline, cell, comparison.metric, terms)?.details;
-    Some(Comparison { details, ..comparison })
-}
-
-/// As [`compare_unasked`], without the details.
-pub(super) fn verdict_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
-    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
-    let by_latency = || verdict_between(summary, baseline, cell, MetricReference::LATENCY, terms);
-    if !to.has_another_batch(from) {
-        return by_latency();
-    }
-    let withhold = |comparison: Comparison| Comparison {
-        verdict: Verdict::Inconclusive,
-        hint: None,
-        withheld: comparison.withheld.or(Some(Withheld::BatchesDiffer)),
-        ..comparison
-    };
-    let by_items = verdict_between(summary, baseline, cell, MetricReference::of(&ITEMS), terms);
-    by_items.or_else(|| by_latency().map(withhold))
-}
-
-/// As [`compare_cells`], without the details.
-pub(super) fn verdict_between(
-    summary: &Summary,
-    baseline: usize,
-    cell: usize,
-    reference: MetricReference,
-    terms: &Terms,
-) -> Option<Comparison> {
     if reference.metric.is_constant() {
         return exact(summary, baseline, cell, reference);
     }
-    judge_pair(summary, baseline, cell, reference, terms).map(|(comparison, _)| comparison)
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let paired = paired(from, to, reference, terms)?;
+    let withheld = withheld(from).or_else(|| withheld(to));
+    let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
+    Some(Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: speedup(paired.theta),
+        interval: paired.interval.map(speedup_interval),
+        confidence: paired.confidence,
+        blocks: paired.blocks,
+        margin: paired.margin,
+        verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
+        hint: paired.hint.filter(|_| withheld.is_none()),
+        withheld,
+        deviation: paired.winsorised_deviation,
+        detectable: paired.detectable_effect,
+        p: paired.minimum_effect.map(|test| test.p_min_effect),
+    })
 }
 
 /// The verdict by a metric that no run tells more about: the values themselves, without margin (method 6.1).
@@ -125,36 +126,10 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         verdict: if withheld.is_some() { Verdict::Inconclusive } else { verdict },
         hint: None,
         withheld,
-        details: None,
+        deviation: None,
+        detectable: None,
+        p: None,
     })
-}
-
-fn judge_pair(
-    summary: &Summary,
-    baseline: usize,
-    cell: usize,
-    reference: MetricReference,
-    terms: &Terms,
-) -> Option<(Comparison, PairedComparison)> {
-    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
-    let paired = paired(from, to, reference, terms)?;
-    let withheld = withheld(from).or_else(|| withheld(to));
-    let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
-    let comparison = Comparison {
-        cell,
-        baseline,
-        metric: reference,
-        speedup: speedup(paired.theta),
-        interval: paired.interval.map(speedup_interval),
-        confidence: paired.confidence,
-        blocks: paired.blocks,
-        margin: paired.margin,
-        verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
-        hint: paired.hint.filter(|_| withheld.is_none()),
-        withheld,
-        details: None,
-    };
-    Some((comparison, paired))
 }
 
 /// The paired comparison of two arms in their common blocks.
@@ -255,7 +230,7 @@ mod tests {
         };
         let found = against(rated(8, 2.0));
         assert_eq!((found.metric, found.verdict), (MetricReference::of(&ITEMS), Verdict::Better));
-        assert!((found.speedup - 4.0).abs() < 1e-9 && found.details.is_some());
+        assert!((found.speedup - 4.0).abs() < 1e-9 && found.p.is_some());
         assert_eq!(against(rated(1, 2.0)).metric, MetricReference::LATENCY);
         // With cold caches there are latencies and no rates.
         let cold = against(alone(8, 2.0));

@@ -1,28 +1,21 @@
-//! Cells that give and take: the Pareto frontier of what could stand in for each other, with its uncertainty
-//! (method 9).
+//! Cells that give and take: the Pareto frontier of what could stand in for each other (method 9).
 //!
 //! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
-//! of each cell, on the frontier, dominated and by whom, or open, and how often it would be on the frontier had other
-//! blocks been measured. Deliberately absent: chains of domination, and cells of which nothing may be said.
-
-use std::collections::BTreeSet;
+//! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
 
 use serde::{Deserialize, Serialize};
 
 use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
-use super::pair::verdict_between;
+use super::pair::compare_cells;
 use super::{Judged, Terms};
 use crate::experiment::Choose;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
 use crate::statistics::certain_domination::{ParetoClass, classify};
-use crate::statistics::frontier_membership::{MEMBERSHIP_RESAMPLES, frontier_membership};
 use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::MiddleHalf;
 use crate::statistics::paired::Verdict;
 use crate::statistics::pareto::{Objective, frontier};
-use crate::statistics::random::key_seed;
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS};
 
 /// Fewer cells than these have nothing to give or take.
@@ -52,8 +45,6 @@ pub struct Point {
     pub estimates: Vec<Option<Estimate>>,
     /// What is known about its place.
     pub place: Place,
-    /// Share of the resamples of blocks in which the cell is on the frontier; `None` below five common blocks.
-    pub membership: Option<f64>,
 }
 
 /// What is known about the place of a cell.
@@ -134,12 +125,10 @@ impl Set<'_> {
             return None;
         }
         let fit_cells: Vec<usize> = fit.iter().map(|point| points[*point].cell).collect();
-        let memberships = self.memberships(&fit_cells);
         let places = self.places(&fit_cells);
         let is_open = self.is_open(&fit_cells, &places);
-        for (position, (point, place)) in fit.iter().zip(places).enumerate() {
+        for (point, place) in fit.iter().zip(places) {
             points[*point].place = place;
-            points[*point].membership = memberships.get(position).copied().flatten();
         }
         Some(Tradeoff { metrics: self.metrics.to_vec(), points, is_open })
     }
@@ -153,7 +142,7 @@ impl Set<'_> {
         };
         let summary = &self.summary.cells[cell];
         let estimates = self.metrics.iter().map(|metric| summary.estimate_of(*metric)).collect();
-        Point { cell, estimates, place, membership: None }
+        Point { cell, estimates, place }
     }
 
     fn objectives(&self) -> Vec<Objective> {
@@ -194,7 +183,9 @@ impl Set<'_> {
     /// Whether the answer names a cell, and found another one beaten by the metric that was asked for: equivalence is not
     /// transitive, and what is beaten dominates nothing that is not.
     fn is_answered(&self, cell: usize, other: usize) -> bool {
-        let Some(choice) = self.judged.choice.as_ref().filter(|choice| self.metrics.contains(&choice.asked())) else {
+        let Some(choice) =
+            self.judged.choice.as_ref().filter(|choice| choice.is_asked && self.metrics.contains(&choice.asked()))
+        else {
             return false;
         };
         let is_beaten = |entrant: &Entrant| matches!(entrant.standing, Standing::Beaten { .. });
@@ -207,7 +198,7 @@ impl Set<'_> {
 
     /// The verdict on one cell against another by the metric of this index.
     fn verdict(&self, one: usize, other: usize, metric: usize) -> Verdict {
-        let comparison = verdict_between(self.summary, other, one, self.metrics[metric], self.terms);
+        let comparison = compare_cells(self.summary, other, one, self.metrics[metric], self.terms);
         comparison.map_or(Verdict::Inconclusive, |comparison| comparison.verdict)
     }
 
@@ -220,35 +211,6 @@ impl Set<'_> {
         };
         let opposed = |one: usize, other: usize| is_better(one, other) && is_better(other, one);
         open.iter().enumerate().any(|(index, one)| open[index + 1..].iter().any(|other| opposed(*one, *other)))
-    }
-
-    /// One share for each cell; empty below five blocks that all of them completed.
-    fn memberships(&self, cells: &[usize]) -> Vec<Option<f64>> {
-        let runs: Vec<Vec<Vec<(u32, f64)>>> = cells
-            .iter()
-            .map(|cell| self.metrics.iter().map(|metric| self.summary.cells[*cell].run_values(*metric)).collect())
-            .collect();
-        let mut common: Option<BTreeSet<u32>> = None;
-        for values in runs.iter().flatten() {
-            let blocks: BTreeSet<u32> = values.iter().map(|(block, _)| *block).collect();
-            common = Some(common.map_or(blocks.clone(), |known| known.intersection(&blocks).copied().collect()));
-        }
-        let common = common.unwrap_or_default();
-        let kept = |values: &Vec<(u32, f64)>| -> Vec<f64> {
-            values.iter().filter(|(block, _)| common.contains(block)).map(|(_, value)| *value).collect()
-        };
-        let runs: Vec<Vec<Vec<f64>>> = runs.iter().map(|metrics| metrics.iter().map(kept).collect()).collect();
-        let drawn = |blocks: &[usize]| -> Vec<Vec<Option<f64>>> {
-            let resampled = |values: &Vec<f64>| {
-                let drawn: Vec<f64> = blocks.iter().map(|block| values[*block]).collect();
-                MiddleHalf::of(&drawn).map(|half| half.estimate)
-            };
-            runs.iter().map(|metrics| metrics.iter().map(resampled).collect()).collect()
-        };
-        let first = self.plan.cells[cells[0]].id;
-        let seed = key_seed(self.plan.seed, &format!("pareto/{first}"));
-        let counted = frontier_membership(&self.objectives(), common.len(), seed, 0..MEMBERSHIP_RESAMPLES, drawn);
-        counted.unwrap_or_default().into_iter().map(|membership| membership.probability()).collect()
     }
 }
 
@@ -283,9 +245,6 @@ mod tests {
         let places: Vec<Place> = found[0].points.iter().map(|point| point.place.clone()).collect();
         let expected = [Place::Frontier, Place::Frontier, Place::Dominated { by: vec![0, 3] }, Place::WithinNoise];
         assert_eq!(places, expected);
-        let shares: Vec<f64> = found[0].points.iter().map(|point| point.membership.unwrap()).collect();
-        assert_eq!((shares[0], shares[1], shares[2]), (1.0, 1.0, 0.0));
-        assert!(shares[3] < 0.5, "{shares:?}");
         assert!(found[0].is_open);
     }
 
@@ -318,12 +277,6 @@ mod tests {
         let found = weigh(true);
         assert!(found[0].is_open);
         assert_eq!(found[0].points[..2].iter().map(|point| &point.place).collect::<Vec<_>>(), [&Place::Frontier; 2]);
-    }
-
-    #[test]
-    fn the_same_record_gives_the_same_shares() {
-        let scene = scene([(10.0, 1e6), (9.99, 1.0005e6), (12.0, 1.5e6), (10.05, 1.001e6)]);
-        assert_eq!(weigh(&scene), weigh(&scene));
     }
 
     #[test]

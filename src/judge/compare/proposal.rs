@@ -124,13 +124,12 @@ fn twice(margin: f64) -> f64 {
 /// What every judged comparison needs to find an effect of twice its margin, by which it also finds sameness as often.
 pub(crate) fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
     let needed = judged.comparisons.iter().filter_map(|comparison| {
-        let paired = comparison.details.as_ref()?.paired;
-        let (blocks_now, margin) = (paired.blocks, paired.margin);
-        let pilot = PairedPilot { winsorised_deviation: paired.winsorised_deviation?, blocks: blocks_now, margin };
+        let (blocks_now, margin) = (comparison.blocks, comparison.margin);
+        let pilot = PairedPilot { winsorised_deviation: comparison.deviation?, blocks: blocks_now, margin };
         Some(Needed {
             cell: plan.path(&plan.cells[comparison.cell]),
             blocks_now,
-            detectable_now: paired.detectable_effect,
+            detectable_now: comparison.detectable,
             blocks: blocks_for_effect(pilot, twice(margin), confidence_by_need),
         })
     });

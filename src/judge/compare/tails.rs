@@ -5,7 +5,7 @@
 //! answered by `choose`.
 
 use super::control::{self, Control};
-use super::pair::verdict_between;
+use super::pair::compare_cells;
 use super::{Comparison, Terms};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -19,7 +19,7 @@ pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[C
             is_comparable && [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
         };
         let supported = MetricReference::TAILS.into_iter().filter(is_supported);
-        supported.filter_map(move |metric| verdict_between(summary, baseline, cell, metric, terms))
+        supported.filter_map(move |metric| compare_cells(summary, baseline, cell, metric, terms))
     };
     let mut tails: Vec<Comparison> = plan.pairs().flat_map(compare).collect();
     control::withhold(&mut tails, plan, controls);

@@ -1,5 +1,7 @@
 //! What forbids a verdict (method 6.1).
 
+use schemars::JsonSchema;
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::Terms;
@@ -9,7 +11,7 @@ use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::{MetricReference, Unit};
 
 /// Why there is no verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Withheld {
     /// Outputs with NaN or infinity: what was timed is not the model's work.
@@ -41,6 +43,11 @@ impl Withheld {
     /// Whether more runs may make it judged: of more a smaller share may have failed, or never become steady.
     pub(super) fn may_heal(self) -> bool {
         matches!(self, Withheld::ManyFailures | Withheld::NotSteady)
+    }
+
+    /// That of the stored word.
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(word)).ok()
     }
 
     /// The reason as a fragment.

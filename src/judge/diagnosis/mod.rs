@@ -7,6 +7,9 @@ mod facts;
 
 pub(crate) use facts::{Facts, Limit, Roof, Scaling};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::onnx::cost::Arithmetic;
 
 /// How a cell stands to what the machine can do.
@@ -19,7 +22,8 @@ pub struct Diagnosis {
 }
 
 /// What bounds a cell.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "snake_case")]
 pub enum Bound {
     /// The device slowed down for heat or power.
     Throttling {
@@ -57,6 +61,7 @@ pub enum Bound {
         /// The roof.
         operations_per_s: f64,
         /// On which numbers.
+        #[schemars(with = "String")]
         arithmetic: Arithmetic,
     },
     /// Threads that gain next to nothing over fewer.

@@ -38,7 +38,7 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     };
     let mut cells: Vec<CellSummary> = (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect();
     constants::add_all(manifest, &mut cells);
-    Summary { cells, doubles: plan.controls.iter().map(double).collect(), tails: Vec::new(), ..Summary::default() }
+    Summary { cells, doubles: plan.controls.iter().map(double).collect(), ..Summary::default() }
 }
 
 fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&StoredRun]) -> CellSummary {
@@ -92,6 +92,5 @@ fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut
         max: None,
         skewness: None,
         percentiles: latency::percentiles(&statistics, &runs, values),
-        two_level: None,
     }
 }

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::weight::moves_the_estimate;
 use super::{Fallback, LEAST_RUNS, OtherLoad};
 use crate::record::{Arm, StoredRun};
 use crate::statistics::quantile::median;
-use crate::statistics::shape::OutlierCounts;
 use crate::statistics::{Course, Distribution, RunGroups, run_groups};
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric;
@@ -57,38 +57,52 @@ impl Spread {
     }
 }
 
-/// What the samples of a cell's runs look like.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What the samples of a cell's runs look like; counts are of completed runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct CellShape {
-    /// Samples of all runs that have them by Tukey's fences, each run's own; absent where a sample holds several
-    /// iterations.
-    pub outliers: Option<OutlierCounts>,
-    /// Median over runs of the robust coefficient of variation.
+    /// Share of the samples beyond 1.5 interquartile ranges from the quartiles of their run; absent where a sample holds
+    /// several iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outlier_share: Option<f64>,
+    /// Share beyond 3 interquartile ranges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severe_outlier_share: Option<f64>,
+    /// Median over runs of 1.4826 median absolute deviations over the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub robust_variation: Option<f64>,
     /// Median over runs of the skewness.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub skewness: Option<f64>,
     /// Runs whose samples fall into several groups.
+    #[serde(skip_serializing_if = "is_zero")]
     pub multimodal_runs: u32,
     /// The largest number of groups in one run.
+    #[serde(skip_serializing_if = "is_zero")]
     pub most_modes: u32,
-    /// Runs by what became of the duration in their course.
-    #[serde(default)]
+    /// Runs by how the duration developed over time: `flat`, `warmup`, `slowdown`, `no_steady_state`.
+    #[schemars(with = "BTreeMap<String, u32>")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub courses: BTreeMap<Course, u32>,
     /// Runs that became slower by more than noise and 1 % between their halves.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub slower_runs: u32,
     /// Runs that became faster.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub faster_runs: u32,
     /// Runs whose first counted sample was far above their median.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub slow_first_runs: u32,
     /// Runs whose duration still changed when the time for warming up was over.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub unsettled_runs: u32,
     /// Runs that a bound ended before the precision that was asked for.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "is_zero")]
     pub imprecise_runs: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What the codes of a cell as a whole are raised by.
@@ -160,6 +174,14 @@ impl Findings {
 }
 
 impl CellShape {
+    /// With numbers by this rule, without those that are none.
+    pub(crate) fn with_numbers(mut self, rounded: fn(f64) -> f64) -> Self {
+        let numbers =
+            [&mut self.outlier_share, &mut self.severe_outlier_share, &mut self.robust_variation, &mut self.skewness];
+        numbers.into_iter().for_each(|number| *number = number.filter(|value| value.is_finite()).map(rounded));
+        self
+    }
+
     fn of(completed: &[&StoredRun]) -> Option<CellShape> {
         let shapes: Vec<_> = completed.iter().filter_map(|run| run.shape.as_ref()).collect();
         shapes.first()?;
@@ -176,8 +198,11 @@ impl CellShape {
                 && matches!(run.data.stop_reason, Some(StopReason::TimeLimit | StopReason::Samples))
         };
         let runs = |is: &dyn Fn(&StoredRun) -> bool| completed.iter().filter(|run| is(run)).count() as u32;
+        let outliers = shapes.iter().filter_map(|shape| shape.outliers).reduce(|sum, counts| sum.plus(&counts));
+        let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
         Some(CellShape {
-            outliers: shapes.iter().filter_map(|shape| shape.outliers).reduce(|sum, counts| sum.plus(&counts)),
+            outlier_share: outliers.map(|counts| share(counts.all() - counts.normal, counts.all())),
+            severe_outlier_share: outliers.map(|counts| share(counts.severe(), counts.all())),
             robust_variation: middle(shapes.iter().filter_map(|shape| shape.robust_variation).collect()),
             skewness: middle(shapes.iter().filter_map(|shape| shape.skewness).collect()),
             multimodal_runs: shapes.iter().filter(|shape| shape.is_multimodal).count() as u32,

@@ -9,7 +9,6 @@ use crate::statistics::autocorrelation::supports_quantile;
 use crate::statistics::interval::Estimate;
 use crate::statistics::middle_half::middle_half;
 use crate::statistics::pooled_tail::PooledTail;
-use crate::statistics::runs::{TwoLevel, two_level};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// The percentiles that are reported.
@@ -33,8 +32,6 @@ pub struct Latency {
     pub skewness: Option<f64>,
     /// Percentiles of iterations; empty where iterations share samples, since a sample is then a mean.
     pub percentiles: Vec<Percentile>,
-    /// Variance within and between runs.
-    pub two_level: Option<TwoLevelSummary>,
 }
 
 /// One percentile of iterations.
@@ -46,17 +43,6 @@ pub struct Percentile {
     pub estimate: Estimate,
     /// Every run has enough (effective) samples for a finite upper bound; otherwise the true value may lie anywhere above.
     pub supported: bool,
-}
-
-/// Where the variance lies (Kalibera-Jones).
-#[derive(Clone, Debug, PartialEq)]
-pub struct TwoLevelSummary {
-    /// Standard deviation of iterations within a run.
-    pub within_runs: f64,
-    /// Standard deviation of the run means.
-    pub between_runs: f64,
-    /// Share of the variance that lies between runs, beyond what iterations explain.
-    pub intraclass_correlation: Option<f64>,
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
@@ -77,10 +63,6 @@ pub(super) fn of_latency(
         max: totals.max,
         skewness: totals.skewness,
         percentiles: percentiles(&wanted(manifest, extent), &runs, &tables.values),
-        two_level: match extent {
-            Extent::Whole => two_level(&runs, CONFIDENCE).map(to_summary),
-            Extent::Brief => None,
-        },
     })
 }
 
@@ -100,14 +82,6 @@ pub(super) fn pooled(manifest: &Manifest, completed: &[&StoredRun]) -> Vec<(Stat
         Some((statistic, PooledTail::of(&runs, iterations, statistic.probability()?, confidence)?))
     };
     wanted.into_iter().filter_map(of).collect()
-}
-
-fn to_summary(levels: TwoLevel) -> TwoLevelSummary {
-    TwoLevelSummary {
-        within_runs: levels.s1_squared.max(0.0).sqrt(),
-        between_runs: levels.s2_squared.max(0.0).sqrt(),
-        intraclass_correlation: levels.intraclass_correlation,
-    }
 }
 
 /// All percentiles, or the 95th and what is asked for.

@@ -16,7 +16,7 @@ use crate::vocabulary::metric::{CPU_TIME, CPU_UTILISATION, LATENCY, Metric, OTHE
 const WAITED: f64 = 0.9;
 
 /// What others used of the processors beside the runs of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OtherLoad {
     /// Runs beside which it was more than a measurement stands.
     pub runs: u32,
@@ -24,6 +24,7 @@ pub struct OtherLoad {
     pub cores: f64,
     /// The threads that could run at once, where most runs met it and an inference took clearly longer than these threads
     /// need for its processor time: its latency holds waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_threads: Option<u32>,
 }
 

@@ -13,7 +13,6 @@ mod findings;
 pub(crate) mod latency;
 mod load;
 mod tables;
-mod tails;
 mod values;
 mod weight;
 
@@ -24,12 +23,11 @@ use tables::{ArmTables, RunValues};
 
 pub use asked::summarize_asked;
 pub(crate) use disturbance::Disturbance;
-pub(crate) use environment::{RecordCode, record_codes};
+pub(crate) use environment::record_codes;
 pub(crate) use fallback::Fallback;
 pub(crate) use findings::{CellShape, Findings, Spread};
 pub(crate) use latency::{Latency, Percentile};
 pub(crate) use load::{OtherLoad, beside};
-pub(crate) use tails::{MOST_COMPARISONS, TailRatio};
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
@@ -55,15 +53,13 @@ pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
 /// As [`summarize`], on so many threads.
 pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     let by_cell = by_cell(runs);
-    let runs_of = |cell: &Cell| by_cell.get(&cell.id).map_or(&[][..], Vec::as_slice);
     let summary = summarize_by_cell(threads, manifest, &by_cell, Extent::Whole);
     let plan = &manifest.plan;
-    let tails = tails::tail_ratios(threads, plan, &summary.cells, |index| runs_of(&plan.cells[index]));
-    Summary { tails, disturbances: disturbance::disturbances(plan, &by_cell), ..summary }
+    Summary { disturbances: disturbance::disturbances(plan, &by_cell), ..summary }
 }
 
 /// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile and
-/// those that are asked for, neither the others nor where the variance lies, and neither ratios of tails nor what disturbed the runs or bounds the
+/// those that are asked for, neither the others, nor what disturbed the runs nor what bounds the
 /// cells. No verdict on latency rests on what is left
 /// out, which takes too long between two blocks.
 pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {

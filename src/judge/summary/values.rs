@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CONFIDENCE, Disturbance, Fallback, Findings, LEAST_RUNS, Latency, Percentile, TailRatio};
+use super::{CONFIDENCE, Disturbance, Fallback, Findings, LEAST_RUNS, Latency, Percentile};
 use crate::judge::diagnosis::Diagnosis;
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
@@ -20,8 +20,6 @@ pub struct Summary {
     pub cells: Vec<CellSummary>,
     /// The doubles of the plan's controls, in the order of [`crate::plan::Plan::controls`].
     pub doubles: Vec<Double>,
-    /// Ratios of tails, in the order of the comparisons.
-    pub tails: Vec<TailRatio>,
     /// What disturbed the runs of the record.
     pub disturbances: Vec<Disturbance>,
 }
@@ -130,8 +128,6 @@ impl Summary {
             cell.findings.shape = None;
             cell.diagnosis = Diagnosis::default();
         }
-        let is_shown = |index: usize| self.cells.get(index).is_some_and(|cell| cell.why_invalid().is_none());
-        shown.tails.retain(|tail| is_shown(tail.cell) && is_shown(tail.baseline));
         shown
     }
 }

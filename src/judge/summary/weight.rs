@@ -69,8 +69,8 @@ impl CellSummary {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::judge::summary::{Findings, Summary, TailRatio};
-    use crate::vocabulary::metric::{LATENCY, MetricReference};
+    use crate::judge::summary::{Findings, Summary};
+    use crate::vocabulary::metric::LATENCY;
 
     /// Ten runs.
     fn summary(warnings: &[(&str, u32)]) -> CellSummary {
@@ -125,17 +125,10 @@ mod tests {
     fn values_that_must_not_be_used_are_shown_nowhere() {
         let good = summary(&[("W_STEAL", 3)]);
         let invalid = summary(&[("W_OUTPUT_NONFINITE", 1)]);
-        let ratio = TailRatio {
-            cell: 1,
-            baseline: 0,
-            metric: MetricReference::TAILS[0],
-            ratio: 1.0,
-            interval: crate::statistics::Interval { low: 0.9, high: 1.1 },
-        };
-        let all = Summary { cells: vec![good.clone(), invalid], tails: vec![ratio], ..Summary::default() };
+        let all = Summary { cells: vec![good.clone(), invalid], ..Summary::default() };
         let shown = all.shown();
         assert_eq!(shown.cells[0], good);
-        assert!(shown.cells[1].metrics.is_empty() && shown.tails.is_empty());
+        assert!(shown.cells[1].metrics.is_empty());
         assert_eq!(shown.cells[1].why_invalid(), Some("outputs with NaN or infinity"), "the reason stays");
         assert_eq!(shown.cells[1].runs, all.cells[1].runs);
     }

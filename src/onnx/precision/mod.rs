@@ -27,7 +27,7 @@ pub(crate) use keep::{Keep, ModelNames};
 pub(crate) use quantize_blocks::{BlockQuantization, quantize_blocks};
 pub(crate) use quantize_dynamic::{DynamicQuantization, quantize_dynamic};
 pub(crate) use quantize_static::{Prepared, StaticQuantization, prepare_static};
-pub(crate) use report::{Conversion, ConversionProblem, ConversionReport};
+pub(crate) use report::{Conversion, ConversionProblem, ConversionReport, Kept};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.

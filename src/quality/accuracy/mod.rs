@@ -48,17 +48,21 @@ impl Score {
 }
 
 /// A score less that of the reference on the same items.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// The difference.
     pub difference: f64,
     /// Its interval over items; `None` for metrics that are no mean over items.
+    #[schemars(with = "Option<serde_json::Value>")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
     /// Two-sided p value of no difference: McNemar's exact test for shares, the paired t test over items for errors.
     pub p: f64,
     /// Items that only the reference gets right; of shares alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
     /// Items that only this variant gets right; of shares alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gained: Option<u64>,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::array::Array;
 
 /// How often two sets of scores agree on what is largest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Agreement {
     /// Items: rows of scores.
     pub items: u64,

@@ -9,7 +9,7 @@ use crate::experiment::{FidelityLimits, Precision};
 use crate::statistics::binomial::Binomial;
 
 /// How many elements of an output are the reference's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Equal {
     /// The output.
     pub output: String,

@@ -29,7 +29,7 @@ use crate::data::array::Array;
 use crate::experiment::FidelityLimits;
 
 /// How outputs differ from the reference's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fidelity {
     /// Sets of inputs that were compared.
     pub input_sets: u64,
@@ -77,7 +77,7 @@ pub struct Fidelity {
 }
 
 /// How many items keep a limit by themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ItemsKept {
     /// Items that were compared.
     pub items: u64,

@@ -1,7 +1,7 @@
 //! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
 
 use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
-use crate::judge::compare::Comparison;
+use crate::results::Compared;
 use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::{Difference, MetricReference, Unit};
 
@@ -15,11 +15,6 @@ pub(crate) fn ratio(value: f64, interval: Option<Interval>) -> String {
 /// what is printed.
 pub(crate) fn judged_ratio(value: f64, interval: Option<Interval>, margin: f64) -> String {
     parts_of_ratio(value, interval, "x", &[1.0 + margin, 1.0 / (1.0 + margin)])
-}
-
-/// `0.478 [0.474, 0.481]`: a ratio that is no speed-up.
-pub(crate) fn share(value: f64, interval: Option<Interval>) -> String {
-    parts_of_ratio(value, interval, "", &[])
 }
 
 /// More decimals than these would be needed for a bound that all but is a margin.
@@ -55,17 +50,20 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
 
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
 /// the reason, where a verdict is withheld.
-pub(crate) fn speedup(comparison: &Comparison) -> String {
-    let ratio = judged_ratio(comparison.speedup, comparison.interval, comparison.margin);
-    let word = verdict_word(&comparison.metric, comparison.verdict);
-    match comparison.withheld {
+pub(crate) fn speedup(row: &Compared) -> String {
+    let ratio = judged_ratio(row.ratio, row.interval(), row.margin);
+    let word = verdict_of(row);
+    match row.withheld() {
         Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
         Some(withheld) => format!("{ratio} {word}: {}", withheld.words()),
-        None if comparison.interval.is_none() => {
-            format!("{ratio} ({}, not judged)", count(comparison.blocks as u64, "run"))
-        }
+        None if row.interval().is_none() => format!("{ratio} ({}, not judged)", count(row.blocks, "run")),
         None => format!("{ratio} {word}"),
     }
+}
+
+/// The verdict of a row in the metric's own words.
+pub(crate) fn verdict_of(row: &Compared) -> &'static str {
+    verdict_word(&row.reference().unwrap_or(MetricReference::LATENCY), row.verdict)
 }
 
 /// `-48 % [-50, -46]`: a relative change with its interval, with as many decimals as tell its ends apart.
@@ -89,7 +87,7 @@ pub(crate) fn difference(difference: Difference, reference: MetricReference) -> 
 }
 
 /// With its sign; what rounds to zero has none.
-fn signed(value: f64, decimals: i32) -> String {
+pub(crate) fn signed(value: f64, decimals: i32) -> String {
     let text = fixed(value, decimals);
     match text.trim_start_matches(['-', '0', '.']) {
         "" => text.trim_start_matches('-').to_owned(),

@@ -1,11 +1,8 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
 use super::{fixed, scale, significant_decimals};
-use crate::experiment::Package;
-use crate::record::{Manifest, RuntimeUsed};
 use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, Metric, MetricReference, Unit};
-use crate::worker::backend;
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
 /// higher for scatter.
@@ -26,42 +23,6 @@ fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
         (_, Direction::Neutral) => ["better", "worse"],
     };
     pair[usize::from(!better)]
-}
-
-/// `ONNX Runtime 1.31.1`, `ONNX Runtime 1.30.0 and nightly (1.32.0)`: what executed the models; `None` where no
-/// library did.
-pub(crate) fn runtimes(manifest: &Manifest) -> Option<String> {
-    let libraries: Vec<String> = manifest.libraries().map(|(name, used)| library(manifest, name, &used)).collect();
-    let name = backend::of(&manifest.experiment.backend).library()?;
-    Some(if libraries.is_empty() { name.to_owned() } else { format!("{name} {}", list(&libraries)) })
-}
-
-/// A library by its name in the specification, with what the name does not tell; by its version where it has no name.
-pub(crate) fn library(manifest: &Manifest, name: Option<&str>, used: &RuntimeUsed) -> String {
-    let Some(name) = name else { return used.version.clone().unwrap_or_else(|| "of unknown version".to_owned()) };
-    let written = manifest.experiment.runtimes.iter().find(|runtime| runtime.name == name);
-    let package = used.package.as_deref().or_else(|| Some(written?.package?.name()));
-    let package = package.filter(|package| *package != Package::Onnxruntime.name());
-    let version = match &used.version {
-        Some(version) if version == name => None,
-        Some(version) => Some(version.as_str()),
-        None => Some("version unknown"),
-    };
-    let known: Vec<&str> = package.into_iter().chain(version).collect();
-    let new = if used.package_sha256.is_some() { "new to perfrun" } else { "" };
-    let details = [known.join(" "), new.to_owned()].into_iter().filter(|detail| !detail.is_empty());
-    let details = details.collect::<Vec<_>>().join(", ");
-    if details.is_empty() { name.to_owned() } else { format!("{name} ({details})") }
-}
-
-/// `1 thread`, `1 to 4 threads`: inside an operator, of the cells that are run.
-pub fn threads(manifest: &Manifest) -> String {
-    let used = || manifest.plan.runnable().map(|(_, cell)| manifest.threads_of(cell));
-    let default = manifest.default_threads;
-    match (used().min().unwrap_or(default), used().max().unwrap_or(default)) {
-        (fewest, most) if fewest == most => count(u64::from(most), "thread"),
-        (fewest, most) => format!("{fewest} to {most} threads"),
-    }
 }
 
 /// What stands where iterations share samples, since a percentile of means is none of iterations.
@@ -117,22 +78,5 @@ pub(crate) fn amount(unit: Unit, value: f64) -> String {
         "" => text.to_owned(),
         "/s" => format!("{text}/s"),
         unit => format!("{text} {unit}"),
-    }
-}
-
-/// `1 cell`, `12 cells`.
-pub(crate) fn count(number: u64, singular: &str) -> String {
-    if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list<S: AsRef<str>>(items: &[S]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.as_ref().to_owned(),
-        [first @ .., last] => {
-            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", first.join(", "), last.as_ref())
-        }
     }
 }

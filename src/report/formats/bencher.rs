@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{ReportFormat, Source};
-use crate::report::results::{Cell, Results};
+use crate::results::{Cell, Results};
 
 pub(super) struct Bencher;
 

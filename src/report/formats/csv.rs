@@ -1,7 +1,7 @@
 //! `results.csv`, for spreadsheets.
 
 use super::{ReportFormat, Source};
-use crate::report::results::tidy;
+use crate::results::tidy;
 
 pub(super) struct Csv;
 

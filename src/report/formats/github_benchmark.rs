@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ReportFormat, Source};
-use crate::report::results::{Cell, Results};
+use crate::results::{Cell, Results};
 use crate::vocabulary::metric::LATENCY;
 
 pub(super) struct GithubBenchmark;

@@ -1,7 +1,7 @@
 //! `results.json`, which every report has: what other records are compared with.
 
 use super::{ReportFormat, Source};
-use crate::report::results;
+use crate::results;
 
 pub(super) struct Json;
 

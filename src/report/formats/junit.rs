@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::{ReportFormat, Source};
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::format::amount;
-use crate::report::results::{Cell, GoalFound, Results, Status};
 use crate::report::template::html as escaped;
+use crate::results::{Cell, GoalFound, Results, Status};
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
 use crate::vocabulary::printable::printable_line;
@@ -58,9 +58,10 @@ fn text(results: &Results) -> String {
 }
 
 fn of_cell(experiment: &str, cell: &Cell) -> Case {
-    let differs = cell.fidelity.as_ref().is_some_and(|found| !found.passes);
+    let differs = cell.fidelity.as_ref().is_some_and(|found| !found.passes());
     let misses = || cell.fidelity.iter().flat_map(|found| &found.misses).cloned().collect::<Vec<String>>().join("; ");
-    let failure = || cell.failures.first().map(|failure| format!("{}: {}", failure.kind, failure.message));
+    let failure =
+        || cell.failures.first().map(|failure| format!("{}: {}", failure.failure.kind.name(), failure.failure.message));
     let outcome = match cell.status {
         Status::Measured if cell.is_invalid() => Outcome::Failed(format!("its numbers are invalid: {}", invalid(cell))),
         Status::Measured if differs => Outcome::Failed(format!("{OUTPUTS_DIFFER}: {}", misses())),
@@ -75,7 +76,7 @@ fn of_cell(experiment: &str, cell: &Cell) -> Case {
 
 /// The codes that make a cell's numbers invalid.
 fn invalid(cell: &Cell) -> String {
-    let grave = cell.codes.iter().filter(|(_, seen)| seen.weight() == Some(Severity::Invalid));
+    let grave = cell.codes.iter().filter(|(_, seen)| seen.severity == Severity::Invalid);
     grave.map(|(code, _)| code.as_str()).collect::<Vec<&str>>().join(", ")
 }
 
@@ -91,7 +92,7 @@ fn of_goal(experiment: &str, goal: &GoalFound, paths: &HashMap<&str, String>) ->
         format!("{name}: {found}")
     });
     let why = || open.collect::<Vec<_>>().join("; ");
-    let outcome = match goal.outcome.as_str() {
+    let outcome = match goal.outcome.name() {
         "met" => Outcome::Passed(None),
         "missed" => Outcome::Failed(why()),
         _ => match why() {

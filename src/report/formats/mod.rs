@@ -12,18 +12,16 @@ pub(crate) mod junit;
 mod latex;
 mod markdown;
 mod parquet;
-mod statistics;
 
 use std::fmt;
 
 use super::ReportError;
-use crate::report::results::Results;
+use crate::results::Results;
 
 /// Every format, the ones to read first first.
 static FORMATS: &[&dyn ReportFormat] = &[
     &markdown::Markdown,
     &html::Html,
-    &statistics::Statistics,
     &json::Json,
     &csv::Csv,
     &parquet::Parquet,
@@ -65,10 +63,9 @@ trait ReportFormat: Sync {
 
 /// What a format is made from, and how.
 pub(super) enum Source {
-    /// The results alone, which a `results.json` holds as well: no sample is looked at.
+    /// The results.
     Results(fn(&Results) -> Result<Vec<u8>, ReportError>),
-    /// What people read, filled into a template: its name, which decides how values are escaped, and its text. Figures
-    /// are drawn from samples, which only a record has.
+    /// What people read, filled into a template: its name, which decides how values are escaped, and its text.
     Template(&'static str, &'static str),
 }
 
@@ -107,19 +104,9 @@ impl Format {
         self.0.meaning()
     }
 
-    /// Whether it is made from the results alone; the others take a whole record.
-    pub fn is_of_results(self) -> bool {
-        matches!(self.0.source(), Source::Results(_))
-    }
-
-    /// Those that are made from the results alone as they are typed, what is always made last:
-    /// `--format csv`, `parquet` or `json`.
-    pub fn of_results_in_words() -> String {
-        let (always, asked): (Vec<Format>, Vec<Format>) =
-            Format::all().filter(|format| format.is_of_results()).partition(|format| format.is_always_made());
-        let names: Vec<&str> = asked.into_iter().chain(always).map(Format::name).collect();
-        let (last, first) = names.split_last().unwrap_or((&"", &[]));
-        format!("`--format {}` or `{last}`", first.join("`, `"))
+    /// Whether it shows distributions and samples over time, which results alone do not have.
+    pub(crate) fn has_figures_of_samples(self) -> bool {
+        self.file() == "report.html"
     }
 
     pub(super) fn is_always_made(self) -> bool {
@@ -164,11 +151,5 @@ mod tests {
     #[test]
     fn the_help_says_what_the_file_is_called() {
         assert!(Format::all().all(|format| format.meaning().starts_with(format.file())));
-    }
-
-    #[test]
-    fn formats_of_results_are_told_as_they_are_typed() {
-        let words = Format::of_results_in_words();
-        assert!(words.starts_with("`--format csv`, `parquet`") && words.ends_with(" or `json`"), "{words}");
     }
 }

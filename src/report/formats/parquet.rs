@@ -1,7 +1,7 @@
 //! `results.parquet`, for data frames.
 
 use super::{ReportFormat, Source};
-use crate::report::results::tidy;
+use crate::results::tidy;
 
 pub(super) struct Parquet;
 

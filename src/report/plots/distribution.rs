@@ -1,20 +1,19 @@
 //! Distributions of the cells of one group below each other: the density of all samples, below it one box a process in
 //! the order of blocks, and the cell's estimate with its interval.
 
+use super::Drawn;
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
 use super::run_box::{PITCH, RunBox, evenly};
 use super::simplify::simplified;
-use crate::judge::summary::CellSummary;
-use crate::plan::Plan;
 use crate::record::{Arm, Outcome, StoredRun};
-use crate::report::Input;
-use crate::report::absence::Absence;
 use crate::report::format::{self, Scale};
+use crate::report::page::{Reader, absence};
+use crate::results::Cell;
 use crate::statistics::density::density;
 use crate::statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
-use crate::vocabulary::metric;
+use crate::vocabulary::metric::{self, MetricReference};
 
 const WIDTH: f64 = 760.0;
 /// Height of a density above its base line.
@@ -48,7 +47,7 @@ const LOGARITHMIC_FROM: f64 = 8.0;
 /// One row of the figure.
 struct Row<'a> {
     name: String,
-    summary: &'a CellSummary,
+    cell: &'a Cell,
     color: Color,
     is_baseline: bool,
     absent: Option<String>,
@@ -71,11 +70,8 @@ struct Frame {
 }
 
 /// Draws one group.
-pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) -> Plot {
-    let plan = &input.manifest.plan;
-    let cells: Vec<usize> = plan.groups[group].cells.iter().map(|cell| *cell as usize).collect();
-    let shown = cells.iter().filter(|cell| plan.cells[**cell].skip.is_none()).take(MOST_CELLS);
-    let rows: Vec<Row<'_>> = shown.map(|cell| row(input, *cell)).collect();
+pub(super) fn draw(drawn: &Drawn<'_, '_>, cells: &[&Cell], name: &str, file: String) -> Plot {
+    let rows: Vec<Row<'_>> = cells.iter().take(MOST_CELLS).map(|cell| row(drawn, cell)).collect();
     let title = format!("Latency of {name}");
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
     let most = MOST_BOXES / rows.len().max(1);
@@ -105,51 +101,42 @@ pub(super) fn draw(input: &Input<'_>, group: usize, name: &str, file: String) ->
     Plot { svg: canvas.finish(), file, title, caption }
 }
 
-fn row<'a>(input: &Input<'a>, cell: usize) -> Row<'a> {
-    let plan: &'a Plan = &input.manifest.plan;
-    let summary = &input.summary.cells[cell];
-    let id = plan.cells[cell].id;
-    let completed = |run: &&StoredRun| run.cell == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
-    let mut runs: Vec<&StoredRun> = input.runs.iter().filter(completed).collect();
+fn row<'a>(drawn: &Drawn<'_, '_>, cell: &'a Cell) -> Row<'a> {
+    let id = cell.id.parse().ok();
+    let completed =
+        |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(completed).collect();
     runs.sort_by_key(|run| run.block);
     let runs: Vec<Vec<f64>> = runs.into_iter().map(|run| sorted(&run.durations().collect::<Vec<f64>>())).collect();
     let mut samples: Vec<f64> =
         runs.iter().flat_map(|samples| representatives_sorted(samples, SAMPLES_OF_A_RUN)).collect();
     samples.sort_by(f64::total_cmp);
-    let mut medians: Vec<f64> = summary
-        .metrics
-        .get(metric::LATENCY.name)
-        .map(|of| of.per_run.iter().map(|(_, value)| *value).collect())
-        .unwrap_or_default();
+    let mut medians: Vec<f64> = cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect();
     medians.sort_by(f64::total_cmp);
-    let is_baseline = plan.is_baseline(&plan.cells[cell]);
-    let absent = summary.latency.is_none().then(|| Absence::of(&plan.cells[cell], summary).in_table());
+    let is_baseline = drawn.reader.results.is_baseline(cell);
     Row {
-        name: row_label(plan, cell),
-        summary,
-        color: color_of(plan, cell, is_baseline),
+        name: drawn.reader.results.entry(&cell.names),
+        cell,
+        color: color_of(drawn.reader, cell, is_baseline),
         is_baseline,
-        absent,
+        absent: cell.estimate(&metric::LATENCY).is_none().then(|| absence(cell)),
         samples,
         run_boxes: runs.iter().filter_map(|samples| RunBox::of_sorted(samples)).collect(),
         medians,
     }
 }
 
-fn row_label(plan: &Plan, cell: usize) -> String {
-    plan.entry(&plan.cells[cell])
-}
-
 /// Baselines are grey; every other entry of the compared axis has its colour in all figures.
-fn color_of(plan: &Plan, cell: usize, is_baseline: bool) -> Color {
+fn color_of(reader: &Reader<'_>, cell: &Cell, is_baseline: bool) -> Color {
     if is_baseline {
         return GREY;
     }
-    let name = plan.entry(&plan.cells[cell]);
+    let results = reader.results;
+    let name = results.entry(&cell.names);
     let mut others: Vec<String> = Vec::new();
-    for other in &plan.cells {
-        let entry = plan.entry(other);
-        if !plan.is_baseline(other) && !others.contains(&entry) {
+    for other in &results.cells {
+        let entry = results.entry(&other.names);
+        if !results.is_baseline(other) && !others.contains(&entry) {
             others.push(entry.clone());
         }
         if entry == name {
@@ -176,7 +163,7 @@ fn range(rows: &[Row<'_>]) -> (Spread, f64, f64) {
 
 fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scale, height: f64) {
     let baseline = rows.iter().find(|row| row.is_baseline).filter(|_| rows.len() > 1);
-    if let Some(estimate) = baseline.and_then(|row| row.summary.estimate(&metric::LATENCY)) {
+    if let Some(estimate) = baseline.and_then(|row| row.cell.estimate(&metric::LATENCY)) {
         let x = axis.place(estimate.value / scale.factor);
         canvas.dashes((x, TOP - 8.0), (x, height - BOTTOM), GREY);
     }
@@ -216,9 +203,9 @@ impl Row<'_> {
             self.run_boxes[index].draw(canvas, axis, scale.factor, y, self.color);
             y += PITCH;
         }
-        let Some(estimate) = self.summary.estimate(&metric::LATENCY) else { return };
+        let Some(estimate) = self.cell.estimate(&metric::LATENCY) else { return };
         let below = y + 4.0;
-        if let Some(interval) = estimate.interval.filter(|_| self.summary.has_enough_runs()) {
+        if let Some(interval) = estimate.interval.filter(|_| self.cell.has_enough_runs()) {
             let [low, high] = [interval.low, interval.high].map(|bound| axis.place(bound / scale.factor));
             canvas.line((low, below), (high, below), INK, 2.0);
         }
@@ -257,21 +244,21 @@ impl Row<'_> {
 
 /// The figure in words, for readers that cannot see it.
 fn described(rows: &[Row<'_>], scale: Scale) -> String {
-    let estimates = rows.iter().filter_map(|row| row.summary.estimate(&metric::LATENCY));
-    let column = format::Column::fit_to(scale, estimates);
-    let text = |row: &Row<'_>| match row.summary.estimate(&metric::LATENCY) {
-        Some(estimate) => format!("{} {}", row.name, column.value_with_unit(estimate)),
+    let estimates: Vec<_> = rows.iter().filter_map(|row| row.cell.estimate(&metric::LATENCY)).collect();
+    let column = format::Column::fit_to(scale, &estimates);
+    let text = |row: &Row<'_>| match row.cell.estimate(&metric::LATENCY) {
+        Some(estimate) => format!("{} {}", row.name, column.value_with_unit(&estimate)),
         None => format!("{} {}", row.name, row.absent.as_deref().unwrap_or("absent")),
     };
     rows.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn caption(rows: &[Row<'_>], cells: usize, most: usize) -> String {
-    let batched = rows.iter().map(|row| row.summary.iterations).max().unwrap_or(1);
+    let batched = rows.iter().map(|row| row.cell.iterations).max().unwrap_or(1);
     let what =
         if batched > 1 { format!("samples (means of up to {batched} iterations)") } else { "iterations".to_owned() };
     let mut text = format!(
-        "Curves: density of {what}, every process with the same weight, scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Strips: one per process, in block order, from 5 to 95 % of its samples, thick for the middle half, with the median. Bar: the mean of the middle half of the medians with its 95 % interval."
+        "Curves: density of {what}, every process with the same weight, scaled to the same height; at most 5 % of a cell's samples lie beyond the right edge. Strips: one per process, in block order, from 5 to 95 % of its samples, thick for the middle half, with the median. Bar: the trimmed mean (25 %) of the medians with its 95 % interval."
     );
     if rows.iter().any(|row| row.run_boxes.len() > most) {
         text += &format!(" {most} processes of each cell are drawn, evenly spaced.");

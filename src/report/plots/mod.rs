@@ -1,7 +1,7 @@
 //! The figures of a report as SVG: speed-ups and controls with their intervals, distributions of the cells that are
 //! compared, samples over time of those that deserve a look.
 //!
-//! Input: stored runs, summary, comparisons. Output: SVG texts of bounded size with a background of their own, so that
+//! Input: results, and samples for distributions and courses. Output: SVG texts of bounded size with a background of their own, so that
 //! they are readable on dark pages. Deliberately absent: files and any number that the tables do not have.
 
 mod axis;
@@ -22,9 +22,10 @@ pub(crate) use course::{Course, CourseBreak, CourseChange};
 pub(crate) use forest::{Forest, Row as ForestRow};
 
 use crate::experiment::Axis as PlanAxis;
-use crate::plan::{Cell, Plan};
-
-use super::{Input, has_several};
+use crate::record::StoredRun;
+use crate::report::page::Reader;
+use crate::results::{Cell, Results};
+use crate::vocabulary::metric::LATENCY;
 
 /// What tells a plot of a report from any other SVG file.
 pub const MARK: &str = "data-made-by=\"perfrun\"";
@@ -82,36 +83,53 @@ pub fn is_ours(svg: &str) -> bool {
     svg.lines().next().is_some_and(|line| line.contains(MARK))
 }
 
-/// Draws what the record has to show.
-pub fn draw(input: &Input<'_>) -> Plots {
+/// What figures are drawn from: the results, and the samples where there are any.
+pub(super) struct Drawn<'r, 'a> {
+    pub(super) reader: &'r Reader<'a>,
+    pub(super) runs: &'r [StoredRun],
+}
+
+/// Draws what results have to show; distributions and courses take samples, which only a record has.
+pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
+    let reader = &Reader::new(results);
     let mut plots = Plots {
-        speedup: speedup::draw(input),
-        throughput: throughput::draw(input),
-        tradeoffs: pareto::draw(input),
-        control: speedup::draw_controls(input),
-        timelines: timeline::draw(input),
+        speedup: speedup::draw(reader),
+        throughput: throughput::draw(reader),
+        tradeoffs: pareto::draw(reader),
+        control: speedup::draw_controls(reader),
         ..Plots::default()
     };
-    let plan = &input.manifest.plan;
-    let measured = |cell: &u32| input.summary.cells[*cell as usize].latency.is_some();
-    let groups: Vec<usize> =
-        (0..plan.groups.len()).filter(|group| plan.groups[*group].cells.iter().any(measured)).collect();
-    for group in groups.iter().take(MOST_GROUPS) {
-        let name = group_name(plan, *group);
-        let file = unused(&plots.distributions, &format!("latency-{}", slug(&name)));
-        let plot = distribution::draw(input, *group, &name, file);
-        plots.distributions.push(plot);
+    if let Some(runs) = samples {
+        let drawn = Drawn { reader, runs };
+        plots.timelines = timeline::draw(&drawn);
+        draw_distributions(&drawn, &mut plots);
     }
     explain_once(&mut plots.throughput);
     explain_once(&mut plots.distributions);
     explain_once(&mut plots.timelines);
+    plots
+}
+
+fn draw_distributions(drawn: &Drawn<'_, '_>, plots: &mut Plots) {
+    let mut groups: Vec<Vec<&Cell>> = Vec::new();
+    for cell in drawn.reader.shown() {
+        match groups.last_mut().filter(|group| group[0].group == cell.group) {
+            Some(group) => group.push(cell),
+            None => groups.push(vec![cell]),
+        }
+    }
+    groups.retain(|group| group.iter().any(|cell| cell.estimate(&LATENCY).is_some()));
+    for group in groups.iter().take(MOST_GROUPS) {
+        let name = row_name(drawn.reader, group[0]);
+        let file = unused(&plots.distributions, &format!("latency-{}", slug(&name)));
+        plots.distributions.push(distribution::draw(drawn, group, &name, file));
+    }
     if groups.len() > MOST_GROUPS {
         let left = groups.len() - MOST_GROUPS;
         plots.left_out = Some(format!(
             "The distributions of {left} more rows of the table are not drawn; the record has their samples."
         ));
     }
-    plots
 }
 
 /// One explanation is enough for figures that read alike.
@@ -123,22 +141,16 @@ fn explain_once(plots: &mut [Plot]) {
     }
 }
 
-/// What the cells of a group have in common: `mlp, b1`.
-pub(super) fn group_name(plan: &Plan, group: usize) -> String {
-    let Some(first) = plan.groups[group].cells.first() else { return String::new() };
-    row_name(plan, &plan.cells[*first as usize])
-}
-
-/// The names that tell a row from the others, without those on the compared axis.
-fn row_name(plan: &Plan, cell: &Cell) -> String {
-    let coordinates = plan.coordinates(cell);
+/// The names that tell a row from the others, without those on the compared axis: `mlp, b1`.
+fn row_name(reader: &Reader<'_>, cell: &Cell) -> String {
+    let compares = |axis: PlanAxis| reader.results.compares(axis);
     let says_something = |axis: &PlanAxis| match axis {
         PlanAxis::Models => true,
-        PlanAxis::Inputs => has_several(plan, PlanAxis::Inputs) || plan.compares(PlanAxis::Models),
-        other => has_several(plan, *other),
+        PlanAxis::Inputs => reader.has_several(PlanAxis::Inputs) || compares(PlanAxis::Models),
+        other => reader.has_several(*other),
     };
-    let axes = PlanAxis::ALL.into_iter().filter(|axis| says_something(axis) && !plan.compares(*axis));
-    axes.map(|axis| coordinates.on(axis)).collect::<Vec<_>>().join(", ")
+    let axes = PlanAxis::ALL.into_iter().filter(|axis| says_something(axis) && !compares(*axis));
+    axes.map(|axis| cell.names[axis].as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// A name as part of a file name on any system.

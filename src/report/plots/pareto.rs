@@ -4,11 +4,12 @@ use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
 use super::labels::{Area, Label, place};
 use super::{Plot, slug, unused};
-use crate::judge::compare::pareto::{Place, Point, Tradeoff};
 use crate::report::format::{self, Column, shown_interval};
-use crate::report::{Input, capitalized, name_among, place_of};
+use crate::report::page::{Reader, name_among};
+use crate::results::{Cell, Point, Tradeoff};
 use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::metric::{Direction, MetricReference};
+use crate::vocabulary::wording::capitalized;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
@@ -33,18 +34,20 @@ const ROOM: f64 = 0.03;
 const RADIUS: f64 = 4.4;
 
 /// The figures of the sets in which there is something to weigh, with the index of the set.
-pub(super) fn draw(input: &Input<'_>) -> Vec<(usize, Plot)> {
+pub(super) fn draw(reader: &Reader<'_>) -> Vec<(usize, Plot)> {
     let mut plots: Vec<(usize, Plot)> = Vec::new();
-    let open = input.judged.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
+    let open = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.open);
     for (index, tradeoff) in open.take(MOST_FIGURES) {
         // Of more than two metrics the first two are drawn; the places are by all of them.
-        let [across, up, ref others @ ..] = tradeoff.metrics[..] else { continue };
-        let place = place_of(&input.manifest.plan, tradeoff.points.iter().map(|point| point.cell));
+        let metrics: Vec<MetricReference> = tradeoff.metrics.iter().filter_map(|metric| metric.parse().ok()).collect();
+        let [across, up, ref others @ ..] = metrics[..] else { continue };
+        let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(&point.cell)).collect();
+        let place = reader.place_of(cells.iter().copied());
         let drawn: Vec<Plot> = plots.iter().map(|(_, plot)| plot.clone()).collect();
         let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
         let of = if place.is_empty() { String::new() } else { format!(": {place}") };
         let title = format!("{} against {}{of}", capitalized(&across.title()), up.title());
-        let svg = Figure::new(input, tradeoff, across, up).draw(&title).finish();
+        let svg = Figure::new(reader, tradeoff, &cells, across, up).draw(&title).finish();
         let caption = if plots.is_empty() { caption(others) } else { String::new() };
         plots.push((index, Plot { file, title, caption, svg }));
     }
@@ -124,19 +127,24 @@ impl Scale {
 }
 
 impl<'a> Figure<'a> {
-    fn new(input: &Input<'_>, tradeoff: &'a Tradeoff, across: MetricReference, up: MetricReference) -> Self {
-        let plan = &input.manifest.plan;
-        let cells: Vec<usize> = tradeoff.points.iter().map(|point| point.cell).collect();
-        let drawn = tradeoff.points.iter().filter(|point| !matches!(point.place, Place::LeftOut { .. }));
+    fn new(
+        reader: &Reader<'_>,
+        tradeoff: &'a Tradeoff,
+        cells: &[&Cell],
+        across: MetricReference,
+        up: MetricReference,
+    ) -> Self {
+        let drawn = tradeoff.points.iter().filter(|point| point.place != "left_out");
+        let cell = |point: &Point| reader.cell(&point.cell);
         let values: Vec<(&Point, Estimate, Estimate)> = drawn
-            .filter_map(|point| Some((point, (*point.estimates.first()?)?, (*point.estimates.get(1)?)?)))
+            .filter_map(|point| Some((point, cell(point)?.estimate_of(across)?, cell(point)?.estimate_of(up)?)))
             .collect();
         let column = |pick: fn(&(&Point, Estimate, Estimate)) -> Estimate| values.iter().map(pick).collect::<Vec<_>>();
         let across = Scale::new(across, &column(|(_, across, _)| *across), RIGHT - LEFT);
         let up = Scale::new(up, &column(|(_, _, up)| *up), BOTTOM - TOP);
         let mark = |(point, x, y): &(&'a Point, Estimate, Estimate)| Mark {
             point,
-            name: shortened(&name_among(plan, &cells, point.cell), MOST_LETTERS),
+            name: shortened(&cell(point).map(|own| name_among(cells, own)).unwrap_or_default(), MOST_LETTERS),
             across: *x,
             up: *y,
             at: (LEFT + across.place(x.value), BOTTOM - up.place(y.value)),
@@ -163,10 +171,10 @@ impl<'a> Figure<'a> {
         }
         self.draw_names(&mut canvas);
         for mark in &self.marks {
-            match mark.point.place {
-                Place::Frontier => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
-                Place::WithinNoise => canvas.ring(mark.at, RADIUS, PALETTE[0]),
-                Place::Dominated { .. } | Place::LeftOut { .. } => canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0),
+            match mark.point.place.as_str() {
+                "frontier" => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
+                "within_noise" => canvas.ring(mark.at, RADIUS, PALETTE[0]),
+                _ => canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0),
             }
         }
         canvas
@@ -229,14 +237,14 @@ impl<'a> Figure<'a> {
 
     fn draw_bars(&self, canvas: &mut Canvas, mark: &Mark<'_>) {
         for (from, to) in self.bars(mark) {
-            canvas.line(from, to, color_of(&mark.point.place), 1.4);
+            canvas.line(from, to, color_of(mark.point), 1.4);
         }
     }
 
     /// Names beside their points, those of the frontier first; what finds no place is in the table.
     fn draw_names(&self, canvas: &mut Canvas) {
         let mut named: Vec<&Mark<'_>> = self.marks.iter().filter(|mark| self.is_named(mark)).collect();
-        named.sort_by_key(|mark| matches!(mark.point.place, Place::Dominated { .. }));
+        named.sort_by_key(|mark| mark.point.place == "dominated");
         let mut obstacles: Vec<Area> = self.marks.iter().map(|mark| Area::around(mark.at, RADIUS + 1.0)).collect();
         obstacles.extend(self.marks.iter().flat_map(|mark| self.bars(mark)).map(|(from, to)| Area::along(from, to)));
         obstacles.extend(self.steps().into_iter().map(|(from, to)| Area::along(from, to)));
@@ -247,13 +255,13 @@ impl<'a> Figure<'a> {
             if label.is_far {
                 canvas.line(mark.at, end_of(&label, mark.at), GREY, 0.6);
             }
-            let color = if matches!(mark.point.place, Place::Dominated { .. }) { GREY } else { INK };
+            let color = if mark.point.place == "dominated" { GREY } else { INK };
             canvas.text(&mark.name, label.at, label.anchor, color);
         }
     }
 
     fn is_named(&self, mark: &Mark<'_>) -> bool {
-        self.marks.len() <= MOST_NAMED || !matches!(mark.point.place, Place::Dominated { .. })
+        self.marks.len() <= MOST_NAMED || mark.point.place != "dominated"
     }
 }
 
@@ -268,9 +276,6 @@ fn end_of(label: &Label, point: (f64, f64)) -> (f64, f64) {
     }
 }
 
-fn color_of(place: &Place) -> Color {
-    match place {
-        Place::Frontier | Place::WithinNoise => PALETTE[0],
-        Place::Dominated { .. } | Place::LeftOut { .. } => GREY,
-    }
+fn color_of(point: &Point) -> Color {
+    if matches!(point.place.as_str(), "frontier" | "within_noise") { PALETTE[0] } else { GREY }
 }

@@ -6,9 +6,9 @@ use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
 use super::{Plot, slug, unused};
 use crate::experiment::{Axis as PlanAxis, BATCH};
-use crate::plan::{Cell, Plan};
 use crate::report::format::{Column, shown_interval};
-use crate::report::{Input, has_several};
+use crate::report::page::Reader;
+use crate::results::Cell;
 use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::ITEMS;
 
@@ -32,10 +32,10 @@ struct Line {
 }
 
 /// One figure for each model and device, and whatever else is varied beside the batch and what is compared.
-pub(super) fn draw(input: &Input<'_>) -> Vec<Plot> {
+pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
     let mut plots: Vec<Plot> = Vec::new();
     let differs = |line: &Line| line.points.windows(2).any(|pair| pair[0].0 != pair[1].0);
-    let figures = lines(input).into_iter().filter(|(_, lines)| lines.iter().any(differs));
+    let figures = lines(reader).into_iter().filter(|(_, lines)| lines.iter().any(differs));
     for (place, lines) in figures.take(MOST_FIGURES) {
         let title = match place.as_str() {
             "" => "Throughput over batch size".to_owned(),
@@ -53,15 +53,14 @@ fn caption(lines: usize) -> String {
 }
 
 /// The lines of each figure, by what its cells have in common, in plan order.
-fn lines(input: &Input<'_>) -> Vec<(String, Vec<Line>)> {
-    let plan = &input.manifest.plan;
+fn lines(reader: &Reader<'_>) -> Vec<(String, Vec<Line>)> {
     let mut figures: Vec<(String, Vec<Line>)> = Vec::new();
-    for (cell, summary) in plan.cells.iter().zip(&input.summary.cells) {
-        let point = plan.input_of(cell);
+    for cell in &reader.results.cells {
+        let input = Dimensions::of(reader, cell);
         // Other shapes and values than the batch are another question.
-        let batch = point.dimensions.get(BATCH).copied().filter(|_| point.shapes.is_empty());
-        let (Some(batch), Some(rate)) = (batch, summary.estimate(&ITEMS)) else { continue };
-        let (place, name) = names(plan, cell);
+        let batch = input.batch.filter(|_| !input.has_shapes);
+        let (Some(batch), Some(rate)) = (batch, cell.estimate(&ITEMS)) else { continue };
+        let (place, name) = names(reader, cell, &input);
         let index = figures.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
             figures.push((place, Vec::new()));
             figures.len() - 1
@@ -69,8 +68,8 @@ fn lines(input: &Input<'_>) -> Vec<(String, Vec<Line>)> {
         let of_figure = &mut figures[index].1;
         let position = of_figure.iter().position(|line| line.name == name);
         match position {
-            Some(position) => of_figure[position].points.push((batch, *rate)),
-            None if of_figure.len() < MOST_LINES => of_figure.push(Line { name, points: vec![(batch, *rate)] }),
+            Some(position) => of_figure[position].points.push((batch, rate)),
+            None if of_figure.len() < MOST_LINES => of_figure.push(Line { name, points: vec![(batch, rate)] }),
             None => {}
         }
     }
@@ -80,18 +79,33 @@ fn lines(input: &Input<'_>) -> Vec<(String, Vec<Line>)> {
     figures
 }
 
+/// What is stored about the input of a cell.
+struct Dimensions {
+    batch: Option<u64>,
+    others: BTreeMap<String, u64>,
+    has_shapes: bool,
+}
+
+impl Dimensions {
+    fn of(reader: &Reader<'_>, cell: &Cell) -> Self {
+        let rows = reader.results.provenance.frame.get("inputs").and_then(|inputs| inputs.as_array());
+        let row = rows.into_iter().flatten().find(|row| row["name"] == cell.names[PlanAxis::Inputs].as_str());
+        let sizes = row.and_then(|row| row["dimensions"].as_object()).into_iter().flatten();
+        let mut others: BTreeMap<String, u64> =
+            sizes.filter_map(|(name, size)| Some((name.clone(), size.as_u64()?))).collect();
+        let has_shapes = row.and_then(|row| row["shapes"].as_object()).is_some_and(|shapes| !shapes.is_empty());
+        Dimensions { batch: others.remove(BATCH), others, has_shapes }
+    }
+}
+
 /// What a figure is called, and the line of it that a cell is on.
-fn names(plan: &Plan, cell: &Cell) -> (String, String) {
-    let coordinates = plan.coordinates(cell);
-    let is_line = |axis: PlanAxis| plan.compares(axis) || axis == PlanAxis::Variants;
-    let is_told = |axis: &PlanAxis| *axis == PlanAxis::Models || has_several(plan, *axis);
+fn names(reader: &Reader<'_>, cell: &Cell, input: &Dimensions) -> (String, String) {
+    let is_line = |axis: PlanAxis| reader.results.compares(axis) || axis == PlanAxis::Variants;
+    let is_told = |axis: &PlanAxis| *axis == PlanAxis::Models || reader.has_several(*axis);
     let told = || PlanAxis::ALL.into_iter().filter(|axis| *axis != PlanAxis::Inputs).filter(is_told);
-    let others: BTreeMap<&String, &u64> =
-        plan.input_of(cell).dimensions.iter().filter(|(name, _)| *name != BATCH).collect();
-    let mut place: Vec<String> =
-        told().filter(|axis| !is_line(*axis)).map(|axis| coordinates.on(axis).to_owned()).collect();
-    place.extend(others.into_iter().map(|(name, size)| format!("{name} {size}")));
-    let line: Vec<&str> = told().filter(|axis| is_line(*axis)).map(|axis| coordinates.on(axis)).collect();
+    let mut place: Vec<String> = told().filter(|axis| !is_line(*axis)).map(|axis| cell.names[axis].clone()).collect();
+    place.extend(input.others.iter().map(|(name, size)| format!("{name} {size}")));
+    let line: Vec<&str> = told().filter(|axis| is_line(*axis)).map(|axis| cell.names[axis].as_str()).collect();
     (place.join(", "), line.join(", "))
 }
 

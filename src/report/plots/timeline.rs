@@ -3,14 +3,13 @@
 //! A run with many samples is drawn as the band in which most samples of equal spans of time lie, with their median: a
 //! few slow samples would make it a solid block. For the HTML report alone.
 
-use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use super::run_box::evenly;
-use crate::judge::summary::CellSummary;
+use super::{Drawn, Plot};
 use crate::record::{Arm, Outcome, StoredRun};
-use crate::report::Input;
 use crate::report::format::{self, Scale};
+use crate::results::Cell;
 use crate::statistics::quantile::{median, quantile_sorted, sorted};
 use crate::vocabulary::code::{self, Severity};
 use crate::vocabulary::metric;
@@ -38,24 +37,25 @@ const BAND: [f64; 2] = [0.05, 0.95];
 const LATE: Color = PALETTE[4];
 
 /// The figures, the most doubtful cell first.
-pub(super) fn draw(input: &Input<'_>) -> Vec<Plot> {
-    chosen(input).into_iter().map(|cell| draw_cell(input, cell)).collect()
+pub(super) fn draw(drawn: &Drawn<'_, '_>) -> Vec<Plot> {
+    chosen(drawn).into_iter().map(|cell| draw_cell(drawn, cell)).collect()
 }
 
 /// Cells whose runs carry grave warnings, by their number; where there are none, the one with the widest interval.
-fn chosen(input: &Input<'_>) -> Vec<usize> {
-    let flags = |cell: &CellSummary| -> u32 {
-        let grave = cell.codes().into_iter().filter(|(code, _)| cell.severity(code) >= Severity::Warn);
-        grave.filter_map(|(_, runs)| runs).sum()
+fn chosen<'a>(drawn: &Drawn<'_, 'a>) -> Vec<&'a Cell> {
+    let flags = |cell: &Cell| -> u32 {
+        cell.codes.values().filter(|seen| seen.severity >= Severity::Warn).filter_map(|seen| seen.runs).sum()
     };
-    let width = |cell: &CellSummary| {
+    let width = |cell: &Cell| {
         let estimate = cell.estimate(&metric::LATENCY)?;
         Some(estimate.interval?.half_width() / estimate.value)
     };
-    let measured = input.summary.cells.iter().enumerate().filter(|(_, cell)| cell.latency.is_some());
-    let mut ranked: Vec<(u32, f64, usize)> =
-        measured.map(|(index, cell)| (flags(cell), width(cell).unwrap_or(0.0), index)).collect();
-    ranked.sort_by(|one, other| other.0.cmp(&one.0).then(other.1.total_cmp(&one.1)).then(one.2.cmp(&other.2)));
+    let cells = &drawn.reader.results.cells;
+    let measured = cells.iter().filter(|cell| cell.estimate(&metric::LATENCY).is_some());
+    let mut ranked: Vec<(u32, f64, &Cell)> =
+        measured.map(|cell| (flags(cell), width(cell).unwrap_or(0.0), cell)).collect();
+    // The sort keeps the order of the plan.
+    ranked.sort_by(|one, other| other.0.cmp(&one.0).then(other.1.total_cmp(&one.1)));
     let flagged = ranked.iter().filter(|(flags, _, _)| *flags > 0).count();
     ranked.into_iter().take(flagged.clamp(1, MOST_CELLS)).map(|(_, _, cell)| cell).collect()
 }
@@ -71,7 +71,7 @@ struct Track {
 }
 
 impl Track {
-    fn of(run: &StoredRun, cell: &CellSummary) -> Self {
+    fn of(run: &StoredRun, cell: &Cell) -> Self {
         let all = || {
             let samples = [&run.data.warmup, &run.data.measured];
             samples.into_iter().flat_map(|samples| samples.start_ns.iter().zip(&samples.duration_ns))
@@ -111,28 +111,27 @@ impl Track {
 }
 
 /// The codes of a run that cast doubt on its numbers.
-fn grave<'a>(run: &'a StoredRun, cell: &CellSummary) -> Vec<&'a str> {
+fn grave<'a>(run: &'a StoredRun, cell: &Cell) -> Vec<&'a str> {
     let codes = run.warnings.iter().map(String::as_str).filter(|code| code::is_of_runs(code));
-    codes.filter(|code| cell.severity(code) >= Severity::Warn).collect()
+    let severity = |code: &str| cell.codes.get(code).map_or_else(|| code::severity(code), |seen| seen.severity);
+    codes.filter(|code| severity(code) >= Severity::Warn).collect()
 }
 
-fn tracks(input: &Input<'_>, cell: usize) -> Vec<Track> {
-    let summary = &input.summary.cells[cell];
-    let id = input.manifest.plan.cells[cell].id;
-    let is_shown = |run: &&StoredRun| run.cell == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
-    let mut runs: Vec<&StoredRun> = input.runs.iter().filter(is_shown).collect();
+fn tracks(drawn: &Drawn<'_, '_>, cell: &Cell) -> Vec<Track> {
+    let id = cell.id.parse().ok();
+    let is_shown = |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(is_shown).collect();
     runs.sort_by_key(|run| run.block);
-    let flagged: Vec<&StoredRun> = runs.iter().copied().filter(|run| !grave(run, summary).is_empty()).collect();
+    let flagged: Vec<&StoredRun> = runs.iter().copied().filter(|run| !grave(run, cell).is_empty()).collect();
     // Where only some runs are doubtful those are the ones to look at.
     let shown = if flagged.len() >= MOST_RUNS { flagged } else { runs };
-    let tracks = evenly(shown.len(), MOST_RUNS).into_iter().map(|index| Track::of(shown[index], summary));
+    let tracks = evenly(shown.len(), MOST_RUNS).into_iter().map(|index| Track::of(shown[index], cell));
     tracks.filter(|track| !track.points.is_empty()).collect()
 }
 
-fn draw_cell(input: &Input<'_>, cell: usize) -> Plot {
-    let plan = &input.manifest.plan;
-    let tracks = tracks(input, cell);
-    let title = format!("Samples over time: {}", plan.path(&plan.cells[cell]));
+fn draw_cell(drawn: &Drawn<'_, '_>, cell: &Cell) -> Plot {
+    let tracks = tracks(drawn, cell);
+    let title = format!("Samples over time: {}", cell.path());
     let (low, high) = range(&tracks);
     let scale = format::scale(metric::LATENCY.unit, [low, high]);
     let (low, high) = (low / scale.factor, high / scale.factor);

@@ -1,22 +1,23 @@
-//! The reference of the names that a template can use, generated from the view's own types and their documentation.
+//! The reference of the names that a template can use, generated from the page's own types and their documentation.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::report::view::Report;
+use crate::report::page::Page;
 
 /// What a template's author has to know before the names.
 const BEGINNING: &str = r#"# Templates of your own
 
-<!-- Generated from the view's types by `perfrun::report::template_reference`; a test keeps it current. -->
+<!-- Generated from the page's types by `perfrun::report::template_reference`; a test keeps it current. -->
 
 `perfrun report RECORD --template FILE` fills a template with everything that the reports are made of.
+RECORD is a record or a committed report.
 `--template` may be given several times.
 The result is written next to the report, under the template's name without `.j2`: `table.tex.j2` makes `table.tex`.
 
 ```text
-perfrun report .perfrun/records/quickstart/20261120T101112Z-0a1b2c3d --template docs/examples/latency.tex.j2 --output paper
+perfrun report reports/quickstart --template docs/examples/latency.tex.j2 --output paper
 ```
 
 [latency.tex.j2](../examples/latency.tex.j2) is a table for a paper, and [cells.csv.j2](../examples/cells.csv.j2) a file for a spreadsheet.
@@ -24,7 +25,7 @@ Both are filled by a test.
 
 The language is [Jinja](https://jinja.palletsprojects.com/en/stable/templates/), as [minijinja](https://docs.rs/minijinja) understands it.
 
-- A name that is not there is an error with its line, never an empty text. What may be absent is `none`: `{% if cell.latency is not none %}`.
+- A name that is not there is an error with its line, never an empty text. What may be absent from the page is `none` (`{% if goal is not none %}`); what may be absent from `results` is not there, so give a default: `{{ number.low|default("") }}`.
 - Values are escaped by the result's name: `.html`, `.htm`, `.xml` and `.svg` as HTML, `.md` as Markdown, `.tex` as LaTeX; in any other file they are not escaped. `|safe` leaves a value unescaped.
 - The line break after a `{% tag %}` and the spaces before it are not part of the result.
 - In LaTeX `{#` begins a comment of the template and `{%` a tag: write `{ #1}` and `{ %`.
@@ -40,13 +41,13 @@ Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters
 | `html` | text inside HTML within Markdown |
 | `path_html` | the path of a cell that may break after each part, as HTML |
 
-Numbers of `cells` are as they are stored, in nanoseconds and bytes; every other number is a text, rounded to what its interval supports.
+`results` is [results.json](results.md) as it is stored, in nanoseconds and bytes; every other number is a text, rounded to what its interval supports.
 Names may be added; removals and changes of meaning are listed in the changelog.
 "#;
 
 /// The reference: `docs/reference/template.md`.
 pub fn reference_markdown() -> String {
-    let schema = schemars::schema_for!(Report).to_value();
+    let schema = schemars::schema_for!(Page<'static>).to_value();
     let mut text = BEGINNING.to_owned();
     section(&mut text, "The names at the top", &schema);
     let definitions = schema.get("$defs").and_then(Value::as_object);

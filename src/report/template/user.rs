@@ -1,6 +1,6 @@
 //! A template of the user's own: `perfrun report RECORD --template FILE`.
 //!
-//! Input: a file, and the view that the reports are made from. Output: a text under the file's name without `.j2`. What is
+//! Input: a file, and the page that the reports are made from. Output: a text under the file's name without `.j2`. What is
 //! wrong with a template is the user's to mend, so errors name the file and underline the line.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use minijinja::value::Serde;
 use super::environment;
 use crate::machine::plain_file;
 use crate::report::Format;
-use crate::report::view::Report;
+use crate::report::page::Page;
 use crate::vocabulary::printable::{printable, printable_in_place};
 
 /// A template as it was read.
@@ -124,9 +124,9 @@ impl UserTemplate {
     /// # Errors
     ///
     /// What minijinja says about it, with the line.
-    pub(in crate::report) fn fill(&self, report: &Report) -> Result<String, TemplateError> {
+    pub(in crate::report) fn fill(&self, page: &Page<'_>) -> Result<String, TemplateError> {
         let filled = environment().and_then(|environment| {
-            environment.template_from_named_str(self.output(), &self.text)?.render(Serde(report))
+            environment.template_from_named_str(self.output(), &self.text)?.render(Serde(page))
         });
         filled.map_err(|error| self.explain(&error))
     }

@@ -23,9 +23,6 @@ pub trait Kind {
     /// What a report calls it where no library is known.
     fn description(&self) -> &'static str;
 
-    /// How a run begins, as reports say it.
-    fn first_steps(&self) -> &'static str;
-
     /// Session entries that every cell gets where workers of several stay alive together.
     fn session_of_residents(&self) -> BTreeMap<String, String>;
 

@@ -2,8 +2,8 @@
 
 use perfrun::internals::experiment::{Axis, Precision};
 use perfrun::internals::judge::diagnosis::Bound;
-use perfrun::internals::report::results::Cell;
-use perfrun::internals::report::view::Overview;
+use perfrun::internals::report::page::Overview;
+use perfrun::internals::results::Cell;
 use serde_json::{Value, json};
 
 use super::fixture::{Axes, Fixture, usual};
@@ -143,12 +143,12 @@ fn a_report_says_what_bounds_each_cell() {
     let results = fixture.results();
     let row = |model: &str, variant: &str| {
         let is_it = |cell: &&Cell| cell.names[Axis::Models] == model && cell.names[Axis::Variants] == variant;
-        results.cells.iter().find(is_it).unwrap().bound_by.clone()
+        results.cells.iter().find(is_it).unwrap().bound_by
     };
     let bound = row("mlp", "fp32-t1").unwrap();
-    assert_eq!((bound.word.as_str(), bound.of), ("memory-bound", Some(10e9)));
+    assert!(matches!(bound, Bound::Memory { bytes_per_s, .. } if bytes_per_s == 10e9), "{bound:?}");
     assert_eq!(row("cnn", "bf16-t1"), None);
-    let shown = Overview::new(&fixture.manifest, &fixture.summary, &fixture.judged.comparisons);
+    let shown = Overview::new(&fixture.results(), &|_| false);
     let column = shown.columns.iter().position(|column| column.title == "bound by").unwrap();
     assert_eq!(shown.rows[0][column], "memory 83 %");
 }

@@ -14,8 +14,8 @@ use perfrun::internals::record::revision::Revision;
 use perfrun::internals::record::{
     Arm, FORMAT, Findings, Manifest, ModelFile, Outcome, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
 };
-use perfrun::internals::report::results::Results;
-use perfrun::internals::report::{Format, Input, compose};
+use perfrun::internals::report::{Format, compose};
+use perfrun::internals::results::Results;
 use perfrun::internals::statistics::Distribution;
 use perfrun::internals::statistics::quantile::median;
 use perfrun::internals::statistics::random::{Xoshiro256PlusPlus, key_seed};
@@ -258,13 +258,9 @@ impl Fixture {
         self
     }
 
-    pub(super) fn input(&self) -> Input<'_> {
-        Input { manifest: &self.manifest, runs: &self.runs, summary: &self.summary, judged: &self.judged }
-    }
-
     pub(super) fn render(&self) -> Texts {
         let formats: Vec<Format> = Format::defaults().collect();
-        let rendered = compose(&self.input()).and_then(|composed| composed.render(&formats)).expect("a report");
+        let rendered = compose(&self.results(), Some(&self.runs)).render(&formats).expect("a report");
         let mut texts = rendered.files.into_iter().map(|(_, bytes)| String::from_utf8(bytes).expect("a text"));
         let mut next = || texts.next().expect("every format");
         let (markdown, html, json) = (next(), next(), next());
@@ -274,19 +270,19 @@ impl Fixture {
 
     /// Every figure, as templates of the user's own may show them.
     pub(super) fn figures(&self) -> Vec<(String, String)> {
-        compose(&self.input()).expect("a report").figures()
+        compose(&self.results(), Some(&self.runs)).figures()
     }
 
     /// The file of a format.
     pub(super) fn file(&self, format: &str) -> String {
         let format = Format::named(format).expect("a format");
-        let rendered = compose(&self.input()).and_then(|composed| composed.render(&[format])).expect("a report");
+        let rendered = compose(&self.results(), Some(&self.runs)).render(&[format]).expect("a report");
         let found = rendered.files.into_iter().find(|(of, _)| *of == format);
         String::from_utf8(found.expect("its file").1).expect("a text")
     }
 
     pub(super) fn results(&self) -> Results {
-        perfrun::internals::report::results::results(&self.manifest, &self.summary, &self.judged)
+        perfrun::internals::results::results(&self.manifest, &self.summary, &self.judged)
     }
 
     fn cell(&self, path: &str) -> usize {

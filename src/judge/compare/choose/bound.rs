@@ -47,7 +47,7 @@ pub enum BoundOutcome {
 }
 
 /// Why a bound is undecided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// The interval lies across the bound.

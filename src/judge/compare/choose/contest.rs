@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::super::comparable::{Unfit, comparable, unfit};
-use super::super::pair::verdict_between;
+use super::super::pair::{compare_cells, compare_unasked};
 use super::super::tie::TieBreak;
 use super::super::{Comparison, Judged, Terms};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::judge::summary::Summary;
-use crate::plan::Plan;
+use crate::plan::{Group, Plan};
 use crate::statistics::paired::Verdict;
-use crate::vocabulary::metric::{Direction, MetricReference};
+use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
 /// The cells among which one is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,27 +78,46 @@ pub(super) struct Question<'a> {
     pub(super) summary: &'a Summary,
     pub(super) judged: &'a Judged,
     pub(super) terms: &'a Terms,
-    pub(super) best: MetricReference,
+    /// `None` where the specification asks nothing: what cells of a group are compared by.
+    pub(super) best: Option<MetricReference>,
     pub(super) then: &'a [MetricReference],
 }
 
 /// Every contest of which some cell is to be run, in order of their first cells.
 pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
-    let sets = comparable(question.plan, question.summary, &[question.best]);
+    let sets = match question.best {
+        Some(best) => comparable(question.plan, question.summary, &[best]),
+        None => question.groups(),
+    };
     sets.iter().map(|cells| question.contest(cells, bounds)).collect()
 }
 
 impl Question<'_> {
-    /// What is compared.
-    fn metric(&self) -> MetricReference {
-        super::asked(self.best)
+    /// The groups of which several cells are to be run.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        let cells = |group: &Group| group.cells.iter().map(|cell| *cell as usize).collect::<Vec<usize>>();
+        let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
+        let groups = self.plan.groups.iter().map(cells);
+        groups.filter(|cells| cells.iter().filter(is_run).count() > 1).collect()
+    }
+
+    /// What these cells are compared by.
+    fn metric(&self, cells: &[usize]) -> MetricReference {
+        let all = &self.summary.cells;
+        let differ = || cells.iter().any(|cell| all[*cell].has_another_batch(&all[cells[0]]));
+        match self.best {
+            Some(best) => super::asked(best),
+            None if differ() => MetricReference::of(&ITEMS),
+            None => MetricReference::LATENCY,
+        }
     }
 
     fn contest(&self, cells: &[usize], bounds: &[BoundCheck]) -> Contest {
+        let metric = self.metric(cells);
         let mut standings: BTreeMap<usize, Standing> = BTreeMap::new();
         let mut field: Vec<usize> = Vec::new();
         for &cell in cells {
-            let standing = match unfit(self.plan, self.summary, &self.judged.controls, self.metric(), cell) {
+            let standing = match unfit(self.plan, self.summary, &self.judged.controls, metric, cell) {
                 Some(why) => Standing::Unfit { why },
                 None => within(cell, bounds),
             };
@@ -107,7 +126,7 @@ impl Question<'_> {
             }
             standings.insert(cell, standing);
         }
-        sort_by_estimate(self.summary, self.metric(), &mut field);
+        sort_by_estimate(self.summary, metric, &mut field);
         let keeps: Vec<usize> = field.iter().copied().filter(|cell| standings[cell] == Standing::Unbeaten).collect();
         let mut best: Vec<usize> = Vec::new();
         for &cell in &field {
@@ -130,7 +149,7 @@ impl Question<'_> {
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
     /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
     fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
-        let broken = TieBreak::new(self.summary, self.terms, Some(self.metric()), self.then.iter().copied());
+        let broken = TieBreak::new(self.summary, self.terms, self.best.map(super::asked), self.then.iter().copied());
         let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
         let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
             .iter()
@@ -155,7 +174,10 @@ impl Question<'_> {
     }
 
     fn verdict(&self, cell: usize, other: usize) -> Option<Comparison> {
-        verdict_between(self.summary, other, cell, self.metric(), self.terms)
+        match self.best {
+            Some(best) => compare_cells(self.summary, other, cell, super::asked(best), self.terms),
+            None => compare_unasked(self.summary, other, cell, self.terms),
+        }
     }
 
     fn beats(&self, cell: usize, other: usize) -> bool {

@@ -89,7 +89,6 @@ impl Scene {
             max: None,
             skewness: None,
             percentiles: PERCENTILES.into_iter().map(percentile).collect(),
-            two_level: None,
         });
         self
     }

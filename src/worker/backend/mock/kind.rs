@@ -24,10 +24,6 @@ impl Kind for Mock {
         "mock: latencies from a script, no model was run"
     }
 
-    fn first_steps(&self) -> &'static str {
-        "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up"
-    }
-
     fn session_of_residents(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }

@@ -46,10 +46,6 @@ impl Kind for OnnxruntimeKind {
         "ONNX Runtime"
     }
 
-    fn first_steps(&self) -> &'static str {
-        "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up"
-    }
-
     /// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is
     /// next; where several stay resident, they stop at once.
     fn session_of_residents(&self) -> BTreeMap<String, String> {

@@ -1,0 +1,372 @@
+//! Results as people read them: tables, sentences and facts, in words and formatted numbers. Templates fill pages with
+//! them, and the terminal prints some of them.
+//!
+//! Input: [`Results`], and figures. Output: plain serialisable values. Deliberately absent: markup, escaping, and
+//! arithmetic beyond choosing what to show.
+
+mod answer;
+mod bounds;
+mod cells;
+mod check;
+mod facts;
+mod judged;
+mod methods;
+mod metrics;
+mod notices;
+mod outputs;
+mod pivots;
+mod table;
+mod tradeoffs;
+mod trust;
+
+use std::collections::{HashMap, HashSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) use answer::Answer;
+pub(crate) use cells::CellsTable;
+pub use cells::Overview;
+pub(crate) use cells::OverviewColumn;
+pub(super) use cells::absence;
+pub(crate) use facts::{Fact, executed_by};
+pub(crate) use notices::{FailureView, Notices, WarningView};
+pub(crate) use outputs::lines as accuracy_lines;
+pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
+pub(crate) use trust::Trust;
+
+use super::plots::{Plot, Plots};
+use crate::experiment::{Axis, AxisMap};
+use crate::results::{Cell, Compared, Results};
+use crate::vocabulary::metric::{ITEMS, MetricReference};
+
+/// What a quick look is worth.
+const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history. Run without `--quick` to measure the specification as written.";
+
+/// What is known of results before anything is shown of them.
+pub(crate) struct Reader<'a> {
+    pub(crate) results: &'a Results,
+    by_id: HashMap<&'a str, usize>,
+    against: HashMap<&'a str, &'a Compared>,
+    /// The axes on which cells that are to be run differ.
+    differing: Vec<Axis>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(results: &'a Results) -> Self {
+        let cells = results.cells.iter().enumerate().map(|(index, cell)| (cell.id.as_str(), index));
+        let run = || results.cells.iter().filter(|cell| cell.is_run());
+        let differs = |axis: &Axis| {
+            let mut names = run().map(|cell| &cell.names[*axis]);
+            names.next().is_some_and(|first| names.any(|other| other != first))
+        };
+        Reader {
+            results,
+            by_id: cells.collect(),
+            against: results.unasked().map(|row| (row.cell.as_str(), row)).collect(),
+            differing: Axis::ALL.into_iter().filter(differs).collect(),
+        }
+    }
+
+    /// The cell of that id.
+    pub(super) fn cell(&self, id: &str) -> Option<&'a Cell> {
+        self.by_id.get(id).map(|index| &self.results.cells[*index])
+    }
+
+    /// Its readable path; the id of a cell that is not there.
+    pub(super) fn path(&self, id: &str) -> String {
+        self.cell(id).map_or_else(|| id.to_owned(), Cell::path)
+    }
+
+    /// A cell against its baseline, by what cells are compared by.
+    fn against(&self, cell: &Cell) -> Option<&'a Compared> {
+        self.against.get(cell.id.as_str()).copied()
+    }
+
+    /// The cells that are to be run, those that are compared next to each other.
+    pub(super) fn shown(&self) -> Vec<&'a Cell> {
+        let mut cells: Vec<&Cell> = self.results.cells.iter().filter(|cell| cell.is_run()).collect();
+        // Groups stand in order of their first cell.
+        let mut first: HashMap<u32, usize> = HashMap::new();
+        for (place, cell) in self.results.cells.iter().enumerate() {
+            first.entry(cell.group).or_insert(place);
+        }
+        cells.sort_by_key(|cell| first[&cell.group]);
+        cells
+    }
+
+    /// Whether the cells that are to be run differ on an axis; else its names say nothing.
+    pub(super) fn has_several(&self, axis: Axis) -> bool {
+        self.differing.contains(&axis)
+    }
+
+    /// The axes whose names tell one row from another, what is compared last: model and input always, the others where
+    /// cells that run differ.
+    fn naming_axes(&self) -> Vec<Axis> {
+        let says_something = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs) || self.has_several(*axis);
+        let mut axes: Vec<Axis> = Axis::ALL.into_iter().filter(says_something).collect();
+        axes.sort_by_key(|axis| self.results.compares(*axis));
+        axes
+    }
+
+    /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
+    fn short_path(&self, id: &str) -> String {
+        let Some(cell) = self.cell(id) else { return id.to_owned() };
+        if self.differing.is_empty() { cell.path() } else { cell.names.on(&self.differing) }
+    }
+
+    /// What is compared stands in items per second, of cells with different batches.
+    fn is_by_items(&self) -> bool {
+        let items = MetricReference::of(&ITEMS).to_string();
+        self.against.values().any(|row| row.metric == items)
+    }
+
+    /// `against b1`; `against b1, per item` where batches differ: of equal batches that is the ratio of their latencies.
+    fn against_title(&self) -> Option<String> {
+        let per_item = if self.is_by_items() { ", per item" } else { "" };
+        self.results.rules.baseline.as_ref().map(|baseline| format!("against {baseline}{per_item}"))
+    }
+
+    /// What tables show first: what the question names and latency, then what goals bound; without a question latency comes
+    /// first, or the items per second by which cells with different batches are compared. A speed-up is no column of its
+    /// own.
+    fn asked(&self) -> Vec<MetricReference> {
+        let results = self.results;
+        let question = results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| {
+            let bounds = choice.bounds.iter().map(|bound| &bound.metric);
+            std::iter::once(&choice.metric).chain(&choice.then).chain(bounds)
+        });
+        let question = question.filter_map(|metric| metric.parse().ok());
+        let by_items = self.is_by_items().then_some(MetricReference::of(&ITEMS));
+        let goals = results.goals.iter().filter_map(|goal| goal.metric.parse().ok());
+        let mut metrics: Vec<MetricReference> = Vec::new();
+        for metric in question.chain(by_items).chain([MetricReference::LATENCY]).chain(goals) {
+            if !metric.is_speedup() && !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        metrics
+    }
+
+    /// The ids of what the answer names.
+    fn best(&self) -> HashSet<&'a str> {
+        let contests = self.results.choice.iter().flat_map(|choice| &choice.contests);
+        // Where nothing is told apart, nothing is marked.
+        let named = contests.filter(|contest| answer::is_named(contest));
+        named.flat_map(|contest| contest.best.iter().map(String::as_str)).collect()
+    }
+
+    /// What cells that could stand in for each other have in common: `resnet50, b1`; what all cells share is left out.
+    pub(super) fn place_of<'c>(&self, cells: impl Iterator<Item = &'c Cell> + Clone) -> String {
+        let shared = |axis: &Axis| {
+            let mut names = cells.clone().map(|cell| &cell.names[*axis]);
+            let first = names.next()?;
+            let is_told = *axis == Axis::Models || self.has_several(*axis);
+            (is_told && names.all(|name| name == first)).then_some(first.as_str())
+        };
+        Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a cell is called beside those of its model, whatever their inputs: `fp16`, with device and runtime where cells
+    /// that run differ in them.
+    fn name_without_input(&self, names: &AxisMap<String>) -> String {
+        let is_named = |axis: &Axis| match axis {
+            Axis::Models | Axis::Inputs => false,
+            Axis::Variants => true,
+            _ => self.has_several(*axis),
+        };
+        names.on(&Axis::ALL.into_iter().filter(is_named).collect::<Vec<_>>())
+    }
+}
+
+/// What the cells of a set are called among each other: their names on the axes on which they differ, `int8/cpu`; their
+/// variant where they do not.
+pub(super) fn name_among(cells: &[&Cell], cell: &Cell) -> String {
+    let differ = |axis: &Axis| cells.iter().any(|other| other.names[*axis] != cells[0].names[*axis]);
+    let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differ).collect();
+    if axes.is_empty() { cell.names[Axis::Variants].clone() } else { cell.names.on(&axes) }
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Page<'a> {
+    /// The numbers as they are stored, as in `results.json` (docs/reference/results.md).
+    #[schemars(with = "serde_json::Value")]
+    pub results: &'a Results,
+    /// Version of perfrun that began the record.
+    pub perfrun: String,
+    /// What a quick look is worth, a sentence; `None` for a whole record.
+    pub quick_look: Option<String>,
+    /// What is best, a row for each set of cells that could stand in for each other; `None` where nothing is compared.
+    pub answer: Answer,
+    /// Whether each goal of the specification is met: `met: p95 <= 20 ms: met by all 4 cells.`
+    pub goals: Vec<String>,
+    /// How the bounds of the specification's question are kept.
+    pub within: Vec<String>,
+    /// What was measured, on what, with what, and how it was judged: one line each.
+    pub facts: Vec<Fact>,
+    /// The controls and the grade: whether the measurement itself can be believed.
+    pub trust: Trust,
+    /// What a reader has to know before the numbers.
+    pub notices: Notices,
+    /// Every cell that is to be run, with the numbers that decide.
+    pub cells: CellsTable,
+    /// How it was measured, in two or three sentences.
+    pub in_short: Vec<String>,
+    /// The tables that the specification asks for.
+    pub tables: Vec<Section>,
+    /// Metrics of the cells that could stand in for each other.
+    pub tradeoffs: Vec<Section>,
+    /// Which trade-offs are not drawn, or that `pareto` has nothing to weigh.
+    pub tradeoffs_left_out: Option<String>,
+    /// All other tables, by the part of the page that they stand in.
+    pub sections: Vec<Section>,
+    /// Figures by their place: `speedup`, `throughput`, `distributions`, `control`, `timelines`.
+    pub figures: Figures,
+    /// Paragraphs to paste into a paper.
+    pub methods: Vec<String>,
+    /// How to get a number again from the samples; `None` where there is none yet.
+    pub check: Option<check::Check>,
+    /// Whether `report.html` is written beside this page.
+    pub has_html: bool,
+    /// Whether `results.json` and the figures are written beside this page.
+    pub has_files: bool,
+}
+
+/// A table with its heading.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Section {
+    /// The part of the page that it stands in: `comparisons`, `accuracy`, `metrics`, `environment`.
+    pub part: &'static str,
+    /// What others point to.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What the numbers are, sentences; may be empty.
+    pub caption: String,
+    /// A figure that belongs to it.
+    pub figure: Option<Figure>,
+    /// The table.
+    pub table: Table,
+}
+
+impl Section {
+    fn new(part: &'static str, id: &str, title: &str, table: Table) -> Self {
+        let (id, title) = (id.to_owned(), title.to_owned());
+        Section { part, id, title, caption: String::new(), figure: None, table }
+    }
+}
+
+/// The figures of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct Figures {
+    /// All comparisons: one, or none where nothing is compared.
+    pub speedup: Vec<Figure>,
+    /// Items per second over the batch size; none where the batch is not varied.
+    pub throughput: Vec<Figure>,
+    /// The distributions.
+    pub distributions: Vec<Figure>,
+    /// The controls: one, or none without a control.
+    pub control: Vec<Figure>,
+    /// Samples over time of the cells that deserve a look; these figures have no file of their own.
+    pub timelines: Vec<Figure>,
+    /// Which figures are not drawn, a sentence.
+    pub left_out: Option<String>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Figure {
+    /// File name beside the Markdown report.
+    pub file: String,
+    /// Heading.
+    pub title: String,
+    /// What is drawn, sentences; empty where the figure before says it.
+    pub caption: String,
+    /// The figure itself.
+    pub svg: String,
+}
+
+impl Figure {
+    fn of(plot: &Plot) -> Self {
+        let Plot { file, title, caption, svg } = plot.clone();
+        Figure { file, title, caption, svg }
+    }
+}
+
+impl<'a> Page<'a> {
+    /// All that is told of these results.
+    pub(crate) fn new(results: &'a Results, plots: &Plots) -> Self {
+        let reader = &Reader::new(results);
+        let figures = |plots: &[Plot]| plots.iter().map(Figure::of).collect::<Vec<_>>();
+        let mut sections = judged::sections(reader);
+        sections.extend(outputs::sections(reader));
+        sections.extend(metrics::sections(reader));
+        sections.extend(facts::sections(reader));
+        let Conclusion { answer, goals, within, trust, notices, .. } = Conclusion::of(reader);
+        Page {
+            results,
+            perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            quick_look: results.measured.quick.then(|| QUICK_LOOK.to_owned()),
+            answer,
+            goals,
+            within,
+            facts: facts::facts(reader, &trust),
+            trust,
+            notices,
+            cells: cells::table(reader),
+            in_short: methods::in_short(results),
+            tables: pivots::pivots(reader),
+            tradeoffs: tradeoffs::sections(reader, plots),
+            tradeoffs_left_out: tradeoffs::left_out(reader, plots),
+            sections,
+            figures: Figures {
+                speedup: plots.speedup.iter().map(Figure::of).collect(),
+                throughput: figures(&plots.throughput),
+                distributions: figures(&plots.distributions),
+                control: plots.control.iter().map(Figure::of).collect(),
+                timelines: figures(&plots.timelines),
+                left_out: plots.left_out.clone(),
+            },
+            methods: methods::methods(reader),
+            check: check::check(results),
+            has_html: true,
+            has_files: true,
+        }
+    }
+}
+
+/// What results come down to: what the terminal shows, and what every page begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Conclusion {
+    /// Every cell in one line.
+    pub overview: Overview,
+    /// Whether each goal of the specification is met.
+    pub goals: Vec<String>,
+    /// What is best.
+    pub answer: Answer,
+    /// How the bounds of the specification's question are kept.
+    pub within: Vec<String>,
+    /// Whether the measurement itself can be believed.
+    pub trust: Trust,
+    /// What a reader has to know before the numbers.
+    pub notices: Notices,
+}
+
+impl Conclusion {
+    /// That of results.
+    pub(crate) fn new(results: &Results) -> Self {
+        Conclusion::of(&Reader::new(results))
+    }
+
+    fn of(reader: &Reader<'_>) -> Self {
+        Conclusion {
+            overview: Overview::of(reader, &|_| false),
+            goals: bounds::goals(reader),
+            answer: answer::answer(reader),
+            within: bounds::within(reader),
+            trust: Trust::of(reader),
+            notices: notices::notices(reader),
+        }
+    }
+}

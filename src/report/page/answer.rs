@@ -1,0 +1,496 @@
+//! The answer: what is best among cells that could stand in for each other, what decided, what it costs, and what was left
+//! out. A difference is claimed only where a verdict claims it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::table::{Columns, TableCell, TableColumn};
+use super::{Reader, Table, bounds, name_among, outputs};
+use crate::experiment::Axis;
+use crate::judge::compare::Unfit;
+use crate::report::cause;
+use crate::report::format::{self, percent};
+use crate::results::{Cell, Choice, Compared, Contest, Entrant, beside};
+use crate::statistics::Verdict;
+use crate::statistics::planning::MINIMUM_RUNS;
+use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
+use crate::vocabulary::wording::{capitalized, count, list};
+
+/// More names than these are counted.
+const MOST_NAMED: usize = 4;
+
+/// More rows than these are shown as a table.
+const MOST_SENTENCES: usize = 4;
+
+/// What is best.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// Why there is no answer, sentences.
+    pub note: Option<String>,
+    /// One row for each set of cells with an answer of its own.
+    pub rows: Vec<AnswerRow>,
+    /// The same as a table, without empty columns.
+    pub table: Table,
+    /// There are too many rows for a sentence each.
+    pub is_long: bool,
+}
+
+/// One answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct AnswerRow {
+    /// What it is about: `resnet50, b1`, or `Fastest` where there is one set only.
+    pub subject: String,
+    /// What to choose: `int8`, `fp16 or fp32`, `undecided: fp16 or fp32`, `none`.
+    pub choice: String,
+    /// What decided: `2.3x faster than fp32`; why nothing did.
+    pub decided: String,
+    /// What it costs against the baseline: accuracy, outputs, memory.
+    pub costs: String,
+    /// What cannot be chosen, and why.
+    pub left_out: String,
+    /// All of that as a sentence.
+    pub because: String,
+}
+
+impl AnswerRow {
+    /// With all that is said of the choice as one sentence.
+    fn told(mut self) -> Self {
+        let parts = [&self.decided, &self.costs, &self.left_out].into_iter().filter(|part| !part.is_empty());
+        let because = parts.map(String::as_str).collect::<Vec<_>>().join("; ");
+        self.because = match (because.is_empty(), self.decided.is_empty()) {
+            (true, _) => because,
+            (false, false) => format!("{}.", capitalized(&because)),
+            // It begins with a name.
+            (false, true) => format!("{because}."),
+        };
+        self
+    }
+}
+
+impl Answer {
+    fn of(rows: Vec<AnswerRow>, superlative: &str) -> Self {
+        let mut table = Columns::of(&rows);
+        let text = |text: &String| Some(TableCell::text(text)).filter(|_| !text.is_empty());
+        table.add_known(TableColumn::text("for"), |row| text(&row.subject).filter(|_| row.subject != superlative));
+        table.add(TableColumn::text(superlative.to_lowercase()), |row| Some(TableCell::text(&row.choice)));
+        table.add_known(TableColumn::text("decided by"), |row| text(&row.decided));
+        table.add_known(TableColumn::text("costs"), |row| text(&row.costs));
+        table.add_known(TableColumn::text("left out"), |row| text(&row.left_out));
+        let table = table.table(Vec::new());
+        Answer { note: None, is_long: rows.len() > MOST_SENTENCES, table, rows }
+    }
+}
+
+/// The answer of these results.
+pub(super) fn answer(reader: &Reader<'_>) -> Answer {
+    let Some(choice) = &reader.results.choice else {
+        return Answer { note: Some(not_compared(reader)), ..Answer::default() };
+    };
+    if let Some(failed) = &choice.failed_control {
+        let note = format!(
+            "Nothing is claimed: two identical arms of {} differed by {}, beyond the margin, so other differences may have the same cause. Check for other load and the warnings, and measure again.",
+            reader.path(&failed.cell),
+            percent(failed.difference)
+        );
+        return Answer { note: Some(note), ..Answer::default() };
+    }
+    let mut held: Vec<Held<'_>> = Vec::new();
+    for contest in &choice.contests {
+        let found = Held::of(reader, choice, contest);
+        match held.iter_mut().find(|known| known.answers_like(&found)) {
+            Some(known) => known.join(found),
+            None => held.push(found),
+        }
+    }
+    let is_one = held.len() == 1;
+    Answer::of(held.into_iter().map(|held| held.row(reader, choice, is_one).told()).collect(), superlative(choice))
+}
+
+fn not_compared(reader: &Reader<'_>) -> String {
+    let results = reader.results;
+    let runnable = reader.shown();
+    if !results.comparisons.is_empty() {
+        // Before format 3 an answer was stored where one was asked for.
+        return "These results of an earlier perfrun hold verdicts and no answer: see the table.".to_owned();
+    }
+    match &results.rules.baseline {
+        None => "Measured, not compared: there is one variant, one model and one device.".to_owned(),
+        Some(baseline) if runnable.iter().all(|cell| !results.is_baseline(cell)) => {
+            format!("Measured, not compared: the baseline {baseline} is not run.")
+        }
+        Some(baseline) => format!("Measured, not compared: nothing but {baseline} is run."),
+    }
+}
+
+/// How a contest ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// One cell is best, or the others are equivalent to it.
+    Decided,
+    /// Several are not told apart.
+    Open,
+    /// None can be chosen.
+    None,
+}
+
+fn end(contest: &Contest) -> End {
+    let among_best = contest.evidence.iter().filter(|row| contest.best.contains(&row.baseline));
+    match contest.best.len() {
+        0 => End::None,
+        1 => End::Decided,
+        _ if among_best.clone().count() > 0 && among_best.clone().all(|row| !row.verdict.is_open()) => End::Decided,
+        _ => End::Open,
+    }
+}
+
+/// Whether the answer names what is best.
+pub(super) fn is_named(contest: &Contest) -> bool {
+    end(contest) == End::Decided
+}
+
+/// Contests that end alike, for the same reason.
+struct Held<'a> {
+    /// `resnet50`
+    model: String,
+    /// `b1`, `b16`
+    places: Vec<String>,
+    end: End,
+    choice: String,
+    left_out: String,
+    /// What decided: the metric of a broken tie, else the verdict against whom, and why none is given.
+    ground: (Option<&'a str>, Option<Verdict>, String),
+    contests: Vec<Names<'a>>,
+}
+
+/// A contest with the names of its cells.
+struct Names<'a> {
+    contest: &'a Contest,
+    cells: Vec<&'a Cell>,
+    reader: &'a Reader<'a>,
+}
+
+impl<'a> Names<'a> {
+    fn name(&self, id: &str) -> String {
+        self.reader.cell(id).map_or_else(|| id.to_owned(), |cell| name_among(&self.cells, cell))
+    }
+
+    fn named(&self, ids: &[&String]) -> String {
+        let mut names: Vec<String> = ids.iter().take(MOST_NAMED).map(|id| self.name(id)).collect();
+        if ids.len() > MOST_NAMED {
+            names.push(format!("{} more", ids.len() - MOST_NAMED));
+        }
+        names.join(" or ")
+    }
+
+    fn standing(&self, id: &str) -> Option<&'a Entrant> {
+        self.contest.entrants.iter().find(|entrant| entrant.cell == id)
+    }
+
+    /// By which metric the leader is ahead of cells that are tied with it, and these.
+    fn broken_tie(&self) -> Option<(&'a str, Vec<&'a String>)> {
+        let contest = self.contest;
+        let leader = contest.best.first().filter(|_| contest.best.len() == 1)?;
+        let won = contest.entrants.iter().filter(|it| it.standing == "tied" && it.other.as_ref() == Some(leader));
+        let won: Vec<&Entrant> = won.collect();
+        Some((won.first()?.metric.as_deref()?, won.iter().map(|entrant| &entrant.cell).collect()))
+    }
+
+    fn ground(&self) -> (Option<&'a str>, Option<Verdict>, String) {
+        let tie = self.broken_tie().map(|(metric, _)| metric);
+        let row = self.told();
+        let against = row.map_or_else(String::new, |row| format!("{} {}", self.name(&row.baseline), row.reason));
+        (tie, row.map(|row| row.verdict), against)
+    }
+
+    /// The leader against the record's baseline, else against what comes closest.
+    fn told(&self) -> Option<&'a Compared> {
+        let results = self.reader.results;
+        let others = || self.contest.evidence.iter().filter(|row| !self.contest.best.contains(&row.baseline));
+        let is_baseline =
+            |row: &&Compared| self.reader.cell(&row.baseline).is_some_and(|cell| results.is_baseline(cell));
+        let closest = || others().min_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        others().find(is_baseline).or_else(closest).or_else(|| self.contest.evidence.first())
+    }
+}
+
+impl<'a> Held<'a> {
+    fn of(reader: &'a Reader<'a>, choice: &Choice, contest: &'a Contest) -> Self {
+        let all: Vec<&Cell> = contest.entrants.iter().filter_map(|entrant| reader.cell(&entrant.cell)).collect();
+        let cells: Vec<&Cell> = all.iter().copied().filter(|cell| cell.is_run()).collect();
+        let names = Names { contest, cells, reader };
+        let shared = |axis: Axis| {
+            let first = &all.first()?.names[axis];
+            all.iter().all(|cell| cell.names[axis] == *first).then(|| first.clone())
+        };
+        let place = |axis: &Axis| shared(*axis).filter(|_| *axis != Axis::Models && reader.has_several(*axis));
+        Held {
+            model: shared(Axis::Models).unwrap_or_default(),
+            places: vec![Axis::ALL.iter().filter_map(place).collect::<Vec<_>>().join(", ")],
+            end: end(contest),
+            choice: chosen(choice, &names),
+            left_out: left_out(choice, &names),
+            ground: names.ground(),
+            contests: vec![names],
+        }
+    }
+
+    fn answers_like(&self, other: &Held<'_>) -> bool {
+        (&self.model, self.end, &self.choice, &self.left_out, &self.ground)
+            == (&other.model, other.end, &other.choice, &other.left_out, &other.ground)
+    }
+
+    fn join(&mut self, other: Held<'a>) {
+        self.places.extend(other.places);
+        self.contests.extend(other.contests);
+    }
+
+    fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool) -> AnswerRow {
+        let places: Vec<&str> = self.places.iter().map(String::as_str).filter(|place| !place.is_empty()).collect();
+        let is_told = !is_one && !places.is_empty();
+        let model =
+            if reader.has_several(Axis::Models) || (is_told && is_one) { self.model.clone() } else { String::new() };
+        let parts = [Some(model), is_told.then(|| list(&places))].into_iter().flatten();
+        let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
+        let cells = self.contests.iter().flat_map(|names| names.cells.iter().copied());
+        let load = beside(cells).map(cause::beside);
+        let decided = [decided(choice, &self), load.unwrap_or_default()];
+        AnswerRow {
+            subject: if subject.is_empty() { superlative(choice).to_owned() } else { subject },
+            choice: self.choice.clone(),
+            decided: decided.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
+            costs: costs(reader, &self),
+            left_out: self.left_out,
+            because: String::new(),
+        }
+    }
+}
+
+fn superlative(choice: &Choice) -> &'static str {
+    let Ok(best) = choice.metric.parse::<MetricReference>() else { return "Best" };
+    match (best.unit(), best.metric.direction) {
+        _ if best.statistic.is_scatter() => "Best",
+        (Unit::Nanoseconds | Unit::PerSecond, _) => "Fastest",
+        (Unit::Bytes, Direction::LowerIsBetter) => "Smallest",
+        _ => "Best",
+    }
+}
+
+/// `int8`, `int8 or fp32`, `undecided: fp16 or fp32`, `int8 if it keeps p95 <= 20 ms, else fp32`.
+fn chosen(choice: &Choice, names: &Names<'_>) -> String {
+    let contest = names.contest;
+    let is_doubtful = |id: &&String| names.standing(id).is_some_and(|entrant| entrant.standing == "in_doubt");
+    let (doubtful, kept): (Vec<&String>, Vec<&String>) = contest.best.iter().partition(is_doubtful);
+    let bound = doubtful.first().and_then(|id| names.standing(id)?.metric.as_deref());
+    let bound =
+        bound.and_then(|metric| choice.bounds.iter().find(|bound| bound.metric == metric)).map(bounds::words_of);
+    let named = match (kept.as_slice(), doubtful.as_slice(), bound) {
+        ([], [], _) => return nothing(contest).0.to_owned(),
+        (kept, [], _) | (kept, _, None) => names.named(kept),
+        ([], doubtful, Some(bound)) => format!("{} if it keeps {bound}", names.named(doubtful)),
+        (kept, doubtful, Some(bound)) if contest.best.first() == doubtful.first().copied() => {
+            format!("{} if it keeps {bound}, else {}", names.named(doubtful), names.named(kept))
+        }
+        (kept, doubtful, Some(bound)) => {
+            format!("{}, or {} if it keeps {bound}", names.named(kept), names.named(doubtful))
+        }
+    };
+    if end(contest) == End::Open { format!("undecided: {named}") } else { named }
+}
+
+/// What stands in place of a choice, and why there is none.
+fn nothing(contest: &Contest) -> (&'static str, String) {
+    let is = |standing: &str| contest.entrants.iter().any(|entrant| entrant.standing == standing);
+    let runs = contest.entrants.iter().filter_map(|entrant| match entrant.why {
+        Some(Unfit::TooFewRuns(runs)) => Some(runs),
+        Some(Unfit::NotRun) => Some(0),
+        _ => None,
+    });
+    if is("beaten") {
+        ("no answer", "every candidate is beaten by another".to_owned())
+    } else if let Some(most) = runs.max() {
+        ("no answer yet", format!("{} per cell; a verdict needs {MINIMUM_RUNS}", count(u64::from(most), "run")))
+    } else if is("out_of_bounds") {
+        ("none", "no cell that can be judged keeps the bounds".to_owned())
+    } else {
+        ("no answer", "nothing can be judged".to_owned())
+    }
+}
+
+/// What decided: the leader against the baseline, or against what comes closest; a range over places.
+fn decided(choice: &Choice, held: &Held<'_>) -> String {
+    let Some(first) = held.contests.first() else { return String::new() };
+    match held.end {
+        End::None => return nothing(first.contest).1,
+        End::Open => return undecided(first),
+        End::Decided => {}
+    }
+    if let Some(tie) = tie(first) {
+        return tie;
+    }
+    let told: Vec<&Compared> = held.contests.iter().filter_map(Names::told).collect();
+    let Some(row) = told.first().copied() else {
+        let entered =
+            first.contest.entrants.iter().filter(|it| !matches!(it.standing.as_str(), "unfit" | "out_of_bounds"));
+        return if entered.count() == 1 { "the only one that can be chosen".to_owned() } else { String::new() };
+    };
+    let leader = first.contest.best.first().map(String::as_str).unwrap_or_default();
+    let rival = first.name(&row.baseline);
+    let beaten = |row: &&Compared| row.verdict == Verdict::Better && row.baseline != told[0].baseline;
+    let more = first.contest.evidence.iter().filter(beaten).count();
+    let more = if more > 0 && first.contest.best.len() == 1 {
+        format!(", ahead of {}", count(more as u64, "other"))
+    } else {
+        String::new()
+    };
+    match (row.verdict, first.contest.best.len()) {
+        (Verdict::Better, 1) => format!("{} {rival}{more}", better(choice, first, &told)),
+        (Verdict::Better, _) => {
+            format!("equivalent to each other; {} is {} {rival}", first.name(leader), better(choice, first, &told))
+        }
+        (other, _) => format!("{} {} {rival}{more}", other.name(), other.preposition()),
+    }
+}
+
+/// `2.3x faster than`, `1.2x to 2.5x faster than`, `98.1 % against 97.0 % of`.
+fn better(choice: &Choice, names: &Names<'_>, rows: &[&Compared]) -> String {
+    let row = rows[0];
+    let metric = row.reference().unwrap_or(MetricReference::LATENCY);
+    if !matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond)
+        && choice.metric.parse::<MetricReference>() == Ok(metric)
+    {
+        let value = |id: &String| {
+            let estimate = names.reader.cell(id)?.estimate_of(metric)?;
+            Some(match metric.unit() {
+                Unit::Share => format::score(metric.metric, estimate.value, estimate.n),
+                unit => format::measured(unit, estimate.value, None),
+            })
+        };
+        if let (Some(own), Some(other)) = (value(&row.cell), value(&row.baseline)) {
+            return format!("{} {own} against {other} of", metric.title());
+        }
+    }
+    let mut ratios: Vec<&&Compared> = rows.iter().collect();
+    ratios.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+    let shown = |row: &Compared| format::rounded_ratio(row.ratio, row.interval());
+    let [least, most] = [ratios[0], ratios[ratios.len() - 1]].map(|row| shown(row));
+    let range = if least == most { least } else { format!("{least} to {most}") };
+    let per_item = if names.reader.is_by_items() { " per item" } else { "" };
+    format!("{range} {}{per_item} than", format::verdict_of(row))
+}
+
+/// `ahead of fp32 by peak memory (75.5 MiB against 125 MiB)`: what broke a tie that the leader won.
+fn tie(names: &Names<'_>) -> Option<String> {
+    let (metric, rivals) = names.broken_tie()?;
+    let (contest, by) = (names.contest, metric.parse::<MetricReference>().ok()?);
+    let leader = contest.best.first()?;
+    let value = |id: &str| Some(format::measured(by.unit(), names.reader.cell(id)?.estimate_of(by)?.value, None));
+    let values = value(leader).zip(value(rivals[0])).map(|(own, other)| format!(" ({own} against {other})"));
+    let beaten = contest.entrants.iter().filter(|entrant| entrant.standing == "beaten").count() as u64;
+    let beaten = if beaten > 0 { format!(", faster than {}", count(beaten, "other")) } else { String::new() };
+    Some(format!("as fast as {}, ahead by {}{}{beaten}", names.named(&rivals), by.title(), values.unwrap_or_default()))
+}
+
+/// How large a difference would have to be to be found, or how many runs would do.
+fn undecided(names: &Names<'_>) -> String {
+    let open: Vec<&Compared> = names.contest.evidence.iter().filter(|row| row.verdict.is_open()).collect();
+    let Some(row) = open.first() else { return String::new() };
+    let seen = open.iter().filter_map(|row| row.detectable).max_by(f64::total_cmp);
+    match (row.reason.as_str(), seen) {
+        ("size_not_established", _) => super::judged::why_open(row).unwrap_or_default(),
+        (_, Some(effect)) if row.withheld().is_none() => {
+            format!("only differences above {} are detectable here", format::noise_floor(effect))
+        }
+        _ => super::judged::why_open(row).unwrap_or_default(),
+    }
+}
+
+/// What comes out of what is best, and what memory it takes, against the baseline.
+fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
+    if held.end == End::None {
+        return String::new();
+    }
+    let mut all = held.contests.iter().map(|names| costs_of(reader, names));
+    let first = all.next().unwrap_or_default();
+    // What differs from place to place stands in the table of results.
+    let others: Vec<Vec<String>> = all.collect();
+    let shared = first.into_iter().filter(|part| others.iter().all(|parts| parts.contains(part)));
+    shared.collect::<Vec<_>>().join(", ")
+}
+
+fn costs_of(reader: &Reader<'_>, names: &Names<'_>) -> Vec<String> {
+    let results = reader.results;
+    let is_one = names.contest.best.len() == 1;
+    let of = |id: &String| {
+        let cell = reader.cell(id).filter(|cell| !results.is_baseline(cell))?;
+        let outputs = outputs::against_reference(cell);
+        let memory = results.compared_by(MetricReference::of(&PEAK_RSS)).find(|row| row.cell == *id);
+        let memory = memory.filter(|row| row.verdict.is_difference()).and_then(|row| {
+            let peak = |id: &str| Some(reader.cell(id)?.estimate(&PEAK_RSS)?.value);
+            let saved = peak(&row.baseline)? - peak(&row.cell)?;
+            let word = if saved > 0.0 { "less" } else { "more" };
+            let baseline = names.name(&row.baseline);
+            Some(format!("{} {word} memory than {baseline}", format::rounded_bytes(saved.abs())))
+        });
+        let name = if is_one { String::new() } else { format!("{}: ", names.name(id)) };
+        Some([outputs, memory].into_iter().flatten().map(move |told| format!("{name}{told}")))
+    };
+    names.contest.best.iter().take(MOST_NAMED).filter_map(of).flatten().collect()
+}
+
+/// What cannot be chosen, a fragment each; what the plan skips is a notice.
+fn left_out(choice: &Choice, names: &Names<'_>) -> String {
+    let mut parts: Vec<(String, Vec<String>)> = Vec::new();
+    for entrant in &names.contest.entrants {
+        let bound = || entrant.metric.as_ref().and_then(|metric| choice.bounds.iter().find(|it| it.metric == *metric));
+        let why = match entrant.standing.as_str() {
+            "unfit" => match entrant.why {
+                None | Some(Unfit::Skipped | Unfit::TooFewRuns(_) | Unfit::NotRun) => None,
+                Some(Unfit::OutputsDiffer) => {
+                    let cell = names.reader.cell(&entrant.cell).and_then(|cell| cell.fidelity.as_ref());
+                    cell.map(|fidelity| format!("{} (not ranked)", fidelity.words()))
+                }
+                Some(why) => Some(unfit_words(why)),
+            },
+            "out_of_bounds" => bound().map(|bound| format!("misses {}", bounds::words_of(bound))),
+            "in_doubt" => bound().map(|bound| {
+                let cell = bound.cells.iter().find(|cell| cell.cell == entrant.cell);
+                let value = cell.map(|cell| format!(" ({})", bounds::value_words(&bound.metric, bound.max, cell)));
+                format!("whether it keeps {} is undecided{}", bounds::words_of(bound), value.unwrap_or_default())
+            }),
+            _ => None,
+        };
+        let Some(why) = why else { continue };
+        let name = names.name(&entrant.cell);
+        match parts.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, alike)) => alike.push(name),
+            None => parts.push((why, vec![name])),
+        }
+    }
+    let told = parts.into_iter().map(|(why, mut alike)| {
+        let more = alike.len().saturating_sub(MOST_NAMED);
+        alike.truncate(MOST_NAMED);
+        alike.extend((more > 0).then(|| format!("{more} more")));
+        format!("{}: {why}", list(&alike))
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// `failed (operator)`, a fragment about one or several cells.
+pub(super) fn unfit_words(why: Unfit) -> String {
+    match why {
+        Unfit::Skipped => "skipped".to_owned(),
+        Unfit::Failed(kind) => format!("failed ({})", kind.name().replace('_', " ")),
+        Unfit::NotRun => "no completed run".to_owned(),
+        Unfit::TooFewRuns(runs) => {
+            format!("{}; a verdict needs {MINIMUM_RUNS}", count(u64::from(runs), "completed run"))
+        }
+        Unfit::Withheld(reason) => format!("not judged ({})", reason.words()),
+        Unfit::OutputsDiffer => "not ranked (outputs differ)".to_owned(),
+        Unfit::NoValue => "no value".to_owned(),
+        Unfit::TooFewSamples { needed } => {
+            format!("not judged (this percentile takes {needed} samples per run: `min_samples`)")
+        }
+        Unfit::Batched(iterations) => format!("not judged (a sample is the mean of {iterations} iterations)"),
+        Unfit::NoDirection => "not judged (the metric has no better direction)".to_owned(),
+    }
+}

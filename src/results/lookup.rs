@@ -1,0 +1,157 @@
+//! What is asked of a cell and of a record, answered from the stored numbers.
+
+use crate::experiment::{AccuracyMetric, Axis, AxisMap};
+use crate::quality::accuracy::Score;
+use crate::quality::fidelity::Fidelity;
+use crate::statistics::interval::Estimate;
+use crate::statistics::middle_half::middle_half;
+use crate::statistics::planning::MINIMUM_RUNS;
+use crate::vocabulary::code::{self, CPU_SHARE_TOLD, Code, Severity};
+use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
+
+use super::{Cell, Compared, Results, Status};
+
+/// Confidence of the intervals of cells (method 11).
+const CONFIDENCE: f64 = 0.95;
+
+impl Cell {
+    /// `mlp/b1/fp32/cpu`.
+    pub(crate) fn path(&self) -> String {
+        self.names.path()
+    }
+
+    /// Whether it is to be run.
+    pub(crate) fn is_run(&self) -> bool {
+        self.status != Status::Skipped
+    }
+
+    /// Runs that were to be carried out.
+    pub(crate) fn planned(&self) -> u32 {
+        self.completed + self.failed + self.not_run
+    }
+
+    /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
+    pub(crate) fn outputs_differ(&self) -> bool {
+        self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
+    }
+
+    /// How like the reference's its outputs are, where something was compared.
+    pub(crate) fn compared_outputs(&self) -> Option<&Fidelity> {
+        self.fidelity.as_ref().filter(|fidelity| fidelity.elements > 0)
+    }
+
+    /// The estimate of a metric that may be shown.
+    pub(crate) fn estimate(&self, metric: &Metric) -> Option<Estimate> {
+        let found = self.metrics.get(metric.name).filter(|_| !self.is_invalid())?;
+        Some(found.estimate(CONFIDENCE))
+    }
+
+    /// The same of a statistic; of a percentile that is not supported too, see [`Cell::supports`].
+    pub(crate) fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
+        if self.is_invalid() {
+            return None;
+        }
+        if let Some(found) = self.metrics.get(&reference.column()) {
+            return Some(found.estimate(CONFIDENCE));
+        }
+        let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
+        middle_half(&values, CONFIDENCE)
+    }
+
+    /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
+    pub(crate) fn supports(&self, reference: MetricReference) -> bool {
+        let found = self.metrics.get(&reference.column());
+        !reference.statistic.is_tail() || found.is_some_and(|found| found.supported != Some(false))
+    }
+
+    /// One value a run with the number of its block; empty where the runs do not have it.
+    pub(crate) fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
+        let column = |statistic: Statistic| -> Vec<(u32, f64)> {
+            let values = self.runs.get(&MetricReference { statistic, ..reference }.column());
+            let blocks = self.runs.get("block").into_iter().flatten();
+            let pair = |(block, value): (&Option<f64>, &Option<f64>)| Some(((*block)? as u32, (*value)?));
+            blocks.zip(values.into_iter().flatten()).filter_map(pair).collect()
+        };
+        if reference.statistic != Statistic::CoefficientOfVariation {
+            return column(reference.statistic);
+        }
+        let means = column(Statistic::Mean);
+        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+        let deviations = column(Statistic::StandardDeviation).into_iter();
+        deviations.filter_map(|(block, deviation)| Some((block, deviation / mean(block)?))).collect()
+    }
+
+    /// Whether it has enough runs for intervals and verdicts.
+    pub(crate) fn has_enough_runs(&self) -> bool {
+        self.completed as usize >= MINIMUM_RUNS
+    }
+
+    /// How right its variant is on its model's data, what comes first as the first; empty where nobody asked.
+    pub(crate) fn scores(&self) -> Vec<Score> {
+        let score = |metric: AccuracyMetric| {
+            let name = metric.metric().name;
+            let estimate = self.metrics.get(name)?.estimate(CONFIDENCE);
+            Some(Score { metric, estimate, change: self.score_changes.get(name).copied() })
+        };
+        AccuracyMetric::ALL.into_iter().filter_map(score).collect()
+    }
+
+    /// Why its values are not to be used, if a code says so (method 14).
+    pub(crate) fn why_invalid(&self) -> Option<&str> {
+        let (code, _) = self.codes.iter().find(|(_, seen)| seen.severity == Severity::Invalid)?;
+        Some(match code::by_name(code) {
+            Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
+            Some(Code::ColdUnresolved) => "too short to time one by one",
+            _ => code,
+        })
+    }
+
+    /// The part of the time on the CPU in a cell of another device, where that is worth telling.
+    pub(crate) fn told_cpu_share(&self) -> Option<f64> {
+        let share = self.metrics.get(metric::FALLBACK.name)?.value;
+        Some(share).filter(|share| *share >= CPU_SHARE_TOLD)
+    }
+}
+
+impl Results {
+    /// Whether cells of a group differ on this axis.
+    pub(crate) fn compares(&self, axis: Axis) -> bool {
+        self.rules.compared.iter().any(|name| name == axis.singular())
+    }
+
+    /// What is compared, as the baseline is named; the variant where nothing is.
+    pub(crate) fn entry(&self, names: &AxisMap<String>) -> String {
+        let axes: Vec<Axis> = Axis::ALL.into_iter().filter(|axis| self.compares(*axis)).collect();
+        if axes.is_empty() { names[Axis::Variants].clone() } else { names.on(&axes) }
+    }
+
+    /// Whether others are compared with this cell.
+    pub(crate) fn is_baseline(&self, cell: &Cell) -> bool {
+        self.rules.baseline.as_ref().is_some_and(|baseline| *baseline == self.entry(&cell.names))
+    }
+
+    /// What cells are compared by where nothing is asked: latency, or items per second.
+    pub(crate) fn unasked(&self) -> impl Iterator<Item = &Compared> {
+        let by = [MetricReference::LATENCY, MetricReference::of(&metric::ITEMS)].map(|metric| metric.to_string());
+        self.comparisons.iter().filter(move |row| by.contains(&row.metric))
+    }
+
+    /// The rows of this metric.
+    pub(crate) fn compared_by(&self, metric: MetricReference) -> impl Iterator<Item = &Compared> {
+        let name = metric.to_string();
+        self.comparisons.iter().filter(move |row| row.metric == name)
+    }
+}
+
+/// Processors that others used beside these cells together; `None` unless most of their runs met that (method 8.1).
+pub(crate) fn beside<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<f64> {
+    let (mut all, mut met, mut sum) = (0, 0, 0.0);
+    for cell in cells {
+        all += cell.completed;
+        if let Some(load) = cell.other_load {
+            met += load.runs;
+            sum += load.cores * f64::from(load.runs);
+        }
+    }
+    (2 * met > all).then(|| sum / f64::from(met))
+}

@@ -1,0 +1,410 @@
+//! Manifest, summary and verdicts -> results.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cell::{Cell, Estimated, FailureSeen, Search, Skipped, Status};
+use super::method::Method;
+use super::{
+    Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
+};
+use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
+use crate::judge::compare::Judged;
+use crate::judge::summary::{CONFIDENCE, CellShape, CellSummary, MetricSummary, OtherLoad, RunCounts, Spread, Summary};
+use crate::onnx::precision::Kept;
+use crate::plan::{self, Plan};
+use crate::quality::accuracy::Change;
+use crate::quality::fidelity::Fidelity;
+use crate::record::provenance::Provenance;
+use crate::record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
+use crate::statistics::interval::Interval;
+use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
+use crate::vocabulary::privacy::without_home;
+use crate::worker::backend::Failure;
+
+/// Significant digits of what is measured: an error of at most 0.005 %, a tenth of what the quietest machine repeats.
+const DIGITS: i32 = 5;
+
+/// Digits of what is the same in every run and no whole number.
+const EXACT: i32 = 9;
+
+/// The results of a record, with the home folder taken out of texts that other programs wrote.
+pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Results {
+    let plan = &manifest.plan;
+    let margin = manifest.experiment.compare.margin;
+    let cells = plan.cells.iter().zip(&summary.cells).enumerate();
+    let named = named(&manifest.experiment);
+    Results {
+        format: FORMAT,
+        experiment: manifest.experiment.name.clone(),
+        description: manifest.experiment.description.clone(),
+        record: manifest.record.clone(),
+        measured: Measured {
+            complete: manifest.findings.complete,
+            quick: manifest.quick,
+            restrictions: manifest.restrictions.iter().map(|text| without_home(text)).collect(),
+            runs_wanted: manifest.findings.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
+            boots: manifest.findings.sessions.iter().map(|session| session.boot.clone().unwrap_or_default()).collect(),
+            runs_done: summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum(),
+            runs_planned: manifest
+                .experiment
+                .looks()
+                .is_one()
+                .then(|| plan.runnable().count() as u64 * u64::from(plan.runs)),
+            budget: manifest
+                .findings
+                .budget
+                .filter(|budget| budget.runs < budget.wanted)
+                .map(|budget| Budget { limit: budget.limit, runs: budget.runs }),
+            processors: manifest.host.processors().map(|processors| processors as u64),
+            libraries: libraries(manifest),
+            sessions: manifest.findings.sessions.iter().map(|session| session.started.clone()).collect(),
+            commands: manifest.findings.sessions.iter().map(|session| without_home(&session.command)).collect(),
+        },
+        provenance: Provenance::of(manifest),
+        rules: Rules {
+            runs: plan.runs,
+            runs_min: (!manifest.experiment.looks().is_one()).then_some(manifest.experiment.runs.min),
+            seed: plan.seed,
+            baseline: plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
+            compared: plan.baseline.iter().flat_map(|of| &of.axes).map(|axis| axis.singular().to_owned()).collect(),
+            margin: margin.default.0,
+            margin_of_tails: margin.tail.0,
+            confidence: CONFIDENCE,
+            gates: gates(&manifest.experiment, plan),
+            controls: plan.controls.len() as u32,
+        },
+        method: Method::of(manifest),
+        cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
+        codes: seen::codes_of_record(manifest, summary),
+        disturbances: summary.disturbances.iter().map(|found| seen::disturbed(plan, found)).collect(),
+        comparisons: verdicts::comparisons(plan, summary, judged),
+        controls: verdicts::controls(plan, summary, judged),
+        detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
+        efforts: verdicts::efforts(plan, judged),
+        families: verdicts::families(plan, judged),
+        goals: verdicts::goals(plan, judged),
+        choice: verdicts::choice(plan, judged),
+        tradeoffs: verdicts::tradeoffs(plan, judged),
+        items_right: items_right(manifest),
+        conversions: conversions(manifest),
+        tables: manifest.experiment.tables.clone(),
+        remarks: remarks::remarks(manifest, summary),
+        differing: remarks::differing(manifest, summary),
+    }
+}
+
+/// Where each library was found.
+fn libraries(manifest: &Manifest) -> BTreeMap<String, String> {
+    let found =
+        |(name, used): (Option<&str>, RuntimeUsed)| (name.unwrap_or_default().to_owned(), without_home(&used.origin));
+    manifest.libraries().map(found).collect()
+}
+
+fn conversions(manifest: &Manifest) -> Vec<Conversion> {
+    let plan = &manifest.plan;
+    let of = |file: &VariantFile| {
+        let VariantOrigin::Converted { recipe, report, .. } = &file.origin else { return None };
+        let report = report.clone().unwrap_or_default();
+        let kept = |kept: Kept| KeptNodes { operator: kept.operator, nodes: kept.nodes, reason: kept.reason };
+        let told = report.notes.into_iter().chain(recipe.calibrated().map(|text| without_home(&text)));
+        Some(Conversion {
+            model: plan.name(file.model).unwrap_or_default().to_owned(),
+            variant: plan.name(file.variant).unwrap_or_default().to_owned(),
+            converted: report.converted,
+            kept: report.kept.into_iter().map(kept).collect(),
+            casts: report.casts,
+            quantize_nodes: report.quantize_nodes,
+            weights_converted: report.weights.converted,
+            weights_kept: report.weights.kept,
+            notes: told.chain(file.problem.iter().map(|problem| without_home(problem))).collect(),
+        })
+    };
+    manifest.variant_files().iter().filter_map(of).collect()
+}
+
+/// The gates of a specification, with the cells of its plan that each speaks of.
+pub(crate) fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
+    let one = |gate: &Gate| {
+        let selector = CompiledSelector::new(&gate.of, &plan.axes);
+        let cells = plan.cells.iter().filter(|cell| selector.matches(&cell.at));
+        GateAsked {
+            metric: gate.metric.to_string(),
+            worse_by: gate.worse_by,
+            cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id.to_string()).collect()),
+        }
+    };
+    experiment.gate.iter().map(one).collect()
+}
+
+/// Which items each variant gets right, for all cells that the one that was run speaks for.
+fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
+    let plan = &manifest.plan;
+    let of = |known: &VariantAccuracy| {
+        let scored = plan.cells.get(known.cell as usize);
+        let alike =
+            plan.runnable().filter(|(_, cell)| scored.is_some_and(|scored| cell.differs_in_input_alone(scored)));
+        let cells: Vec<String> = alike.map(|(_, cell)| cell.id.to_string()).collect();
+        let row = |(metric, right): (&String, &String)| ItemsRight {
+            cells: cells.clone(),
+            metric: metric.clone(),
+            items: known.items,
+            right: right.clone(),
+        };
+        known.right.iter().map(row).collect::<Vec<_>>()
+    };
+    manifest.accuracy().iter().flat_map(of).collect()
+}
+
+fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
+    let names = manifest.plan.coordinates(cell);
+    let model = manifest.models.get(cell.model().place()).and_then(Option::as_ref);
+    let skip = manifest.plan.skip(cell);
+    let latency = summary.latency.as_ref();
+    let accuracy = manifest.accuracy_of(cell);
+    Cell {
+        id: cell.id.to_string(),
+        definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
+        names: AxisMap::of(|axis| names.on(axis).to_owned()),
+        group: cell.group,
+        status: status(skip.is_some(), summary.runs),
+        skipped: skip.map(|skip| Skipped {
+            code: skip.kind,
+            reason: without_home(&skip.reason),
+            remedy: skip.remedy.as_deref().map(without_home),
+        }),
+        failures: failures(summary),
+        completed: summary.runs.completed,
+        failed: summary.runs.failed,
+        batch: manifest.batch_of(cell),
+        search: manifest.search_of(cell).map(|search| Search { end: search.end, tried: search.tried.clone() }),
+        macs: manifest.cost(cell).and_then(|cost| cost.macs),
+        threads: manifest.threads_of(cell),
+        iterations: summary.iterations,
+        dynamic_outputs: summary.dynamic_outputs,
+        not_run: summary.runs.not_run,
+        sha256: match manifest.variant_file(cell) {
+            Some(file) => file.sha256.clone(),
+            None => model.map(|file| file.sha256.clone()),
+        },
+        nodes: summary.nodes.clone(),
+        on_cpu: summary.fallback.operators.clone(),
+        not_compared: model.map(|model| model.not_compared.clone()).unwrap_or_default(),
+        output_hash: summary.output_hash.clone(),
+        metrics: metrics(summary),
+        runs: columns(summary, named),
+        environment: environment(summary),
+        samples: latency.map_or(0, |latency| latency.samples),
+        late_warmup: latency.map_or(0, |latency| latency.late_warmup),
+        other_load: summary.findings.other_load.map(|load| OtherLoad { cores: rounded(load.cores), ..load }),
+        codes: seen::codes(summary),
+        shape: summary.findings.shape.clone().map(|shape: CellShape| shape.with_numbers(rounded)),
+        roofline_share: summary.diagnosis.of_roof.map(rounded),
+        bound_by: summary.diagnosis.bound,
+        fidelity: summary.fidelity.clone().map(fidelity),
+        score_changes: score_changes(summary),
+        own_scores: accuracy.map(|known| known.own_scores.clone()).unwrap_or_default(),
+        accuracy_problem: accuracy.and_then(|known| known.problem.as_deref().map(without_home)),
+        slices: slices(summary),
+    }
+}
+
+/// JSON has no infinity.
+fn fidelity(mut found: Fidelity) -> Fidelity {
+    for number in [&mut found.max_abs, &mut found.mean_abs] {
+        *number = rounded(number.min(f64::MAX));
+    }
+    let [scaled, mean, close] = [found.max_scaled, found.mean_scaled, found.close].map(|number| number.map(rounded));
+    Fidelity { max_scaled: scaled, mean_scaled: mean, close, cosine: found.cosine.map(as_fact), ..found }
+}
+
+/// As many digits of a hash as an id has.
+pub(super) fn short(hash: &str) -> String {
+    hash.chars().take(16).collect()
+}
+
+fn status(is_skipped: bool, runs: RunCounts) -> Status {
+    match (is_skipped, runs.completed, runs.failed + runs.not_run) {
+        (true, ..) => Status::Skipped,
+        (false, 0, 0) => Status::NotRun,
+        (false, 0, _) => Status::Failed,
+        (false, _, 0) => Status::Measured,
+        (false, ..) => Status::Partial,
+    }
+}
+
+fn failures(summary: &CellSummary) -> Vec<FailureSeen> {
+    let seen = summary.failures.iter().map(|seen| FailureSeen {
+        failure: Failure::new(seen.failure.kind, without_home(&seen.failure.message)),
+        runs: seen.runs,
+        rehearsal: seen.rehearsal,
+        log_tail: seen.log_tail.as_deref().map(|log| without_home(log.trim_end())).filter(|log| !log.is_empty()),
+    });
+    seen.collect()
+}
+
+/// What a metric is for; one of a later version is shown like those of the model.
+fn kind(name: &str) -> Kind {
+    metric::by_name(name).map_or(Kind::Model, |metric| metric.kind)
+}
+
+/// What others compare. Inferences per second follow from items per second, where both are known.
+fn compared(summary: &CellSummary) -> impl Iterator<Item = (&String, &MetricSummary)> {
+    let has_items = summary.metrics.contains_key(metric::ITEMS.name);
+    let of_model = summary.metrics.iter().filter(|(name, _)| kind(name) == Kind::Model);
+    of_model.filter(move |(name, _)| !has_items || *name != metric::THROUGHPUT.name)
+}
+
+/// The statistic of latency that a column holds.
+fn statistic(name: &str) -> Option<Statistic> {
+    let reference = MetricReference::of_column(name).filter(|reference| reference.metric.name == LATENCY.name);
+    reference.map(|reference| reference.statistic)
+}
+
+fn metrics(summary: &CellSummary) -> BTreeMap<String, Estimated> {
+    // The number of samples is no estimate of anything; it stands among the columns.
+    let all = compared(summary).filter(|(name, _)| *name != metric::SAMPLES.name);
+    all.map(|(name, metric)| (name.clone(), estimated(summary, name, metric))).collect()
+}
+
+fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estimated {
+    let estimate = metric.estimate;
+    let statistic = statistic(name);
+    let percentile = statistic.and_then(|statistic| summary.percentile(statistic));
+    let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
+    let says_nothing = matches!(statistic, Some(Statistic::Min | Statistic::StandardDeviation))
+        || percentile.is_some_and(|percentile| !percentile.supported);
+    // A fact is one number; only of scores of items something is uncertain.
+    let interval = estimate.interval.filter(|interval| !says_nothing && (!is_fact || interval.low < interval.high));
+    let exact = is_fact && interval.is_none();
+    Estimated {
+        value: if exact { as_fact(estimate.value) } else { rounded(estimate.value) },
+        low: interval.map(|interval| rounded(interval.low)),
+        high: interval.map(|interval| rounded(interval.high)),
+        n: if exact { 1 } else { estimate.n as u64 },
+        supported: percentile.map(|percentile| percentile.supported).filter(|supported| !supported),
+    }
+}
+
+/// The columns that the specification names, which have values of each run whatever they are.
+fn named(experiment: &Experiment) -> Vec<String> {
+    let choose = experiment
+        .choose
+        .iter()
+        .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
+    let goals = experiment.goals.iter().map(|goal| goal.bound.metric);
+    let tables = experiment.tables.iter().flat_map(|table| table.show.iter().copied());
+    let gates = experiment.gate.iter().map(|gate| gate.metric);
+    let all = choose.chain(goals).chain(gates).chain(tables).chain(experiment.pareto.iter().copied());
+    all.flat_map(|reference| match reference.statistic {
+        // Made of two others.
+        Statistic::CoefficientOfVariation => vec![
+            MetricReference { statistic: Statistic::Mean, ..reference }.column(),
+            MetricReference { statistic: Statistic::StandardDeviation, ..reference }.column(),
+        ],
+        _ => vec![reference.column()],
+    })
+    .collect()
+}
+
+/// One column for each metric that verdicts are usually made of, and for those that are `named`, with a gap where a run
+/// does not have it.
+pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<String, Vec<Option<f64>>> {
+    let Some(latency) = summary.metrics.get(LATENCY.name) else { return BTreeMap::new() };
+    let blocks: Vec<u32> = latency.per_run.iter().map(|(block, _)| *block).collect();
+    let is_column = |name: &String| {
+        let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
+        let statistic = statistic(name);
+        let unsupported = statistic.and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
+        let is_usual = !matches!(statistic, Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation))
+            && unsupported != Some(true)
+            && name != metric::CPU_UTILISATION.name;
+        !is_fact && (is_usual || named.contains(name))
+    };
+    let column = |(name, metric): (&String, &MetricSummary)| {
+        let value = |block: &u32| {
+            let place = metric.per_run.binary_search_by_key(block, |(other, _)| *other).ok()?;
+            Some(rounded(metric.per_run[place].1))
+        };
+        (name.clone(), blocks.iter().map(value).collect())
+    };
+    let mut columns: BTreeMap<String, Vec<Option<f64>>> =
+        compared(summary).filter(|(name, _)| is_column(name)).map(column).collect();
+    columns.insert("block".to_owned(), blocks.iter().map(|block| Some(f64::from(*block))).collect());
+    columns
+}
+
+/// How the cell was measured, and what its runs met.
+fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
+    let short = |spread: &Spread| {
+        let mut all: Vec<f64> = [spread.low, spread.median, spread.high].map(|number| to_digits(number, 3)).into();
+        all.truncate(if all[0] == all[2] { 1 } else { 3 });
+        all
+    };
+    // A damaged table may hold anything, and JSON has numbers alone.
+    let is_number = |(_, values): &(String, Vec<f64>)| values.iter().all(|value| value.is_finite());
+    let mut all: BTreeMap<String, Vec<f64>> =
+        summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(spread))).collect();
+    let is_told = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
+    for (name, metric) in summary.metrics.iter().filter(|(name, _)| is_told(name)) {
+        let values: Vec<f64> = metric.per_run.iter().map(|(_, value)| *value).collect();
+        all.extend(Spread::of(&values).map(|spread| (name.clone(), short(&spread))));
+    }
+    all.into_iter().filter(is_number).collect()
+}
+
+/// The slices of each run; those that are late warm-up as a whole have nothing.
+fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
+    if summary.slices.is_empty() {
+        return Vec::new();
+    }
+    let blocks = summary.metrics.get(LATENCY.name).into_iter().flat_map(|latency| &latency.per_run);
+    let of_run = |(block, _): &(u32, f64)| {
+        let found = summary.slices.iter().find(|(other, _)| other == block);
+        let medians = found.map(|(_, medians)| medians.as_slice()).unwrap_or_default();
+        medians.iter().map(|ns| Some(rounded(*ns)).filter(|ns| *ns > 0.0)).collect()
+    };
+    blocks.map(of_run).collect()
+}
+
+fn score_changes(summary: &CellSummary) -> BTreeMap<String, Change> {
+    let changes = summary.accuracy.iter().filter_map(|score| Some((score.metric.metric().name, score.change?)));
+    let round = |interval: Interval| Interval { low: rounded(interval.low), high: rounded(interval.high) };
+    let change = |(name, change): (&str, Change)| {
+        (name.to_owned(), Change { interval: change.interval.map(round), p: rounded(change.p), ..change })
+    };
+    changes.map(change).collect()
+}
+
+/// The stored word of an enum.
+pub(super) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        // `{"failed": "operator"}` and the like: what it is, not its details.
+        Ok(Value::Object(fields)) => match fields.get("kind") {
+            Some(Value::String(word)) => word.clone(),
+            _ => fields.into_iter().next().map(|(word, _)| word).unwrap_or_default(),
+        },
+        _ => String::new(),
+    }
+}
+
+/// What is measured, to as many digits as mean anything.
+pub(super) fn rounded(number: f64) -> f64 {
+    to_digits(number, DIGITS)
+}
+
+/// What is the same in every run: sizes in bytes are whole, and shares of items are told apart.
+fn as_fact(number: f64) -> f64 {
+    if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
+}
+
+fn to_digits(number: f64, digits: i32) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return number;
+    }
+    // Through the decimal form, so that what is written is short.
+    format!("{number:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(number)
+}

@@ -1,0 +1,113 @@
+//! What else there is to know about a record: sentences that rest on settings and files, not on numbers.
+
+use std::collections::BTreeSet;
+
+use crate::experiment::{Device, Precision, Provider};
+use crate::judge::summary::{CellSummary, Summary};
+use crate::plan::Cell;
+use crate::record::{Manifest, VariantFile, VariantOrigin};
+use crate::vocabulary::wording::list;
+
+/// What else to know.
+pub(super) fn remarks(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    let idle =
+        manifest.plan.product.idle_selectors.iter().map(|selector| format!("`matrix`: {selector} matched nothing."));
+    let mut remarks: Vec<String> = idle.collect();
+    remarks.extend(manifest.no_revision.iter().map(|none| format!("No commit was recorded: {}.", none.why)));
+    remarks.extend(of_conversions(manifest));
+    remarks.extend(unverified(manifest, summary));
+    remarks
+}
+
+/// Why outputs differ where the cause is known, with what to do about it.
+pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    let mut sentences = lower_precision(manifest, summary);
+    sentences.extend(random_calibration(manifest, summary));
+    sentences
+}
+
+fn cells<'a>(manifest: &'a Manifest, summary: &'a Summary) -> impl Iterator<Item = (&'a Cell, &'a CellSummary)> {
+    manifest.plan.cells.iter().zip(&summary.cells)
+}
+
+/// Devices whose outputs differ and that compute float32 models in less unless they are told otherwise, with the option.
+fn lower_precision(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    let experiment = &manifest.experiment;
+    let told = cells(manifest, summary).filter(|(_, summary)| summary.outputs_differ()).filter_map(|(cell, _)| {
+        let device = experiment.devices.get(cell.device().place())?;
+        let variant = experiment.variants.get(cell.variant().place())?;
+        let lower = Provider::lower_precision(device).filter(|_| variant.precision == Precision::Fp32)?;
+        let is_told = variant.provider.get(&device.provider).is_some_and(|given| given.contains_key(lower.option.0));
+        (!is_told).then(|| {
+            format!(
+                "{} {}, which explains such differences. A variant with {} keeps fp32.",
+                device.label(),
+                lower.does,
+                lower.written(device)
+            )
+        })
+    });
+    let mut sentences: Vec<String> = told.collect();
+    sentences.dedup();
+    sentences
+}
+
+/// What would tell more of variants whose outputs differ, where both their ranges and the comparison come from random
+/// inputs.
+fn random_calibration(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let is_random = |cell: &Cell| {
+        let of_cell = |file: &&VariantFile| (file.model, file.variant) == (cell.model(), cell.variant());
+        let mut files = manifest.variant_files().iter().filter(of_cell);
+        files.any(|file| match &file.origin {
+            VariantOrigin::Converted { recipe, .. } => recipe.is_calibrated_at_random(),
+            VariantOrigin::Own { .. } => false,
+        })
+    };
+    let differs = |summary: &CellSummary| {
+        let fidelity = summary.fidelity.as_ref();
+        fidelity.is_some_and(|fidelity| !fidelity.passes() && fidelity.items_of_data.is_none())
+    };
+    let found = cells(manifest, summary).filter(|(cell, summary)| differs(summary) && is_random(cell));
+    let names: BTreeSet<&str> = found.filter_map(|(cell, _)| manifest.plan.name(cell.variant())).collect();
+    let (was, its) = if names.len() == 1 { ("was", "its") } else { ("were", "their") };
+    let names: Vec<&str> = names.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} {was} calibrated and compared on random inputs. A `dataset` calibrates on real items and compares {its} \
+             outputs on them.",
+            list(&names)
+        )
+    })
+}
+
+/// Devices with numbers on which this version was never seen to measure rightly.
+fn unverified(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let experiment = &manifest.experiment;
+    if !experiment.backend.reads_models() {
+        return None;
+    }
+    let is_measured = |index: usize| {
+        cells(manifest, summary).any(|(cell, summary)| cell.device().place() == index && summary.runs.completed > 0)
+    };
+    let is_verified = |device: &Device| Provider::of(device).is_some_and(|provider| provider.is_verified);
+    let devices = experiment.devices.iter().enumerate();
+    let doubtful = devices.filter(|(index, device)| !is_verified(device) && is_measured(*index));
+    let labels: Vec<String> = doubtful.map(|(_, device)| device.label()).collect();
+    let first = labels.first()?;
+    Some(format!(
+        "{}: not verified for this version of perfrun; verify with `perfrun doctor --device {first} --verify`.",
+        list(&labels)
+    ))
+}
+
+/// What conversions say of themselves, once for each variant.
+fn of_conversions(manifest: &Manifest) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for file in manifest.variant_files() {
+        let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { continue };
+        let variant = manifest.plan.name(file.variant).unwrap_or_default();
+        let notes = report.notes.iter().map(|note| format!("{variant}: {note}."));
+        remarks.extend(notes.filter(|note| !remarks.contains(note)).collect::<Vec<_>>());
+    }
+    remarks
+}

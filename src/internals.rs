@@ -191,7 +191,7 @@ pub mod judge {
     }
     pub mod summary {
         pub use crate::judge::summary::{
-            CONFIDENCE, CellSummary, Summary, summarize, summarize_asked, summarize_briefly, summarize_on,
+            CONFIDENCE, CellSummary, Summary, summarize, summarize_asked, summarize_briefly,
         };
     }
 }

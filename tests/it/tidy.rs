@@ -61,7 +61,7 @@ fn a_room_uses_only_those_above_it() {
 /// Within rooms, what stands on what: each uses only itself and those before it in its row.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["quantity", "printable", "privacy", "nearest", "metric", "code"]),
-    ("machine", &["plain_file", "parallel", "clock", "kernel", "host", "probe"]),
+    ("machine", &["plain_file", "clock", "kernel", "host", "probe"]),
     ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "runtime", "models"]),

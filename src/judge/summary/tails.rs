@@ -5,7 +5,9 @@
 //! Input: plan and samples, with what is known of each cell. Output: one ratio a comparison and percentile that both
 //! cells support. Deliberately absent: verdicts, which come from the runs' percentiles in their common blocks.
 
-use super::{CONFIDENCE, CellSummary, in_parallel};
+use rayon::prelude::*;
+
+use super::{CONFIDENCE, CellSummary};
 use crate::plan::Plan;
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::statistics::bootstrap::{Pairing, RESAMPLES, RatioBootstrap};
@@ -34,7 +36,6 @@ pub struct TailRatio {
 /// One ratio for each comparison and percentile that both cells support; nothing where there are too many comparisons,
 /// in a calibration, which judges each of its rounds, and below five common blocks.
 pub(super) fn tail_ratios<'a>(
-    threads: usize,
     plan: &Plan,
     cells: &[CellSummary],
     runs_of: impl Fn(usize) -> &'a [&'a StoredRun] + Sync,
@@ -43,7 +44,7 @@ pub(super) fn tail_ratios<'a>(
     if pairs.len() > MOST_COMPARISONS || plan.rounds > 1 {
         return Vec::new();
     }
-    let ratios = in_parallel(threads, &pairs, |(baseline, cell)| {
+    let ratios = pairs.par_iter().flat_map_iter(|(baseline, cell)| {
         let pair = Pair { plan, cell: *cell, baseline: *baseline };
         let is_comparable = !cells[*cell].has_another_batch(&cells[*baseline]);
         let supported = |metric: &&MetricReference| {
@@ -56,7 +57,7 @@ pub(super) fn tail_ratios<'a>(
         let (from, to) = common_blocks(runs_of(*baseline), runs_of(*cell));
         wanted.into_iter().filter_map(|metric| pair.ratio(&from, &to, metric)).collect()
     });
-    ratios.into_iter().flatten().collect()
+    ratios.collect()
 }
 
 /// The samples of the blocks that both cells completed, in the same order.

@@ -14,7 +14,7 @@ use crate::judge::summary::summarize_briefly;
 use crate::record::{Manifest, Place, Record};
 use crate::report::format::{bytes, count};
 use crate::report::results;
-use crate::report::view::{Overview, OverviewColumn};
+use crate::report::view::{Overview, OverviewCell, OverviewColumn};
 use crate::ui::cli::{CleanArgs, ListArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, table};
@@ -118,7 +118,7 @@ fn overview(listed: &[Listed]) -> Overview {
         // `2026-11-20T10:11:12Z` to the minute.
         let measured = one.measured.as_deref().map(|time| time.get(..16).unwrap_or(time).replace('T', " "));
         let commit = one.commit.as_deref().map(|commit| commit.get(..7).unwrap_or(commit).to_owned());
-        vec![
+        let texts = [
             one.experiment.clone(),
             one.record.clone(),
             measured.unwrap_or_default(),
@@ -127,7 +127,8 @@ fn overview(listed: &[Listed]) -> Overview {
             one.grade.unwrap_or("-").to_owned(),
             bytes(one.bytes),
             one.state.clone(),
-        ]
+        ];
+        texts.map(OverviewCell::from).to_vec()
     };
     Overview { columns, rows: listed.iter().map(row).collect() }
 }

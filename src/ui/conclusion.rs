@@ -8,10 +8,10 @@ use crate::report::Trust;
 use crate::report::view::{Conclusion, FailureView, Notices, WarningView};
 use crate::vocabulary::printable::printable;
 
-/// The table, then what is said about it, one label each: printable, with colours of ours.
+/// The table, then what is said about it, one label each: printable, with styles of ours.
 pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     let notices = &conclusion.notices;
-    let table = table::render(&conclusion.overview, ui.width());
+    let table = table::styled(&conclusion.overview, ui.width());
     let mut text = String::new();
     text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
@@ -28,8 +28,6 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     text.push_str(&ui.labelled_lines("partial", &notices.partial));
     text.push_str(&ui.labelled_lines("warnings", doubts(notices)));
     text.push_str(&ui.labelled_lines("hint", &notices.hint));
-    let table = printable(&table);
-    let table = if ui.colours_data() { table::painted(&table) } else { table.into_owned() };
     format!("\n{table}\n\n{}", printable(&text))
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn render(history: &History, ui: &Ui) -> String {
     ];
     let rows = lines.iter().map(|line| {
         let changed = line.changes.first().cloned().unwrap_or_default();
-        vec![line.name.clone(), line.course.clone(), line.first.clone(), line.last.clone(), changed]
+        [&line.name, &line.course, &line.first, &line.last, &changed].map(|text| text.clone().into()).to_vec()
     });
     let overview = Overview { columns, rows: rows.collect() };
     let commits = history.points.iter().filter(|point| point.commit.is_some()).count() as u64;

@@ -61,6 +61,7 @@ fn grid<const N: usize>(titles: [&str; N], rows: Vec<Vec<String>>, width: usize)
         is_essential: title != "time",
     };
     let columns = titles.into_iter().enumerate().map(column).collect();
+    let rows = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
     table::render(&Overview { columns, rows }, width)
 }
 

@@ -1,15 +1,24 @@
 //! The table of a record as plain text: the view's overview, aligned and cut to the width.
 
+use anstream::adapter::strip_str;
+use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-use crate::report::view::{Overview, OverviewColumn};
+use crate::report::view::{Overview, OverviewCell, OverviewColumn, Tone};
 use crate::vocabulary::printable::printable_line;
 
 /// The table, without a trailing newline; where `width` does not hold all columns, those that are not essential fall away
 /// from the right.
 pub fn render(overview: &Overview, width: usize) -> String {
-    let line = |row: &Vec<String>| row.iter().map(|cell| printable_line(cell).into_owned()).collect();
-    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.iter().map(line).collect() };
+    strip_str(&styled(overview, width)).to_string()
+}
+
+/// As [`render`], good news green and bad news red.
+pub fn styled(overview: &Overview, width: usize) -> String {
+    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.clone() };
+    for cell in grid.rows.iter_mut().flatten() {
+        cell.text = printable_line(&cell.text).into_owned();
+    }
     grid.name_groups_once();
     while grid.width() > width {
         let Some(column) = grid.columns.iter().rposition(|column| !column.is_essential) else { break };
@@ -18,39 +27,24 @@ pub fn render(overview: &Overview, width: usize) -> String {
     grid.text()
 }
 
-/// Words that a table ends its lines with, and how they are painted (SGR).
-const PAINTED: [(&str, u8); 4] = [("] faster", 32), ("] slower", 31), ("outputs DIFFER", 31), ("failed:", 31)];
-
-/// A table for a terminal with colours: good news green, bad news red.
-pub fn painted(table: &str) -> String {
-    let line = |line: &str| {
-        let found = PAINTED.iter().filter_map(|(word, colour)| Some((line.rfind(word)?, word.len(), colour)));
-        match found.max() {
-            Some((at, length, colour)) => {
-                let (before, rest) = line.split_at(at);
-                let (word, after) = rest.split_at(length);
-                let (bracket, word) = word.split_at(word.len() - word.trim_start_matches("] ").len());
-                format!("{before}{bracket}\u{1b}[{colour}m{word}\u{1b}[0m{after}")
-            }
-            None => line.to_owned(),
-        }
-    };
-    // The headings hold names.
-    let mut lines = table.lines();
-    let head = lines.next().unwrap_or_default().to_owned();
-    std::iter::once(head).chain(lines.map(line)).collect::<Vec<String>>().join("\n")
+fn style(tone: Tone) -> Style {
+    match tone {
+        Tone::Plain => Style::new(),
+        Tone::Good => AnsiColor::Green.on_default(),
+        Tone::Bad => AnsiColor::Red.on_default(),
+    }
 }
 
 struct Grid {
     columns: Vec<OverviewColumn>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<OverviewCell>>,
 }
 
 impl Grid {
     fn name_groups_once(&mut self) {
         for index in (1..self.rows.len()).rev() {
             if self.rows[index].first() == self.rows[index - 1].first() {
-                self.rows[index].iter_mut().take(1).for_each(String::clear);
+                self.rows[index].iter_mut().take(1).for_each(|cell| cell.text.clear());
             }
         }
     }
@@ -62,13 +56,9 @@ impl Grid {
         }
     }
 
-    fn heads(&self) -> Vec<&str> {
-        self.columns.iter().map(|column| column.title.as_str()).collect()
-    }
-
     fn widths(&self) -> Vec<usize> {
         let widest = |(index, column): (usize, &OverviewColumn)| {
-            let texts = self.rows.iter().map(|row| row[index].width());
+            let texts = self.rows.iter().map(|row| row[index].text.width());
             texts.chain([column.title.width()]).max().unwrap_or_default()
         };
         self.columns.iter().enumerate().map(widest).collect()
@@ -80,17 +70,19 @@ impl Grid {
 
     fn text(&self) -> String {
         let widths = self.widths();
-        let line = |texts: Vec<&str>| {
+        let line = |cells: &[OverviewCell]| {
             let mut line = String::new();
-            for ((text, column), width) in texts.into_iter().zip(&self.columns).zip(&widths) {
+            for ((cell, column), width) in cells.iter().zip(&self.columns).zip(&widths) {
+                let (style, text) = (style(cell.tone), cell.text.trim_end());
                 let gap = " ".repeat(width.saturating_sub(text.width()));
-                line.push_str(&if column.is_numeric { format!("{gap}{text}") } else { format!("{text}{gap}") });
+                let styled = format!("{style}{text}{style:#}");
+                line.push_str(&if column.is_numeric { format!("{gap}{styled}") } else { format!("{styled}{gap}") });
                 line.push_str("  ");
             }
             line.trim_end().to_owned()
         };
-        let rows = self.rows.iter().map(|row| row.iter().map(String::as_str).collect());
-        std::iter::once(self.heads()).chain(rows).map(line).collect::<Vec<String>>().join("\n")
+        let heads: Vec<OverviewCell> = self.columns.iter().map(|column| column.title.clone().into()).collect();
+        std::iter::once(&heads).chain(&self.rows).map(|row| line(row)).collect::<Vec<String>>().join("\n")
     }
 }
 
@@ -104,7 +96,7 @@ mod tests {
             is_numeric,
             is_essential,
         };
-        let row = |texts: [&str; 5]| texts.map(str::to_owned).to_vec();
+        let row = |texts: [&str; 5]| texts.map(|text| text.to_owned().into()).to_vec();
         Overview {
             columns: vec![
                 column("", false, true),
@@ -129,12 +121,24 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_painted_and_headings_are_not() {
-        let text = painted("against ] faster\nfaster  2.00x [1.99, 2.01] faster\nfailed-net  1.00x equivalent");
-        assert_eq!(
-            text,
-            "against ] faster\nfaster  2.00x [1.99, 2.01] \u{1b}[32mfaster\u{1b}[0m\nfailed-net  1.00x equivalent"
+    fn good_news_are_green_bad_news_red_and_nothing_else_is_styled() {
+        let mut overview = overview();
+        for (row, tone) in overview.rows.iter_mut().zip([Tone::Bad, Tone::Good]) {
+            row[4].tone = tone;
+        }
+        let text = styled(&overview, 80);
+        assert!(
+            text.ends_with("110  \u{1b}[31m-\u{1b}[0m\n        int8      50 ± 1       60  \u{1b}[32m2.00x\u{1b}[0m"),
+            "{text:?}"
         );
+        assert_eq!(text.matches('\u{1b}').count(), 4);
+    }
+
+    #[test]
+    fn escapes_of_others_are_no_styles() {
+        let mut overview = overview();
+        overview.rows[0][0] = "\u{1b}[31mred".to_owned().into();
+        assert!(!styled(&overview, 80).contains('\u{1b}'));
     }
 
     #[test]

@@ -120,7 +120,7 @@ const BORDERS: [(&str, &[&str]); 9] = [
     // What a worker writes is the protocol, or goes into its log, and `worker/conversation.rs` makes both printable.
     ("io::stdout()", &["ui/mod.rs", "worker/child.rs"]),
     ("io::stderr()", &["ui/mod.rs", "worker/child.rs", "worker/loaded.rs"]),
-    ("coloured_data(", &["commands/report.rs", "ui/mod.rs"]),
+    ("styled_data(", &["commands/report.rs", "ui/mod.rs"]),
     (".set_message(", &["ui/live.rs"]),
     (".set_prefix(", &["ui/live.rs"]),
     ("GraphicalReportHandler", &["ui/mod.rs"]),

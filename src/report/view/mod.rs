@@ -36,7 +36,7 @@ pub(crate) use cells::CellView;
 pub(crate) use conclusion::Conclusion;
 pub(crate) use first_page::FirstPage;
 pub use overview::Overview;
-pub(crate) use overview::OverviewColumn;
+pub(crate) use overview::{OverviewCell, OverviewColumn, Tone};
 pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
 
 use super::answer::{Sentence, table as table_of};

@@ -22,7 +22,34 @@ pub struct Overview {
     /// The columns.
     pub columns: Vec<OverviewColumn>,
     /// The rows, one text a column.
-    pub rows: Vec<Vec<String>>,
+    pub rows: Vec<Vec<OverviewCell>>,
+}
+
+/// A text of the overview.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverviewCell {
+    /// What is shown.
+    pub text: String,
+    /// How it is meant.
+    pub tone: Tone,
+}
+
+/// Whether a text is good or bad news.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Neither.
+    #[default]
+    Plain,
+    /// It became better.
+    Good,
+    /// It became worse, failed or is wrong.
+    Bad,
+}
+
+impl From<String> for OverviewCell {
+    fn from(text: String) -> Self {
+        OverviewCell { text, tone: Tone::Plain }
+    }
 }
 
 /// A column of the overview.
@@ -60,21 +87,21 @@ impl Overview {
             let (cell, summary) = (&plan.cells[*index], &all.cells[*index]);
             let (group, entry) = labels(plan, cell, summary);
             let is_measured = summary.estimate(&LATENCY).is_some();
-            let mut values: Vec<String> = numbers.iter().map(|number| number.text(summary)).collect();
+            let mut values: Vec<OverviewCell> = numbers.iter().map(|number| number.text(summary).into()).collect();
             // Where there is no latency, nothing else is told either.
             if let (false, Some((first, others))) = (is_measured, values.split_first_mut()) {
-                *first = Absence::of(cell, summary).in_line();
-                others.iter_mut().for_each(String::clear);
+                *first = absence(Absence::of(cell, summary));
+                others.fill_with(OverviewCell::default);
             }
-            values.extend(has_bounds.then(|| if is_measured { bound(summary) } else { String::new() }));
+            values.extend(has_bounds.then(|| if is_measured { bound(summary) } else { String::new() }.into()));
             let comparison = comparison_of(comparisons, *index).filter(|_| is_measured);
             let is_open = |open: &&Comparison| open.verdict.is_open() && goes_on(cell.group as usize);
             values.push(match comparison.filter(is_open) {
-                Some(open) => format!("{}, measuring", format::ratio(open.speedup, open.interval)),
+                Some(open) => format!("{}, measuring", format::ratio(open.speedup, open.interval)).into(),
                 None if is_measured => verdict(plan, cell, all, (summary, comparison)),
-                None => String::new(),
+                None => OverviewCell::default(),
             });
-            [group, entry].into_iter().chain(values).collect()
+            [group, entry].map(OverviewCell::from).into_iter().chain(values).collect()
         };
         let name = |title: String, is_essential: bool| OverviewColumn { title, is_numeric: false, is_essential };
         let number = |number: &Number| OverviewColumn {
@@ -156,6 +183,11 @@ impl Number {
     }
 }
 
+fn absence(absence: Absence<'_>) -> OverviewCell {
+    let tone = if matches!(absence, Absence::Failed(_)) { Tone::Bad } else { Tone::Plain };
+    OverviewCell { text: absence.in_line(), tone }
+}
+
 fn bound(summary: &CellSummary) -> String {
     summary.diagnosis.bound.as_ref().map(format::bound_in_short).unwrap_or_default()
 }
@@ -165,17 +197,24 @@ fn verdict(
     cell: &Cell,
     all: &Summary,
     (summary, comparison): (&CellSummary, Option<&Comparison>),
-) -> String {
+) -> OverviewCell {
     let verdict = match comparison {
         Some(comparison) => conditional(format::speedup(comparison), all, comparison),
         None if plan.is_baseline(cell) && plan.baseline.is_some() => "-".to_owned(),
         None => String::new(),
     };
-    match summary.outputs_differ() {
+    let text = match summary.outputs_differ() {
         true if verdict.is_empty() => "outputs DIFFER".to_owned(),
         true => format!("{verdict}; outputs DIFFER"),
         false => verdict,
-    }
+    };
+    let tone = match comparison.filter(|comparison| comparison.verdict.is_difference()) {
+        _ if summary.outputs_differ() => Tone::Bad,
+        Some(faster) if faster.speedup > 1.0 => Tone::Good,
+        Some(_) => Tone::Bad,
+        None => Tone::Plain,
+    };
+    OverviewCell { text, tone }
 }
 
 /// What the rows of a group share, and what tells this cell from the others.

@@ -99,20 +99,15 @@ fn size(folder: &Path) -> u64 {
 }
 
 fn overview(listed: &[Listed]) -> Overview {
-    let column = |title: &str, is_numeric: bool, is_essential: bool| OverviewColumn {
-        title: title.to_owned(),
-        is_numeric,
-        is_essential,
-    };
     let columns = vec![
-        column("experiment", false, true),
-        column("record", false, true),
-        column("measured", false, false),
-        column("commit", false, false),
-        column("cells", true, false),
-        column("grade", false, false),
-        column("size", true, true),
-        column("state", false, true),
+        OverviewColumn::text("experiment"),
+        OverviewColumn::text("record"),
+        OverviewColumn::text("measured").optional(),
+        OverviewColumn::text("commit").optional(),
+        OverviewColumn::number("cells").optional(),
+        OverviewColumn::text("grade").optional(),
+        OverviewColumn::number("size"),
+        OverviewColumn::text("state"),
     ];
     let row = |one: &Listed| {
         // `2026-11-20T10:11:12Z` to the minute.

@@ -1,11 +1,9 @@
 //! What a record comes down to, on the terminal: the table, what failed, the answer, whether it can be believed, and at most
 //! one line of what to doubt.
 
-use unicode_width::UnicodeWidthStr;
-
 use super::{LABEL_WIDTH, Ui, table};
 use crate::report::Trust;
-use crate::report::view::{Conclusion, FailureView, Notices, WarningView};
+use crate::report::view::{Conclusion, FailureView, Notices, Overview, OverviewColumn, WarningView};
 use crate::vocabulary::printable::printable;
 
 /// The table, then what is said about it, one label each: printable, with styles of ours.
@@ -15,7 +13,7 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     let mut text = String::new();
     text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
-    text.push_str(&match conclusion.answer_rows().filter(|rows| left_of_reasons(rows) + LEAST_REASON <= ui.width()) {
+    text.push_str(&match conclusion.answer_rows() {
         Some(rows) => answers(&rows, ui),
         None => {
             let sentences = conclusion.answer.iter().map(|it| format!("{} {}", it.lead, it.in_short));
@@ -31,28 +29,15 @@ pub fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     format!("\n{table}\n\n{}", printable(&text))
 }
 
-/// A reason is broken to no fewer columns.
-const LEAST_REASON: usize = 24;
-
-fn widest(rows: &[&[String; 3]], column: usize) -> usize {
-    rows.iter().map(|row| row[column].width()).max().unwrap_or_default()
-}
-
-/// Columns before the reasons of a table of answers.
-fn left_of_reasons(rows: &[&[String; 3]]) -> usize {
-    LABEL_WIDTH + widest(rows, 0) + 2 + widest(rows, 1) + 2
-}
-
 /// One line a subject, its reason behind it.
 fn answers(rows: &[&[String; 3]], ui: &Ui) -> String {
-    let [subjects, choices] = [widest(rows, 0), widest(rows, 1)];
-    let pad = |text: &str, width: usize| format!("{text}{}", " ".repeat(width.saturating_sub(text.width())));
-    let line = |(index, [subject, choice, why]): (usize, &&[String; 3])| {
-        let label = if index == 0 { "answer" } else { "" };
-        let before = pad(label, LABEL_WIDTH) + &pad(subject, subjects + 2) + &pad(choice, choices + 2);
-        ui.hanging(&before, before.width(), why)
+    let columns = vec![OverviewColumn::text(""); 4];
+    let row = |(index, texts): (usize, &&[String; 3])| {
+        let label = format!("{:1$}", if index == 0 { "answer" } else { "" }, LABEL_WIDTH - 2);
+        [label].iter().chain(*texts).map(|text| text.clone().into()).collect()
     };
-    rows.iter().enumerate().map(line).collect()
+    let rows = rows.iter().enumerate().map(row).collect();
+    table::render(&Overview { columns, rows }, ui.width()) + "\n"
 }
 
 /// Every failed cell with its reason, and what that makes of the exit code.

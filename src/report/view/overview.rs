@@ -63,6 +63,23 @@ pub struct OverviewColumn {
     pub is_essential: bool,
 }
 
+impl OverviewColumn {
+    /// A column of texts that always stands.
+    pub(crate) fn text(title: impl Into<String>) -> Self {
+        OverviewColumn { title: title.into(), is_numeric: false, is_essential: true }
+    }
+
+    /// A column of numbers that always stands.
+    pub(crate) fn number(title: impl Into<String>) -> Self {
+        OverviewColumn { is_numeric: true, ..Self::text(title) }
+    }
+
+    /// The same, which may fall away.
+    pub(crate) fn optional(self) -> Self {
+        OverviewColumn { is_essential: false, ..self }
+    }
+}
+
 impl Overview {
     /// The table of a summary without values that must not be used; comparisons stand in plan order.
     pub fn new(manifest: &Manifest, summary: &Summary, comparisons: &[Comparison]) -> Self {
@@ -103,16 +120,15 @@ impl Overview {
             });
             [group, entry].map(OverviewCell::from).into_iter().chain(values).collect()
         };
-        let name = |title: String, is_essential: bool| OverviewColumn { title, is_numeric: false, is_essential };
         let number = |number: &Number| OverviewColumn {
-            title: number.title.clone(),
-            is_numeric: true,
             is_essential: number.is_essential,
+            ..OverviewColumn::number(&number.title)
         };
-        let names = [name(String::new(), true), name(String::new(), true)].into_iter();
-        let columns = names.chain(numbers.iter().map(number)).chain(has_bounds.then(|| name("bound by".into(), false)));
-        let against = name(against(plan, comparisons).unwrap_or_default(), true);
-        Overview { columns: columns.chain([against]).collect(), rows: shown.iter().map(row).collect() }
+        let mut columns = vec![OverviewColumn::text(""), OverviewColumn::text("")];
+        columns.extend(numbers.iter().map(number));
+        columns.extend(has_bounds.then(|| OverviewColumn::text("bound by").optional()));
+        columns.push(OverviewColumn::text(against(plan, comparisons).unwrap_or_default()));
+        Overview { columns, rows: shown.iter().map(row).collect() }
     }
 }
 

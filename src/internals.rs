@@ -24,14 +24,6 @@ pub mod statistics {
     pub mod interval {
         pub use crate::statistics::interval::mean_interval;
     }
-    pub mod load_scenarios {
-        pub mod arrivals {
-            pub use crate::statistics::load_scenarios::arrivals::poisson_arrivals_ns;
-        }
-        pub mod early_stopping {
-            pub use crate::statistics::load_scenarios::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
-        }
-    }
     pub mod looks {
         pub use crate::statistics::looks::Looks;
     }
@@ -199,7 +191,7 @@ pub mod judge {
     }
     pub mod summary {
         pub use crate::judge::summary::{
-            CONFIDENCE, CellSummary, Summary, summarize, summarize_asked, summarize_briefly, summarize_on,
+            CONFIDENCE, CellSummary, Summary, summarize, summarize_asked, summarize_briefly,
         };
     }
 }

@@ -9,7 +9,7 @@ use perfrun::ui::{Ui, cli};
 fn main() -> ExitCode {
     report_full_files();
     let ui = Ui::detect();
-    match cli::parse(std::env::args_os(), ui.is_coloured()) {
+    match cli::parse(std::env::args_os()) {
         Ok(cli) => match commands::dispatch(cli.command, &ui) {
             Ok(code) => code.into(),
             Err(error) => {

@@ -1,6 +1,8 @@
-"""The screens that people see, as images: to be looked at after a change, and kept in docs/screens.
+"""The screens that people see, as images: to be looked at after a change.
 
-    python3 tests/screens.py target/release/perfrun docs/screens
+    python3 tests/screens.py target/release/perfrun FOLDER
+
+docs/screens keeps terminal-quiet.png and report-1280-light.png, for the README.
 
 Runs tests/fixtures/specs/screens.yaml on the mock backend, quiet and busy, in a terminal of 80 columns, and takes
 pictures of both screens, of report.md as GitHub renders it, and of report.html at three widths, light and dark. Needs

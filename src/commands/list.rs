@@ -13,7 +13,7 @@ use crate::judge::compare::judge;
 use crate::judge::summary::summarize_briefly;
 use crate::record::{Manifest, Place, Record};
 use crate::report::format::{bytes, count};
-use crate::report::page::{Overview, OverviewColumn};
+use crate::report::page::{Overview, OverviewCell, OverviewColumn};
 use crate::results;
 use crate::ui::cli::{CleanArgs, ListArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -99,26 +99,21 @@ fn size(folder: &Path) -> u64 {
 }
 
 fn overview(listed: &[Listed]) -> Overview {
-    let column = |title: &str, is_numeric: bool, is_essential: bool| OverviewColumn {
-        title: title.to_owned(),
-        is_numeric,
-        is_essential,
-    };
     let columns = vec![
-        column("experiment", false, true),
-        column("record", false, true),
-        column("measured", false, false),
-        column("commit", false, false),
-        column("cells", true, false),
-        column("grade", false, false),
-        column("size", true, true),
-        column("state", false, true),
+        OverviewColumn::text("experiment"),
+        OverviewColumn::text("record"),
+        OverviewColumn::text("measured").optional(),
+        OverviewColumn::text("commit").optional(),
+        OverviewColumn::number("cells").optional(),
+        OverviewColumn::text("grade").optional(),
+        OverviewColumn::number("size"),
+        OverviewColumn::text("state"),
     ];
     let row = |one: &Listed| {
         // `2026-11-20T10:11:12Z` to the minute.
         let measured = one.measured.as_deref().map(|time| time.get(..16).unwrap_or(time).replace('T', " "));
         let commit = one.commit.as_deref().map(|commit| commit.get(..7).unwrap_or(commit).to_owned());
-        vec![
+        let texts = [
             one.experiment.clone(),
             one.record.clone(),
             measured.unwrap_or_default(),
@@ -127,7 +122,8 @@ fn overview(listed: &[Listed]) -> Overview {
             one.grade.unwrap_or("-").to_owned(),
             bytes(one.bytes),
             one.state.clone(),
-        ]
+        ];
+        texts.map(OverviewCell::from).to_vec()
     };
     Overview { columns, rows: listed.iter().map(row).collect() }
 }

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use rayon::prelude::*;
+
 use crate::history::Point;
-use crate::machine::parallel::in_stretches;
 use crate::record::git::{Blob, FileReader, Repository};
 use crate::record::{Place, StoreError};
 use crate::results::{self, Wanted};
@@ -42,19 +43,10 @@ pub(super) fn points(
         Ok(point) => point.results.record.is_empty() || known.insert(point.results.record.clone()),
         Err(_) => true,
     };
-    in_two(commits, &reader, &read).into_iter().flatten().filter(is_new).collect()
-}
-
-/// Two threads share the work, since processors have several cores; each begins with what `begin` gives it.
-pub(super) fn in_two<T: Sync, R: Send, S>(
-    items: &[T],
-    begin: &(impl Fn() -> S + Sync),
-    each: &(impl Fn(&mut S, &T) -> R + Sync),
-) -> Vec<R> {
-    in_stretches(2, 1, items, |items| {
-        let mut state = begin();
-        items.iter().map(|item| each(&mut state, item)).collect()
-    })
+    // A reader is a git of its own: two are enough.
+    let each = commits.par_iter().with_min_len(commits.len().div_ceil(2)).map_init(reader, read);
+    let points: Vec<_> = each.flatten_iter().collect();
+    points.into_iter().filter(is_new).collect()
 }
 
 /// Experiments with a report.

@@ -291,7 +291,7 @@ pub(super) fn write(
         paths.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
     }
     let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);
-    ui.coloured_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
+    ui.styled_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
     if to.is_of_run {
         step_summary::append(|| Ok(composed.first_page_alone()?), ui);
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::history::readable;
-use super::points::{experiments, in_two, path_of_report, points};
+use super::points::{experiments, path_of_report, points};
 use crate::history::Point;
 use crate::machine::plain_file;
 use crate::record::git::Repository;
@@ -38,9 +40,9 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let count = pages.len();
     pages.into_iter().try_for_each(write)?;
     let points = site.points();
-    in_two(&points, &|| (), &|(), point| site.point(*point).map_err(Error::from).and_then(write))
-        .into_iter()
-        .collect::<Result<Vec<()>, Error>>()?;
+    let each = points.par_iter().map(|point| site.point(*point).map_err(Error::from).and_then(write));
+    let written: Vec<Result<(), Error>> = each.collect();
+    written.into_iter().collect::<Result<(), Error>>()?;
     let index = arguments.output.join("index.html");
     super::print(
         ui,

@@ -1,6 +1,5 @@
 //! `perfrun zoo`: the networks that perfrun makes.
 
-use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,15 +13,16 @@ use crate::prepare::models;
 use crate::prepare::runtime;
 use crate::record::write_with;
 use crate::report::format::fixed;
-use crate::ui::Ui;
+use crate::report::page::{Overview, OverviewColumn};
 use crate::ui::cli::{ZooAction, ZooArgs};
 use crate::ui::error::{Error, ExitCode};
+use crate::ui::{Ui, table};
 use crate::vocabulary::nearest::nearest;
 
 pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {
         ZooAction::List { json: true } => print_json(ui, &zoo::architectures().iter().map(as_json).collect::<Vec<_>>()),
-        ZooAction::List { json: false } => print(ui, &listing()),
+        ZooAction::List { json: false } => print(ui, &listing(ui)),
         ZooAction::Export { network, output, classes } => export(network, output.as_deref(), *classes, ui),
     }
 }
@@ -39,15 +39,21 @@ fn as_json(architecture: &Architecture) -> serde_json::Value {
     })
 }
 
-fn listing() -> String {
-    let millions = |number: u64| fixed(number as f64 / 1e6, 1);
-    let mut text = format!("{:<17}{:>12}{:>11}  usual input\n", "network", "parameters", "MACs");
-    for architecture in zoo::architectures() {
+fn listing(ui: &Ui) -> String {
+    let millions = |number: u64| format!("{} M", fixed(number as f64 / 1e6, 1));
+    let columns = vec![
+        OverviewColumn::text("network"),
+        OverviewColumn::number("parameters"),
+        OverviewColumn::number("MACs"),
+        OverviewColumn::text("usual input"),
+    ];
+    let row = |architecture: &Architecture| {
         let (parameters, macs) = (millions(architecture.parameters), millions(architecture.macs));
-        // Writing into a String cannot fail.
-        let _ = writeln!(text, "{:<17}{:>10} M{:>9} M  {}", architecture.name, parameters, macs, architecture.input);
-    }
-    text + "\nIn a specification: `models: zoo:resnet50`. Weights are random (seeded), not trained:\nspeed and memory are realistic, outputs are meaningless.\n"
+        [architecture.name.to_owned(), parameters, macs, architecture.input.to_owned()].map(Into::into).to_vec()
+    };
+    let rows = zoo::architectures().iter().map(row).collect();
+    table::render(&Overview { columns, rows }, ui.width())
+        + "\n\nIn a specification: `models: zoo:resnet50`. Weights are random (seeded), not trained:\nspeed and memory are realistic, outputs are meaningless.\n"
 }
 
 /// The network of that name.

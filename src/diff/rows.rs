@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +14,6 @@ use super::verdict::{Change, Found, Reason, Values};
 use super::{Side, Terms, score, terms};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
-use crate::machine::parallel::{in_stretches, threads};
 use crate::plan::SkipKind;
 use crate::results::{Cell, Estimated, Status};
 use crate::statistics::Verdict;
@@ -161,9 +161,6 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// More threads than these gain nothing.
-const MOST_THREADS: usize = 8;
-
 /// Fewer cells than these are not worth a thread.
 const FEWEST_PAIRS: usize = 500;
 
@@ -176,18 +173,15 @@ pub(super) fn rows(
     spread: SessionSpread,
 ) -> Vec<Row> {
     let compared = terms.compared();
-    let of_part = |part: &[Pair]| -> Vec<Row> {
-        let mut sides = Sides::new(baseline, candidate, terms, spread);
-        let mut rows = Vec::new();
-        for pair in part {
-            let from = pair.baseline.map(|index| &baseline.results.cells[index]);
-            let to = pair.candidate.map(|index| &candidate.results.cells[index]);
-            rows.extend(of_cell(&mut sides, from, to, &compared));
-        }
-        rows
+    let sides = || Sides::new(baseline, candidate, terms, spread);
+    let of_pair = |sides: &mut Sides<'_>, pair: &Pair| {
+        let from = pair.baseline.map(|index| &baseline.results.cells[index]);
+        let to = pair.candidate.map(|index| &candidate.results.cells[index]);
+        of_cell(sides, from, to, &compared)
     };
     // Ten thousand cells take a second of arithmetic, and every cell is by itself.
-    let mut rows = in_stretches(threads().min(MOST_THREADS), FEWEST_PAIRS, pairs, of_part);
+    let each = pairs.par_iter().with_min_len(FEWEST_PAIRS).map_init(sides, of_pair);
+    let mut rows: Vec<Row> = each.flatten_iter().collect();
     let unmeasured = terms.together.iter().flat_map(|together| &together.unmeasured);
     let mut metrics = vec![MetricReference::LATENCY];
     metrics.extend(terms.gating.iter().flat_map(Gating::metrics).filter(|metric| *metric != MetricReference::LATENCY));

@@ -1,7 +1,5 @@
 pub(crate) mod plain_file;
 
-pub(crate) mod parallel;
-
 pub(crate) mod clock;
 
 pub(crate) mod kernel;

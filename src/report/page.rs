@@ -24,11 +24,11 @@ use std::collections::{HashMap, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, AnswerRow};
 pub(crate) use cells::CellsTable;
 pub use cells::Overview;
-pub(crate) use cells::OverviewColumn;
 pub(super) use cells::absence;
+pub(crate) use cells::{OverviewCell, OverviewColumn, Tone};
 pub(crate) use facts::{Fact, executed_by};
 pub(crate) use notices::{FailureView, Notices, WarningView};
 pub(crate) use outputs::lines as accuracy_lines;

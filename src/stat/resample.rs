@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::machine::parallel::{in_stretches, threads};
+use rayon::prelude::*;
+
 use crate::statistics::bootstrap::{
     BootstrapEstimate, CellBootstrap, Pairing, REPRESENTATIVES, RESAMPLES, RatioBootstrap, RunStatistic,
 };
@@ -64,11 +65,10 @@ fn stream_text(statistic: RunStatistic) -> String {
 }
 
 /// All resamples in their order.
-fn in_parallel(draw: impl Fn(Range<u64>) -> Vec<f64> + Sync) -> Vec<f64> {
-    let threads = threads();
-    let bounds = |thread: u64| RESAMPLES * thread / threads as u64..RESAMPLES * (thread + 1) / threads as u64;
-    let parts: Vec<Range<u64>> = (0..threads as u64).map(bounds).collect();
-    in_stretches(threads, 1, &parts, |parts| parts.iter().flat_map(|part| draw(part.clone())).collect())
+fn in_parallel(draw: impl Fn(Range<u64>) -> Vec<f64> + Send + Sync) -> Vec<f64> {
+    const PART: u64 = 100;
+    let parts: Vec<u64> = (0..RESAMPLES).step_by(PART as usize).collect();
+    parts.par_iter().flat_map_iter(|first| draw(*first..RESAMPLES.min(first + PART))).collect()
 }
 
 #[cfg(test)]

@@ -29,7 +29,6 @@ pub(crate) mod frontier_membership;
 mod indicator;
 pub(crate) mod interval;
 pub(crate) mod lag_correlation;
-pub(crate) mod load_scenarios;
 pub(crate) mod looks;
 pub(crate) mod mann_whitney;
 mod mean_resampling;
@@ -121,8 +120,6 @@ mod tests {
     use super::change_points::{ChangePointRule, change_points};
     use super::density::density;
     use super::equivalence::{tost_paired, tost_unpaired};
-    use super::load_scenarios::littles_law::{LoadPoint, littles_law};
-    use super::load_scenarios::{arrivals, early_stopping};
     use super::moments::geometric_mean;
     use super::multiplicity::{benjamini_hochberg, holm};
     use super::omnibus::{anova, welch_anova};
@@ -179,12 +176,8 @@ mod tests {
             }
             change_points(&values, ChangePointRule { p_value: fraction, magnitude: fraction });
             energy_split::best_split(&values, 3);
-            early_stopping::estimate_percentile(&values, fraction, confidence);
-            early_stopping::check_bound(&values, fraction, 0.99, confidence);
-            arrivals::poisson_arrivals_ns(fraction, 1).map(|arrivals| arrivals.take(3).count());
             frontier(&[&values.iter().copied().map(Some).collect::<Vec<_>>()], &[Objective::Min; 3]);
             certain_domination::exact_verdict(fraction, confidence, Objective::Max, fraction);
-            littles_law(LoadPoint { concurrency: 1, throughput_per_s: fraction, mean_latency_s: fraction });
             lag_correlation(&values, 1);
         }
 

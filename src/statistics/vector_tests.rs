@@ -25,7 +25,7 @@ fn keys(value: &Value) -> Vec<&str> {
 fn every_key_is_known() {
     let file = load();
     let groups = "schema part generator tolerances one_sample stopping two_sample paired k_sample multiplicity nested \
-                  change_points warmup early_stopping poisson_schedule little throughput prng pareto planning \
+                  change_points warmup poisson_schedule prng pareto planning \
                   tinytorch_module19";
     assert_eq!(keys(&file), groups.split_whitespace().collect::<Vec<_>>());
     let of_samples = "n sum mean variance std sem cv median mad_raw mad_normal min max geometric_mean harmonic_mean \
@@ -42,8 +42,6 @@ fn every_key_is_known() {
     for key in ["a", "b", "a_unbalanced"] {
         assert_eq!(keys(&file["nested"]["expected"][key]), of_runs.split_whitespace().collect::<Vec<_>>());
     }
-    let of_early_stopping = "confidence tolerance h_min latencies single_stream_p90 multi_stream_p99 too_few server";
-    assert_eq!(keys(&file["early_stopping"]), of_early_stopping.split_whitespace().collect::<Vec<_>>());
     assert_eq!(keys(&file["planning"]), ["n_for_halfwidth", "n_per_group", "detectable"]);
     assert_eq!(keys(&file["tinytorch_module19"]), ["Q1", "Q2", "Q3", "Q4", "Q5"]);
 }

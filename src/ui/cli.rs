@@ -47,7 +47,7 @@ Environment:
   PERFRUN_CACHE    runtimes, models and conversions (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
   PERFRUN_WAIT     how long to wait for a quiet machine (default: 30s)
   ORT_DYLIB_PATH   the ONNX Runtime library to use
-  NO_COLOR         turns colour off",
+  NO_COLOR         turns colour off; CLICOLOR_FORCE=1 turns it on where there is no terminal",
         exit_codes_help()
     )
 }
@@ -372,7 +372,7 @@ pub struct CompletionsArgs {
 /// What clap says in place of a command: help, the version, or what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The text, with colour where a terminal shows it.
+    /// The text, styled.
     pub text: String,
     /// It is a mistake, not an answer.
     pub is_mistake: bool,
@@ -383,7 +383,7 @@ pub struct Said {
 /// # Errors
 ///
 /// What is to be said in place of doing something, help and version among it.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>, coloured: bool) -> Result<Cli, Said> {
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said> {
     let mut words: Vec<OsString> = arguments.into_iter().collect();
     let questions = ["-h", "--help", "-V", "--version", "help"];
     let command = Cli::command();
@@ -402,7 +402,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>, coloured: bool) -> R
         let plain = text.to_string();
         // Arguments may be anybody's file names.
         let text = match printable(&plain) {
-            Cow::Borrowed(_) if coloured => text.ansi().to_string(),
+            Cow::Borrowed(_) => text.ansi().to_string(),
             safe => safe.into_owned(),
         };
         Said { text, is_mistake: error.use_stderr() }
@@ -466,11 +466,11 @@ mod tests {
 
     #[test]
     fn a_first_word_that_is_no_verb_is_a_specification() {
-        let cli = parse(words("perfrun x.yaml --runs 3"), false).expect("valid");
+        let cli = parse(words("perfrun x.yaml --runs 3")).expect("valid");
         assert!(matches!(cli.command, Command::Run(RunArgs { specs, .. }) if specs == [PathBuf::from("x.yaml")]));
-        let cli = parse(words("perfrun --runs 3 x.yaml"), false).expect("valid");
+        let cli = parse(words("perfrun --runs 3 x.yaml")).expect("valid");
         assert!(matches!(cli.command, Command::Run(_)));
-        let cli = parse(words("perfrun plan x.yaml"), false).expect("valid");
+        let cli = parse(words("perfrun plan x.yaml")).expect("valid");
         assert!(matches!(cli.command, Command::Plan(_)));
     }
 
@@ -479,11 +479,11 @@ mod tests {
         for (typed, way) in
             [("m.onnx --batch 8", "--set inputs.batch=8"), ("plan x.yaml --threads 2", "variants.fp32.threads=2")]
         {
-            let Err(said) = parse(words(&format!("perfrun {typed}")), false) else { panic!("{typed}") };
+            let Err(said) = parse(words(&format!("perfrun {typed}"))) else { panic!("{typed}") };
             assert!(said.is_mistake && said.text.contains(way), "{}", said.text);
             assert!(!said.text.contains("as a value"), "{}", said.text);
         }
-        let Err(said) = parse(words("perfrun x.yaml --nonsense"), false) else { panic!("an unknown option") };
+        let Err(said) = parse(words("perfrun x.yaml --nonsense")) else { panic!("an unknown option") };
         assert!(said.text.contains("--help"), "{}", said.text);
     }
 }

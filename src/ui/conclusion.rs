@@ -1,29 +1,43 @@
 //! What a record comes down to, on the terminal: the table, what failed, the answer, whether it can be believed, and at most
 //! one line of what to doubt.
 
-use super::{Ui, table};
-use crate::report::page::{Conclusion, FailureView, Notices, Trust, WarningView};
+use super::{LABEL_WIDTH, Ui, table};
+use crate::report::page::{AnswerRow, Conclusion, FailureView, Notices, Overview, OverviewColumn, Trust, WarningView};
 use crate::vocabulary::printable::printable;
 
-/// The table, then what is said about it, one label each: printable, with colours of ours.
+/// The table, then what is said about it, one label each: printable, with styles of ours.
 pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
     let notices = &conclusion.notices;
-    let table = table::render(&conclusion.overview, ui.width());
+    let table = table::styled(&conclusion.overview, ui.width());
     let mut text = String::new();
     text.push_str(&ui.labelled_lines("failed", failures(notices)));
     text.push_str(&ui.labelled_lines("goals", &conclusion.goals));
     let answer = &conclusion.answer;
     text.push_str(&ui.labelled_lines("answer", &answer.note));
-    let lines = answer.rows.iter().map(|row| format!("{}: {}. {}", row.subject, row.choice, row.because));
-    text.push_str(&ui.labelled_lines("answer", lines));
+    text.push_str(&match answer.is_long {
+        true => answers(&answer.rows, ui),
+        false => {
+            let line = |row: &AnswerRow| format!("{}: {}. {}", row.subject, row.choice, row.because);
+            ui.labelled_lines("answer", answer.rows.iter().map(line))
+        }
+    });
     text.push_str(&ui.labelled_lines("within", &conclusion.within));
     text.push_str(&ui.labelled_lines("outputs", &notices.remarks[..notices.differing]));
     text.push_str(&ui.labelled_text("trust", &trust(&conclusion.trust)));
     text.push_str(&ui.labelled_lines("partial", &notices.partial));
     text.push_str(&ui.labelled_lines("warnings", doubts(notices)));
-    let table = printable(&table);
-    let table = if ui.colours_data() { table::painted(&table) } else { table.into_owned() };
     format!("\n{table}\n\n{}", printable(&text))
+}
+
+/// One line a subject, its reason behind it.
+fn answers(rows: &[AnswerRow], ui: &Ui) -> String {
+    let columns = vec![OverviewColumn::text(""); 4];
+    let row = |(index, row): (usize, &AnswerRow)| {
+        let label = format!("{:1$}", if index == 0 { "answer" } else { "" }, LABEL_WIDTH - 2);
+        [&label, &row.subject, &row.choice, &row.because].map(|text| text.clone().into()).to_vec()
+    };
+    let rows = rows.iter().enumerate().map(row).collect();
+    table::render(&Overview { columns, rows }, ui.width()) + "\n"
 }
 
 /// Every failed cell with its reason, and what that makes of the exit code.

@@ -67,6 +67,6 @@ fn overview(of: &Table) -> Overview {
         is_numeric: of.columns[*index].is_numeric,
         is_essential: *index < 2 || *index + 2 > last,
     });
-    let rows = of.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].text.clone()).collect());
+    let rows = of.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].text.clone().into()).collect());
     Overview { columns: columns.collect(), rows: rows.collect() }
 }

@@ -8,21 +8,16 @@ use crate::ui::{Ui, table};
 /// The table, and what changed where.
 pub(crate) fn render(history: &History, ui: &Ui) -> String {
     let lines = page::lines(history);
-    let column = |title: &str, is_numeric: bool, is_essential: bool| OverviewColumn {
-        title: title.to_owned(),
-        is_numeric,
-        is_essential,
-    };
     let columns = vec![
-        column("cell", false, true),
-        column("oldest to newest", false, true),
-        column("oldest", true, false),
-        column("newest", true, true),
-        column("changed", false, true),
+        OverviewColumn::text("cell"),
+        OverviewColumn::text("oldest to newest"),
+        OverviewColumn::number("oldest").optional(),
+        OverviewColumn::number("newest"),
+        OverviewColumn::text("changed"),
     ];
     let rows = lines.iter().map(|line| {
         let changed = line.changes.first().cloned().unwrap_or_default();
-        vec![line.name.clone(), line.course.clone(), line.first.clone(), line.last.clone(), changed]
+        [&line.name, &line.course, &line.first, &line.last, &changed].map(|text| text.clone().into()).to_vec()
     });
     let overview = Overview { columns, rows: rows.collect() };
     let commits = history.points.iter().filter(|point| point.commit.is_some()).count() as u64;

@@ -18,6 +18,7 @@ pub mod transfer;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use anstream::AutoStream;
 use unicode_width::UnicodeWidthStr;
 
 use crate::ui::cli::Said;
@@ -47,16 +48,6 @@ impl Ui {
         self.terminal
     }
 
-    /// Whether messages are coloured (https://no-color.org).
-    pub fn is_coloured(&self) -> bool {
-        self.terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-    }
-
-    /// Whether data may be coloured: a file or a program that reads it would get the codes.
-    pub fn colours_data(&self) -> bool {
-        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-    }
-
     /// Columns that a line may take.
     pub fn width(&self) -> usize {
         self.width
@@ -68,51 +59,46 @@ impl Ui {
     ///
     /// What the system says, a full disk for example.
     pub fn data(&self, text: &str) -> io::Result<()> {
-        self.coloured_data(&printable(text))
+        write(io::stdout().lock(), &printable(text))
     }
 
-    /// As [`Ui::data`], of a text that holds colours of ours and nothing else that is not [`printable`].
+    /// As [`Ui::data`], of a text that holds styles of ours and nothing else that is not [`printable`].
     ///
     /// # Errors
     ///
     /// As [`Ui::data`].
-    pub fn coloured_data(&self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        match written {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => other,
-        }
+    pub fn styled_data(&self, text: &str) -> io::Result<()> {
+        write(AutoStream::auto(io::stdout().lock()), text)
     }
 
     /// Writes one line about the work to standard error; there is nobody to tell if that fails.
     pub fn note(&self, line: &str) {
-        self.coloured_note(&printable(line));
+        self.styled_note(&printable(line));
     }
 
-    /// As [`Ui::note`], of a text that holds colours of ours and nothing else that is not [`printable`].
-    fn coloured_note(&self, line: &str) {
-        let _unheard = writeln!(io::stderr().lock(), "{line}");
+    /// As [`Ui::note`], of a text that holds styles of ours and nothing else that is not [`printable`].
+    fn styled_note(&self, line: &str) {
+        let _unheard = write(AutoStream::auto(io::stderr().lock()), &format!("{line}\n"));
     }
 
     /// Shows what ended a command: the problem, its place, the hint.
     pub fn error(&self, error: miette::Report) {
-        self.coloured_note(&self.render(error.as_ref()));
+        self.styled_note(&self.render(error.as_ref()));
     }
 
     /// Shows what is worth knowing about a specification and stops nothing.
     pub fn warnings(&self, warnings: &[crate::spec::Problem]) {
         for warning in warnings {
-            self.coloured_note(&self.render(warning));
+            self.styled_note(&self.render(warning));
         }
     }
 
     fn render(&self, diagnostic: &dyn miette::Diagnostic) -> String {
         use miette::GraphicalTheme;
         let plain = self.render_with(GraphicalTheme::unicode_nocolor(), diagnostic);
-        // Colours of ours cannot be told from a stranger's any more.
+        // Styles of ours could not be told from a stranger's.
         match printable(&plain) {
-            Cow::Borrowed(_) if self.is_coloured() => self.render_with(GraphicalTheme::unicode(), diagnostic),
+            Cow::Borrowed(_) => self.render_with(GraphicalTheme::unicode(), diagnostic),
             safe => safe.into_owned(),
         }
     }
@@ -136,10 +122,10 @@ impl Ui {
     /// Shows help and version on standard output, mistakes on standard error.
     pub fn said(&self, said: &Said) -> ExitCode {
         if said.is_mistake {
-            self.coloured_note(said.text.trim_end());
+            self.styled_note(said.text.trim_end());
             return ExitCode::Mendable;
         }
-        match self.coloured_data(&said.text) {
+        match self.styled_data(&said.text) {
             Ok(()) => ExitCode::Done,
             Err(_) => ExitCode::Mendable,
         }
@@ -175,6 +161,14 @@ impl Ui {
             lines.push('\n');
         }
         lines
+    }
+}
+
+/// A closed pipe is the reader's choice and no error.
+fn write(mut out: impl Write, text: &str) -> io::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
 }
 

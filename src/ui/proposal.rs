@@ -56,11 +56,12 @@ const NONE: &str = "too many";
 
 fn grid<const N: usize>(titles: [&str; N], rows: Vec<Vec<String>>, width: usize) -> String {
     let column = |(index, title): (usize, &str)| OverviewColumn {
-        title: title.to_owned(),
         is_numeric: index > 0,
         is_essential: title != "time",
+        ..OverviewColumn::text(title)
     };
     let columns = titles.into_iter().enumerate().map(column).collect();
+    let rows = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
     table::render(&Overview { columns, rows }, width)
 }
 

@@ -1,58 +1,78 @@
-//! The table of a record as plain text: the view's overview, aligned and cut to the width.
+//! Tables as text: columns that are aligned, cut and wrapped to the width of the terminal.
 
+use anstream::adapter::strip_str;
+use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-use crate::report::page::{Overview, OverviewColumn};
+use crate::report::page::{Overview, OverviewCell, OverviewColumn, Tone};
 use crate::vocabulary::printable::printable_line;
 
-/// The table, without a trailing newline; where `width` does not hold all columns, those that are not essential fall away
-/// from the right.
+/// Columns that the last text gets beside the others; where there are fewer it goes to lines of its own.
+const LEAST_WRAPPED: usize = 24;
+
+/// Columns before a text on a line of its own.
+const INDENT: usize = 4;
+
+/// The table, without a trailing newline. Where `width` does not hold all columns, those that are not essential fall away
+/// from the right; then the last column is wrapped, if it holds text.
 pub fn render(overview: &Overview, width: usize) -> String {
-    let line = |row: &Vec<String>| row.iter().map(|cell| printable_line(cell).into_owned()).collect();
-    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.iter().map(line).collect() };
+    strip_str(&styled(overview, width)).to_string()
+}
+
+/// As [`render`], good news green and bad news red.
+pub fn styled(overview: &Overview, width: usize) -> String {
+    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.clone() };
+    for cell in grid.rows.iter_mut().flatten() {
+        cell.text = printable_line(&cell.text).into_owned();
+    }
     grid.name_groups_once();
+    grid.remove_empty();
     while grid.width() > width {
         let Some(column) = grid.columns.iter().rposition(|column| !column.is_essential) else { break };
         grid.remove(column);
     }
-    grid.text()
+    grid.lines(width).join("\n")
 }
 
-/// Words that a table ends its lines with, and how they are painted (SGR).
-const PAINTED: [(&str, u8); 4] = [("] faster", 32), ("] slower", 31), ("outputs DIFFER", 31), ("failed:", 31)];
+/// The text in lines of this width; a word that is longer is broken.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let options = textwrap::Options::new(width.max(10)).word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
+}
 
-/// A table for a terminal with colours: good news green, bad news red.
-pub fn painted(table: &str) -> String {
-    let line = |line: &str| {
-        let found = PAINTED.iter().filter_map(|(word, colour)| Some((line.rfind(word)?, word.len(), colour)));
-        match found.max() {
-            Some((at, length, colour)) => {
-                let (before, rest) = line.split_at(at);
-                let (word, after) = rest.split_at(length);
-                let (bracket, word) = word.split_at(word.len() - word.trim_start_matches("] ").len());
-                format!("{before}{bracket}\u{1b}[{colour}m{word}\u{1b}[0m{after}")
-            }
-            None => line.to_owned(),
-        }
+/// The text, filled up with spaces; numbers stand at the right.
+fn padded(cell: &OverviewCell, width: usize, is_numeric: bool) -> String {
+    let gap = " ".repeat(width.saturating_sub(cell.text.width()));
+    let text = painted(&cell.text, cell.tone);
+    if is_numeric { gap + &text } else { text + &gap }
+}
+
+fn painted(text: &str, tone: Tone) -> String {
+    let style = match tone {
+        Tone::Plain => Style::new(),
+        Tone::Good => AnsiColor::Green.on_default(),
+        Tone::Bad => AnsiColor::Red.on_default(),
     };
-    // The headings hold names.
-    let mut lines = table.lines();
-    let head = lines.next().unwrap_or_default().to_owned();
-    std::iter::once(head).chain(lines.map(line)).collect::<Vec<String>>().join("\n")
+    format!("{style}{text}{style:#}")
 }
 
 struct Grid {
     columns: Vec<OverviewColumn>,
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<OverviewCell>>,
 }
 
 impl Grid {
     fn name_groups_once(&mut self) {
         for index in (1..self.rows.len()).rev() {
             if self.rows[index].first() == self.rows[index - 1].first() {
-                self.rows[index].iter_mut().take(1).for_each(String::clear);
+                self.rows[index].iter_mut().take(1).for_each(|cell| cell.text.clear());
             }
         }
+    }
+
+    fn remove_empty(&mut self) {
+        let widths = self.widths();
+        (0..widths.len()).rev().filter(|column| widths[*column] == 0).for_each(|column| self.remove(column));
     }
 
     fn remove(&mut self, column: usize) {
@@ -62,36 +82,57 @@ impl Grid {
         }
     }
 
-    fn heads(&self) -> Vec<&str> {
-        self.columns.iter().map(|column| column.title.as_str()).collect()
-    }
-
     fn widths(&self) -> Vec<usize> {
         let widest = |(index, column): (usize, &OverviewColumn)| {
-            let texts = self.rows.iter().map(|row| row[index].width());
+            let texts = self.rows.iter().map(|row| row[index].text.width());
             texts.chain([column.title.width()]).max().unwrap_or_default()
         };
         self.columns.iter().enumerate().map(widest).collect()
     }
 
     fn width(&self) -> usize {
-        self.widths().iter().map(|width| width + 2).sum()
+        self.widths().iter().map(|width| width + GAP.len()).sum()
     }
 
-    fn text(&self) -> String {
+    /// Headings, if there are any, and rows.
+    fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths();
-        let line = |texts: Vec<&str>| {
-            let mut line = String::new();
-            for ((text, column), width) in texts.into_iter().zip(&self.columns).zip(&widths) {
-                let gap = " ".repeat(width.saturating_sub(text.width()));
-                line.push_str(&if column.is_numeric { format!("{gap}{text}") } else { format!("{text}{gap}") });
-                line.push_str("  ");
-            }
-            line.trim_end().to_owned()
-        };
-        let rows = self.rows.iter().map(|row| row.iter().map(String::as_str).collect());
-        std::iter::once(self.heads()).chain(rows).map(line).collect::<Vec<String>>().join("\n")
+        let heads: Vec<OverviewCell> = self.columns.iter().map(|column| column.title.clone().into()).collect();
+        let heads = Some(&heads).filter(|heads| heads.iter().any(|head| !head.text.is_empty()));
+        heads.into_iter().chain(&self.rows).flat_map(|row| self.row(row, &widths, width)).collect()
     }
+
+    fn row(&self, row: &[OverviewCell], widths: &[usize], width: usize) -> Vec<String> {
+        let columns = row.iter().zip(&self.columns).zip(widths);
+        let mut texts = columns.map(|((cell, column), width)| padded(cell, *width, column.is_numeric));
+        match (row.split_last(), self.columns.last()) {
+            (Some((last, others)), Some(column)) if !column.is_numeric && self.width() > width => {
+                let line: String = texts.by_ref().take(others.len()).map(|text| text + GAP).collect();
+                with_last(line, last, widths[..others.len()].iter().map(|width| width + GAP.len()).sum(), width)
+            }
+            _ => fitted(&texts.collect::<Vec<_>>().join(GAP), width),
+        }
+    }
+}
+
+/// What stands between two columns.
+const GAP: &str = "  ";
+
+/// The line, of so many columns, with the last text wrapped below itself or, where there is no room, on lines of its own.
+fn with_last(line: String, last: &OverviewCell, before: usize, width: usize) -> Vec<String> {
+    let is_beside = width.saturating_sub(before) >= LEAST_WRAPPED.min(last.text.width());
+    let indent = if is_beside { before } else { INDENT };
+    let mut pieces = wrap(&last.text, width.saturating_sub(indent)).into_iter().map(|piece| painted(&piece, last.tone));
+    let first = if is_beside { pieces.next().unwrap_or_default() } else { String::new() };
+    let mut lines = fitted(&(line + &first), width);
+    lines.extend(pieces.filter(|piece| !piece.is_empty()).map(|piece| " ".repeat(indent) + &piece));
+    lines
+}
+
+/// The line, broken where it is too wide.
+fn fitted(line: &str, width: usize) -> Vec<String> {
+    let line = line.trim_end();
+    if textwrap::core::display_width(line) > width { wrap(line, width) } else { vec![line.to_owned()] }
 }
 
 #[cfg(test)]
@@ -104,7 +145,7 @@ mod tests {
             is_numeric,
             is_essential,
         };
-        let row = |texts: [&str; 5]| texts.map(str::to_owned).to_vec();
+        let row = |texts: [&str; 5]| texts.map(|text| text.to_owned().into()).to_vec();
         Overview {
             columns: vec![
                 column("", false, true),
@@ -129,18 +170,54 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_are_painted_and_headings_are_not() {
-        let text = painted("against ] faster\nfaster  2.00x [1.99, 2.01] faster\nfailed-net  1.00x equivalent");
-        assert_eq!(
-            text,
-            "against ] faster\nfaster  2.00x [1.99, 2.01] \u{1b}[32mfaster\u{1b}[0m\nfailed-net  1.00x equivalent"
+    fn good_news_are_green_bad_news_red_and_nothing_else_is_styled() {
+        let mut overview = overview();
+        for (row, tone) in overview.rows.iter_mut().zip([Tone::Bad, Tone::Good]) {
+            row[4].tone = tone;
+        }
+        let text = styled(&overview, 80);
+        assert!(
+            text.ends_with("110  \u{1b}[31m-\u{1b}[0m\n        int8      50 ± 1       60  \u{1b}[32m2.00x\u{1b}[0m"),
+            "{text:?}"
         );
+        assert_eq!(text.matches('\u{1b}').count(), 4);
+    }
+
+    #[test]
+    fn escapes_of_others_are_no_styles() {
+        let mut overview = overview();
+        overview.rows[0][0] = "\u{1b}[31mred".to_owned().into();
+        assert!(!styled(&overview, 80).contains('\u{1b}'));
     }
 
     #[test]
     fn what_is_essential_stands_in_any_width() {
         let narrow = render(&overview(), 45);
         assert!(!narrow.contains("p95") && narrow.contains("against fp32"));
-        assert_eq!(render(&overview(), 1), narrow);
+        assert!(render(&overview(), 1).contains("2.00x"));
+    }
+
+    #[test]
+    fn the_last_text_is_wrapped_beside_the_others_or_below_them() {
+        let mut overview = overview();
+        let verdict = "2.00x [1.98, 2.02] faster, beside other load (0.98 of a core)";
+        overview.rows[1][4] = OverviewCell { text: verdict.to_owned(), tone: Tone::Good };
+        for width in [40, 60, 80, 120] {
+            let text = render(&overview, width);
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert!(words(&text).ends_with(&words(verdict)), "{width}:\n{text}");
+        }
+        let wrapped =
+            "int8      50 ± 1  2.00x [1.98, 2.02] faster,\n                          beside other load (0.98 of";
+        assert!(render(&overview, 54).contains(wrapped), "{}", render(&overview, 54));
+    }
+
+    #[test]
+    fn what_is_empty_takes_no_room() {
+        let mut overview = overview();
+        overview.columns.iter_mut().for_each(|column| column.title.clear());
+        overview.rows.iter_mut().for_each(|row| row[3] = OverviewCell::default());
+        assert_eq!(render(&overview, 80), "mlp/b1  fp32  100 ± 2  -\n        int8   50 ± 1  2.00x");
     }
 }

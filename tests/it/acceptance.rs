@@ -3,11 +3,9 @@
 //! Everything is seeded and in virtual time. The numbers of each simulation stand in the message of its assertion.
 
 use perfrun::internals::statistics::bootstrap::{CellBootstrap, RunStatistic};
-use perfrun::internals::statistics::load_scenarios::arrivals::poisson_arrivals_ns;
-use perfrun::internals::statistics::load_scenarios::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
 use perfrun::internals::statistics::{
-    Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean, mean_interval, median,
-    stream_seed, two_level,
+    Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean_interval, median, stream_seed,
+    two_level,
 };
 
 /// How much a burst of contention slows what it meets.
@@ -200,43 +198,4 @@ fn expanded_bootstrap_interval_covers() {
     }
     assert!((180..=199).contains(&expanded), "of 200: expanded {expanded}, plain {plain}");
     assert!(plain < expanded, "of 200: expanded {expanded}, plain {plain}");
-}
-
-const MILLISECOND_NS: u64 = 1_000_000;
-
-/// Serves one query at a time in a millisecond, but for every 500th, which takes 200.
-fn service_ns(query: usize) -> u64 {
-    if query % 500 == 499 { 200 * MILLISECOND_NS } else { MILLISECOND_NS }
-}
-
-/// Latencies in milliseconds of a loop that sends each query when the one before is answered.
-fn closed_loop(queries: usize) -> Vec<f64> {
-    (0..queries).map(|query| service_ns(query) as f64 / MILLISECOND_NS as f64).collect()
-}
-
-/// Latencies in milliseconds of queries sent by a schedule, from when each was due.
-fn open_loop(queries: usize, rate_per_s: f64, seed: u64) -> Vec<f64> {
-    let mut free_at_ns = 0;
-    let answer = |(query, due_ns): (usize, u64)| {
-        free_at_ns = due_ns.max(free_at_ns) + service_ns(query);
-        (free_at_ns - due_ns) as f64 / MILLISECOND_NS as f64
-    };
-    poisson_arrivals_ns(rate_per_s, seed).unwrap().take(queries).enumerate().map(answer).collect()
-}
-
-/// Acceptance test 6: a closed loop waits out the stalls and so leaves out the queries that would have met them.
-#[test]
-fn stalls_that_a_closed_loop_omits_show_in_an_open_one() {
-    let closed = estimate_percentile(&closed_loop(50_000), 0.99, CONFIDENCE).unwrap().value.unwrap();
-    let latencies = open_loop(50_000, 450.0, 6);
-    let open = estimate_percentile(&latencies, 0.99, CONFIDENCE).unwrap().value.unwrap();
-    assert_eq!(closed, 1.0, "p99 in ms: closed {closed}, open {open}");
-    assert!(open > 100.0 && open < 400.0, "p99 in ms: closed {closed}, open {open}");
-    // Most queries meet no stall in either loop, and the mean is far from telling the tail.
-    assert!(median(&latencies).unwrap() < 10.0 && mean(&latencies).unwrap() < 60.0);
-
-    let keeps = |latencies: &[f64]| check_bound(latencies, 10.0, 0.99, CONFIDENCE).unwrap();
-    assert!(keeps(&closed_loop(50_000)).holds());
-    let check = keeps(&latencies);
-    assert!(!check.holds() && check.overlatencies > 5000, "{check:?}");
 }

@@ -112,7 +112,10 @@ fn the_same_record_gives_the_same_bytes() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
-        let of = |threads| perfrun::internals::judge::summary::summarize_on(threads, &fixture.manifest, &fixture.runs);
+        let of = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| perfrun::internals::judge::summary::summarize(&fixture.manifest, &fixture.runs))
+        };
         assert_eq!(of(1), of(8), "{name}");
     }
 }

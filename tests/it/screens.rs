@@ -4,6 +4,8 @@
 
 use std::process::Command;
 
+use anstream::adapter::strip_str;
+
 use crate::support::{Workplace, check_snapshot};
 
 /// The specification of the screens, and what the machine is like.
@@ -52,4 +54,21 @@ fn a_quiet_machine_fits_a_screen() {
 #[test]
 fn a_busy_machine_fits_a_screen() {
     check("busy", &screen(false));
+}
+
+/// Help, an error and a table with good news, on pipes.
+#[test]
+fn colour_is_forced_or_turned_off_and_changes_no_text() {
+    let place = Workplace::with_spec(SPEC);
+    place.run(&["x.yaml", "--runs", "8"]).expect_code(0);
+    let record = place.record_folder("x").display().to_string();
+    for arguments in [&["--help"][..], &["missing.yaml"], &["--nonsense"], &["report", &record, "--output", "out"]] {
+        let said = |name: &str| {
+            let output = place.command(arguments).env_remove("NO_COLOR").env(name, "1").output().unwrap();
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+        };
+        let [plain, forced] = [said("NO_COLOR"), said("CLICOLOR_FORCE")];
+        assert!(!plain.concat().contains('\u{1b}') && forced.concat().contains("\u{1b}["), "{forced:?}");
+        assert_eq!(forced.map(|text| strip_str(&text).to_string()), plain);
+    }
 }

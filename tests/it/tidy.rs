@@ -61,7 +61,7 @@ fn a_room_uses_only_those_above_it() {
 /// Within rooms, what stands on what: each uses only itself and those before it in its row.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["quantity", "printable", "privacy", "nearest", "metric", "code"]),
-    ("machine", &["plain_file", "parallel", "clock", "kernel", "host", "probe"]),
+    ("machine", &["plain_file", "clock", "kernel", "host", "probe"]),
     ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "runtime", "models"]),
@@ -120,7 +120,7 @@ const BORDERS: [(&str, &[&str]); 9] = [
     // What a worker writes is the protocol, or goes into its log, and `worker/conversation.rs` makes both printable.
     ("io::stdout()", &["ui/mod.rs", "worker/child.rs"]),
     ("io::stderr()", &["ui/mod.rs", "worker/child.rs", "worker/loaded.rs"]),
-    ("coloured_data(", &["commands/report.rs", "ui/mod.rs"]),
+    ("styled_data(", &["commands/report.rs", "ui/mod.rs"]),
     (".set_message(", &["ui/live.rs"]),
     (".set_prefix(", &["ui/live.rs"]),
     ("GraphicalReportHandler", &["ui/mod.rs"]),

@@ -14,7 +14,6 @@ pub(super) use self::sides::Source;
 use self::sides::Sources;
 use crate::diff::page::{Page, Sentence};
 use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
-use crate::machine::parallel::in_stretches;
 use crate::statistics::Verdict;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
@@ -133,9 +132,9 @@ fn stored(
     accepted: &[Accepted],
 ) -> Result<Option<Compared>, Error> {
     // Reading is most of the time, and processors have several cores.
-    let mut read = in_stretches(2, 1, sides, |sides| sides.iter().map(|side| sources.read(side)).collect()).into_iter();
-    let mut next = || read.next().unwrap_or_else(|| Ok(std::collections::BTreeMap::new()));
-    let (baseline, candidate) = (next()?, next()?);
+    let [baseline, candidate] = sides;
+    let read = rayon::join(|| sources.read(baseline), || sources.read(candidate));
+    let (baseline, candidate) = (read.0?, read.1?);
     let pairs = reports::pair(baseline, candidate, &arguments.experiment)?;
     let mut diffs = Vec::new();
     for (baseline, candidate) in &pairs.both {

@@ -19,6 +19,7 @@ mod weight;
 use std::collections::BTreeMap;
 
 use latency::of_latency;
+use rayon::prelude::*;
 use tables::{ArmTables, RunValues};
 
 pub use asked::summarize_asked;
@@ -33,7 +34,6 @@ pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
 use crate::experiment::{Design, QUICK_MARGIN};
 use crate::judge::diagnosis::Diagnosis;
-use crate::machine::parallel::{in_stretches, threads};
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::statistics::middle_half::middle_half;
@@ -47,15 +47,9 @@ pub(crate) const LEAST_RUNS: usize = crate::statistics::planning::MINIMUM_RUNS;
 
 /// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
 pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
-    summarize_on(threads(), manifest, runs)
-}
-
-/// As [`summarize`], on so many threads.
-pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> Summary {
     let by_cell = by_cell(runs);
-    let summary = summarize_by_cell(threads, manifest, &by_cell, Extent::Whole);
-    let plan = &manifest.plan;
-    Summary { disturbances: disturbance::disturbances(plan, &by_cell), ..summary }
+    let summary = summarize_by_cell(manifest, &by_cell, Extent::Whole);
+    Summary { disturbances: disturbance::disturbances(&manifest.plan, &by_cell), ..summary }
 }
 
 /// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile and
@@ -63,7 +57,7 @@ pub fn summarize_on(threads: usize, manifest: &Manifest, runs: &[StoredRun]) -> 
 /// cells. No verdict on latency rests on what is left
 /// out, which takes too long between two blocks.
 pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
-    summarize_by_cell(threads(), manifest, &by_cell(runs), Extent::Brief)
+    summarize_by_cell(manifest, &by_cell(runs), Extent::Brief)
 }
 
 /// How much of the distribution of latency is looked at.
@@ -85,14 +79,14 @@ fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
     by_cell
 }
 
-fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
+fn summarize_by_cell(manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
     let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
     let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
     let arms: Vec<(usize, Arm)> =
         (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
-    let mut summaries = summarize_arms(threads, manifest, by_cell, &arms, extent).into_iter();
+    let mut summaries = summarize_arms(manifest, by_cell, &arms, extent).into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
     constants::add_all(manifest, &mut cells);
     if extent == Extent::Whole {
@@ -108,7 +102,6 @@ fn summarize_by_cell(threads: usize, manifest: &Manifest, by_cell: &ByCell<'_>, 
 
 /// Summarises these arms of cells, each with its runs.
 fn summarize_arms(
-    threads: usize,
     manifest: &Manifest,
     by_cell: &ByCell<'_>,
     arms: &[(usize, Arm)],
@@ -124,12 +117,13 @@ fn summarize_arms(
         })
         .collect();
     let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
-    let tables = tables::tables(threads, &completed).expect("columns that this module has made");
-    let each: Vec<_> = arms.iter().zip(&runs).zip(completed.iter().zip(&tables)).collect();
-    in_parallel(threads, &each, |(((cell, _), runs), (completed, tables))| {
+    let tables = tables::tables(&completed).expect("columns that this module has made");
+    let each = arms.par_iter().zip(&runs).zip(completed.par_iter().zip(&tables));
+    let summaries = each.map(|(((cell, _), runs), (completed, tables))| {
         let latency = of_latency(manifest, completed, tables, extent);
         summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
-    })
+    });
+    summaries.collect()
 }
 
 /// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
@@ -138,11 +132,6 @@ fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
     let mut completed: Vec<&StoredRun> = runs.iter().copied().filter(is_counted).collect();
     completed.sort_by_key(|run| run.block);
     completed
-}
-
-/// `of` each item, in order.
-fn in_parallel<T: Sync, R: Send>(threads: usize, items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    in_stretches(threads, 1, items, |items| items.iter().map(&of).collect())
 }
 
 fn summarize_arm(

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Spread, in_parallel, is_of_environment};
+use rayon::prelude::*;
+
+use super::{Spread, is_of_environment};
 use crate::data::table::{Aggregate, Table, TableError};
 use crate::record::StoredRun;
 use crate::statistics::moments::skewness;
@@ -50,10 +52,10 @@ pub(super) struct SampleTotals {
 }
 
 /// Groups the completed runs of each arm, which are given in the order of their blocks.
-pub(super) fn tables(threads: usize, arms: &[Vec<&StoredRun>]) -> Result<Vec<ArmTables>, TableError> {
+pub(super) fn tables(arms: &[Vec<&StoredRun>]) -> Result<Vec<ArmTables>, TableError> {
     let numbered: Vec<(u32, &[&StoredRun])> = (0..).zip(arms.iter().map(Vec::as_slice)).collect();
-    let runs = in_parallel(threads, &portions(&numbered), |arms| by_run(arms));
-    let runs = Table::stacked(runs.into_iter().flatten().collect::<Result<_, _>>()?)?;
+    let runs = portions(&numbered).into_par_iter().filter_map(by_run).collect::<Result<_, _>>()?;
+    let runs = Table::stacked(runs)?;
     let mut found = vec![ArmTables::default(); arms.len()];
     let values = run_values(&numbered, runs.as_ref())?;
     take_values(&values, &mut found)?;
@@ -66,7 +68,7 @@ pub(super) fn tables(threads: usize, arms: &[Vec<&StoredRun>]) -> Result<Vec<Arm
 
 /// Arms in a row that have about so many samples together: few enough to stand in memory twice, enough for a table.
 fn portions<'a, 'r>(arms: &'a [(u32, &'r [&'r StoredRun])]) -> Vec<&'a [(u32, &'r [&'r StoredRun])]> {
-    const SAMPLES: usize = 1 << 20;
+    const SAMPLES: usize = 1 << 19;
     let (mut portions, mut first, mut samples) = (Vec::new(), 0, 0);
     for (index, (_, runs)) in arms.iter().enumerate() {
         samples += runs.iter().map(|run| run.data.measured.len()).sum::<usize>();
@@ -239,7 +241,7 @@ mod tests {
     }
 
     fn of(arms: &[Vec<StoredRun>]) -> Vec<ArmTables> {
-        tables(2, &arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>()).unwrap()
+        tables(&arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::results::{Cell, Compared, Results, Status, beside};
+use crate::statistics::Verdict;
 use crate::statistics::interval::Estimate;
 use crate::statistics::planning::MINIMUM_RUNS;
 use crate::vocabulary::metric::{CPU_TIME, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, THROUGHPUT};
@@ -337,7 +338,34 @@ pub struct Overview {
     /// The columns.
     pub columns: Vec<OverviewColumn>,
     /// The rows, one text a column.
-    pub rows: Vec<Vec<String>>,
+    pub rows: Vec<Vec<OverviewCell>>,
+}
+
+/// A text of the overview.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OverviewCell {
+    /// What is shown.
+    pub text: String,
+    /// How it is meant.
+    pub tone: Tone,
+}
+
+/// Whether a text is good or bad news.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Neither.
+    #[default]
+    Plain,
+    /// It became better.
+    Good,
+    /// It became worse, failed or is wrong.
+    Bad,
+}
+
+impl From<String> for OverviewCell {
+    fn from(text: String) -> Self {
+        OverviewCell { text, tone: Tone::Plain }
+    }
 }
 
 /// A column of the overview.
@@ -349,6 +377,23 @@ pub struct OverviewColumn {
     pub is_numeric: bool,
     /// Whether it stands however little room there is; of the others the last goes first.
     pub is_essential: bool,
+}
+
+impl OverviewColumn {
+    /// A column of texts that always stands.
+    pub(crate) fn text(title: impl Into<String>) -> Self {
+        OverviewColumn { title: title.into(), is_numeric: false, is_essential: true }
+    }
+
+    /// A column of numbers that always stands.
+    pub(crate) fn number(title: impl Into<String>) -> Self {
+        OverviewColumn { is_numeric: true, ..Self::text(title) }
+    }
+
+    /// The same, which may fall away.
+    pub(crate) fn optional(self) -> Self {
+        OverviewColumn { is_essential: false, ..self }
+    }
 }
 
 impl Overview {
@@ -369,9 +414,13 @@ impl Overview {
             let (group, entry) = labels(reader, cell);
             let is_measured = cell.estimate(&LATENCY).is_some();
             let facts = facts.iter().map(|fact| match is_measured || fact.bare[place] == absence(cell) {
-                true => fact.bare[place].clone(),
-                false => String::new(),
+                true => OverviewCell::from(fact.bare[place].clone()),
+                false => OverviewCell::default(),
             });
+            let mut facts: Vec<OverviewCell> = facts.collect();
+            if let Some(first) = facts.first_mut().filter(|_| !is_measured && cell.failed > 0) {
+                first.tone = Tone::Bad;
+            }
             let verdict = verdicts.first().map_or_else(String::new, |fact| fact.bare[place].clone());
             let open = reader.against(cell).filter(|row| row.verdict.is_open() && goes_on(cell.group));
             let verdict = match open {
@@ -380,16 +429,22 @@ impl Overview {
                 None if cell.outputs_differ() => format!("{verdict}; outputs DIFFER"),
                 None => verdict,
             };
-            [group, entry].into_iter().chain(facts).chain([verdict]).collect()
+            let tone = match reader.against(cell).map(|row| row.verdict) {
+                _ if cell.outputs_differ() => Tone::Bad,
+                Some(Verdict::Better) => Tone::Good,
+                Some(Verdict::Worse) => Tone::Bad,
+                _ => Tone::Plain,
+            };
+            let names = [group, entry].map(OverviewCell::from);
+            names.into_iter().chain(facts).chain([OverviewCell { text: verdict, tone }]).collect()
         };
-        let named = |title: String| OverviewColumn { title, is_numeric: false, is_essential: true };
         let headed = facts.iter().map(|fact| OverviewColumn {
             title: fact.heading.clone(),
             is_numeric: fact.is_numeric,
             is_essential: fact.is_essential,
         });
-        let against = named(verdicts.first().map(|fact| fact.title.clone()).unwrap_or_default());
-        let columns = [named(String::new()), named(String::new())].into_iter().chain(headed).chain([against]);
+        let against = OverviewColumn::text(verdicts.first().map(|fact| fact.title.clone()).unwrap_or_default());
+        let columns = [OverviewColumn::text(""), OverviewColumn::text("")].into_iter().chain(headed).chain([against]);
         Overview { columns: columns.collect(), rows: shown.cells.iter().enumerate().map(row).collect() }
     }
 }

@@ -3,7 +3,9 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::format::{fixed, significant_decimals};
+use crate::report::page::{Overview, OverviewCell, OverviewColumn};
 use crate::statistics::interval::Interval;
+use crate::ui::table;
 
 /// Numbers that need more places than this are shown with an exponent.
 const MOST_DECIMALS: i32 = 9;
@@ -13,9 +15,6 @@ const LARGEST_PLAIN: f64 = 1e12;
 
 /// More significant digits than these say nothing to a reader.
 const MOST_DIGITS: i32 = 6;
-
-/// A remark that would get less room than this goes to a line of its own.
-const LEAST_REMARK: usize = 24;
 
 /// How many decimals the numbers of one series have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +75,7 @@ pub(super) fn p_value(p: f64) -> String {
     if p < 1e-4 { "< 0.0001".to_owned() } else { fixed(p, significant_decimals(p, 2)) }
 }
 
-/// Lines of a label, a number aligned right, an interval or second number, and a remark.
+/// Lines of a label, a number, an interval or second number, and a remark.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grid {
     rows: Vec<[String; 4]>,
@@ -93,47 +92,14 @@ impl Grid {
         self.rows.push([label.into(), number.into(), more.into(), remark.into()]);
     }
 
-    /// Without the lines that say nothing.
-    pub(super) fn without_empty(mut self) -> Self {
-        self.rows.retain(|row| row[1..].iter().any(|cell| !cell.is_empty()));
-        self
-    }
-
-    /// The lines, each ended, none wider than `width`; headings are the first row.
-    pub(super) fn render(&self, width: usize, last_number: Alignment) -> String {
-        let widths = [0, 1, 2].map(|column| self.widest(column));
-        let before: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-        if before > width + 2 && widths[2] > 0 && last_number == Alignment::Left {
-            return self.without_third_column().render(width, last_number);
-        }
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = pad(&row[0], widths[0], Alignment::Left);
-            for (column, alignment) in [(1, Alignment::Right), (2, last_number)] {
-                if widths[column] > 0 {
-                    line.push_str("  ");
-                    line.push_str(&pad(&row[column], widths[column], alignment));
-                }
-            }
-            for line in with_remark(&line, &row[3], before, width) {
-                text.push_str(&line);
-                text.push('\n');
-            }
-        }
-        text
-    }
-
-    fn widest(&self, column: usize) -> usize {
-        self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0)
-    }
-
-    /// What stood in the third column stands in front of the remark.
-    fn without_third_column(&self) -> Grid {
-        let merged = |[label, number, more, remark]: &[String; 4]| {
-            let remark = format!("{more} {remark}").trim().to_owned();
-            [label.clone(), number.clone(), String::new(), remark]
-        };
-        Grid { rows: self.rows.iter().map(merged).collect() }
+    /// The lines that say something, each ended; headings are the first row.
+    pub(super) fn render(self, width: usize, last_number: Alignment) -> String {
+        let is_second_number = last_number == Alignment::Right;
+        let column = |is_numeric| OverviewColumn { is_numeric, ..OverviewColumn::text("") };
+        let columns = [false, true, is_second_number, false].map(column).to_vec();
+        let rows = self.rows.into_iter().filter(|row| row[1..].iter().any(|cell| !cell.is_empty()));
+        let rows = rows.map(|row| row.map(OverviewCell::from).to_vec()).collect();
+        table::render(&Overview { columns, rows }, width) + "\n"
     }
 }
 
@@ -142,26 +108,6 @@ impl Grid {
 pub(super) enum Alignment {
     Left,
     Right,
-}
-
-fn pad(text: &str, width: usize, alignment: Alignment) -> String {
-    let gap = " ".repeat(width.saturating_sub(text.width()));
-    match alignment {
-        Alignment::Left => format!("{text}{gap}"),
-        Alignment::Right => format!("{gap}{text}"),
-    }
-}
-
-/// The line with its remark, wrapped below itself or, where there is no room, on lines of its own.
-fn with_remark(line: &str, remark: &str, before: usize, width: usize) -> Vec<String> {
-    let fits_beside = width.saturating_sub(before) >= LEAST_REMARK.min(remark.width());
-    let indent = if fits_beside { before } else { 4 };
-    let mut pieces = wrap(remark, width.saturating_sub(indent)).into_iter();
-    let first = if fits_beside { pieces.next().unwrap_or_default() } else { String::new() };
-    let line = if first.is_empty() { line.to_owned() } else { pad(line, before, Alignment::Left) + &first };
-    let mut lines = if line.trim_end().width() > width { wrap(&line, width) } else { vec![line.trim_end().to_owned()] };
-    lines.extend(pieces.filter(|piece| !piece.is_empty()).map(|piece| format!("{}{piece}", " ".repeat(indent))));
-    lines
 }
 
 /// The end of a text that is longer than so many columns, since the end of a path says most.
@@ -174,12 +120,6 @@ pub(super) fn shortened(text: &str, longest: usize) -> String {
         rest.next();
     }
     format!("…{}", rest.as_str())
-}
-
-/// The text in lines of this width; a word that is longer is broken.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let options = textwrap::Options::new(width.max(10)).word_splitter(textwrap::WordSplitter::NoHyphenation);
-    textwrap::wrap(text, options).into_iter().map(std::borrow::Cow::into_owned).collect()
 }
 
 #[cfg(test)]
@@ -207,15 +147,5 @@ mod tests {
     fn long_names_keep_their_end() {
         assert_eq!(["abc", "abcdef", "äöüäöü"].map(|name| shortened(name, 4)), ["abc", "…def", "…äöü"]);
         assert_eq!(shortened("abc", 0), "…");
-    }
-
-    #[test]
-    fn remarks_wrap_beside_or_below() {
-        let mut grid = Grid::default();
-        grid.row("mean", "10.05", "[9.91, 10.19]", "one two three four five six");
-        for width in [40, 48, 120] {
-            let text = grid.render(width, Alignment::Left);
-            assert!(text.lines().all(|line| line.width() <= width), "{text}");
-        }
     }
 }

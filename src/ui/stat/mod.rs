@@ -7,8 +7,9 @@ mod words;
 
 use std::path::Path;
 
-use grid::{shortened, wrap};
+use grid::shortened;
 
+use super::table::wrap;
 use crate::stat::{Contrast, Findings};
 use crate::vocabulary::printable::printable;
 

@@ -95,7 +95,7 @@ pub(super) fn table(description: &Description, findings: &Findings, width: usize
     if let Some(modality) = &description.modality {
         grid.row("modes", modality.modes.len().to_string(), "", modes(modality, digits));
     }
-    grid.without_empty().render(width, Alignment::Left)
+    grid.render(width, Alignment::Left)
 }
 
 fn of_values(grid: &mut Grid, description: &Description, precision: &Precision, order: &Order, digits: Digits) {

@@ -38,7 +38,7 @@ pub(super) fn sides(findings: &Findings, names: [&str; 2], width: usize) -> Stri
     }
     both("sd".to_owned(), &|side| side.moments.standard_deviation.map(|deviation| digits.number(deviation)));
     both("cv".to_owned(), &|side| side.moments.coefficient_of_variation.map(percent));
-    grid.without_empty().render(width, Alignment::Right)
+    grid.render(width, Alignment::Right)
 }
 
 /// A tail percentile that the values support.
@@ -57,7 +57,7 @@ pub(super) fn evidence(contrast: &Contrast, findings: &Findings, width: usize) -
     ratios(&mut grid, contrast);
     tests(&mut grid, contrast, findings);
     sizes(&mut grid, contrast, findings);
-    grid.without_empty().render(width, Alignment::Left)
+    grid.render(width, Alignment::Left)
 }
 
 fn ratios(grid: &mut Grid, contrast: &Contrast) {

@@ -150,5 +150,5 @@ fn a_report_says_what_bounds_each_cell() {
     assert_eq!(row("cnn", "bf16-t1"), None);
     let shown = Overview::new(&fixture.results(), &|_| false);
     let column = shown.columns.iter().position(|column| column.title == "bound by").unwrap();
-    assert_eq!(shown.rows[0][column], "memory 83 %");
+    assert_eq!(shown.rows[0][column].text, "memory 83 %");
 }

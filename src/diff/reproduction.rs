@@ -205,7 +205,7 @@ fn goals(there: &Results, here: &Results) -> Vec<Checked> {
 /// What is best among cells that could stand in for each other, where that was one cell.
 fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
     let contests = |results: &'_ Results| -> Vec<Contest> {
-        results.choice.iter().flat_map(|choice| choice.contests.clone()).collect()
+        results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| choice.contests.clone()).collect()
     };
     let here = contests(here);
     let one = |contest: Contest| {

@@ -91,7 +91,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         items_right: items_right(manifest),
         conversions: conversions(manifest),
         tables: manifest.experiment.tables.clone(),
-        remarks: remarks::remarks(manifest, summary),
+        remarks: remarks::remarks(manifest, summary, judged),
         differing: remarks::differing(manifest, summary),
     }
 }

@@ -3,17 +3,24 @@
 use std::collections::BTreeSet;
 
 use crate::experiment::{Device, Precision, Provider};
+use crate::judge::compare::Judged;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Cell;
 use crate::record::{Manifest, VariantFile, VariantOrigin};
+use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::wording::list;
 
 /// What else to know.
-pub(super) fn remarks(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Vec<String> {
     let idle =
         manifest.plan.product.idle_selectors.iter().map(|selector| format!("`matrix`: {selector} matched nothing."));
     let mut remarks: Vec<String> = idle.collect();
     remarks.extend(manifest.no_revision.iter().map(|none| format!("No commit was recorded: {}.", none.why)));
+    let weighed = &manifest.experiment.pareto;
+    remarks.extend((!weighed.is_empty() && judged.tradeoffs.is_empty()).then(|| {
+        let metrics: Vec<String> = weighed.iter().map(MetricReference::title).collect();
+        format!("`pareto` has nothing to compare: no two interchangeable cells have {}.", list(&metrics))
+    }));
     remarks.extend(of_conversions(manifest));
     remarks.extend(unverified(manifest, summary));
     remarks

@@ -80,7 +80,7 @@ fn labels_give_accuracy_beside_speed() {
     assert!(done.stderr.contains("net: base 90.0 %, same 90.0 %, wrong"), "{}", done.stderr);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("top-1 90.0 % as before"), "{answer}");
-    assert!(answer.contains("net: wrong (less accurate)."), "{answer}");
+    assert!(answer.contains("Fastest: wrong (less accurate)."), "{answer}");
     let known = known(&place);
     assert_eq!(known.len(), 3, "once for each variant, whatever its inputs");
     let base = &known[0].scores[0];
@@ -114,7 +114,7 @@ fn outputs_for_data_agree_where_nearly_all_keep_their_top_class() {
     write_npz(&place, "d.npz", &[scores_and_labels().0]);
     let done = place.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(answer.contains("net: near."), "{answer}");
+    assert!(answer.contains("Fastest: near."), "{answer}");
     assert!(answer.contains("outputs agree (cosine 0.99") && answer.contains("top-1 100.0 %)"), "{answer}");
     assert!(answer.contains("far differs: ") && answer.contains(" top classes changed (not ranked)"), "{answer}");
     let report = place.page("reports/x");
@@ -129,7 +129,7 @@ fn classes_that_change_do_no_harm_where_labels_say_so() {
     write_npz(&place, "d.npz", &[scores_and_labels().0, classes(&[0; 200])]);
     let done = place.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(answer.contains("net: far."), "{answer}");
+    assert!(answer.contains("Fastest: far."), "{answer}");
     assert!(!answer.contains("differs") && answer.contains("top-1 "), "{answer}");
     let report = place.page("reports/x");
     assert!(report.contains(" top classes changed |"), "{report}");
@@ -184,7 +184,7 @@ fn what_is_chosen_says_what_it_costs_in_accuracy() {
     let place = scored("choose: { best: latency, within: [{ metric: accuracy_top1, min: 80% }] }\n");
     let done = place.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(answer.contains("net: same.") && answer.contains("top-1 90.0 % as before"), "{answer}");
+    assert!(answer.contains("Fastest: same.") && answer.contains("top-1 90.0 % as before"), "{answer}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn one_array_is_for_one_input_whatever_its_name() {
     place.run(&["x.yaml"]).expect_code(0);
     assert_eq!(measured(&place).1, BTreeSet::from([0, 1, 2]));
     let methods = place.page("reports/x");
-    assert!(methods.contains("arrays of images.npy"), "{methods}");
+    assert!(methods.contains("arrays of a file"), "{methods}");
 }
 
 #[test]

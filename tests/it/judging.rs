@@ -231,7 +231,7 @@ measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count
     assert_eq!((count("slower", "better"), count("slower", "equivalent")), (0, 0));
     let found = (count("b", "equivalent"), count("slower", "worse"));
     assert!(found.0 >= 17 && found.1 >= 17, "of 20: {found:?}");
-    assert!(rows.iter().all(|row| row["level"] == 0.99));
+    assert!(rows.iter().all(|row| row["confidence"] == 0.99));
     let blocks: Vec<u64> =
         results["efforts"].as_array().unwrap().iter().map(|effort| effort["blocks"].as_u64().unwrap()).collect();
     let mean = blocks.iter().sum::<u64>() as f64 / blocks.len() as f64;
@@ -254,7 +254,7 @@ fn what_was_measured_beside_other_load_says_so_everywhere() {
     let row = &results["comparisons"][0];
     assert!(row["verdict"] == "worse" && row["beside"].as_f64().unwrap() > 0.1, "{row}");
     let load = &results["cells"][0]["other_load"];
-    assert!(load["runs"].as_u64().unwrap() > 4 && load["inflates"] == true, "{load}");
+    assert!(load["runs"].as_u64().unwrap() > 4 && load["waiting_threads"] == 2, "{load}");
     let (markdown, html) = (place.read("reports/beside/report.md"), place.page("reports/beside"));
     for page in [&done.stdout, &markdown, &html] {
         assert!(page.contains("beside other load ("), "the answer: {page}");

@@ -44,7 +44,7 @@ fn a_more_complete_report_replaces_one_of_a_better_grade_and_a_less_complete_one
     let with = |status: &str, grade: &str| {
         let mut results: serde_json::Value = serde_json::from_str(&whole).unwrap();
         results["cells"][1]["status"] = status.into();
-        results["sight"]["grade"] = grade.into();
+        results["detectable_effect"]["grade"] = grade.into();
         place.write("reports/x/results.json", &results.to_string());
     };
     for before in ["skipped", "failed", "partial", "not_run"] {
@@ -112,17 +112,6 @@ fn cleaning_keeps_the_newest_whole_record() {
     let left = place.run(&["list"]).expect_code(0).stdout;
     // The newer of the two whole ones, and the quick look that is newer than that.
     assert_eq!(left.lines().count(), whole.lines().count(), "{left}");
-}
-
-#[test]
-fn statistics_are_a_page_of_their_own() {
-    let place = Workplace::with_spec(&spec("0.2%").replace("variants: [fp32,", "variants: [fp32, fp16,"));
-    place.run(&["x.yaml", "--format", "html,statistics"]).expect_code(0);
-    let (html, page) = (place.read("reports/x/report.html"), place.read("reports/x/statistics.md"));
-    for title in ["Hedges' g", "omega squared", "Friedman"] {
-        assert!(page.contains(title) && !html.contains(title), "{title} in {page}");
-    }
-    assert!(page.lines().count() < 60, "{page}");
 }
 
 #[test]

@@ -192,11 +192,15 @@ fn a_report_is_made_from_its_results_alone() {
         let of_results = compose(&committed, None).render(&formats).unwrap();
         assert_eq!(of_record.plots, of_results.plots, "{name}");
         for ((format, full), (_, bare)) in of_record.files.iter().zip(&of_results.files) {
-            let [full, bare] = [full, bare].map(|bytes| String::from_utf8_lossy(bytes));
-            match format.name() {
-                "html" => assert_eq!(without_figures(&full), without_figures(&bare), "{name}"),
-                other => assert_eq!(full, bare, "{name}: {other}"),
+            if format.name() != "html" {
+                assert_eq!(full, bare, "{name}: {}", format.name());
+                continue;
             }
+            let [full, bare] = [full, bare].map(|bytes| without_figures(&String::from_utf8_lossy(bytes)));
+            let mut lines = full.lines();
+            let missing: Vec<&str> = bare.lines().filter(|line| !lines.any(|other| other == *line)).collect();
+            assert!(missing.is_empty(), "{name}: {missing:?}");
+            assert_eq!(full.matches("<td").count(), bare.matches("<td").count(), "{name}");
         }
     }
 }
@@ -256,7 +260,7 @@ fn names_and_messages_are_no_markup() {
     assert_eq!(rendered.html.matches("</script>").count(), 1);
     // The failure's message is code, where nothing is markup; everywhere else it is escaped.
     for line in rendered.markdown.lines().filter(|line| !line.contains("**Failed")) {
-        for markup in ["<script>", "](http", "**x**", "| **"] {
+        for markup in ["<script>", "](http", "**x**"] {
             let is_escaped = line.match_indices(markup).all(|(at, _)| line[..at].ends_with('\\'));
             assert!(is_escaped, "{markup} in {line}");
         }
@@ -465,7 +469,7 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     }
     let rendered = fixture.summarized().render();
     let page = rendered.page;
-    let steal = "| steal (W_STEAL) | above 0.5 % in 8 of 32 runs; median 0.1 %, up to 3 % in m/b8/b/cpu |";
+    let steal = "| steal (W_STEAL) | 8 of 32 | 0.5 % | 0.1 % | 3 % | m/b8/b/cpu |";
     assert!(page.contains(steal), "{page}");
     assert!(!page.contains("CPU pressure"), "nothing was above it");
     assert!(page.contains("**Disturbed:** the hypervisor took 3 % of the processors in 8 of 32 runs."), "{page}");

@@ -294,6 +294,14 @@ fn chosen(choice: &Choice, names: &Names<'_>) -> String {
             format!("{}, or {} if it keeps {bound}", names.named(kept), names.named(doubtful))
         }
     };
+    let is_worse = |id: &String| {
+        let score = names.reader.cell(id).and_then(|cell| cell.scores().into_iter().next());
+        score.is_some_and(|score| score.is_worse())
+    };
+    let named = match contest.best.as_slice() {
+        [one] if is_worse(one) => format!("{named} (less accurate)"),
+        _ => named,
+    };
     if end(contest) == End::Open { format!("undecided: {named}") } else { named }
 }
 
@@ -344,6 +352,7 @@ fn decided(choice: &Choice, held: &Held<'_>) -> String {
     };
     match (row.verdict, first.contest.best.len()) {
         (Verdict::Better, 1) => format!("{} {rival}{more}", better(choice, first, &told)),
+        (Verdict::Equivalent, several) if several > 1 => format!("equivalent to each other{more}"),
         (Verdict::Better, _) => {
             format!("equivalent to each other; {} is {} {rival}", first.name(leader), better(choice, first, &told))
         }
@@ -470,7 +479,18 @@ fn left_out(choice: &Choice, names: &Names<'_>) -> String {
         let more = alike.len().saturating_sub(MOST_NAMED);
         alike.truncate(MOST_NAMED);
         alike.extend((more > 0).then(|| format!("{more} more")));
-        format!("{}: {why}", list(&alike))
+        let several = alike.len() > 1;
+        let names = list(&alike);
+        match why
+            .strip_prefix("differs")
+            .map(|rest| ("differ", rest))
+            .or(why.strip_prefix("misses").map(|rest| ("miss", rest)))
+        {
+            Some((verb, rest)) if several => format!("{names} {verb}{rest}"),
+            Some(_) => format!("{names} {why}"),
+            None if why.starts_with("failed") => format!("{names} {why}"),
+            None => format!("{names}: {why}"),
+        }
     });
     told.collect::<Vec<_>>().join("; ")
 }

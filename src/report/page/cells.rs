@@ -23,6 +23,8 @@ pub(crate) struct CellsTable {
     pub caption: String,
     /// Headings of the columns that name a row, then of those with facts.
     pub columns: Vec<TableColumn>,
+    /// The same of the first page, which has fewer facts.
+    pub first_page: Vec<TableColumn>,
     /// The rows, those that are compared next to each other.
     pub rows: Vec<CellsRow>,
 }
@@ -36,7 +38,7 @@ pub(crate) struct CellsRow {
     pub names: Vec<String>,
     /// Its facts with their intervals; empty where there is nothing to say.
     pub exact: Vec<String>,
-    /// The same rounded so that a rerun hardly changes them.
+    /// Those of the first page, rounded so that a rerun hardly changes them.
     pub rounded: Vec<String>,
     /// How many of the first facts are marked, as the best or as what must not be used.
     pub marked: usize,
@@ -54,6 +56,8 @@ struct Known {
     is_numeric: bool,
     /// It stands however little room there is.
     is_essential: bool,
+    /// It stands on the first page too.
+    is_first: bool,
     exact: Vec<String>,
     rounded: Vec<String>,
     /// For a table whose heading has the unit.
@@ -79,7 +83,8 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     let facts: Vec<Known> = shown.facts().into_iter().filter(|fact| !fact.is_empty()).collect();
     let marked = facts.iter().take_while(|fact| fact.is_essential).count();
     let named = axes.iter().map(|axis| TableColumn::text(axis.singular()));
-    let headed = facts.iter().map(|fact| TableColumn { is_numeric: fact.is_numeric, ..TableColumn::text(&fact.title) });
+    let headed = |fact: &Known| TableColumn { is_numeric: fact.is_numeric, ..TableColumn::text(&fact.title) };
+    let first = || facts.iter().filter(|fact| fact.is_first);
     let best = reader.best();
     let row = |(place, cell): (usize, &&Cell)| {
         let differs = cell.outputs_differ();
@@ -87,7 +92,7 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
             path: cell.path(),
             names: axes.iter().map(|axis| cell.names[*axis].clone()).collect(),
             exact: facts.iter().map(|fact| fact.exact[place].clone()).collect(),
-            rounded: facts.iter().map(|fact| fact.rounded[place].clone()).collect(),
+            rounded: first().map(|fact| fact.rounded[place].clone()).collect(),
             marked: if best.contains(cell.id.as_str()) || differs { marked } else { 0 },
             differs,
             tone: tone(reader, cell),
@@ -95,7 +100,8 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     };
     CellsTable {
         caption: caption(reader, &shown.cells),
-        columns: named.chain(headed).collect(),
+        columns: named.clone().chain(facts.iter().map(headed)).collect(),
+        first_page: named.chain(first().map(headed)).collect(),
         rows: shown.cells.iter().enumerate().map(row).collect(),
     }
 }
@@ -141,8 +147,12 @@ impl Shown<'_, '_> {
             Some(MetricReference::of(&MODEL_SIZE)),
         ];
         let usual = usual.into_iter().flatten().filter(|metric| !asked.contains(metric));
-        facts.extend(usual.map(|metric| self.metric(metric, false)));
-        facts.push(self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short)));
+        facts.extend(usual.map(|metric| {
+            let is_first = [PEAK_RSS.name, MODEL_SIZE.name].contains(&metric.metric.name);
+            Known { is_first, ..self.metric(metric, false) }
+        }));
+        let bound = self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short));
+        facts.push(Known { is_first: false, ..bound });
         facts.push(self.text("", |cell| Some(notes(cell)).filter(|notes| !notes.is_empty())));
         facts
     }
@@ -154,6 +164,7 @@ impl Shown<'_, '_> {
             heading: title.to_owned(),
             is_numeric: false,
             is_essential: false,
+            is_first: true,
             exact: texts.clone(),
             rounded: texts.clone(),
             bare: texts,
@@ -212,7 +223,8 @@ impl Shown<'_, '_> {
             }
         };
         let [exact, rounded, bare] = transposed(self.cells.iter().map(texts));
-        Known { title, heading, is_numeric: true, is_essential: is_essential || score.is_some(), exact, rounded, bare }
+        let is_essential = is_essential || score.is_some();
+        Known { title, heading, is_numeric: true, is_essential, is_first: true, exact, rounded, bare }
     }
 
     /// The verdict on a cell against its baseline.
@@ -233,7 +245,8 @@ impl Shown<'_, '_> {
             }
         };
         let [exact, rounded, bare] = transposed(self.cells.iter().map(texts));
-        Some(Known { heading: title.clone(), title, is_numeric: false, is_essential: true, exact, rounded, bare })
+        let heading = title.clone();
+        Some(Known { heading, title, is_numeric: false, is_essential: true, is_first: true, exact, rounded, bare })
     }
 
     /// The first number of the specification's own command.

@@ -10,7 +10,7 @@
 
 use std::time::Instant;
 
-use perfrun::internals::statistics::random::{key_seed, stream_seed};
+use statistics::random::{key_seed, stream_seed};
 
 use rules::{EarlyEnd, Learned, Policy, carry_out};
 use script::{Setting, Shape};

@@ -7,8 +7,8 @@
 //! What is learned comes from earlier blocks alone and is a ratio, so that the length of a run does not depend on its
 //! own level. Deliberately absent: the guard against a warm-up that ended in a trend, which is the caller's.
 
-use perfrun::internals::statistics::distribution::normal_quantile;
-use perfrun::internals::statistics::moments::{mean, variance};
+use statistics::distribution::normal_quantile;
+use statistics::moments::{mean, variance};
 
 /// Part of the variance between runs that the location of a single run may have.
 const SHARE: f64 = 0.25;

@@ -3,17 +3,15 @@
 //! Input: the runs of an experiment and a policy. Output: what perfrun would have said, and how far that is from the
 //! truth. Deliberately absent: more than one experiment.
 
-use perfrun::internals::statistics::autocorrelation::autocorrelation_time;
-use perfrun::internals::statistics::interval::mean_interval;
-use perfrun::internals::statistics::moments::variance;
-use perfrun::internals::statistics::paired::compare_paired;
-use perfrun::internals::statistics::quantile::{median, median_with_error};
-use perfrun::internals::statistics::steady::late_warmup;
-use perfrun::internals::statistics::stopping::{
-    Location, MINIMUM_EFFECTIVE_SIZE, PrecisionCheck, next_check, precision_reached,
-};
-use perfrun::internals::statistics::verdict::Verdict;
-use perfrun::internals::statistics::warmup::{AdaptiveWarmup, WarmupRule, WarmupStatus};
+use statistics::autocorrelation::autocorrelation_time;
+use statistics::interval::mean_interval;
+use statistics::moments::variance;
+use statistics::paired::compare_paired;
+use statistics::quantile::{median, median_with_error};
+use statistics::steady::late_warmup;
+use statistics::stopping::{Location, MINIMUM_EFFECTIVE_SIZE, PrecisionCheck, next_check, precision_reached};
+use statistics::verdict::Verdict;
+use statistics::warmup::{AdaptiveWarmup, WarmupRule, WarmupStatus};
 
 use super::looser::{LooserStop, RunLocation, looser_stop};
 use super::script::{ARMS, BLOCKS, SECOND, Setting, Trace};

@@ -3,9 +3,9 @@
 //! Input: a setting and a seed. Output: the durations of each run of an experiment, and what is true of them.
 //! Deliberately absent: every rule of perfrun's; all of them see the same durations.
 
-use perfrun::internals::statistics::distribution::normal_cdf;
-use perfrun::internals::statistics::random::{Xoshiro256PlusPlus, counterbalanced_order, stream_seed};
-use perfrun::internals::statistics::stopping::PrecisionCheck;
+use statistics::distribution::normal_cdf;
+use statistics::random::{Xoshiro256PlusPlus, counterbalanced_order, stream_seed};
+use statistics::stopping::PrecisionCheck;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 pub(crate) const BLOCKS: usize = 10;

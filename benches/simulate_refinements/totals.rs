@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use perfrun::internals::statistics::moments::{mean, standard_deviation};
-use perfrun::internals::statistics::quantile::median;
-use perfrun::internals::statistics::verdict::Verdict;
+use statistics::moments::{mean, standard_deviation};
+use statistics::quantile::median;
+use statistics::verdict::Verdict;
 
 use super::rules::Judged;
 

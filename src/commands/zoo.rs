@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onnx::zoo::{self, Architecture};
+use reading::nearest::nearest;
+use reading::plain_file;
 use serde_json::json;
 
 use super::{print, print_json};
-use crate::experiment::Network;
-use crate::machine::plain_file;
-use crate::onnx::zoo::{self, Architecture};
 use crate::prepare::models;
 use crate::prepare::runtime;
 use crate::record::write_with;
@@ -17,7 +17,7 @@ use crate::report::format::fixed;
 use crate::ui::Ui;
 use crate::ui::cli::{ZooAction, ZooArgs};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::nearest::nearest;
+use onnx::zoo::Network;
 
 pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::{Claim, Verdict};
 
 use super::claims::{self, Standing};
 use super::facts::{Changes, changes};
@@ -15,7 +16,6 @@ use crate::experiment::{Axis, AxisMap, telling_axes};
 use crate::record::provenance::frame_names;
 use crate::report::format::{judged_ratio, list, score, verdict_word};
 use crate::report::results::{Compared, Contest, Results, Status, interval};
-use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, R2, RMSE};
 
 /// What was claimed there, and what was found here.

@@ -1,5 +1,3 @@
-pub(crate) mod plain_file;
-
 pub(crate) mod parallel;
 
 pub(crate) mod clock;

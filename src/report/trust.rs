@@ -6,6 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::Claim;
 
 use super::capitalized;
 use super::effort;
@@ -15,7 +16,6 @@ use crate::judge::compare::{Control, DetectableEffect, Judged};
 use crate::judge::summary::LEAST_RUNS;
 use crate::plan::Plan;
 use crate::record::Manifest;
-use crate::statistics::Claim;
 use crate::vocabulary::code::{BIASED, Code, part};
 
 /// What the controls and the grade say.
@@ -187,8 +187,8 @@ fn detectable(seen: &DetectableEffect) -> Option<String> {
 mod tests {
     use super::*;
     use crate::experiment::Grade;
-    use crate::statistics::interval::Interval;
-    use crate::statistics::paired::compare_paired;
+    use statistics::interval::Interval;
+    use statistics::paired::compare_paired;
 
     fn plan() -> Plan {
         let text = "backend: mock\nmodels: [m, n]\nvariants: [a, b]";

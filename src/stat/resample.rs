@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use crate::machine::parallel::{in_stretches, threads};
-use crate::statistics::bootstrap::{
+use statistics::bootstrap::{
     BootstrapEstimate, CellBootstrap, Pairing, REPRESENTATIVES, RESAMPLES, RatioBootstrap, RunStatistic,
 };
-use crate::statistics::{ValueBootstrap, key_seed};
+use statistics::{ValueBootstrap, key_seed};
+
+use crate::machine::parallel::{in_stretches, threads};
 
 use super::Terms;
 

@@ -2,10 +2,10 @@
 //!
 //! Everything is seeded and in virtual time. The numbers of each simulation stand in the message of its assertion.
 
-use perfrun::internals::statistics::bootstrap::{CellBootstrap, RunStatistic};
-use perfrun::internals::statistics::load_scenarios::arrivals::poisson_arrivals_ns;
-use perfrun::internals::statistics::load_scenarios::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
-use perfrun::internals::statistics::{
+use statistics::bootstrap::{CellBootstrap, RunStatistic};
+use statistics::load_scenarios::arrivals::poisson_arrivals_ns;
+use statistics::load_scenarios::early_stopping::{CONFIDENCE, check_bound, estimate_percentile};
+use statistics::{
     Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean, mean_interval, median,
     stream_seed, two_level,
 };

@@ -185,7 +185,7 @@ fn results_are_enough_to_judge_again() {
             Some((value.unwrap() / before[place].unwrap()).ln())
         };
         let ratios: Vec<f64> = others.iter().zip(&after).filter_map(pair).collect();
-        let again = perfrun::internals::statistics::paired::compare_paired(&ratios, row.margin, row.level).unwrap();
+        let again = statistics::paired::compare_paired(&ratios, row.margin, row.level).unwrap();
         assert_eq!(serde_json::to_value(again.verdict).unwrap(), row.verdict.as_str());
         assert!((again.theta.exp() * row.ratio - 1.0).abs() < 1e-4, "{row:?}");
     }

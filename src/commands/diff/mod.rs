@@ -15,10 +15,10 @@ use self::sides::Sources;
 use crate::diff::page::{Page, Sentence};
 use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
 use crate::machine::parallel::in_stretches;
-use crate::statistics::Verdict;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
+use statistics::Verdict;
 
 /// A line at the end of a commit's message that accepts a row.
 const TRAILER: &str = "Perfrun-Accept";

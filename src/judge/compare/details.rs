@@ -1,19 +1,19 @@
 //! What else two cells' run-level values say: shown in details, deciding nothing (method 6.3 to 6.6).
 
 use serde::{Deserialize, Serialize};
+use statistics::effect_size::{CliffsDelta, cliffs_delta, hedges_g, hodges_lehmann_shift};
+use statistics::equivalence::Equivalence;
+use statistics::fieller::{MeanRatio, mean_ratio};
+use statistics::mann_whitney::mann_whitney;
+use statistics::paired::PairedComparison;
+use statistics::paired_tests::{SignedRankTest, signed_rank_test};
+use statistics::permutation::{permutation_test, sign_flip_test};
+use statistics::random::key_seed;
+use statistics::welch::{Welch, welch};
 
 use super::Terms;
 use super::pair::block_log_ratios;
 use crate::judge::summary::{CONFIDENCE, CellSummary};
-use crate::statistics::effect_size::{CliffsDelta, cliffs_delta, hedges_g, hodges_lehmann_shift};
-use crate::statistics::equivalence::Equivalence;
-use crate::statistics::fieller::{MeanRatio, mean_ratio};
-use crate::statistics::mann_whitney::mann_whitney;
-use crate::statistics::paired::PairedComparison;
-use crate::statistics::paired_tests::{SignedRankTest, signed_rank_test};
-use crate::statistics::permutation::{permutation_test, sign_flip_test};
-use crate::statistics::random::key_seed;
-use crate::statistics::welch::{Welch, welch};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// Statistics of one comparison beside its verdict.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::multiplicity::{benjamini_hochberg, holm};
+use statistics::omnibus::{Anova, WelchAnova, anova, welch_anova};
+use statistics::rank_omnibus::{RankTest, friedman, kruskal_wallis};
 
 use super::Comparison;
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::statistics::multiplicity::{benjamini_hochberg, holm};
-use crate::statistics::omnibus::{Anova, WelchAnova, anova, welch_anova};
-use crate::statistics::rank_omnibus::{RankTest, friedman, kruskal_wallis};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.

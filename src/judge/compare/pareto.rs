@@ -8,6 +8,13 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use statistics::certain_domination::{ParetoClass, classify};
+use statistics::frontier_membership::{MEMBERSHIP_RESAMPLES, frontier_membership};
+use statistics::interval::Estimate;
+use statistics::middle_half::MiddleHalf;
+use statistics::paired::Verdict;
+use statistics::pareto::{Objective, frontier};
+use statistics::random::key_seed;
 
 use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
@@ -16,13 +23,6 @@ use super::{Judged, Terms};
 use crate::experiment::Choose;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
-use crate::statistics::certain_domination::{ParetoClass, classify};
-use crate::statistics::frontier_membership::{MEMBERSHIP_RESAMPLES, frontier_membership};
-use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::MiddleHalf;
-use crate::statistics::paired::Verdict;
-use crate::statistics::pareto::{Objective, frontier};
-use crate::statistics::random::key_seed;
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS};
 
 /// Fewer cells than these have nothing to give or take.

@@ -4,13 +4,13 @@
 //! memory and the size of the model file. Input and output as for any verdict; pure.
 
 use serde::{Deserialize, Serialize};
+use statistics::paired::Verdict;
 
 use super::comparable::unfit;
 use super::pair::{verdict_between, verdict_unasked};
 use super::{Comparison, Judged, Terms};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
 
 /// Two cells of a group that speed does not tell apart, and another metric does.

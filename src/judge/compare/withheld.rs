@@ -1,10 +1,10 @@
 //! What forbids a verdict (method 6.1).
 
 use serde::{Deserialize, Serialize};
+use statistics::paired::PairedComparison;
 
 use super::Terms;
 use crate::judge::summary::{CellSummary, beside};
-use crate::statistics::paired::PairedComparison;
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::{MetricReference, Unit};
 

@@ -7,7 +7,7 @@ mod facts;
 
 pub(crate) use facts::{Facts, Limit, Roof, Scaling};
 
-use crate::onnx::cost::Arithmetic;
+use onnx::cost::Arithmetic;
 
 /// How a cell stands to what the machine can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

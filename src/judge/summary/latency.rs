@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use statistics::autocorrelation::supports_quantile;
+use statistics::interval::Estimate;
+use statistics::middle_half::middle_half;
+use statistics::pooled_tail::PooledTail;
+use statistics::runs::{TwoLevel, two_level};
+
 use super::tables::{ArmTables, RunValues};
 use super::{CONFIDENCE, Extent};
 use crate::record::{Manifest, StoredRun};
-use crate::statistics::autocorrelation::supports_quantile;
-use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::pooled_tail::PooledTail;
-use crate::statistics::runs::{TwoLevel, two_level};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// The percentiles that are reported.

@@ -5,12 +5,13 @@
 //! Input: plan and samples, with what is known of each cell. Output: one ratio a comparison and percentile that both
 //! cells support. Deliberately absent: verdicts, which come from the runs' percentiles in their common blocks.
 
+use statistics::bootstrap::{Pairing, RESAMPLES, RatioBootstrap};
+use statistics::interval::Interval;
+use statistics::key_seed;
+
 use super::{CONFIDENCE, CellSummary, in_parallel};
 use crate::plan::Plan;
 use crate::record::{Arm, Outcome, StoredRun};
-use crate::statistics::bootstrap::{Pairing, RESAMPLES, RatioBootstrap};
-use crate::statistics::interval::Interval;
-use crate::statistics::key_seed;
 use crate::vocabulary::metric::MetricReference;
 
 /// More comparisons than these would make a report wait for something that few people read.

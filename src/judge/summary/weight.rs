@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use statistics::middle_half::trimmed;
+
 use super::CellSummary;
-use crate::statistics::middle_half::trimmed;
 use crate::vocabulary::code::{self, Code, Severity};
 
 /// Whether so many disturbed runs can move the estimate over runs, which leaves a part of them out on either side
@@ -130,7 +131,7 @@ mod tests {
             baseline: 0,
             metric: MetricReference::TAILS[0],
             ratio: 1.0,
-            interval: crate::statistics::Interval { low: 0.9, high: 1.1 },
+            interval: statistics::Interval { low: 0.9, high: 1.1 },
         };
         let all = Summary { cells: vec![good.clone(), invalid], tails: vec![ratio], ..Summary::default() };
         let shown = all.shown();

@@ -7,6 +7,8 @@ mod tests;
 
 pub(in crate::report) use bounds::{goals, within};
 
+use statistics::paired::Verdict;
+
 use super::evidence::{saved_memory, speaks_of_baseline};
 use super::{Sentence, nothing_is_claimed, ties, under_its_condition, words};
 use crate::judge::compare::choose::{BoundOutcome, Choice, Doubt, Entrant, Standing, sort_by_estimate};
@@ -15,7 +17,6 @@ use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
 use crate::quality::fidelity::{Fidelity, OUTPUTS_DIFFER};
 use crate::report::{capitalized, format};
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
 use options::{Cluster, Question, WhyNone, questions};
 

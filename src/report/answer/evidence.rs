@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use statistics::paired::Verdict;
+
 use crate::experiment::Axis;
 use crate::judge::compare::{Comparison, Judged, Tie, Withheld};
 use crate::judge::summary::{CellSummary, Summary};
@@ -11,7 +13,6 @@ use crate::quality::fidelity::Fidelity;
 use crate::report::absence::Absence;
 use crate::report::format;
 use crate::report::has_several;
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::PEAK_RSS;
 
 /// What one sentence is about: the groups of one model on one device.

@@ -13,12 +13,13 @@ mod tests;
 mod ties;
 mod words;
 
+use statistics::paired::Verdict;
+
 use crate::judge::compare::need::Stopped;
 use crate::judge::compare::{Judged, Withheld};
 use crate::judge::summary::{LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan, SkipKind};
 use crate::quality::accuracy::Score;
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric;
 
 use super::cause::beside;

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use statistics::interval::{Estimate, Interval};
+use statistics::paired::Hint;
+
 use super::*;
 use crate::judge::compare::{Comparison, Tie, Withheld};
 use crate::judge::summary::{CellSummary, FailureCount, MetricSummary, RunCounts};
 use crate::plan::{Skip, expand};
 use crate::quality::fidelity::Fidelity;
-use crate::statistics::interval::{Estimate, Interval};
-use crate::statistics::paired::Hint;
 use crate::worker::backend::{Failure, FailureKind};
 
 /// A plan and what its cells are said to have done.

@@ -1,5 +1,8 @@
 //! The evidence of a subject in words.
 
+use statistics::paired::Hint;
+use statistics::{Claim, Verdict};
+
 use super::evidence::{Entry, Places, Subject};
 use crate::judge::compare::{Comparison, Withheld};
 use crate::judge::summary::LEAST_RUNS;
@@ -8,8 +11,6 @@ use crate::quality::fidelity::{Equal, Fidelity};
 use crate::report::absence::Absence;
 use crate::report::format::{self, percent, verdict_word};
 use crate::report::{capitalized, short_name};
-use crate::statistics::paired::Hint;
-use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::Unit;
 
 /// More candidates than this are counted, and only the fastest are named.

@@ -1,9 +1,10 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
+use statistics::paired::Verdict;
+
 use super::{fixed, scale, significant_decimals};
 use crate::experiment::Package;
 use crate::record::{Manifest, RuntimeUsed};
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, Metric, MetricReference, Unit};
 use crate::worker::backend;
 

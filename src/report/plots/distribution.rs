@@ -1,6 +1,9 @@
 //! Distributions of the cells of one group below each other: the density of all samples, below it one box a process in
 //! the order of blocks, and the cell's estimate with its interval.
 
+use statistics::density::density;
+use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
+
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
@@ -12,8 +15,6 @@ use crate::record::{Arm, Outcome, StoredRun};
 use crate::report::Input;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Scale};
-use crate::statistics::density::density;
-use crate::statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
 use crate::vocabulary::metric;
 
 const WIDTH: f64 = 760.0;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
+use statistics::interval::{Estimate, Interval};
 
 use super::seen::Shape;
 use crate::experiment::{AxisMap, fields_schema};
-use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::code::Severity;
 
 /// One cell of the matrix.

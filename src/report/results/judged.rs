@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::Verdict;
+use statistics::Verdict;
 
 /// A cell against another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

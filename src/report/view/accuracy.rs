@@ -215,7 +215,7 @@ pub(super) fn in_a_word(input: &Input<'_>, cell: &Cell) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::interval::Interval;
+    use statistics::interval::Interval;
 
     #[test]
     fn changes_of_shares_are_percentage_points() {

@@ -9,6 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use statistics::Verdict;
+use statistics::interval::Estimate;
 
 use crate::experiment::{Axis, AxisMap, fields_schema};
 use crate::judge::compare::Comparison;
@@ -16,8 +18,6 @@ use crate::judge::summary::{CellSummary, LEAST_RUNS};
 use crate::plan::Cell;
 use crate::report::Input;
 use crate::report::format::{self, Column, shown_interval};
-use crate::statistics::Verdict;
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::code::{self, Severity, spelt};
 use crate::vocabulary::metric::{self, Direction, Metric, MetricReference, Unit};
 

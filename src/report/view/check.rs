@@ -1,10 +1,11 @@
 //! How to get a number of the report again from the raw samples, without perfrun.
 
+use statistics::middle_half::trimmed;
+
 use super::CheckView;
 use crate::experiment::Axis;
 use crate::report::Input;
 use crate::report::format::Column;
-use crate::statistics::middle_half::trimmed;
 use crate::vocabulary::metric;
 
 /// The query for the first cell with a number; `None` where there is none, or the samples are not in Parquet yet.

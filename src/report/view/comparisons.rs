@@ -3,6 +3,12 @@
 //! The verdict rests on the first table's interval alone; the rest is evidence for those who ask. The word "significant"
 //! stands only beside a p value and its adjusted one (method 12.4).
 
+use statistics::effect_size::{CliffsDelta, Magnitude};
+use statistics::interval::Interval;
+use statistics::multiplicity::LEVEL;
+use statistics::paired_tests::SignedRankTest;
+use statistics::rank_omnibus::RankTest;
+
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::experiment::Grade;
 use crate::judge::compare::pair::{speedup, speedup_interval};
@@ -13,11 +19,6 @@ use crate::report::answer::hint_words;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column, percent};
 use crate::report::plots::group_name;
-use crate::statistics::effect_size::{CliffsDelta, Magnitude};
-use crate::statistics::interval::Interval;
-use crate::statistics::multiplicity::LEVEL;
-use crate::statistics::paired_tests::SignedRankTest;
-use crate::statistics::rank_omnibus::RankTest;
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{Direction, ITEMS, LATENCY, MetricReference};
 

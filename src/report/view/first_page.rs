@@ -5,6 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::interval::Estimate;
 
 use super::asked::{against, asked};
 use super::headline::{best, names, naming_axes};
@@ -17,7 +18,6 @@ use crate::report::absence::Absence;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::report::{Input, inflated, on_cpu, short_name};
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, Unit};
 
 /// The table that answers the question on the first page.

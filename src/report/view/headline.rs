@@ -1,5 +1,8 @@
 //! The headline table: compared entries side by side, one row for everything else that differs.
 
+use statistics::Estimate;
+use statistics::paired::Verdict;
+
 use super::asked::{against, asked};
 use super::{Headline, HeadlineCell, HeadlineColumn, HeadlineRow};
 use crate::experiment::{Axis, Cache, Design};
@@ -11,8 +14,6 @@ use crate::report::absence::Absence;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::report::{Input, capitalized, has_several, inflated, on_cpu};
-use crate::statistics::Estimate;
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::metric::{self, MetricReference};
 

@@ -1,5 +1,7 @@
 //! How it was measured, as paragraphs to paste: every number is a setting of this record or a constant of the code.
 
+use statistics::looks::Looks;
+
 use super::boundary::boundary;
 use crate::experiment::{Axis, Cache, Design, Grade, Stop, StopStatistic, Values, Warmup};
 use crate::judge::compare::Terms;
@@ -8,7 +10,6 @@ use crate::machine::host::Host;
 use crate::record::{Manifest, RuntimeUsed};
 use crate::report::format::{self, count, percent};
 use crate::report::{Input, capitalized};
-use crate::statistics::looks::Looks;
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{self, MetricReference};
 use crate::worker::backend;

@@ -292,7 +292,7 @@ pub(crate) struct HeadlineCell {
     /// Better than the baseline, and not clearly beaten in its row.
     pub is_best: bool,
     /// What the cell looks like: the word of its verdict, or why it has none.
-    #[schemars(description = format!("One of {}, `unjudged`, `absent`.", crate::statistics::Verdict::listed()))]
+    #[schemars(description = format!("One of {}, `unjudged`, `absent`.", statistics::Verdict::listed()))]
     pub tone: &'static str,
     /// Path of the cell, the anchor of its row of details.
     pub path: Option<String>,

@@ -1,9 +1,10 @@
 //! How like the reference's the outputs are, cell by cell, and what conversions did to the models.
 
+use onnx::precision::ConversionReport;
+
 use super::tables::filled;
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::judge::summary::CellSummary;
-use crate::onnx::precision::ConversionReport;
 use crate::plan::Cell;
 use crate::quality::fidelity::{Agreement, Fidelity};
 use crate::record::{Manifest, VariantFile, VariantOrigin};

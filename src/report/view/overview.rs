@@ -3,6 +3,8 @@
 //! It takes a summary and comparisons alone, so that it can be shown before a record is complete. Deliberately absent:
 //! widths and alignment, which are the terminal's.
 
+use statistics::Estimate;
+
 use super::asked::{against, asked};
 use crate::experiment::Axis;
 use crate::judge::compare::{Comparison, comparison_of};
@@ -13,7 +15,6 @@ use crate::report::absence::Absence;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::report::{on_cpu, own_time, short_name};
-use crate::statistics::Estimate;
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, MetricReference, PEAK_RSS, THROUGHPUT, Unit};
 
 /// The table: what the rows share stands first, what tells them apart second, then what was asked for, and the verdicts last.

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use statistics::interval::Estimate;
+
 use super::{PivotView, Table, TableCell, TableColumn, TableRow};
 use crate::experiment::{Axis, TableSpec};
 use crate::judge::summary::CellSummary;
@@ -11,7 +13,6 @@ use crate::plan::{Cell, Plan};
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column, Scale};
 use crate::report::{Input, capitalized};
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::MetricReference;
 
 /// The tables, in the order of the specification.

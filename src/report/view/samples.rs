@@ -1,11 +1,12 @@
 //! What the samples of each cell look like: classified and shown, never dropped (method 2.5 and 5).
 
+use statistics::Course;
+
 use super::tables::{Filled, filled, table};
 use super::{Table, TableCell};
 use crate::judge::summary::{CellShape, CellSummary};
 use crate::report::Input;
 use crate::report::format::{self, percent};
-use crate::statistics::Course;
 
 /// A column of runs that show something: heading, what exactly, and how many.
 type Count = (&'static str, &'static str, fn(&CellShape) -> u32);

@@ -1,12 +1,13 @@
 //! Every metric of every cell, and what happens before the steady state.
 
+use statistics::interval::Estimate;
+
 use super::{Table, TableCell, TableColumn, TableRow};
 use crate::judge::summary::CellSummary;
 use crate::plan::Cell;
 use crate::report::absence::Absence;
 use crate::report::format::{self, Column};
 use crate::report::{Input, on_cpu};
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
 

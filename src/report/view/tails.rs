@@ -1,11 +1,12 @@
 //! The tails against the baseline: p95 and p99 with verdicts of their own.
 
+use statistics::interval::Interval;
+
 use super::comparisons::{number, path, text};
 use super::{Table, TableCell, TableRow};
 use crate::judge::summary::MOST_COMPARISONS;
 use crate::report::Input;
 use crate::report::format::{self, percent};
-use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::MetricReference;
 
 /// One row for each comparison of which something is known; `None` where no pair has samples enough for any percentile.

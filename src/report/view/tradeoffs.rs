@@ -1,5 +1,7 @@
 //! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
 
+use statistics::frontier_membership::MEMBERSHIP_RESAMPLES;
+
 use super::{PlotView, Table, TableCell, TableColumn, TableRow, TradeoffView};
 use crate::judge::compare::pareto::{Place, Point, Tradeoff};
 use crate::plan::Plan;
@@ -7,7 +9,6 @@ use crate::report::answer::unfit_words;
 use crate::report::format::{self, Column};
 use crate::report::plots::Plots;
 use crate::report::{Input, name_among, place_of};
-use crate::statistics::frontier_membership::MEMBERSHIP_RESAMPLES;
 use crate::vocabulary::metric::MetricReference;
 
 /// More cells than these are counted where something dominates.

@@ -1,9 +1,9 @@
 //! Lines of columns, and numbers that fit into them.
 
+use statistics::interval::Interval;
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::format::{fixed, significant_decimals};
-use crate::statistics::interval::Interval;
 
 /// Numbers that need more places than this are shown with an exponent.
 const MOST_DECIMALS: i32 = 9;

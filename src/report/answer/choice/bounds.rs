@@ -1,12 +1,13 @@
 //! Bounds in words, and which cells keep them.
 
+use statistics::pooled_tail::PooledTail;
+
 use super::super::Sentence;
 use crate::experiment::{Axis, Bound, Selector};
 use crate::judge::compare::choose::{BoundCheck, BoundOutcome, BoundedCell, Choice, Doubt};
 use crate::judge::compare::{GoalCheck, GoalOutcome, Judged};
 use crate::plan::{Cell, Plan};
 use crate::report::{capitalized, format, has_several};
-use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// More cells than these are counted.

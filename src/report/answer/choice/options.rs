@@ -1,5 +1,7 @@
 //! What a sentence is about: the contests of one model, the names of what can be chosen, and where answers agree.
 
+use statistics::paired::Verdict;
+
 use crate::experiment::Axis;
 use crate::judge::compare::Unfit;
 use crate::judge::compare::choose::{Choice, Contest, Entrant, Standing};
@@ -7,7 +9,6 @@ use crate::plan::Plan;
 use crate::report::answer::evidence::Places;
 use crate::report::answer::ties::Ahead;
 use crate::report::format;
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::MetricReference;
 
 /// The contests that one sentence answers.

@@ -121,7 +121,7 @@ fn what_the_leader_beats_is_no_answer_where_all_are_in_doubt() {
 
 #[test]
 fn a_bound_by_all_samples_together_says_what_they_show() {
-    use crate::statistics::pooled_tail::PooledTail;
+    use statistics::pooled_tail::PooledTail;
     let paths = ["m/b1/fp32/cpu", "m/b1/int8/cpu", "m/b1/fp16/cpu"];
     let mut scene = paths.iter().fold(two_batches(), |scene, path| scene.tails(path, false));
     let ends = [(Some(18.4e6), None), (Some(7.9e6), Some(9.1e6)), (Some(27.9e6), Some(29.0e6))];

@@ -12,7 +12,7 @@ use perfrun::internals::judge::summary::summarize_asked;
 use perfrun::internals::plan::expand;
 use perfrun::internals::record::{Arm, Manifest, Outcome, StoredRun};
 use perfrun::internals::spec;
-use perfrun::internals::statistics::Xoshiro256PlusPlus;
+use statistics::Xoshiro256PlusPlus;
 
 const BLOCKS: u32 = 32;
 const ROUNDS: usize = 20;

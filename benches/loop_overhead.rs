@@ -9,6 +9,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use onnx::ElementType;
 use ort::AsPointer;
 use ort::environment::Environment;
 use ort::memory::Allocator;
@@ -16,14 +17,13 @@ use ort::session::{RunOptions, Session};
 use ort::value::Tensor;
 use perfrun::internals::experiment::{Package, Values};
 use perfrun::internals::machine::clock::{Clock, HostClock};
-use perfrun::internals::onnx::ElementType;
 use perfrun::internals::prepare::runtime;
-use perfrun::internals::statistics::quantile::median;
 use perfrun::internals::worker::backend::onnxruntime::OnnxRuntime;
 use perfrun::internals::worker::backend::{Backend, BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
 use perfrun::internals::worker::measure::Samples;
 use perfrun::internals::worker::measure::batching::iterations_per_sample;
 use perfrun::internals::worker::measure::sampler::Sampler;
+use statistics::quantile::median;
 
 const ROUNDS: usize = 30;
 const CALLS: u32 = 20_000;

@@ -13,11 +13,11 @@ use std::time::Instant;
 
 use perfrun::internals::data::array::Array;
 use perfrun::internals::machine::clock::{Clock, HostClock};
-use perfrun::internals::statistics::quantile::median;
 use perfrun::internals::worker::backend::{Backend, Failure, Placement};
 use perfrun::internals::worker::measure::Samples;
 use perfrun::internals::worker::measure::batching::iterations_per_sample;
 use perfrun::internals::worker::measure::sampler::Sampler;
+use statistics::quantile::median;
 
 const ROUNDS: usize = 40;
 

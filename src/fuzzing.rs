@@ -5,14 +5,15 @@
 
 use std::path::Path;
 
-use crate::data::table::{FileError, Table};
-use crate::experiment::{Io, Mock, Stop, Warmup};
-use crate::onnx::infer::infer;
-use crate::onnx::precision::{
+use onnx::cost::cost;
+use onnx::infer::infer;
+use onnx::precision::{
     BlockQuantization, DynamicQuantization, Half, HalfSettings, Keep, ProviderClass, prepare_static, quantize_blocks,
     quantize_dynamic, to_half,
 };
-use crate::onnx::{self, cost::cost};
+
+use crate::data::table::{FileError, Table};
+use crate::experiment::{Io, Mock, Stop, Warmup};
 use crate::record::Manifest;
 use crate::results;
 use crate::spec;

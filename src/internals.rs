@@ -4,69 +4,6 @@
 
 #![allow(missing_docs, reason = "what is re-exported has its own")]
 
-pub mod statistics {
-    pub use crate::statistics::{
-        Distribution, Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean,
-        mean_interval, median, paired_slice_ratio, steady, stream_seed, two_level,
-    };
-    pub mod autocorrelation {
-        pub use crate::statistics::autocorrelation::autocorrelation_time;
-    }
-    pub mod bootstrap {
-        pub use crate::statistics::bootstrap::{CellBootstrap, RunStatistic};
-    }
-    pub mod density {
-        pub use crate::statistics::density::MULTIMODAL_MINIMUM;
-    }
-    pub mod distribution {
-        pub use crate::statistics::distribution::{normal_cdf, normal_quantile};
-    }
-    pub mod interval {
-        pub use crate::statistics::interval::mean_interval;
-    }
-    pub mod looks {
-        pub use crate::statistics::looks::Looks;
-    }
-    pub mod middle_half {
-        pub use crate::statistics::middle_half::middle_half;
-    }
-    pub mod moments {
-        pub use crate::statistics::moments::{mean, standard_deviation, variance};
-    }
-    pub mod outlier {
-        pub use crate::statistics::outlier::{FIRST_SAMPLE_SLOW, OUTER_FENCE, slow_deviations};
-    }
-    pub mod paired {
-        pub use crate::statistics::paired::{Verdict, compare_paired};
-    }
-    pub mod planning {
-        pub use crate::statistics::planning::{MINIMUM_RUNS, detectable_effect, typical_deviation};
-    }
-    pub mod quantile {
-        pub use crate::statistics::quantile::{median, median_with_error, quantile_is_supported};
-    }
-    pub mod random {
-        pub use crate::statistics::random::{Xoshiro256PlusPlus, counterbalanced_order, key_seed, stream_seed};
-    }
-    pub mod run_groups {
-        pub use crate::statistics::run_groups::LEAST_DISTANCE;
-    }
-    pub mod shape {
-        pub use crate::statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
-    }
-    pub mod stopping {
-        pub use crate::statistics::stopping::{
-            FIRST_CHECK, Location, MINIMUM_EFFECTIVE_SIZE, PrecisionCheck, next_check, precision_reached,
-        };
-    }
-    pub mod verdict {
-        pub use crate::statistics::verdict::Verdict;
-    }
-    pub mod warmup {
-        pub use crate::statistics::warmup::{AdaptiveWarmup, WarmupRule, WarmupStatus};
-    }
-}
-
 pub mod vocabulary {
     pub use crate::vocabulary::metric;
     pub mod code {
@@ -95,15 +32,6 @@ pub mod experiment {
         Model, Package, Precision, QUICK_MARGIN, Require, Runs, Selector, Stop, TableSpec, Threads, Values, Variant,
         Warmup,
     };
-}
-
-pub mod onnx {
-    pub use crate::onnx::{Dimension, ElementType, read_header, save};
-    pub mod proto {
-        pub use crate::onnx::proto::{
-            FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
-        };
-    }
 }
 
 pub mod data {

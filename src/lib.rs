@@ -5,9 +5,6 @@
 //! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
 //! exists for the binary, and its inside for its tests.
 
-/// Numbers to estimates: plain functions over slices, with their sources.
-mod statistics;
-
 /// Words that every other room uses: quantities, metrics, codes, and texts made safe to show.
 mod vocabulary;
 
@@ -16,9 +13,6 @@ mod machine;
 
 /// What one YAML file means: models, axes, variants, measuring and judging, with every default filled in.
 mod experiment;
-
-/// A model file as data: signature, shapes, costs, conversions, and networks made on the spot.
-mod onnx;
 
 /// Arrays and tables, the files that hold them, and digests; the only room that names polars.
 mod data;

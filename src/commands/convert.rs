@@ -4,13 +4,16 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
+use onnx::precision::{ConversionReport, ModelNames, ProviderClass};
+use onnx::{Interface, ModelHeader, ResolvedTensor};
+use reading::nearest::list;
+use statistics::random::key_seed;
+
 use super::{json_text, print, shapes};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use crate::machine::host;
-use crate::onnx::precision::{ConversionReport, ModelNames, ProviderClass};
-use crate::onnx::{self, Interface, ModelHeader, ResolvedTensor};
 use crate::prepare::models::{self, Made, ObtainError, Problem, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
@@ -18,11 +21,9 @@ use crate::report::format::bytes;
 use crate::run::dataset::{self, DatasetProblem, ModelData};
 use crate::run::event::Event;
 use crate::run::{Observation, Session};
-use crate::statistics::random::key_seed;
 use crate::ui::Ui;
 use crate::ui::cli::{ConvertArgs, Size};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::nearest::list;
 use crate::worker::backend::TensorRequest;
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -203,7 +204,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
         name: tensor.name.clone(),
         element: tensor.element.clone(),
         shape: tensor.shape.clone(),
-        values: tensor.filled(&Values::Random),
+        values: Values::Random.filling(tensor),
         file: None,
         seeds: (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect(),
     };

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use onnx::ModelHeader;
+use onnx::cost::Arithmetic;
 use serde_json::Value;
 
 use super::earlier::reports_of_this_machine;
@@ -10,8 +12,6 @@ use crate::experiment::{Device, Experiment, InputIndex, ModelIndex};
 use crate::machine::host;
 use crate::machine::host::peak::nominal_peak_of_core;
 use crate::machine::kernel::Kernel;
-use crate::onnx::cost::Arithmetic;
-use crate::onnx::{self, ModelHeader};
 use crate::plan::{Cell, Expected, Source};
 use crate::record::Place;
 use crate::results::{self, Results};
@@ -163,7 +163,7 @@ fn measured(cell: &results::Cell) -> Option<Expected> {
     let inference = estimate(metric::LATENCY).filter(|latency| *latency > 0.0)?;
     let start = [seen(metric::SPAWN), estimate(metric::LOAD), estimate(metric::FIRST_INFERENCE)];
     let samples = cell.runs.get("samples").map(|samples| samples.iter().flatten().copied().collect::<Vec<f64>>());
-    let samples = samples.and_then(|samples| crate::statistics::median(&samples));
+    let samples = samples.and_then(|samples| statistics::median(&samples));
     let noise = seen(metric::PRECISION).zip(samples).map(|(precision, samples)| Expected::noise_of(precision, samples));
     Some(Expected {
         start: nanos(start.into_iter().flatten().sum()),

@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
+use statistics::SessionSpread;
+
 use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
 use super::{json_text, print};
@@ -12,7 +14,6 @@ use crate::history::{History, Point, history, page};
 use crate::record::git::{Repository, UNSHALLOW};
 use crate::record::{Place, StoreError, write_whole};
 use crate::results::{Cell, Measured, Results, Wanted};
-use crate::statistics::SessionSpread;
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};

@@ -6,15 +6,16 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
+use onnx::zoo::{Settings, of, signature};
+use onnx::{Interface, ShapeProblem};
+use reading::plain_file;
 use serde_json::Value;
 
 use super::inspect::{model_files, tensor};
 use super::{print, zoo};
 use crate::data::scratch::Scratch;
 use crate::experiment::{InputPoint, Network, ZOO};
-use crate::machine::{host, plain_file};
-use crate::onnx::zoo::{Settings, of, signature};
-use crate::onnx::{self, Interface, ShapeProblem};
+use crate::machine::host;
 use crate::prepare::models::ObtainError;
 use crate::record::{Place, write_whole};
 use crate::spec::{self, absolute, fitting_name};
@@ -303,7 +304,7 @@ enum Sizes {
 
 impl Sizes {
     fn of(interface: &Interface) -> Self {
-        match interface.resolve(&InputPoint::default()) {
+        match InputPoint::default().resolve(interface) {
             Err(ShapeProblem::FreeDimensions { dimensions, example }) => {
                 let Some(named) = ShapeProblem::proposed(&dimensions) else { return Sizes::Shapes(example) };
                 Sizes::Named(named.into_iter().map(|(key, size)| (key.to_owned(), size)).collect())

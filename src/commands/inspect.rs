@@ -3,11 +3,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use onnx::cost::{Cost, OperatorCost};
+use onnx::{Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
+
 use super::{json_text, print, shapes};
 use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::Values;
-use crate::onnx::cost::{Cost, OperatorCost};
-use crate::onnx::{self, Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
 use crate::report::format;
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};

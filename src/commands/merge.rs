@@ -1,7 +1,8 @@
 //! `perfrun merge`: several records of one specification as one record, with its report.
 
+use reading::plain_file;
+
 use super::report::{Wanted, choose};
-use crate::machine::plain_file;
 use crate::record::merge::{MergeError, Part, merge};
 use crate::record::{Place, Record, provenance};
 use crate::spec;

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
+
 use super::{records, step_summary};
 use crate::experiment::Grade;
 use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
 use crate::machine::host;
-use crate::machine::plain_file;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Manifest, Place, Record, StoreError, write_whole};
 use crate::report::format::count;

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use reading::plain_file;
+
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::expected::expected;
@@ -13,7 +15,6 @@ use crate::data::scratch::Scratch;
 use crate::experiment::Grade;
 use crate::judge::summary::LEAST_RUNS;
 use crate::machine::host;
-use crate::machine::plain_file;
 use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, LocalPaths, Outcome, Place, Record};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use onnx::{Interface, Resolved, ShapeProblem, Signature};
+
 use crate::experiment::{BATCH, InputPoint, Values};
-use crate::onnx::{Interface, Resolved, ShapeProblem, Signature};
 use crate::ui::cli::Size;
 
 /// The shapes of the inputs, which these values will fill: as asked for, with a batch of one where none is asked for and something is open.
@@ -13,11 +14,11 @@ use crate::ui::cli::Size;
 /// What is still open, or does not fit.
 pub(super) fn resolve(interface: &Interface, sizes: &[Size], values: Values) -> Result<Resolved, ShapeProblem> {
     let asked = InputPoint { values, ..point(interface.signature(), sizes) };
-    match interface.resolve(&asked) {
+    match asked.resolve(interface) {
         Err(problem @ ShapeProblem::FreeDimensions { .. }) if !asked.dimensions.contains_key(BATCH) => {
             let mut with_batch = asked;
             with_batch.dimensions.insert(BATCH.to_owned(), 1);
-            match interface.resolve(&with_batch) {
+            match with_batch.resolve(interface) {
                 Err(ShapeProblem::NoBatch | ShapeProblem::FixedBatch { .. }) => Err(problem),
                 resolved => resolved,
             }
@@ -81,26 +82,38 @@ fn typed(what: &str, words: &[String]) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::onnx::sample::signature;
+    use onnx::{Dimension, ElementType, TensorType};
 
-    fn shapes(inputs: &str, sizes: &[&str]) -> Result<Vec<Vec<u64>>, String> {
+    /// Of a model with one input, `x`: `?,s,3`.
+    fn input(dimensions: &str) -> Interface {
+        let dimension = |text: &str| match text.parse() {
+            Ok(size) => Dimension::Fixed(size),
+            Err(_) if text == "?" => Dimension::Unknown,
+            Err(_) => Dimension::Named(text.to_owned()),
+        };
+        let shape = Some(dimensions.split(',').map(dimension).collect());
+        let inputs = vec![TensorType { name: "x".to_owned(), element: ElementType::Float32, shape }];
+        Interface::from(Signature { inputs, outputs: Vec::new() })
+    }
+
+    fn shapes(dimensions: &str, sizes: &[&str]) -> Result<Vec<Vec<u64>>, String> {
         let sizes: Vec<Size> = sizes.iter().map(|size| size.parse().unwrap()).collect();
-        let resolved = resolve(&Interface::from(signature(inputs, "")), &sizes, Values::Random);
+        let resolved = resolve(&input(dimensions), &sizes, Values::Random);
         let shapes = resolved.map(|resolved| resolved.tensors.into_iter().map(|tensor| tensor.shape).collect());
         shapes.map_err(|problem| format!("{problem}: {}", remedy(&problem)))
     }
 
     #[test]
     fn what_has_no_name_is_sized_by_whole_shapes() {
-        assert_eq!(shapes("x[?,3]", &[]), Ok(vec![vec![1, 3]]));
+        assert_eq!(shapes("?,3", &[]), Ok(vec![vec![1, 3]]));
         let problem = "dimension 1 of `x` has no size: set them, for example `--inputs 'x=1x128x3'`";
-        assert_eq!(shapes("x[?,?,3]", &[]), Err(problem.to_owned()));
-        assert_eq!(shapes("x[?,?,3]", &["x=1x128x3"]), Ok(vec![vec![1, 128, 3]]));
-        assert_eq!(shapes("x[?]", &["x=7"]), Ok(vec![vec![7]]));
+        assert_eq!(shapes("?,?,3", &[]), Err(problem.to_owned()));
+        assert_eq!(shapes("?,?,3", &["x=1x128x3"]), Ok(vec![vec![1, 128, 3]]));
+        assert_eq!(shapes("?", &["x=7"]), Ok(vec![vec![7]]));
         // A batch of one is meant wherever none is asked for.
-        assert_eq!(shapes("x[?,s]", &["s=64"]), Ok(vec![vec![1, 64]]));
+        assert_eq!(shapes("?,s", &["s=64"]), Ok(vec![vec![1, 64]]));
         assert_eq!(
-            shapes("x[?,s]", &[]),
+            shapes("?,s", &[]),
             Err("`s` (dimension 1 of `x`) has no size: set them, for example `--inputs 's=128'`".to_owned())
         );
         for wrong in ["x", "x=", "=1", "x=1x", "x=-1"] {

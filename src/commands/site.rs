@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rayon::prelude::*;
+use reading::plain_file;
 
 use super::history::readable;
 use super::points::{experiments, path_of_report, points};
 use crate::history::Point;
-use crate::machine::plain_file;
 use crate::record::git::Repository;
 use crate::record::{Place, write_whole};
 use crate::results::{self, Wanted};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
+
 use super::{inspect, look};
 use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
-use crate::machine::plain_file;
-use crate::onnx;
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;

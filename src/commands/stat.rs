@@ -3,10 +3,11 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use reading::plain_file;
+use statistics::SessionSpread;
+
 use super::{json_text, print};
-use crate::machine::plain_file;
 use crate::stat::{self, Series, Terms};
-use crate::statistics::SessionSpread;
 use crate::ui::cli::StatArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use onnx::{Signature, TensorType};
+
 use super::specs;
 use crate::experiment::Experiment;
-use crate::onnx::{self, Signature, TensorType};
 use crate::plan::{Plan, Skip, SkipKind};
 use crate::report::format::count;
 use crate::run::{self, Prepared};

@@ -3,12 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onnx::zoo::{self, Architecture};
+use reading::nearest::nearest;
+use reading::plain_file;
 use serde_json::json;
 
 use super::{print, print_json};
 use crate::experiment::Network;
-use crate::machine::plain_file;
-use crate::onnx::zoo::{self, Architecture};
 use crate::prepare::models;
 use crate::prepare::runtime;
 use crate::record::write_with;
@@ -17,7 +18,6 @@ use crate::report::page::{Overview, OverviewColumn};
 use crate::ui::cli::{ZooAction, ZooArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, table};
-use crate::vocabulary::nearest::nearest;
 
 pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {

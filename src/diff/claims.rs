@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::{Claim as Claims, Verdict};
 
 use super::Side;
 use super::unusable::Forbidden;
 use crate::experiment::AxisMap;
 use crate::results::Compared;
-use crate::statistics::{Claim as Claims, Verdict};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether what one side claims is so on the other.

@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::Verdict;
+use statistics::multiplicity::{LEVEL, holm};
+use statistics::unpaired::SessionSpread;
 
 use super::rows::{Row, Sides};
 use super::verdict::Reason;
 use super::{Side, Terms};
 use crate::results::{Cell, GateAsked, Results};
-use crate::statistics::Verdict;
-use crate::statistics::multiplicity::{LEVEL, holm};
-use crate::statistics::unpaired::SessionSpread;
 use crate::vocabulary::metric::{Difference, MetricReference};
 
 /// A verdict by which a row falls.

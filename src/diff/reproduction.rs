@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::{Claim, Verdict};
 
 use super::claims::{self, Standing};
 use super::facts::{Changes, changes};
@@ -16,7 +17,6 @@ use crate::judge::compare::GoalOutcome;
 use crate::record::provenance::frame_names;
 use crate::report::format::{judged_ratio, list, score, verdict_word};
 use crate::results::{Compared, Contest, Results, Status, interval};
-use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::PEAK_RSS;
 use crate::vocabulary::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, R2, RMSE};
 

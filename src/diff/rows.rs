@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::Verdict;
+use statistics::unpaired::SessionSpread;
 
 use super::frame::{Frames, is_unchanged};
 use super::gate::{GateRow, Gating};
@@ -16,8 +18,6 @@ use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::plan::SkipKind;
 use crate::results::{Cell, Estimated, Status};
-use crate::statistics::Verdict;
-use crate::statistics::unpaired::SessionSpread;
 use crate::vocabulary::metric::{Difference, ITEMS, LOAD, MetricReference};
 
 /// A metric of a cell on both sides.

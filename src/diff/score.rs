@@ -1,11 +1,12 @@
 //! Scores on data of two sides: McNemar's test where both answered the same items, else their intervals (method 6.4).
 
+use statistics::distribution::{normal_cdf, normal_quantile};
+use statistics::interval::Interval;
+use statistics::paired_proportions::paired_proportions;
+use statistics::{Claim, Verdict};
+
 use super::verdict::{Change, Found, Reason, Values};
 use crate::results::Estimated;
-use crate::statistics::distribution::{normal_cdf, normal_quantile};
-use crate::statistics::interval::Interval;
-use crate::statistics::paired_proportions::paired_proportions;
-use crate::statistics::{Claim, Verdict};
 use crate::vocabulary::metric::{Difference, Direction, Unit};
 
 use super::Terms;

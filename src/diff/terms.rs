@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use statistics::unpaired::SessionSpread;
+
 use super::gate::Gating;
 use super::together::Together;
 use crate::experiment::{Grade, QUICK_MARGIN};
 use crate::judge::compare::apart::assumed_spread;
 use crate::judge::summary::CONFIDENCE;
 use crate::results::{Results, Rules};
-use crate::statistics::unpaired::SessionSpread;
 use crate::vocabulary::metric::{
     ACCURACY_TOP1, ACCURACY_TOP5, DEVICE_MEMORY, Difference, LOAD, MAE, MODEL_SIZE, MetricReference, PEAK_RSS, R2,
     RMSE, Unit,

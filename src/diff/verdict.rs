@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::interval::Interval;
+use statistics::paired::compare_paired;
+use statistics::planning::MINIMUM_RUNS;
+use statistics::unpaired::SessionSpread;
+use statistics::{Claim, Verdict, run_groups};
 
 use super::unusable::Unmeasured;
 use super::{Terms, score, terms};
 use crate::judge::compare::Withheld;
 use crate::judge::compare::apart::{sign, verdict_apart};
 use crate::results::{Cell, Estimated};
-use crate::statistics::interval::Interval;
-use crate::statistics::paired::compare_paired;
-use crate::statistics::planning::MINIMUM_RUNS;
-use crate::statistics::unpaired::SessionSpread;
-use crate::statistics::{Claim, Verdict, run_groups};
 use crate::vocabulary::metric::{Difference, Direction, MetricReference};
 
 /// Why a row says what it says.

@@ -4,10 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::InputPoint;
-
-/// The dimension that counts items, and that names shorten to `b`.
-pub(crate) const BATCH: &str = "batch";
+use super::{BATCH, InputPoint};
 
 /// Asks for the best batch of every cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

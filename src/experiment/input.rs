@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeProblem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -35,6 +36,20 @@ impl InputPoint {
     /// What fills a tensor; `None`: the file does.
     pub(crate) fn values_of(&self, tensor: &str) -> Option<&Values> {
         self.tensors.get(tensor).or_else(|| self.file.is_none().then_some(&self.values))
+    }
+
+    /// The sizes that it asks of a model's inputs.
+    pub(crate) fn sizes(&self) -> Asked<'_> {
+        Asked { dimensions: &self.dimensions, shapes: &self.shapes }
+    }
+
+    /// The shape of every input of a model, and what its random integers are drawn from.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interface::resolve`].
+    pub(crate) fn resolve(&self, interface: &Interface) -> Result<Resolved, ShapeProblem> {
+        interface.resolve(self.sizes(), |tensor| self.values_of(tensor) == Some(&Values::Random))
     }
 
     /// Whether something is filled from the model's dataset.
@@ -84,4 +99,14 @@ pub enum Values {
     Range(Number, Number),
     /// These, in the order of the elements, again from the first after the last.
     List(Vec<String>),
+}
+
+impl Values {
+    /// What fills a tensor where these values are asked for: random integers come from what the model can take.
+    pub(crate) fn filling(&self, tensor: &ResolvedTensor) -> Values {
+        match (self, &tensor.integers) {
+            (Values::Random, Some(range)) => Values::Range(range.start.into(), range.end.into()),
+            _ => self.clone(),
+        }
+    }
 }

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::looks::Looks;
+use statistics::planning::detectable_effect;
 
 use super::{Axis, Experiment, Runs, Selector};
-use crate::statistics::looks::Looks;
-use crate::statistics::planning::detectable_effect;
 use crate::vocabulary::metric::{Difference, MetricReference, Statistic};
 use crate::vocabulary::quantity::Ratio;
 

@@ -27,13 +27,16 @@ mod source;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub(crate) use onnx::BATCH;
+pub(crate) use onnx::precision::Io;
+pub(crate) use onnx::zoo::Network;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use axis::Axis;
 pub(crate) use axis_map::{AxisMap, Point, fields_schema, telling_axes};
 pub use backend::Backend;
-pub(crate) use batch_search::{BATCH, BatchSearch};
+pub(crate) use batch_search::BatchSearch;
 pub(crate) use compiled::CompiledSelector;
 pub(crate) use dataset::{AccuracyMetric, Dataset};
 pub(crate) use entries::Entries;
@@ -48,7 +51,7 @@ pub(crate) use measure::{Boundary, Cache, Design, Rebuild, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
 pub use mock::Mock;
 pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
-pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Io, Quantization};
+pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Quantization};
 pub use precision::{Calibration, Precision};
 pub(crate) use provider::{
     CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply,
@@ -59,12 +62,12 @@ pub(crate) use runtime::{OLDEST_RUNTIME, Runtime, is_new_enough, version_numbers
 pub(crate) use selector::is_glob;
 pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
 
+pub(crate) use source::Source;
 pub(crate) use source::ZOO;
-pub(crate) use source::{Network, Source};
 
-use crate::statistics::looks::Looks;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::{Nanos, Ratio};
+use statistics::looks::Looks;
 
 /// What one YAML file describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The arithmetic of a variant, and how a model is brought to it.
 
+use onnx::precision::Io;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,18 +42,6 @@ impl Precision {
     pub fn of_name(name: &str) -> Option<Self> {
         Precision::ALL.into_iter().find(|precision| precision.name() == name)
     }
-}
-
-/// What becomes of the inputs and outputs of a model in half precision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "io")]
-pub enum Io {
-    /// They stay as they are, behind casts, so that callers need not change.
-    #[default]
-    Keep,
-    /// They are converted too.
-    Convert,
 }
 
 /// How activations get their scales in an int8 model.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::looks::Looks;
+use statistics::looks::Looks;
 
 /// Fresh processes for each cell. A fixed number is stored as such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

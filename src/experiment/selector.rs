@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{Glob, GlobMatcher};
+use reading::nearest::suggestion;
 
 use super::matrix::Space;
 use super::{Axis, AxisMap, Experiment, Selector};
-use crate::vocabulary::nearest::suggestion;
 
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::change_points::{ChangePointRule, change_points};
 
 use super::Point;
 use crate::data::table::{Table, TableError, Values};
 use crate::diff::frames_differ;
 use crate::experiment::{Axis, AxisMap};
 use crate::results::{Cell, Estimated};
-use crate::statistics::change_points::{ChangePointRule, change_points};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// A cell over time.

@@ -5,8 +5,6 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::statistics;
-
 /// What tells the time of samples. Which one is for the backend to say.
 pub trait Clock {
     /// Nanoseconds since an arbitrary origin; never decreasing.

@@ -99,10 +99,10 @@ pub(crate) fn describe_from(kernel: &Kernel) -> Host {
                 .find(|line| line.starts_with("flags"))
                 .map(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
         }),
-        memory_bytes: memory_bytes(),
+        memory_bytes: reading::memory_bytes(),
         memory_nodes: allowed.as_ref().and_then(|cpus| kernel.memory_nodes(cpus)),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        kernel: sysinfo::System::kernel_version().ok(),
+        kernel: sysinfo::System::kernel_version(),
         clock_source: kernel.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         aslr: kernel.number("proc/sys/kernel/randomize_va_space"),
         last_level_cache_bytes: allowed.as_ref().and_then(|cpus| cache::last_level_bytes(cpus, kernel)),
@@ -133,7 +133,7 @@ impl Host {
 pub(crate) fn neighbours() -> Vec<Neighbour> {
     use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
     const LEAST: f32 = 10.0;
-    let Ok(mut system) = System::new() else { return Vec::new() };
+    let mut system = System::new();
     let kind = ProcessRefreshKind::nothing().with_cpu();
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
     std::thread::sleep(Duration::from_millis(250).max(sysinfo::MINIMUM_CPU_UPDATE_INTERVAL));
@@ -158,7 +158,7 @@ fn machine_hash(kernel: &Kernel) -> String {
     let identity = kernel
         .text("etc/machine-id")
         .filter(|text| !text.is_empty())
-        .or_else(|| sysinfo::System::host_name().ok())
+        .or_else(sysinfo::System::host_name)
         .unwrap_or_else(|| "unknown".to_owned());
     let digest = Sha256::new().chain_update(SALT).chain_update(identity.as_bytes()).finalize();
     digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
@@ -213,14 +213,6 @@ fn governor(kernel: &Kernel, cpus: &BTreeSet<u32>) -> Option<String> {
 fn turbo(kernel: &Kernel) -> Option<bool> {
     let no_turbo = kernel.text("sys/devices/system/cpu/intel_pstate/no_turbo").map(|text| text == "0");
     no_turbo.or_else(|| kernel.text("sys/devices/system/cpu/cpufreq/boost").map(|text| text == "1"))
-}
-
-/// Memory of this machine; `None` where the system does not say.
-pub(crate) fn memory_bytes() -> Option<u64> {
-    use sysinfo::{MemoryRefreshKind, RefreshKind, System};
-    let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    let system = System::new_with_specifics(memory).ok()?;
-    Some(system.total_memory()).filter(|bytes| *bytes > 0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-pub(crate) mod plain_file;
-
 pub(crate) mod clock;
 
 pub(crate) mod kernel;

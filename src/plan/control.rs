@@ -1,8 +1,9 @@
 //! Which cells get an identical double: the check that the measurement itself passes (method 8.2).
 
+use statistics::random::{Xoshiro256PlusPlus, key_seed};
+
 use super::Plan;
 use crate::experiment::Aa;
-use crate::statistics::random::{Xoshiro256PlusPlus, key_seed};
 
 /// Chooses the cells that are measured twice, after every skip is known.
 ///

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use onnx::precision::ProviderClass;
+use onnx::{BatchChoice, Interface, Resolved, ShapeProblem};
+
 use super::{Cell, Plan, Skip, SkipKind};
 use crate::experiment::{InputIndex, InputPoint, ModelIndex, VariantIndex};
-use crate::onnx::precision::ProviderClass;
-use crate::onnx::{BatchChoice, Interface, Resolved, ShapeProblem};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +67,7 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
         let skip = problems.entry(key).or_insert_with(|| {
             let model = plan.coordinates(&cell).model();
             let input = facts.inputs.get(&key).unwrap_or_else(|| plan.input_of(&cell));
-            match interface.resolve(&input.before_search()) {
+            match input.before_search().resolve(interface) {
                 Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeProblem::FixedBatch { .. })
                     if input.search.is_some() =>
                 {

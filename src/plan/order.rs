@@ -3,8 +3,9 @@
 //! A block holds one run of every arm. Groups come in a counterbalanced shuffle, and so do the arms inside a group:
 //! the odd block is the even one reversed, which cancels linear drift exactly over each pair of blocks.
 
+use statistics::random::{counterbalanced_order, key_seed};
+
 use super::Plan;
-use crate::statistics::random::{counterbalanced_order, key_seed};
 
 /// One arm of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

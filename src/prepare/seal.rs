@@ -6,9 +6,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
+
 use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::machine::plain_file;
 
 /// What stands beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use reading::plain_file;
 use walkdir::WalkDir;
 
 use super::{StoreError, write_with};
-use crate::machine::plain_file;
 
 /// What stands for a file in an archive.
 pub(crate) enum Content {

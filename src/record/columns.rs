@@ -231,11 +231,11 @@ mod tests {
     use super::*;
     use crate::device::Point;
     use crate::record::{Arm, Outcome};
-    use crate::statistics::Distribution;
     use crate::worker::RunData;
     use crate::worker::backend::{Failure, FailureKind, Placement};
     use crate::worker::measure::stop::StopReason;
     use crate::worker::measure::warm::WarmupStatus;
+    use statistics::Distribution;
 
     fn full_point(time_ns: u64) -> Point {
         Point {

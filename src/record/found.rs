@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use onnx::precision::{ConversionReport, ProviderClass};
 use serde::{Deserialize, Serialize};
 
 use super::{InferenceCost, Manifest, RuntimeUsed};
 use crate::device::look::Look;
 use crate::experiment::{Axis, DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
-use crate::onnx::precision::{ConversionReport, ProviderClass};
 use crate::plan::Cell;
 use crate::prepare::models::Recipe;
 use crate::quality::accuracy::Score;

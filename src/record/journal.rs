@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use statistics::Distribution;
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
 use crate::device::Point;
 use crate::plan::CellId;
-use crate::statistics::Distribution;
 use crate::vocabulary::metric;
 use crate::worker::RunData;
 use crate::worker::backend::Failure;

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use onnx::cost::Moved;
+use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::findings::Findings;
@@ -13,8 +15,6 @@ use super::{FORMAT, StoreError, parse_versioned, write_whole};
 use crate::experiment::{Axis, BATCH, Experiment, Runs, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
-use crate::machine::plain_file;
-use crate::onnx::cost::Moved;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
 use crate::record::revision::{NoRevision, Revision};
 use crate::spec::is_entry_name;

@@ -42,7 +42,7 @@ pub use place::Place;
 pub(crate) use roofs::{Bandwidth, FileArithmetic, Launching, Peak, Peaks, Stream, Traffic};
 
 use crate::data::table::FileError;
-use crate::machine::plain_file;
+use reading::plain_file;
 
 /// Version of everything that a record holds.
 pub const FORMAT: u32 = 2;

@@ -97,7 +97,7 @@ impl Place {
         let fraction = (u64::from(started.subsec_nanosecond().unsigned_abs()) << 16) / 1_000_000_000;
         for attempt in 0..100_u32 {
             let unique = format!("{}/{}/{attempt}", started.as_nanosecond(), std::process::id());
-            let hash = crate::statistics::random::fnv1a64(unique.as_bytes()) >> 48;
+            let hash = statistics::random::fnv1a64(unique.as_bytes()) >> 48;
             // Names sort by time, within a second too.
             let folder = records.join(format!("{time}-{fraction:04x}{hash:04x}"));
             match fs::create_dir(&folder) {

@@ -3,11 +3,11 @@
 //! Input: what the pass before the first block measured. Output: the roofs of a cell. Deliberately absent: what the cell
 //! achieves, and what is said about it (`judge`).
 
+use onnx::cost::Arithmetic;
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
 use crate::experiment::{Device, ModelIndex, Precision, VariantIndex};
-use crate::onnx::cost::Arithmetic;
 use crate::plan::Cell;
 
 /// What the machine was seen to do.

@@ -15,8 +15,9 @@ pub(crate) use phrases::{amount, batched, bytes, magnitude, percent, score, verd
 
 pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 
+use statistics::interval::{Estimate, Interval};
+
 use crate::judge::summary::LEAST_RUNS;
-use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::metric::Unit;
 
 /// What a column shows of a unit: the text, and what a stored value is divided by.
@@ -238,8 +239,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::statistics::paired::Verdict;
     use crate::vocabulary::metric::MetricReference;
+    use statistics::paired::Verdict;
 
     fn estimate(value: f64, half_width: f64) -> Estimate {
         Estimate { value, interval: Some(Interval::around(value, half_width)), n: 10, confidence: 0.95 }

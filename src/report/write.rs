@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
+
 use super::{Format, Rendered, ReportError, plots};
-use crate::machine::plain_file;
 use crate::record::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.

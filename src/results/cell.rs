@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use statistics::interval::{Estimate, Interval};
 
 use crate::experiment::{AxisMap, fields_schema};
 use crate::judge::diagnosis::Bound;
@@ -12,7 +13,6 @@ use crate::plan::SkipKind;
 use crate::quality::accuracy::Change;
 use crate::quality::fidelity::Fidelity;
 use crate::record::{SearchEnd, Tried};
-use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::code::Severity;
 use crate::worker::backend::Failure;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::Verdict;
+use statistics::interval::Interval;
+use statistics::pooled_tail::PooledTail;
 
 use crate::experiment::Selector;
 use crate::judge::compare::choose::Doubt;
 use crate::judge::compare::{GoalOutcome, Unfit, Withheld};
-use crate::statistics::Verdict;
-use crate::statistics::interval::Interval;
-use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::MetricReference;
 

@@ -1,11 +1,12 @@
 //! What is asked of a cell and of a record, answered from the stored numbers.
 
+use statistics::interval::Estimate;
+use statistics::middle_half::middle_half;
+use statistics::planning::MINIMUM_RUNS;
+
 use crate::experiment::{AccuracyMetric, Axis, AxisMap};
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
-use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::planning::MINIMUM_RUNS;
 use crate::vocabulary::code::{self, CPU_SHARE_TOLD, Code, Severity};
 use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
 

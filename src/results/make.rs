@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use onnx::precision::Kept;
 use serde::Serialize;
 use serde_json::Value;
+use statistics::interval::Interval;
 
 use super::cell::{Cell, Estimated, FailureSeen, Search, Skipped, Status};
 use super::method::Method;
@@ -13,13 +15,11 @@ use super::{
 use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use crate::judge::compare::Judged;
 use crate::judge::summary::{CONFIDENCE, CellShape, CellSummary, MetricSummary, OtherLoad, RunCounts, Spread, Summary};
-use crate::onnx::precision::Kept;
 use crate::plan::{self, Plan};
 use crate::quality::accuracy::Change;
 use crate::quality::fidelity::Fidelity;
 use crate::record::provenance::Provenance;
 use crate::record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
-use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::vocabulary::privacy::without_home;
 use crate::worker::backend::Failure;

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use statistics::Verdict;
 
 use super::{Cell, Compared, Estimated, FORMAT, Measured, Results, Status, parse};
 use crate::experiment::{Axis, AxisMap};
 use crate::record::StoreError;
 use crate::record::provenance::Provenance;
-use crate::statistics::Verdict;
 
 /// What is taken of a file.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use reading::plain_file;
+
 use super::{FORMAT, Results, format2};
-use crate::machine::plain_file;
 use crate::record::Manifest;
 use crate::record::StoreError;
 use crate::spec::is_entry_name;

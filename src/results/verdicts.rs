@@ -1,5 +1,9 @@
 //! Verdicts -> rows that name cells by their ids.
 
+use statistics::Claim;
+use statistics::interval::Interval;
+use statistics::paired::Hint;
+
 use super::judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, DetectableEffect, Effort, Entrant, FailedControl, Family,
     GoalFound, Point, Tradeoff,
@@ -9,9 +13,6 @@ use crate::judge::compare::choose::Standing;
 use crate::judge::compare::{self, Comparison, Judged, control, need};
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Plan;
-use crate::statistics::Claim;
-use crate::statistics::interval::Interval;
-use crate::statistics::paired::Hint;
 use crate::vocabulary::code::Code;
 
 fn id(plan: &Plan, cell: usize) -> String {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use statistics::planning::detectable_effect;
+
 use crate::judge::compare::Terms;
 use crate::record::{BudgetUsed, Manifest};
-use crate::statistics::planning::detectable_effect;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Nanos;
 

@@ -2,11 +2,12 @@
 //!
 //! Input: the run as it will be stored. Output: codes. Nothing is dropped because of one.
 
+use statistics::quantile::median;
+use statistics::steady::LateWarmup;
+
 use crate::experiment::Cache;
 use crate::machine::clock::ClockQuality;
 use crate::record::{Arm, StoredRun};
-use crate::statistics::quantile::median;
-use crate::statistics::steady::LateWarmup;
 use crate::vocabulary::code::{Code, LIMITS, SLOW_CLOCK_NS};
 use crate::vocabulary::metric::{self, Metric};
 use crate::worker::measure::batching::iterations_per_sample;
@@ -133,8 +134,8 @@ mod tests {
         samples.iter_mut().enumerate().for_each(|(index, value)| *value += (index % 7) as f64);
         samples.insert(0, 900.0);
         let mut run = run(Arm::Main, &[]);
-        run.shape = crate::statistics::Distribution::of(&samples, 1);
-        assert!(run.shape.as_ref().is_some_and(crate::statistics::Distribution::is_skewed));
+        run.shape = statistics::Distribution::of(&samples, 1);
+        assert!(run.shape.as_ref().is_some_and(statistics::Distribution::is_skewed));
         assert_eq!(seen(&run), []);
     }
 

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onnx::precision::{ModelNames, ProviderClass};
+use onnx::proto::ModelProto;
+
 use super::model::{PreparedModel, own_file};
 use super::prepare::PrepareError;
 use crate::experiment::{Experiment, ModelIndex, Precision, VariantIndex};
-use crate::onnx;
-use crate::onnx::precision::{ModelNames, ProviderClass};
-use crate::onnx::proto::ModelProto;
 use crate::plan::{Plan, Skip, SkipKind};
 use crate::prepare::models::{Recipe, nothing_to_convert};
 

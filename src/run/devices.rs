@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx::{Dimension, ElementType};
+
 use super::prepare::Prepared;
 use super::session::Session;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Device, Experiment, Plugin, Provider, Supply, Values};
 use crate::machine::kernel::Kernel;
-use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use crate::onnx::{self, Dimension, ElementType};
 use crate::plan::{Cell, Skip, SkipKind};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::vocabulary::quantity::Nanos;

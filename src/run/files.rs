@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use onnx::read_header;
+
 use super::dataset;
 use super::model;
 use super::prepare::PrepareError;
 use super::provenance::hash_files;
 use crate::experiment::Experiment;
-use crate::onnx::read_header;
 use crate::record::{Manifest, VariantFile, VariantOrigin};
 
 /// A model file with its external data.

@@ -2,13 +2,14 @@
 //!
 //! The codes are set in [`super::codes`].
 
+use statistics::Distribution;
+use statistics::steady::LateWarmup;
+use statistics::stopping::precision_reached;
+
 use super::codes;
 use crate::experiment::{Cache, Stop};
 use crate::plan::CellId;
 use crate::record::{Arm, Outcome, StoredRun};
-use crate::statistics::steady::LateWarmup;
-use crate::statistics::stopping::precision_reached;
-use crate::statistics::{self, Distribution};
 use crate::vocabulary::metric;
 use crate::worker::WorkerRun;
 use crate::worker::measure::warm::WarmupStatus;

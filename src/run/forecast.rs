@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use statistics::autocorrelation::autocorrelation_time;
+use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
+
 use super::need::per_round;
 use super::{Job, blocks};
 use crate::experiment::{Cache, Design, Measure, Rebuild};
 use crate::plan::{Cell, CellId, Expected, Source, time_of_seen_run};
 use crate::record::{Arm, Outcome, StoredRun};
-use crate::statistics::autocorrelation::autocorrelation_time;
-use crate::statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend;

@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use onnx::precision::ProviderClass;
+use onnx::{Resolved, ShapeProblem, TensorType};
+
 use super::dataset::ModelData;
 use super::model::PreparedModel;
 use super::need::Need;
@@ -10,8 +13,6 @@ use super::schedule::Turn;
 use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
 use crate::experiment::{BATCH, InputPoint, ModelIndex, Variant, VariantIndex};
-use crate::onnx::precision::ProviderClass;
-use crate::onnx::{Resolved, ShapeProblem, TensorType};
 use crate::plan::{Cell, CellId};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{Arm, Outcome, Record, StoredRun};
@@ -188,7 +189,7 @@ impl Job {
         let Some(cell) = self.record.manifest.plan.cells.get(index).copied() else { return Ok(()) };
         let interface = self.model(&cell).and_then(|model| model.interface.as_ref());
         let input = self.input(&cell).with_batch(size);
-        let shapes = interface.map(|interface| interface.resolve(&input)).transpose()?;
+        let shapes = interface.map(|interface| input.resolve(interface)).transpose()?;
         self.batches.insert(cell.id, Batch { size, shapes });
         Ok(())
     }

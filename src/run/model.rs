@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use onnx::{Interface, ModelHeader, Resolved};
+
 use super::dataset::{Fed, ModelData};
 use crate::data::digest;
 use crate::data::stamp::Stamp;
 use crate::experiment::{InputIndex, Model, Variant};
-use crate::onnx::{Interface, ModelHeader, Resolved};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +62,7 @@ pub(super) fn files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
 /// Whether a model has the same bytes in both places, its external data and the user's own files for variants among them; of
 /// one without a file, whether it comes from the same source.
 pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
-    let hash = |path: &Path| digest::of_files(&files(path, crate::onnx::read_header(path).ok().as_ref())).ok();
+    let hash = |path: &Path| digest::of_files(&files(path, onnx::read_header(path).ok().as_ref())).ok();
     let own = |model: &Model| -> BTreeMap<String, Option<String>> {
         model.files.iter().map(|(name, path)| (name.clone(), hash(path))).collect()
     };

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use statistics::looks::Looks;
+
 use super::Job;
 use super::schedule::{self, Turn};
 use crate::experiment::Design;
@@ -12,7 +14,6 @@ use crate::judge::compare::need::settled;
 use crate::judge::summary::summarize_asked;
 use crate::plan::{Cell, Plan};
 use crate::record::{Arm, Record, StoredRun};
-use crate::statistics::looks::Looks;
 
 /// Which groups have left, and when.
 #[derive(Clone, Debug)]

@@ -6,6 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onnx::precision::ProviderClass;
+use onnx::{Interface, OnnxError, ShapeProblem};
+use reading::nearest;
+
 use super::convertible;
 use super::dataset::{self, DatasetProblem};
 use super::devices;
@@ -14,11 +18,8 @@ use super::model::PreparedModel;
 use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex};
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
-use crate::onnx::precision::ProviderClass;
-use crate::onnx::{self, Interface, OnnxError, ShapeProblem};
 use crate::plan::{self, Facts, Plan, PlanError, Skip};
 use crate::record::StoreError;
-use crate::vocabulary::nearest;
 use crate::worker::backend;
 
 /// Why an experiment cannot be carried out on this host.

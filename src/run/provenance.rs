@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use onnx::proto::ModelProto;
+use onnx::{ModelHeader, Resolved};
+
 use super::model::PreparedModel;
 use super::prepare::PrepareError;
 use crate::data::digest;
 use crate::experiment::InputPoint;
-use crate::onnx::proto::ModelProto;
-use crate::onnx::{self, ModelHeader, Resolved};
 use crate::prepare::runtime::Library;
 use crate::record::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use onnx::dimension_sizes;
+use statistics::random::key_seed;
+
 use super::dataset::{DatasetProblem, Fed};
 use super::job::Job;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
-use crate::onnx::dimension_sizes;
 use crate::plan::Cell;
 use crate::record::Arm;
-use crate::statistics::random::key_seed;
 use crate::worker::backend::{self, BackendRequest, CellFacts, CellRequest, Engines, TensorRequest};
 
 /// A model file as a session gets it.
@@ -209,7 +210,7 @@ impl Job {
                 name: tensor.name.clone(),
                 element: tensor.element.clone(),
                 shape: tensor.shape.clone(),
-                values: tensor.filled(input.values_of(&tensor.name).unwrap_or(&Values::Random)),
+                values: input.values_of(&tensor.name).unwrap_or(&Values::Random).filling(tensor),
                 file: fed.and_then(|fed| fed.file(&folder, &tensor.name)),
                 seeds: (0..sets).map(|set| seed(&tensor.name, set)).collect(),
             })

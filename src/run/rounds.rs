@@ -131,8 +131,8 @@ pub(super) fn longest(rule: Stop) -> Nanos {
 mod tests {
     use super::*;
     use crate::experiment::StopStatistic;
-    use crate::statistics::Xoshiro256PlusPlus;
     use crate::vocabulary::quantity::Ratio;
+    use statistics::Xoshiro256PlusPlus;
 
     fn precision(max_time: Nanos, max_samples: u32) -> Stop {
         Stop::Precision {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
 
+use statistics::random::{Xoshiro256PlusPlus, key_seed};
+
 use super::{Job, forecast};
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
@@ -16,7 +18,6 @@ use crate::plan::{Cell, most_time_of_run};
 use crate::record::{Arm, StoreError, StoredRun};
 use crate::run::Refusal;
 use crate::run::event::Event;
-use crate::statistics::random::{Xoshiro256PlusPlus, key_seed};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::CellRequest;
 use crate::worker::command::{CommandProblem, Finished, run_command};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
+use statistics::interval::Estimate;
 
 use super::{Fact, Histories, SHOWN, Site, facts, names};
 use crate::diff::changes;
@@ -10,7 +11,6 @@ use crate::diff::page::changed_words;
 use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::page::{Table, TableCell, TableColumn, TableRow};
 use crate::results::{Cell, Compared, Results, Status, interval};
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, MetricReference};
 
 #[derive(Debug, Serialize)]

@@ -5,11 +5,11 @@
 
 mod key;
 
+use reading::nearest::nearest;
 use serde::Serialize;
 
 use crate::vocabulary::code::{self, Code, CodeText};
 use crate::vocabulary::metric::{Direction, ENVIRONMENT, Kind, METRICS, Metric, MetricReference, SPEEDUP, Statistic};
-use crate::vocabulary::nearest::nearest;
 
 pub use key::{Choice, Key, keys};
 
@@ -201,7 +201,7 @@ mod tests {
         for word in topics.words.iter().flat_map(|words| words.split(", ")) {
             assert!(explain(word).is_ok(), "{word}");
         }
-        for verdict in crate::statistics::Verdict::ALL {
+        for verdict in statistics::Verdict::ALL {
             assert!(matches!(explain(verdict.name()), Ok(Explanation::Word(_))), "{}", verdict.name());
         }
         for word in ["faster", "grade", "noise floor", "control"] {

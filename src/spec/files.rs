@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
+use reading::nearest::near_name;
+use reading::plain_file;
 
 use crate::data::below::{OutOfBounds, files_below};
 use crate::experiment::is_glob;
-use crate::machine::plain_file;
-use crate::vocabulary::nearest::near_name;
 
 /// The first line of a Git LFS pointer file, which has three.
 const LFS_MARK: &[u8] = b"version https://git-lfs.github.com/spec/v1";

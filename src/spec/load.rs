@@ -5,6 +5,8 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use reading::nearest::near_path;
+use reading::plain_file;
 use serde_json::Value;
 
 use super::check::Check;
@@ -16,9 +18,7 @@ use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
 use super::{coerce, expand, invisible, overrides, schema, validate, yaml};
 use crate::experiment::Experiment;
-use crate::machine::plain_file;
 use crate::vocabulary::conflict::conflict_line;
-use crate::vocabulary::nearest::near_path;
 
 /// A spec is text by hand; what is larger is something else. Checked before anything is read.
 const LARGEST_MIB: u64 = 16;

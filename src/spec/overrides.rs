@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use reading::nearest::suggestion;
 use serde_json::Value;
 
 use super::document::{Content, Entry, Node, Scalar, ScalarKind};
@@ -16,7 +17,6 @@ use super::wording::PLANNED_PRECISIONS;
 use super::{coerce, files, schema, yaml};
 use crate::experiment::Precision;
 use crate::experiment::is_glob;
-use crate::vocabulary::nearest::suggestion;
 
 /// How the argument is shown, so that the user recognises it.
 const FLAG: &str = "--set ";

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use jsonschema::paths::Location;
+use reading::nearest::{list, nearest, suggestion};
 use serde_json::Value;
 
 use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
@@ -16,7 +17,6 @@ use super::misplaced;
 use super::name::fitting_name;
 use super::problem::{Problem, Sources};
 use super::schema;
-use crate::vocabulary::nearest::{list, nearest, suggestion};
 
 /// Texts longer than this are cut in messages; the whole text is underlined anyway.
 const LONGEST_QUOTE: usize = 40;

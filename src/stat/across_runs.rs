@@ -7,20 +7,20 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use statistics::autocorrelation::supports_quantile;
+use statistics::bootstrap::RunStatistic;
+use statistics::pilot::Pilot;
+use statistics::quantile::sorted;
+use statistics::shape::Distribution;
+use statistics::{
+    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, middle_half, quantile_sorted, run_groups,
+    standard_deviation, two_level,
+};
 
 use super::Terms;
 use super::one_process::{Order, WANTED_PRECISION};
 use super::resample::over_runs;
 use super::symptoms::{codes, codes_of_runs};
-use crate::statistics::autocorrelation::supports_quantile;
-use crate::statistics::bootstrap::RunStatistic;
-use crate::statistics::pilot::Pilot;
-use crate::statistics::quantile::sorted;
-use crate::statistics::shape::Distribution;
-use crate::statistics::{
-    BootstrapEstimate, Estimate, RunGroups, TwoLevel, mean, middle_half, quantile_sorted, run_groups,
-    standard_deviation, two_level,
-};
 use crate::vocabulary::code::Code;
 
 /// The probabilities of the quantiles of a run.

@@ -3,17 +3,17 @@
 //! None of it decides anything.
 
 use serde::Serialize;
+use statistics::bootstrap::RunStatistic;
+use statistics::{
+    BootstrapEstimate, CliffsDelta, Equivalence, HedgesG, MannWhitney, MeanRatio, PairedT, Pairing, PermutationTest,
+    SignedRankTest, UsualRules, Welch, cliffs_delta, hedges_g, hodges_lehmann_shift, key_seed, mann_whitney,
+    mean_ratio, paired_t, permutation_test, sign_flip_test, signed_rank_test, usual_rules, welch,
+};
 
 use super::contrast::{Level, Sides, logarithms};
 use super::judged::Judged;
 use super::resample::{ratio_of_values, ratio_over_runs};
 use super::{Series, Terms};
-use crate::statistics::bootstrap::RunStatistic;
-use crate::statistics::{
-    BootstrapEstimate, CliffsDelta, Equivalence, HedgesG, MannWhitney, MeanRatio, PairedT, Pairing, PermutationTest,
-    SignedRankTest, UsualRules, Welch, cliffs_delta, hedges_g, hodges_lehmann_shift, key_seed, mann_whitney,
-    mean_ratio, paired_t, permutation_test, sign_flip_test, signed_rank_test, usual_rules, welch,
-};
 
 /// Permutation tests of more observations than this would take longer than anybody waits, and say what Welch's test says.
 const MOST_PERMUTED: usize = 10_000;

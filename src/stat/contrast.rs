@@ -5,12 +5,12 @@
 //! Deliberately absent: a verdict from the values of all runs together.
 
 use serde::Serialize;
+use statistics::{Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, median};
 
 use super::beside::{EffectSizes, Ratios, Tests, usual};
 use super::judged::{Judged, Reason};
 use super::{Series, Terms};
 use crate::judge::compare::apart::sign;
-use crate::statistics::{Interval, PairedComparison, UnpairedComparison, UsualRules, Verdict, median};
 
 /// Why two series cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,9 @@
 //! Input: what a verdict would rest on: the log ratios of pairs, or the observations of both sides, in their order.
 //! Output: the reason for which there is none, if there is one.
 
+use statistics::Dependence;
+
 use super::judged::Reason;
-use crate::statistics::Dependence;
 
 /// How often independent observations may pass for dependent ones, in a comparison.
 const LEVEL: f64 = 0.05;

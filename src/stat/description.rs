@@ -6,24 +6,24 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use statistics::bootstrap::REPRESENTATIVES;
+use statistics::moments::{
+    bimodality_coefficient, coefficient_of_variation, excess_kurtosis, geometric_mean, harmonic_mean, skewness,
+    standard_error, sum,
+};
+use statistics::outlier::FIRST_SAMPLE_SLOW;
+use statistics::quantile::{NORMAL_CONSISTENCY, representatives_sorted, sorted};
+use statistics::shape::Distribution;
+use statistics::{
+    Modality, TukeyClasses, mean, median_absolute_deviation, modality, quantile_sorted, standard_deviation,
+    tukey_classes, variance,
+};
 
 use super::across_runs::{AcrossRuns, across_runs};
 use super::one_process::{Order, Precision};
 use super::quantiles::{PROBABILITIES, Quantile};
 use super::symptoms::codes;
 use super::{Series, Terms};
-use crate::statistics::bootstrap::REPRESENTATIVES;
-use crate::statistics::moments::{
-    bimodality_coefficient, coefficient_of_variation, excess_kurtosis, geometric_mean, harmonic_mean, skewness,
-    standard_error, sum,
-};
-use crate::statistics::outlier::FIRST_SAMPLE_SLOW;
-use crate::statistics::quantile::{NORMAL_CONSISTENCY, representatives_sorted, sorted};
-use crate::statistics::shape::Distribution;
-use crate::statistics::{
-    Modality, TukeyClasses, mean, median_absolute_deviation, modality, quantile_sorted, standard_deviation,
-    tukey_classes, variance,
-};
 use crate::vocabulary::code::Code;
 
 /// Everything that is said of one series.

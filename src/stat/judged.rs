@@ -2,14 +2,14 @@
 //! (method 6.1 and 6.2).
 
 use serde::Serialize;
+use statistics::{
+    Equivalence, Hint, Interval, PairedComparison, SessionSpread, UnpairedComparison, UnpairedHint, Verdict,
+    compare_paired,
+};
 
 use super::Terms;
 use super::dependence::{of_pairs, of_sides};
 use crate::judge::compare::apart::{compare_apart, sign};
-use crate::statistics::{
-    Equivalence, Hint, Interval, PairedComparison, SessionSpread, UnpairedComparison, UnpairedHint, Verdict,
-    compare_paired,
-};
 
 /// Why a comparison is inconclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -142,7 +142,7 @@ impl From<UnpairedHint> for Reason {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::Xoshiro256PlusPlus;
+    use statistics::Xoshiro256PlusPlus;
 
     /// Logarithms of `n` measurements of the same code, of this deviation, each remembering so much of the one before.
     fn logs(n: usize, deviation: f64, memory: f64, generator: &mut Xoshiro256PlusPlus) -> Vec<f64> {

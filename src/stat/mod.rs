@@ -31,8 +31,8 @@ pub use problem::{Fault, ReadError};
 pub use quantiles::{PROBABILITIES, Quantile};
 pub use read::read;
 
-use crate::statistics::{Pairing, SessionSpread};
 use crate::vocabulary::metric::Direction;
+use statistics::{Pairing, SessionSpread};
 
 /// Version of the JSON output; a name that changes its meaning or goes away raises it.
 pub const FORMAT: u32 = 1;

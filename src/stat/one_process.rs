@@ -3,17 +3,17 @@
 //! Nothing here speaks about another process: that takes runs (`across_runs`).
 
 use serde::Serialize;
-
-use super::Terms;
-use crate::statistics::autocorrelation::{autocorrelation_time, mean_interval_at};
-use crate::statistics::batch_means::{BatchMeans, batch_means};
-use crate::statistics::outlier::first_sample_score;
-use crate::statistics::planning::{samples_for_half_width, samples_for_half_width_normal, samples_per_group};
-use crate::statistics::steady::{Truncation, mser};
-use crate::statistics::{
+use statistics::autocorrelation::{autocorrelation_time, mean_interval_at};
+use statistics::batch_means::{BatchMeans, batch_means};
+use statistics::outlier::first_sample_score;
+use statistics::planning::{samples_for_half_width, samples_for_half_width_normal, samples_per_group};
+use statistics::steady::{Truncation, mser};
+use statistics::{
     Drift, Estimate, LateWarmup, coefficient_of_variation, drift, lag_correlation, late_warmup, mean, mean_interval,
     standard_deviation,
 };
+
+use super::Terms;
 
 /// Batches of the cross-check by batch means (method 3.2).
 const BATCHES: usize = 20;

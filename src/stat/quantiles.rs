@@ -1,11 +1,11 @@
 //! The quantiles of a series by every definition, with their intervals (method 3.2 and 5).
 
 use serde::Serialize;
+use statistics::autocorrelation::{CorrelatedQuantile, quantile_interval_ess_of};
+use statistics::quantile::{QuantileBound, loadgen_sorted, nearest_rank_sorted, quantile_upper_bound_sorted};
+use statistics::{QuantileInterval, quantile_interval_sorted, quantile_is_supported, quantile_sorted};
 
 use super::Terms;
-use crate::statistics::autocorrelation::{CorrelatedQuantile, quantile_interval_ess_of};
-use crate::statistics::quantile::{QuantileBound, loadgen_sorted, nearest_rank_sorted, quantile_upper_bound_sorted};
-use crate::statistics::{QuantileInterval, quantile_interval_sorted, quantile_is_supported, quantile_sorted};
 
 /// The probabilities of the quantiles that are given.
 pub const PROBABILITIES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999];

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::statistics::bootstrap::{
+use statistics::bootstrap::{
     BootstrapEstimate, CellBootstrap, Pairing, REPRESENTATIVES, RESAMPLES, RatioBootstrap, RunStatistic,
 };
-use crate::statistics::{ValueBootstrap, key_seed};
+use statistics::{ValueBootstrap, key_seed};
 
 use super::Terms;
 

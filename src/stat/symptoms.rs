@@ -3,10 +3,11 @@
 //! Input: what is known of one sample in its order, or of several runs together. Output: codes, by the same rules as
 //! those of a measured run and of its cell. Deliberately absent: what they mean in words, and any exclusion.
 
+use statistics::planning::MINIMUM_RUNS;
+use statistics::shape::Distribution;
+
 use super::across_runs::AcrossRuns;
 use super::one_process::Order;
-use crate::statistics::planning::MINIMUM_RUNS;
-use crate::statistics::shape::Distribution;
 use crate::vocabulary::code::{Code, RUNS_APART};
 
 /// The values of one process.

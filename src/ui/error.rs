@@ -8,11 +8,11 @@ use std::io;
 use std::path::Path;
 
 use miette::Diagnostic;
+use onnx::OnnxError;
+use reading::plain_file;
 
 use crate::data::table::TableError;
 use crate::experiment::SelectorError;
-use crate::machine::plain_file;
-use crate::onnx::OnnxError;
 use crate::plan::PlanError;
 use crate::prepare::models::ObtainError;
 use crate::prepare::runtime::RuntimeError;

@@ -347,8 +347,9 @@ mod tests {
 
     #[test]
     fn no_code_is_written_as_a_text_outside_of_the_table() {
-        let sources = walkdir::WalkDir::new(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-        for file in sources.into_iter().filter_map(Result::ok).map(walkdir::DirEntry::into_path) {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = ["src", "crates"].into_iter().flat_map(|folder| walkdir::WalkDir::new(root.join(folder)));
+        for file in sources.filter_map(Result::ok).map(walkdir::DirEntry::into_path) {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             let code = text.split("\nmod tests {").next().unwrap_or_default();
             let may_name =

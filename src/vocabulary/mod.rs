@@ -6,8 +6,6 @@ pub(crate) mod printable;
 
 pub(crate) mod privacy;
 
-pub(crate) mod nearest;
-
 pub(crate) mod conflict;
 
 pub mod metric;

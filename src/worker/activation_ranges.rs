@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use onnx::precision::activation_ranges::{FirstPass, Method, Observed, Range};
+
 use super::batches::{Batches, Data};
 use crate::data::array::Array;
 use crate::experiment::Calibration;
-use crate::onnx::precision::activation_ranges::{FirstPass, Method, Observed, Range};
 use crate::worker::backend::{Backend, Failure, TensorRequest};
 
 /// The percentile of values that a range covers, where it is not to cover all: that of ONNX Runtime's tools and of

@@ -68,8 +68,8 @@ fn fit_below(above: &[Array], below: &[Array]) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::onnx::ElementType;
     use crate::worker::read_outputs;
+    use onnx::ElementType;
 
     fn rows(rows: u64, width: u64) -> Array {
         let bytes = (0..rows * width).flat_map(|value| (value as f32).to_le_bytes()).collect();

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use onnx::precision::activation_ranges::Range;
+
 use super::expected::Expected;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
-use crate::onnx::precision::activation_ranges::Range;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};

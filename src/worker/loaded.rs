@@ -5,6 +5,9 @@ use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
+use onnx::precision::activation_ranges::Range;
+use statistics::quantile::median;
+
 use super::activation_ranges::activation_ranges;
 use super::affinity::bind_to;
 use super::batches::Data;
@@ -15,8 +18,6 @@ use crate::experiment::{Calibration, Stop, Warmup};
 use crate::machine::clock::{AnyClock, Clock, ClockQuality};
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::{OwnState, OwnTotals, Usage};
-use crate::onnx::precision::activation_ranges::Range;
-use crate::statistics::quantile::median;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};

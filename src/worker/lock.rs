@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
-use crate::machine::plain_file;
+use reading::plain_file;
 
 /// Held while measuring with a real backend.
 #[derive(Debug)]

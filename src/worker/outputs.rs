@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onnx::ElementType;
+use reading::plain_file;
 use serde::{Deserialize, Serialize};
+use statistics::random::fnv1a64;
 
 use super::protocol::Answer;
 use crate::data::array::{Array, ArrayProblem, read_npy, save_npy};
-use crate::machine::plain_file;
-use crate::onnx::ElementType;
-use crate::statistics::random::fnv1a64;
 use crate::worker::backend::{Backend, Failure, FailureKind};
 use crate::worker::measure::stop::StopReason;
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use onnx::precision::activation_ranges::Range;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, SamplePhase};
 use crate::device::Watched;
-use crate::onnx::precision::activation_ranges::Range;
 use crate::worker::backend::{Failure, Placement};
 use crate::worker::measure::Samples;
 use crate::worker::measure::stop::StopReason;

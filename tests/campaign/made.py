@@ -36,7 +36,7 @@ WORDS = ["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", "bidirectional", "revers
 
 def operators():
     """Operators with their inputs and outputs, from the table that perfrun is built with."""
-    rows = (ROOT / "src/onnx/operators.tsv").read_text().splitlines()[1:]
+    rows = (ROOT / "crates/onnx/src/operators.tsv").read_text().splitlines()[1:]
     columns = [(row.split("\t") + [""] * 4)[:4] for row in rows]
     return [(name, int(since), ins.split(), outs.split()) for name, since, ins, outs in columns]
 

@@ -2,8 +2,8 @@
 //!
 //! Everything is seeded and in virtual time. The numbers of each simulation stand in the message of its assertion.
 
-use perfrun::internals::statistics::bootstrap::{CellBootstrap, RunStatistic};
-use perfrun::internals::statistics::{
+use statistics::bootstrap::{CellBootstrap, RunStatistic};
+use statistics::{
     Interval, Verdict, Xoshiro256PlusPlus, compare_paired, counterbalanced_order, mean_interval, median, stream_seed,
     two_level,
 };

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use onnx::ElementType;
 use perfrun::internals::data::array::{Array, write_npy};
-use perfrun::internals::onnx::ElementType;
 use perfrun::internals::record::VariantAccuracy;
 
 use crate::onnxruntime::library;

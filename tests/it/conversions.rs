@@ -3,11 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
+use onnx::ElementType;
+use onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use perfrun::internals::data::array::{Array, write_npy};
-use perfrun::internals::onnx::ElementType;
-use perfrun::internals::onnx::proto::{
-    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
-};
 
 use crate::onnxruntime::library;
 use crate::support::Workplace;
@@ -21,7 +19,7 @@ measure: { inputs: 2, warmup: { mode: samples, count: 3 }, stop: { mode: samples
 
 /// A model of one node that makes `y` of `x`, four numbers, and of a weight `w` of four by four.
 fn write_model(path: &Path, operator: &str, inputs: &[&str]) {
-    let shape = [1, 4].map(perfrun::internals::onnx::Dimension::Fixed);
+    let shape = [1, 4].map(onnx::Dimension::Fixed);
     let value = |name: &str| ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape));
     let graph = GraphProto {
         name: Some("one".to_owned()),
@@ -34,7 +32,7 @@ fn write_model(path: &Path, operator: &str, inputs: &[&str]) {
     let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
     let model =
         ModelProto { ir_version: Some(8), graph: Some(graph).into(), opset_import: vec![opset], ..Default::default() };
-    perfrun::internals::onnx::save(model, path).unwrap();
+    onnx::save(model, path).unwrap();
 }
 
 fn write_data(path: &Path, shape: &[u64], values: &[f32]) {

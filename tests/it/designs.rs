@@ -9,9 +9,9 @@ use perfrun::internals::judge::compare::judge;
 use perfrun::internals::judge::summary::summarize;
 use perfrun::internals::record::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
 use perfrun::internals::run::{Provenance, create, prepare};
-use perfrun::internals::statistics::{Verdict, paired_slice_ratio};
 use perfrun::internals::vocabulary::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use rustix::process::Signal;
+use statistics::{Verdict, paired_slice_ratio};
 
 use crate::pipeline::{REMEMBER_PID, assert_all_gone, assert_one_outcome_each, read_until, signal};
 use crate::support::Workplace;

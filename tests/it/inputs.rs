@@ -7,9 +7,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use half::f16;
+use onnx::ElementType;
 use perfrun::internals::data::array::{Array, write_npy};
 use perfrun::internals::experiment::Values;
-use perfrun::internals::onnx::ElementType;
 use perfrun::internals::record::Arm;
 use perfrun::internals::worker::backend::TensorRequest;
 use perfrun::internals::worker::read_outputs;

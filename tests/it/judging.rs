@@ -4,10 +4,10 @@
 //! Everything is seeded. The figures of each simulation stand in the message of its assertion.
 
 use perfrun::internals::experiment::Runs;
-use perfrun::internals::statistics::looks::Looks;
-use perfrun::internals::statistics::middle_half::middle_half;
-use perfrun::internals::statistics::planning::{detectable_effect, typical_deviation};
-use perfrun::internals::statistics::{Verdict, Xoshiro256PlusPlus, compare_paired, stream_seed};
+use statistics::looks::Looks;
+use statistics::middle_half::middle_half;
+use statistics::planning::{detectable_effect, typical_deviation};
+use statistics::{Verdict, Xoshiro256PlusPlus, compare_paired, stream_seed};
 
 use serde_json::Value;
 

@@ -97,7 +97,10 @@ fn energy_per_inference_is_power_times_time_over_inferences_and_the_idle_level_i
     assert_eq!(kept["devices"][0]["look"]["idle_watts"], 40.0);
     let report = report(&place);
     assert!(report.contains("| idle watts | gpus device cuda:0, watts 40 |"), "{report}");
-    assert!(report.contains("name a GPU of a script, memory gib 16") && report.contains("device energy, mJ"), "{report}");
+    assert!(
+        report.contains("name a GPU of a script, memory gib 16") && report.contains("device energy, mJ"),
+        "{report}"
+    );
 }
 
 #[test]

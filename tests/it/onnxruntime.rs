@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use assert_cmd::cargo::CommandCargoExt;
+use onnx::ElementType;
 use perfrun::internals::experiment::{Package, Stop, Values, Warmup};
-use perfrun::internals::onnx::ElementType;
 use perfrun::internals::prepare::runtime;
 use perfrun::internals::record::{Arm, Outcome};
 use perfrun::internals::vocabulary::quantity::Nanos;

@@ -8,9 +8,9 @@ use std::process::{Child, Stdio};
 use perfrun::internals::judge::compare::{Comparison, judge};
 use perfrun::internals::judge::summary::summarize;
 use perfrun::internals::record::{Arm, LocalPaths, Outcome, Record};
-use perfrun::internals::statistics::paired::Verdict;
 use perfrun::internals::worker::backend::FailureKind;
 use rustix::process::{Pid, Signal, kill_process};
+use statistics::paired::Verdict;
 
 use crate::support::Workplace;
 

@@ -239,8 +239,7 @@ fn results_are_enough_to_judge_again() {
             Some((value.unwrap() / before[place].unwrap()).ln())
         };
         let ratios: Vec<f64> = others.iter().zip(&after).filter_map(pair).collect();
-        let again =
-            perfrun::internals::statistics::paired::compare_paired(&ratios, row.margin, row.confidence).unwrap();
+        let again = statistics::paired::compare_paired(&ratios, row.margin, row.confidence).unwrap();
         assert_eq!(again.verdict, row.verdict);
         assert!((again.theta.exp() * row.ratio - 1.0).abs() < 1e-4, "{row:?}");
     }

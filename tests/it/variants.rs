@@ -274,7 +274,7 @@ fn a_network_of_the_zoo_needs_no_file() {
     assert_eq!(digest::of_file(&file).unwrap(), whole);
     let done = plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    assert_eq!(perfrun::internals::onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
+    assert_eq!(onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
     assert_eq!(plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]).status.code(), Some(2));
 }
 
@@ -407,8 +407,8 @@ fn a_goal_is_not_missed_by_a_cell_whose_runs_failed() {
 
 /// A model whose one product stands in a function of its own, and is called twice.
 fn model_of_calls(path: &Path) {
-    use perfrun::internals::onnx::ElementType;
-    use perfrun::internals::onnx::proto::{
+    use onnx::ElementType;
+    use onnx::proto::{
         FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     };
     let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -434,7 +434,7 @@ fn model_of_calls(path: &Path) {
         |name: &str, from: &str, to: &str| NodeProto::of("Layer", name, &[from, "w"], &[to], vec![]).in_domain("mine");
     let weight: Vec<f32> = (0..128 * 128).map(|index| ((index * 37 % 101) as f32 - 50.0) / 500.0).collect();
     let value = |name: &str| {
-        let shape = [1, 128].map(perfrun::internals::onnx::Dimension::Fixed);
+        let shape = [1, 128].map(onnx::Dimension::Fixed);
         ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape))
     };
     let graph = GraphProto {
@@ -452,7 +452,7 @@ fn model_of_calls(path: &Path) {
         functions: vec![layer],
         ..Default::default()
     };
-    perfrun::internals::onnx::save(model, path).unwrap();
+    onnx::save(model, path).unwrap();
 }
 
 /// What classifies: labels and classes are compared by the share of equal elements, and the report says so.

@@ -14,10 +14,10 @@ pub(super) use self::sides::Source;
 use self::sides::Sources;
 use crate::diff::page::{Page, Sentence};
 use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
-use crate::statistics::Verdict;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
+use statistics::Verdict;
 
 /// A line at the end of a commit's message that accepts a row.
 const TRAILER: &str = "Perfrun-Accept";

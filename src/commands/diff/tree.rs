@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use reading::plain_file;
 use serde_json::Value;
 
 use super::revision_files::RevisionFiles;
 use crate::data::digest;
 use crate::diff::{Side, Stale};
 use crate::experiment::Experiment;
-use crate::machine::plain_file;
 use crate::plan;
 use crate::record::git::Blob;
 use crate::results::{self, GateAsked, Results};

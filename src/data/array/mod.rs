@@ -14,7 +14,7 @@ pub(crate) use npz::Npz;
 
 use half::{bf16, f16};
 
-use crate::onnx::ElementType;
+use onnx::ElementType;
 
 /// An array in row-major order.
 #[derive(Clone, Debug, PartialEq)]

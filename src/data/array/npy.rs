@@ -5,11 +5,11 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use npyz::{DType, Endianness, NpyHeader, Order};
+use onnx::ElementType;
+use reading::plain_file;
 
 use super::Array;
 use super::texts::{self, Stored};
-use crate::machine::plain_file;
-use crate::onnx::ElementType;
 
 /// Why a file is no array that perfrun can use.
 #[derive(Debug, thiserror::Error)]

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
 use zip::ZipArchive;
 use zip::read::ZipFile;
 
 use super::Array;
 use super::npy::{ArrayProblem, Head, NpyReader};
-use crate::machine::plain_file;
 
 /// An open `.npz` file.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
     use crate::data::array::write_npy;
-    use crate::onnx::ElementType;
+    use onnx::ElementType;
 
     #[test]
     fn arrays_are_found_by_name_and_cut_to_items() {

@@ -111,9 +111,9 @@ impl Groups<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::moments::{mean, standard_deviation};
-    use crate::statistics::quantile::{quantile_sorted, sorted};
     use proptest::prelude::*;
+    use statistics::moments::{mean, standard_deviation};
+    use statistics::quantile::{quantile_sorted, sorted};
 
     fn table(groups: &[Vec<f64>]) -> Table {
         let keys = groups.iter().enumerate().flat_map(|(key, values)| vec![key as u32; values.len()]);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use onnx::ElementType;
 use polars::prelude::*;
 
 use super::boundary;
 use super::file::{FileError, damaged, reader};
 use crate::data::array::{Array, Head};
-use crate::onnx::ElementType;
 
 /// What the columns are that hold numbers, texts or lists of them, by the first row; others are left out.
 ///

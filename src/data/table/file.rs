@@ -5,10 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
+use reading::{memory_bytes, plain_file};
 
 use super::{Table, TableError, boundary, pages};
-use crate::machine::host::memory_bytes;
-use crate::machine::plain_file;
 
 /// Memory for the rows that are read at a time: what is decoded stands beside what is kept.
 const BYTES_AT_A_TIME: usize = 64 << 20;

@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 use polars::prelude::{PolarsError, PolarsResult, polars_bail, polars_err};
 use polars_parquet::parquet::page::CompressedPage;
 use polars_parquet::parquet::read::{PageReader, read_metadata};
+use reading::plain_file;
 
 use super::boundary;
 use super::file::FileError;
 use crate::data::stamp::Memo;
-use crate::machine::plain_file;
 
 /// Makes sure that no page claims more values than its column has. A file is looked at once in a process, as long as its
 /// size and time stay as they are.

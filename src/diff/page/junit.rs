@@ -1,10 +1,11 @@
 //! Diffs as test cases, for dashboards that read nothing else: a case for each row, and for each experiment that one side
 //! alone has. A case fails where the gate does; without a gate, where something became worse.
 
+use statistics::Verdict;
+
 use super::{Sentence, reason, tables};
 use crate::diff::{Diff, Held, Reason, Row, Unmeasured};
 use crate::report::junit::{Case, Outcome, document};
-use crate::statistics::Verdict;
 
 /// Experiments that one side alone has.
 pub(crate) struct Experiments<'a> {

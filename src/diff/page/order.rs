@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use statistics::Verdict;
+
 use crate::diff::{Diff, Held, Reason, Row};
 use crate::experiment::Axis;
-use crate::statistics::Verdict;
 use crate::vocabulary::metric::MetricReference;
 
 use super::is_headline;

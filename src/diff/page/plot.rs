@@ -1,10 +1,11 @@
 //! The change of each cell's latency with its interval.
 
+use statistics::interval::Interval;
+
 use super::{Drawn, tables};
 use crate::diff::{Diff, Reason, Row};
 use crate::report::format;
 use crate::report::plots::{Forest, ForestRow};
-use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::{Difference, MetricReference};
 
 /// More cells than these are left to the table.

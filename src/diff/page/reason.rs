@@ -1,9 +1,10 @@
 //! Verdicts and reasons in a few words.
 
+use statistics::Verdict;
+use statistics::multiplicity::LEVEL;
+
 use crate::diff::{GateRow, Held, Reason, Row, Unmeasured};
 use crate::report::format::{count, difference, list, p_value, percent, verdict_word};
-use crate::statistics::Verdict;
-use crate::statistics::multiplicity::LEVEL;
 
 /// What a row comes to: `slower, gate 5 %`, `incomparable: cpu differs`.
 pub(super) fn verdict(row: &Row) -> String {

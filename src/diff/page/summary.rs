@@ -1,11 +1,12 @@
 //! Counts, leads and notices.
 
+use statistics::Verdict;
+
 use super::order::Urgency;
 use super::{Sentence, facts, judged, order, tables};
 use crate::diff::{Diff, Held, Reason, Row, SideSeen};
 use crate::report::cause::beside;
 use crate::report::format::{count, difference, list, percent, verdict_word};
-use crate::statistics::Verdict;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
 
 /// More rows than these are not told in sentences.
@@ -135,7 +136,7 @@ fn moved(diff: &Diff) -> Option<String> {
     let is_it = |row: &&Row| row.reason == Reason::Unchanged && row.metric == MetricReference::LATENCY;
     let unchanged = diff.rows.iter().filter(is_it);
     let changes: Vec<f64> = unchanged.filter_map(|row| row.change).map(|change| change.value).collect();
-    let typical = crate::statistics::median(&changes)?;
+    let typical = statistics::median(&changes)?;
     let beyond = least_told(diff.session_spread?);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(

@@ -1,8 +1,9 @@
 //! What can be wrong with a matrix, in words.
 
+use reading::nearest::list;
+
 use super::MAX_CELLS;
 use crate::experiment::Axis;
-use crate::vocabulary::nearest::list;
 
 /// What is wrong with a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

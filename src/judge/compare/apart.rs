@@ -3,8 +3,9 @@
 //!
 //! Deliberately absent: pairs, which `pair` compares.
 
+use statistics::unpaired::{SessionSpread, UnpairedComparison, compare_unpaired, verdict_unpaired};
+
 use crate::experiment::Grade;
-use crate::statistics::unpaired::{SessionSpread, UnpairedComparison, compare_unpaired, verdict_unpaired};
 use crate::vocabulary::metric::Direction;
 
 /// What is assumed of sessions without a history, by the grade of the machine; the last is of a machine without one
@@ -71,7 +72,7 @@ pub(crate) fn sign(direction: Direction) -> f64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::Verdict;
+    use statistics::Verdict;
 
     #[test]
     fn more_of_a_rate_is_better() {

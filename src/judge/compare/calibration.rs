@@ -4,6 +4,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::interval::Interval;
+use statistics::moments::mean;
+use statistics::paired::{PairedComparison, Verdict, compare_paired};
+use statistics::planning::detectable_effect;
+use statistics::random::key_seed;
+use statistics::usual_rules::usual_rules;
+use statistics::wilson::wilson_interval;
 
 use super::Terms;
 use super::control::typical_spread;
@@ -12,13 +19,6 @@ use crate::judge::summary::CONFIDENCE;
 use crate::plan::Plan;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
-use crate::statistics::interval::Interval;
-use crate::statistics::moments::mean;
-use crate::statistics::paired::{PairedComparison, Verdict, compare_paired};
-use crate::statistics::planning::detectable_effect;
-use crate::statistics::random::key_seed;
-use crate::statistics::usual_rules::usual_rules;
-use crate::statistics::wilson::wilson_interval;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Ratio;
 

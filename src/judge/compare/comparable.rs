@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::quantile::quantile_support;
 
 use super::control::is_discredited;
 use super::withheld::withheld;
@@ -10,7 +11,6 @@ use super::{Control, Withheld};
 use crate::experiment::{Axis, BATCH, InputIndex, InputPoint, ModelIndex};
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::{Cell, Plan};
-use crate::statistics::quantile::quantile_support;
 use crate::vocabulary::metric::{Direction, ITEMS, LATENCY, MetricReference};
 use crate::worker::backend::FailureKind;
 

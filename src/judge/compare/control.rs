@@ -1,6 +1,9 @@
 //! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
 
 use serde::{Deserialize, Serialize};
+use statistics::interval::Interval;
+use statistics::paired::{PairedComparison, Verdict};
+use statistics::planning::{detectable_effect as found_in, typical_deviation};
 
 use super::pair::{paired, speedup, speedup_interval};
 use super::{Comparison, Terms, Withheld};
@@ -8,9 +11,6 @@ use crate::experiment::{Aa, Grade};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
 use crate::record::Manifest;
-use crate::statistics::interval::Interval;
-use crate::statistics::paired::{PairedComparison, Verdict};
-use crate::statistics::planning::{detectable_effect as found_in, typical_deviation};
 use crate::vocabulary::code::{BIASED, Code};
 use crate::vocabulary::metric::MetricReference;
 
@@ -140,8 +140,8 @@ pub(super) fn detectable_effect(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::paired::compare_paired;
     use crate::vocabulary::code::Carrier;
+    use statistics::paired::compare_paired;
 
     #[test]
     fn controls_raise_the_codes_that_the_table_gives_them() {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::omnibus::welch_anova;
 
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::statistics::omnibus::welch_anova;
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.

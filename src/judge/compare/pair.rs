@@ -1,13 +1,13 @@
 //! Two cells in their common blocks (method 6.1).
 
 use serde::{Deserialize, Serialize};
+use statistics::duet::paired_slice_ratio;
+use statistics::interval::Interval;
+use statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
 
 use super::withheld::withheld;
 use super::{Terms, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
-use crate::statistics::duet::paired_slice_ratio;
-use crate::statistics::interval::Interval;
-use crate::statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
 /// One cell against another, its baseline.

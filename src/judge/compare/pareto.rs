@@ -4,6 +4,10 @@
 //! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
 
 use serde::{Deserialize, Serialize};
+use statistics::certain_domination::{ParetoClass, classify};
+use statistics::interval::Estimate;
+use statistics::paired::Verdict;
+use statistics::pareto::{Objective, frontier};
 
 use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
@@ -12,10 +16,6 @@ use super::{Judged, Terms};
 use crate::experiment::Choose;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
-use crate::statistics::certain_domination::{ParetoClass, classify};
-use crate::statistics::interval::Estimate;
-use crate::statistics::paired::Verdict;
-use crate::statistics::pareto::{Objective, frontier};
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS};
 
 /// Fewer cells than these have nothing to give or take.

@@ -1,16 +1,16 @@
 //! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
 
 use serde::Serialize;
+use statistics::looks::Looks;
+use statistics::middle_half::middle_half;
+use statistics::pilot::{Pilot, typical};
+use statistics::planning::{PairedPilot, blocks_for_effect};
 
 use super::Judged;
 use crate::experiment::{Runs, Stop};
 use crate::judge::summary::CONFIDENCE;
 use crate::plan::Plan;
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
-use crate::statistics::looks::Looks;
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::pilot::{Pilot, typical};
-use crate::statistics::planning::{PairedPilot, blocks_for_effect};
 use crate::vocabulary::metric;
 
 /// What one cell needs.

@@ -3,10 +3,11 @@
 //! A question names what breaks its ties. Where none is asked, the metrics that the trade-offs weigh come first, then peak
 //! memory and the size of the model file. Input and output as for any verdict; pure.
 
+use statistics::paired::Verdict;
+
 use super::pair::{compare_cells, compare_unasked};
 use super::{Comparison, Terms};
 use crate::judge::summary::Summary;
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
 
 /// How ties are broken.

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
+use statistics::paired::PairedComparison;
 
 use super::Terms;
 use crate::judge::summary::{CellSummary, beside};
-use crate::statistics::paired::PairedComparison;
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::{MetricReference, Unit};
 

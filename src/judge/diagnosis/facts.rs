@@ -1,6 +1,6 @@
 //! What says what bounds a cell, as numbers.
 
-use crate::onnx::cost::Arithmetic;
+use onnx::cost::Arithmetic;
 
 /// Facts about a cell; what is not known is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

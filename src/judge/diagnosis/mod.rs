@@ -10,7 +10,7 @@ pub(crate) use facts::{Facts, Limit, Roof, Scaling};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::onnx::cost::Arithmetic;
+use onnx::cost::Arithmetic;
 
 /// How a cell stands to what the machine can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use statistics::middle_half::middle_half;
+use statistics::quantile::{quantile_sorted, sorted};
+
 use super::latency::{self, Latency};
 use super::tables::RunValues;
 use super::values::{CellSummary, Double, MetricSummary, Summary};
@@ -10,8 +13,6 @@ use super::{CONFIDENCE, completed, constants, count, slices};
 use crate::experiment::Design;
 use crate::plan::CellId;
 use crate::record::{Arm, Manifest, StoredRun};
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::quantile::{quantile_sorted, sorted};
 use crate::vocabulary::metric::{ITEMS, MetricReference, Statistic};
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about

@@ -4,12 +4,13 @@
 //! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
 //! interval of an accuracy is over items, since runs do not tell it.
 
+use statistics::interval::Estimate;
+use statistics::middle_half::middle_half;
+
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::plan::Cell;
 use crate::quality::fidelity::{Equal, Fidelity};
 use crate::record::Manifest;
-use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 
 /// Adds them to the summaries of all cells, in plan order, that have completed runs.

@@ -3,10 +3,11 @@
 //! Input: the runs by cell. Output: one entry for each metric of the environment that was above its limit in some run,
 //! in the order of the limits. Deliberately absent: words.
 
+use statistics::quantile::median;
+
 use super::ByCell;
 use crate::plan::Plan;
 use crate::record::{Arm, Outcome};
-use crate::statistics::quantile::median;
 use crate::vocabulary::code::{Code, LIMITS};
 use crate::vocabulary::metric::Metric;
 

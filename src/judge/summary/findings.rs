@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::quantile::median;
+use statistics::{Course, Distribution, RunGroups, run_groups};
 
 use super::weight::moves_the_estimate;
 use super::{Fallback, LEAST_RUNS, OtherLoad};
 use crate::record::{Arm, StoredRun};
-use crate::statistics::quantile::median;
-use crate::statistics::{Course, Distribution, RunGroups, run_groups};
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric;
 use crate::worker::measure::stop::StopReason;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use statistics::autocorrelation::supports_quantile;
+use statistics::interval::Estimate;
+use statistics::middle_half::middle_half;
+use statistics::pooled_tail::PooledTail;
+
 use super::tables::{ArmTables, RunValues};
 use super::{CONFIDENCE, Extent};
 use crate::record::{Manifest, StoredRun};
-use crate::statistics::autocorrelation::supports_quantile;
-use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 
 /// The percentiles that are reported.

@@ -4,11 +4,11 @@
 //! and whether the cell's times hold waiting for them. Deliberately absent: words, and other disturbances.
 
 use serde::{Deserialize, Serialize};
+use statistics::quantile::median;
 
 use super::{CellSummary, Summary};
 use crate::plan::Cell;
 use crate::record::{Manifest, StoredRun};
-use crate::statistics::quantile::median;
 use crate::vocabulary::code::BUSY_MACHINE;
 use crate::vocabulary::metric::{CPU_TIME, CPU_UTILISATION, LATENCY, Metric, OTHER_CPU, STEAL};
 

@@ -36,14 +36,14 @@ use crate::experiment::{Design, QUICK_MARGIN};
 use crate::judge::diagnosis::Diagnosis;
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
-use crate::statistics::middle_half::middle_half;
 use crate::vocabulary::metric::{self, Kind, Unit};
+use statistics::middle_half::middle_half;
 
 /// Confidence of every interval (method 11).
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
-pub(crate) const LEAST_RUNS: usize = crate::statistics::planning::MINIMUM_RUNS;
+pub(crate) const LEAST_RUNS: usize = statistics::planning::MINIMUM_RUNS;
 
 /// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
 pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
@@ -174,7 +174,7 @@ fn summarize_arm(
 /// The median of each slice of each run that was cut into slices; a slice of nothing but late warm-up is a gap in which
 /// nothing is paired.
 fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
-    let typical = |slice: &Vec<f64>| crate::statistics::quantile::median(slice).unwrap_or(0.0);
+    let typical = |slice: &Vec<f64>| statistics::quantile::median(slice).unwrap_or(0.0);
     let cut = completed.iter().filter(|run| !run.data.slices.is_empty());
     cut.map(|run| (run.block, run.slice_durations().iter().map(typical).collect())).collect()
 }

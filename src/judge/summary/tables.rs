@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
+use statistics::moments::skewness;
 
 use super::{Spread, is_of_environment};
 use crate::data::table::{Aggregate, Table, TableError};
 use crate::record::StoredRun;
-use crate::statistics::moments::skewness;
 use crate::vocabulary::code;
 use crate::vocabulary::metric::{LATENCY, MetricReference, SAMPLES, Statistic};
 
@@ -227,9 +227,9 @@ fn keys<'a>(table: &'a Table, name: &str) -> Result<impl Iterator<Item = (usize,
 mod tests {
     use super::*;
     use crate::record::{Arm, Outcome};
-    use crate::statistics::moments::{mean, standard_deviation};
-    use crate::statistics::quantile::{quantile_sorted, sorted};
     use crate::vocabulary::metric::STEAL;
+    use statistics::moments::{mean, standard_deviation};
+    use statistics::quantile::{quantile_sorted, sorted};
 
     fn run(block: u32, durations: &[u64], iterations: u32) -> StoredRun {
         let id = "0123456789abcdef".parse().unwrap();

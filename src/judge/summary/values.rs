@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use statistics::interval::Estimate;
+use statistics::middle_half::middle_half;
+use statistics::pooled_tail::PooledTail;
+
 use super::{CONFIDENCE, Disturbance, Fallback, Findings, LEAST_RUNS, Latency, Percentile};
 use crate::judge::diagnosis::Diagnosis;
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
-use crate::statistics::interval::Estimate;
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 use crate::worker::backend::Failure;
 

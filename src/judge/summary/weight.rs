@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use statistics::middle_half::trimmed;
+
 use super::CellSummary;
-use crate::statistics::middle_half::trimmed;
 use crate::vocabulary::code::{self, Code, Severity};
 
 /// Whether so many disturbed runs can move the estimate over runs, which leaves a part of them out on either side

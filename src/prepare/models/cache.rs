@@ -7,6 +7,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use onnx::infer::infer;
+use onnx::precision::activation_ranges::Range;
+use onnx::precision::{
+    self, BlockQuantization, ConversionProblem, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
+    StaticQuantization,
+};
+use onnx::proto::ModelProto;
+use onnx::{GraphProblem, OnnxError};
+use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::observed;
@@ -14,15 +23,6 @@ use super::recipe::{HalfRecipe, Recipe};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::Calibration;
-use crate::machine::plain_file;
-use crate::onnx::infer::infer;
-use crate::onnx::precision::activation_ranges::Range;
-use crate::onnx::precision::{
-    self, BlockQuantization, ConversionProblem, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
-    StaticQuantization,
-};
-use crate::onnx::proto::ModelProto;
-use crate::onnx::{self, GraphProblem, OnnxError};
 
 /// The version of what lies in the cache; another one is made again.
 const FORMAT: u32 = 1;

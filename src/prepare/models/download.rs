@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-use crate::machine::plain_file;
+use reading::plain_file;
 
 /// What a server may take and give.
 #[derive(Clone, Copy, Debug)]

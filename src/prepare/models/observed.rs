@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use onnx::ElementType;
+use onnx::precision::activation_ranges::Range;
+use onnx::proto::{AttributeProto, ModelProto, NodeProto, ValueInfoProto};
+
 use super::Ranges;
-use crate::onnx::ElementType;
-use crate::onnx::precision::activation_ranges::Range;
-use crate::onnx::proto::{AttributeProto, ModelProto, NodeProto, ValueInfoProto};
 
 /// Outputs that stand for activations: pairs of both names.
 #[derive(Debug, Default)]
@@ -67,7 +68,7 @@ pub(super) fn with_inputs_as_outputs(mut model: ModelProto, names: &[String]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx;
+    use onnx;
 
     #[test]
     fn extremes_of_inputs_and_activations_become_their_ranges() {

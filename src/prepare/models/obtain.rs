@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onnx::zoo::{self, ZooProblem};
+
 use super::download::{Limits, Problem, download};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Experiment, Network, Source};
-use crate::onnx;
-use crate::onnx::zoo::{self, ZooProblem};
 use crate::prepare::seal::{self, Seal};
 
 /// What happens meanwhile, for the terminal to say.

@@ -1,11 +1,11 @@
 //! What is done to a model for a variant: everything that decides which bytes come out.
 
+use onnx::precision::ProviderClass;
+use onnx::proto::{ModelProto, NodeProto};
+use onnx::{ElementType, ModelHeader};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Calibration, ConversionSettings, Io, Precision, Quantization};
-use crate::onnx::precision::ProviderClass;
-use crate::onnx::proto::{ModelProto, NodeProto};
-use crate::onnx::{ElementType, ModelHeader};
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
 
 /// A conversion with nothing left to choose. Part of the cache's key and of the record.

@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use reading::plain_file;
+
 use super::library::{self, Library, Machine, Origin};
 use super::pip::find_program;
 use crate::experiment::Package;
-use crate::machine::plain_file;
 
 /// Prints the folders of the package. A folder named `onnxruntime` in the current folder is not it.
 const FIND_PACKAGE: &str = "import importlib.util, sys; sys.path = [p for p in sys.path if p]; \

@@ -9,11 +9,11 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::error::RuntimeError;
 use crate::experiment::{OLDEST_RUNTIME, is_new_enough, version_numbers};
-use crate::machine::plain_file;
 
 /// An ONNX Runtime library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,12 +10,12 @@
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
 use zip::ZipArchive;
 
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Package, Plugin, is_new_enough, version_numbers};
-use crate::machine::plain_file;
 use crate::prepare::seal;
 
 use super::cuda::Part;

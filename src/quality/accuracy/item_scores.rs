@@ -1,8 +1,9 @@
 //! What a variant gets for each item of a dataset.
 
+use onnx::ElementType;
+
 use crate::data::array::Array;
 use crate::experiment::AccuracyMetric;
-use crate::onnx::ElementType;
 use crate::quality::fidelity::largest;
 
 /// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers.

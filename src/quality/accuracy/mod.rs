@@ -10,13 +10,13 @@ mod item_scores;
 pub(crate) use item_scores::{AccuracyProblem, ItemScores};
 
 use serde::{Deserialize, Serialize};
+use statistics::interval::{Estimate, Interval, mean_interval};
+use statistics::multiplicity::LEVEL;
+use statistics::paired_proportions::{PairedProportions, paired_proportions};
+use statistics::paired_tests::paired_t;
+use statistics::wilson::wilson_interval;
 
 use crate::experiment::AccuracyMetric;
-use crate::statistics::interval::{Estimate, Interval, mean_interval};
-use crate::statistics::multiplicity::LEVEL;
-use crate::statistics::paired_proportions::{PairedProportions, paired_proportions};
-use crate::statistics::paired_tests::paired_t;
-use crate::statistics::wilson::wilson_interval;
 use crate::vocabulary::metric::Direction;
 
 /// Confidence of every interval.

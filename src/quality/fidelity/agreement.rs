@@ -77,7 +77,7 @@ pub(crate) fn largest(scores: &[f64], count: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::ElementType;
+    use onnx::ElementType;
 
     #[test]
     fn the_largest_come_first_and_ties_keep_their_order() {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::binomial::Binomial;
 
 use crate::data::array::Array;
 use crate::experiment::{FidelityLimits, Precision};
-use crate::statistics::binomial::Binomial;
 
 /// How many elements of an output are the reference's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -168,7 +168,7 @@ impl<'a> Table<'a> {
 mod tests {
     use super::super::{Fidelity, compare};
     use super::*;
-    use crate::onnx::ElementType;
+    use onnx::ElementType;
 
     fn floats(name: &str, shape: &[u64], values: &[f32]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -361,7 +361,7 @@ mod tests {
     /// A tree and a line, eight items each: which label a draw changes does not change the verdict.
     #[test]
     fn the_verdict_of_a_right_conversion_does_not_depend_on_the_draw() {
-        use crate::statistics::random::Xoshiro256PlusPlus;
+        use statistics::random::Xoshiro256PlusPlus;
         let draw = |seed: u64| {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
             let (mut one, mut other) = (Vec::new(), Vec::new());

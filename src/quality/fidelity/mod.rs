@@ -189,7 +189,7 @@ mod tests {
     use super::sums::last_place;
     use super::*;
     use crate::experiment::Precision;
-    use crate::onnx::ElementType;
+    use onnx::ElementType;
 
     fn output(values: &[f32], shape: &[u64]) -> Array {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();

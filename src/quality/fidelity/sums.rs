@@ -1,10 +1,11 @@
 //! Sums over all outputs and input sets that are compared.
 
+use onnx::ElementType;
+
 use super::equality::{Beside, changed};
 use super::{Agreement, Equal, Fidelity, ItemsKept, agreement};
 use crate::data::array::Array;
 use crate::experiment::FidelityLimits;
-use crate::onnx::ElementType;
 
 /// Whether elements of this type are classes or indices: equal or not, however far apart.
 fn is_class(element: &ElementType) -> bool {

@@ -1,8 +1,9 @@
 //! What bounds a cell, in a few words.
 
+use onnx::cost::Arithmetic;
+
 use super::{fixed, percent, significant_decimals};
 use crate::judge::diagnosis::Bound;
-use crate::onnx::cost::Arithmetic;
 
 /// `memory-bound, 81 % of 24.1 GB/s`, `launch-bound, 35 % of the time`.
 pub(crate) fn bound(bound: &Bound) -> String {

@@ -1,8 +1,9 @@
 //! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
 
+use statistics::interval::Interval;
+
 use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
 use crate::results::Compared;
-use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::{Difference, MetricReference, Unit};
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or

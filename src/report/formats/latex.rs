@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use statistics::interval::Estimate;
+
 use super::{ReportFormat, Source};
 use crate::experiment::{Axis, telling_axes};
 use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::template::latex as escaped;
 use crate::results::{Cell, Compared, Results, interval};
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{
     ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, Kind, LATENCY, MODEL_SIZE, MetricReference, PEAK_RSS,
 };

@@ -3,6 +3,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::Verdict;
+use statistics::planning::MINIMUM_RUNS;
 
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, name_among, outputs};
@@ -11,8 +13,6 @@ use crate::judge::compare::Unfit;
 use crate::report::cause;
 use crate::report::format::{self, percent};
 use crate::results::{Cell, Choice, Compared, Contest, Entrant, beside};
-use crate::statistics::Verdict;
-use crate::statistics::planning::MINIMUM_RUNS;
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};
 

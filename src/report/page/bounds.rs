@@ -1,13 +1,14 @@
 //! Bounds in words, and which cells keep them.
 
+use statistics::interval::Estimate;
+use statistics::pooled_tail::PooledTail;
+
 use super::Reader;
 use crate::experiment::{Axis, Selector};
 use crate::judge::compare::GoalOutcome;
 use crate::judge::compare::choose::Doubt;
 use crate::report::format::{self, Column};
 use crate::results::{BoundFound, Bounded, GoalFound, interval};
-use crate::statistics::interval::Estimate;
-use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 use crate::vocabulary::wording::list;
 

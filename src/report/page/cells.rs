@@ -3,6 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::Verdict;
+use statistics::interval::Estimate;
+use statistics::planning::MINIMUM_RUNS;
 
 use super::table::TableColumn;
 use super::{Reader, outputs};
@@ -11,9 +14,6 @@ use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::results::{Cell, Compared, Results, Status, beside};
-use crate::statistics::Verdict;
-use crate::statistics::interval::Estimate;
-use crate::statistics::planning::MINIMUM_RUNS;
 use crate::vocabulary::metric::{CPU_TIME, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, THROUGHPUT};
 
 /// Every cell that is to be run.

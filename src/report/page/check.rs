@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::middle_half::trimmed;
 
 use crate::experiment::Axis;
 use crate::report::format::Column;
 use crate::results::Results;
-use crate::statistics::middle_half::trimmed;
 use crate::vocabulary::metric;
 
 /// A query that anybody can repeat.

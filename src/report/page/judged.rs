@@ -1,12 +1,13 @@
 //! Every comparison with the evidence of its verdict, the tests over whole groups, and the controls.
 
+use statistics::interval::Interval;
+
 use super::table::{Columns, TableCell, TableColumn, or_nothing};
 use super::{Reader, Section, Table};
 use crate::experiment::Grade;
 use crate::report::cause::conditional;
 use crate::report::format::{self, percent};
 use crate::results::{Compared, Control, Family, beside};
-use crate::statistics::interval::Interval;
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 use crate::vocabulary::wording::count;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use statistics::planning::MINIMUM_RUNS;
 
 use super::{Reader, facts};
 use crate::experiment::{Axis, Boundary, Cache, Completion, Design, Stop, StopStatistic, Warmup};
 use crate::report::format::{amount, percent};
 use crate::results::{Cell, Method, Results};
-use crate::statistics::planning::MINIMUM_RUNS;
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};

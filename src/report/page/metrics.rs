@@ -1,6 +1,9 @@
 //! Every metric of every cell, what its runs met on the machine, what its samples look like, and the batches that were
 //! searched.
 
+use statistics::course::Course;
+use statistics::interval::Estimate;
+
 use super::cells::absence;
 use super::notices::is_everywhere;
 use super::table::{Columns, TableCell, TableColumn};
@@ -9,8 +12,6 @@ use crate::judge::summary::CellShape;
 use crate::report::batch_search::{end, tried};
 use crate::report::format::{self, Column, percent};
 use crate::results::{Cell, Search};
-use crate::statistics::course::Course;
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{self, LATENCY, MetricReference, Statistic, Unit};
 use crate::vocabulary::wording::count;

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use statistics::interval::Estimate;
+
 use super::cells::absence;
 use super::table::{TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table};
 use crate::experiment::{Axis, TableSpec};
 use crate::report::format::{self, Column, Scale};
 use crate::results::Cell;
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
 use crate::vocabulary::wording::{capitalized, list};
 

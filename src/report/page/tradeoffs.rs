@@ -1,12 +1,13 @@
 //! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
 
+use statistics::interval::Estimate;
+
 use super::answer::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::report::format::Column;
 use crate::report::plots::Plots;
 use crate::results::{Cell, Point, Tradeoff};
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::wording::{count, list};
 

@@ -3,13 +3,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use statistics::Claim;
+use statistics::planning::MINIMUM_RUNS;
 
 use super::Reader;
 use crate::experiment::{Design, QUICK_MARGIN};
 use crate::report::format::{judged_ratio, noise_floor, percent};
 use crate::results::{Control, Effort, Results};
-use crate::statistics::Claim;
-use crate::statistics::planning::MINIMUM_RUNS;
 use crate::vocabulary::code::{BIASED, Code, part};
 use crate::vocabulary::wording::{count, list};
 

@@ -1,9 +1,10 @@
 //! A metric of one cell over commits: points with their intervals, breaks, changes.
 
+use statistics::interval::Interval;
+
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, shortened};
 use crate::report::format;
-use crate::statistics::interval::Interval;
 use crate::vocabulary::metric::Unit;
 
 const WIDTH: f64 = 760.0;

@@ -1,6 +1,9 @@
 //! Distributions of the cells of one group below each other: the density of all samples, below it one box a process in
 //! the order of blocks, and the cell's estimate with its interval.
 
+use statistics::density::density;
+use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
+
 use super::Drawn;
 use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
@@ -11,8 +14,6 @@ use crate::record::{Arm, Outcome, StoredRun};
 use crate::report::format::{self, Scale};
 use crate::report::page::{Reader, absence};
 use crate::results::Cell;
-use crate::statistics::density::density;
-use crate::statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
 use crate::vocabulary::metric::{self, MetricReference};
 
 const WIDTH: f64 = 760.0;

@@ -2,12 +2,13 @@
 //!
 //! One dot a block, pale, shows what the estimate was made from. Speed-ups and controls are drawn alike.
 
+use statistics::interval::Interval;
+use statistics::quantile::{representatives_sorted, sorted};
+use statistics::{Claim, Verdict};
+
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use crate::report::format;
-use crate::statistics::interval::Interval;
-use crate::statistics::quantile::{representatives_sorted, sorted};
-use crate::statistics::{Claim, Verdict};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 26.0;

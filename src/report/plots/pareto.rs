@@ -1,5 +1,7 @@
 //! Two metrics against each other: the cells that could stand in for each other, with names, intervals and frontier.
 
+use statistics::interval::{Estimate, Interval};
+
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
 use super::labels::{Area, Label, place};
@@ -7,7 +9,6 @@ use super::{Plot, slug, unused};
 use crate::report::format::{self, Column, shown_interval};
 use crate::report::page::{Reader, name_among};
 use crate::results::{Cell, Point, Tradeoff};
-use crate::statistics::interval::{Estimate, Interval};
 use crate::vocabulary::metric::{Direction, MetricReference};
 use crate::vocabulary::wording::capitalized;
 

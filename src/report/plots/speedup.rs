@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use statistics::duet::paired_slice_ratio;
+
 use super::forest::{Forest, Row};
 use super::{Plot, row_name};
 use crate::judge::compare::Withheld;
 use crate::report::format;
 use crate::report::page::Reader;
 use crate::results::{Cell, Compared, Control};
-use crate::statistics::duet::paired_slice_ratio;
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// More comparisons than these are left to the table.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use statistics::interval::Estimate;
+
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
 use super::{Plot, slug, unused};
@@ -9,7 +11,6 @@ use crate::experiment::{Axis as PlanAxis, BATCH};
 use crate::report::format::{Column, shown_interval};
 use crate::report::page::Reader;
 use crate::results::Cell;
-use crate::statistics::interval::Estimate;
 use crate::vocabulary::metric::ITEMS;
 
 const WIDTH: f64 = 760.0;
@@ -200,7 +201,7 @@ fn draw_legend(canvas: &mut Canvas, lines: &[Line]) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::statistics::interval::Interval;
+    use statistics::interval::Interval;
 
     #[test]
     fn rates_stand_from_zero_unless_they_are_far_apart() {

@@ -3,6 +3,8 @@
 //! A run with many samples is drawn as the band in which most samples of equal spans of time lie, with their median: a
 //! few slow samples would make it a solid block. For the HTML report alone.
 
+use statistics::quantile::{median, quantile_sorted, sorted};
+
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use super::run_box::evenly;
@@ -10,7 +12,6 @@ use super::{Drawn, Plot};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::report::format::{self, Scale};
 use crate::results::Cell;
-use crate::statistics::quantile::{median, quantile_sorted, sorted};
 use crate::vocabulary::code::{self, Severity};
 use crate::vocabulary::metric;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use minijinja::ErrorKind;
 use minijinja::value::Serde;
+use reading::plain_file;
 
 use super::environment;
-use crate::machine::plain_file;
 use crate::report::Format;
 use crate::report::page::Page;
 use crate::vocabulary::printable::{printable, printable_in_place};

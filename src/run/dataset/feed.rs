@@ -6,11 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
+use onnx::{ElementType, KnownShape, Signature, TensorType, known_shapes};
+
 use super::source::Source;
 use super::{DatasetProblem, Fitted, ModelData, fit, write_whole};
 use crate::data::array::Array;
 use crate::experiment::{Dataset, InputPoint, Values};
-use crate::onnx::{ElementType, KnownShape, Signature, TensorType, known_shapes};
 use crate::worker::backend::inputs::{POOL_LIMIT_BYTES, misfit};
 
 /// A set larger than this is a damaged header rather than a wish.
@@ -78,7 +79,7 @@ pub(in crate::run) fn feed(
     data: Option<&ModelData>,
 ) -> Result<(InputPoint, Fed), DatasetProblem> {
     // A batch that the model has not is a reason to skip its cells, and told there.
-    let Ok(known) = known_shapes(signature, point) else {
+    let Ok(known) = known_shapes(signature, point.sizes()) else {
         return Ok((point.clone(), Fed { arrays: Vec::new(), sets: 1 }));
     };
     let file = point.file.as_ref().map(|file| Dataset::of_file(file.path.clone()));

@@ -1,10 +1,11 @@
 //! Which array of a dataset goes into which input of a model, and whether it fits.
 
+use onnx::{Dimension, ElementType, Signature, TensorType};
+
 use super::DatasetProblem;
 use super::source::Source;
 use crate::data::array::{Array, Head};
 use crate::experiment::Dataset;
-use crate::onnx::{Dimension, ElementType, Signature, TensorType};
 
 /// A dataset that fits a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

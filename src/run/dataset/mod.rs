@@ -23,10 +23,10 @@ use crate::data::array::{Array, ArrayProblem, save_npy};
 use crate::data::digest;
 use crate::data::table::FileError;
 use crate::experiment::{AccuracyMetric, Dataset, Experiment, Values};
-use crate::onnx::{ElementType, ModelHeader};
 use crate::record::{DatasetFile, Place, StoreError};
 use crate::worker::backend::TensorRequest;
 use crate::worker::{Data, Feed};
+use onnx::{ElementType, ModelHeader};
 
 /// Why a dataset cannot be used with a model.
 #[derive(Debug, thiserror::Error)]

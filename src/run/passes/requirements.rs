@@ -1,5 +1,8 @@
 //! Conditions of a specification that are checked before anything is measured (`require`).
 
+use statistics::middle_half::MiddleHalf;
+use statistics::planning::typical_deviation;
+
 use super::Pass;
 use crate::experiment::Grade;
 use crate::record::{Arm, Preview, StoredRun};
@@ -7,8 +10,6 @@ use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::session::{Halt, Session};
 use crate::run::{Job, Refusal};
-use crate::statistics::middle_half::MiddleHalf;
-use crate::statistics::planning::typical_deviation;
 use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::{Afterwards, RunPlan};

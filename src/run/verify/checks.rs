@@ -290,9 +290,9 @@ mod tests {
     use super::*;
     use crate::data::array::Array;
     use crate::experiment::{FidelityLimits, Hardware, Provider};
-    use crate::onnx::ElementType;
     use crate::quality::fidelity;
     use crate::worker::backend::Placement;
+    use onnx::ElementType;
 
     fn seen(latency_ns: f64) -> Seen {
         Seen { latency_ns, ..Seen::default() }

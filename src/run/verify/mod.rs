@@ -20,13 +20,13 @@ use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::device::{Gpu, Watch};
 use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Values, Warmup};
-use crate::onnx::{self, ElementType};
 use crate::quality::fidelity::{self, Fidelity};
-use crate::statistics::quantile::median;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use crate::worker::{Afterwards, Interrupts, RunPlan, StoppedAtOnce, WorkerRun, read_outputs};
+use onnx::ElementType;
+use statistics::quantile::median;
 
 /// A provider may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);

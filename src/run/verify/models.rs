@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use crate::onnx::{Dimension, ElementType};
-use crate::statistics::random::Xoshiro256PlusPlus;
+use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx::{Dimension, ElementType};
+use statistics::random::Xoshiro256PlusPlus;
 
 /// A model with one input `x` and one output `y`, of float32.
 pub(super) struct Subject {
@@ -100,7 +100,7 @@ fn subject(nodes: Vec<NodeProto>, input: Vec<u64>, output: Vec<u64>, initializer
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx;
+    use onnx;
 
     #[test]
     fn every_model_is_whole() {

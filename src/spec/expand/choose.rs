@@ -1,12 +1,13 @@
 //! `choose`: a metric to be best in, bounds in the units of their metrics, and the samples that percentiles take.
 
+use statistics::quantile::quantile_support;
+
 use crate::experiment::Vocabulary;
 use crate::experiment::{Bound, Choose, Compare, Measure, Stop};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{BoundForm, ChooseForm};
 use crate::spec::note::Note;
-use crate::statistics::quantile::quantile_support;
 use crate::vocabulary::metric::{MetricReference, Unit};
 
 use super::{metric, selection};

@@ -1,10 +1,11 @@
 //! `compare`, `runs`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
 
+use reading::nearest::list;
+
 use crate::experiment::{Compare, Device, Grade, Margin, Require, Runs, Selector};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm, RunsForm};
-use crate::vocabulary::nearest::list;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 use super::{measure, selection};

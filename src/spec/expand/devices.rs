@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use reading::nearest::suggestion;
+
 use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{OneOrMany, Ordered};
 use crate::spec::name::is_name;
 use crate::spec::wording::bad_name;
-use crate::vocabulary::nearest::suggestion;
 
 use super::Axis;
 

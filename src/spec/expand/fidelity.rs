@@ -1,10 +1,11 @@
 //! The limits of outputs: whose they are, and what they say.
 
+use reading::nearest::suggestion;
+
 use crate::experiment::{FidelityLimits, FidelitySettings, Precision, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{FidelityForm, Ordered, RatioText};
-use crate::vocabulary::nearest::suggestion;
 
 use super::Axis;
 

@@ -1,5 +1,7 @@
 //! References to metrics, and values in their units.
 
+use reading::nearest::{list, nearest, suggestion};
+
 use crate::experiment::Compare;
 use crate::spec::check::Check;
 use crate::spec::document::Place;
@@ -7,7 +9,6 @@ use crate::spec::form::{BoundText, MetricText};
 use crate::vocabulary::metric::{
     Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit, ValueKind, read_value,
 };
-use crate::vocabulary::nearest::{list, nearest, suggestion};
 use crate::vocabulary::quantity::QuantityError;
 
 use crate::experiment::Space;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use reading::nearest::suggestion;
+
 use crate::data::digest;
 use crate::experiment::is_glob;
 use crate::experiment::{Combine, Model, Network, Precision, Source, Variant, ZOO};
@@ -12,7 +14,6 @@ use crate::spec::files::{Depth, FileProblem};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::bad_name;
-use crate::vocabulary::nearest::suggestion;
 
 use super::{Axis, BackendKind, dataset, inputs};
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use reading::nearest::nearest;
+
 use crate::experiment::{Device, Provider};
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{ExperimentForm, Ordered, ProviderForm, VariantEntry};
-use crate::vocabulary::nearest::nearest;
 
 use super::{Axis, devices};
 

@@ -1,9 +1,10 @@
 //! Session entries: names that are nearly those of ONNX Runtime, which ignores what it does not know.
 
+use reading::nearest::nearest;
+
 use crate::spec::check::Check;
 use crate::spec::document::Place;
 use crate::spec::form::{Ordered, Setting};
-use crate::vocabulary::nearest::nearest;
 
 /// Entries of ONNX Runtime 1.31, from `onnxruntime_session_options_config_keys.h`.
 const KEYS: [&str; 36] = [

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use reading::nearest::{nearest, suggestion};
+
 use crate::experiment::beyond_limit;
 use crate::experiment::{
     Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant,
@@ -13,7 +15,6 @@ use crate::spec::form::{
 };
 use crate::spec::name::is_name;
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
-use crate::vocabulary::nearest::{nearest, suggestion};
 use crate::vocabulary::quantity::Ratio;
 
 use super::{Axis, BackendKind, conversion, provider, range, session, variant_names};

@@ -1,10 +1,10 @@
 //! Lines of columns, and numbers that fit into them.
 
+use statistics::interval::Interval;
 use unicode_width::UnicodeWidthStr;
 
 use crate::report::format::{fixed, significant_decimals};
 use crate::report::page::{Overview, OverviewCell, OverviewColumn};
-use crate::statistics::interval::Interval;
 use crate::ui::table;
 
 /// Numbers that need more places than this are shown with an exponent.

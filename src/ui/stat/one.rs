@@ -1,12 +1,13 @@
 //! One series in a table of estimates.
 
+use statistics::autocorrelation::CorrelatedQuantile;
+use statistics::planning::{MINIMUM_RUNS, MOST_RUNS};
+use statistics::{Estimate, Interval, Modality, Mode, TukeyClasses};
+
 use super::grid::{Alignment, Digits, Grid, hundredths, significant};
 use super::words::{needed_for, quantile_name};
 use crate::report::format::{count, percent};
 use crate::stat::{AcrossRuns, Description, Findings, Order, Precision, Quantile};
-use crate::statistics::autocorrelation::CorrelatedQuantile;
-use crate::statistics::planning::{MINIMUM_RUNS, MOST_RUNS};
-use crate::statistics::{Estimate, Interval, Modality, Mode, TukeyClasses};
 use crate::vocabulary::printable::printable;
 
 /// The quantiles that a table shows.

@@ -1,12 +1,13 @@
 //! Two series side by side, and what their comparison rests on.
 
+use statistics::permutation::Rearrangements;
+use statistics::{Interval, Magnitude, NullDistribution, PermutationTest, RatioBounds, UsualRules};
+
 use super::grid::{Alignment, Grid, hundredths, p_value, shortened, significant};
 use super::one;
 use super::words::quantile_name;
 use crate::report::format::{percent, ratio};
 use crate::stat::{Contrast, Description, Findings, Level, Reason};
-use crate::statistics::permutation::Rearrangements;
-use crate::statistics::{Interval, Magnitude, NullDistribution, PermutationTest, RatioBounds, UsualRules};
 
 /// A longer unit makes the first column wider than its names.
 const LONGEST_UNIT: usize = 8;

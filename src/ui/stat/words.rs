@@ -1,8 +1,9 @@
 //! Sentences about series.
 
+use statistics::Claim;
+
 use crate::report::format::{count, judged_ratio, percent};
 use crate::stat::{Contrast, Findings, Level, Reason};
-use crate::statistics::Claim;
 
 /// The answer: what may be claimed of the candidate, with the evidence.
 pub(super) fn verdict(findings: &Findings, contrast: &Contrast, names: [&str; 2]) -> String {
@@ -92,7 +93,7 @@ pub(super) fn needed_for(probability: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::quantile::quantile_is_supported;
+    use statistics::quantile::quantile_is_supported;
 
     #[test]
     fn needed_numbers_are_those_of_the_rule() {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use half::{bf16, f16};
+use onnx::ElementType;
 use serde_json::Number;
+use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Failure, FailureKind, TensorRequest};
 use crate::data::array::{Array, ArrayProblem, NpyReader};
 use crate::experiment::Values;
-use crate::onnx::ElementType;
-use crate::statistics::random::Xoshiro256PlusPlus;
 
 /// All input sets together hold at most this much (method 1.7).
 pub const POOL_LIMIT_BYTES: u64 = 64 << 20;

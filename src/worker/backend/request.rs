@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use onnx::ElementType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BackendRequest, MockRequest};
 use crate::experiment::{Mock, Values};
-use crate::onnx::ElementType;
 
 /// One cell, as the parent asks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

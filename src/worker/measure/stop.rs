@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::stopping::{Location, next_check, precision_reached};
 
 use super::Samples;
 use super::sampler::Sampler;
 use super::settle::{MOST_SAMPLES, settle};
 use crate::experiment::{Stop, StopStatistic};
 use crate::machine::clock::Clock;
-use crate::statistics::stopping::{Location, next_check, precision_reached};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Backend, Failure};
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::warmup::{AdaptiveWarmup, WarmupRule};
 
 use super::Samples;
 use super::sampler::Sampler;
 use crate::experiment::Warmup;
 use crate::machine::clock::Clock;
-use crate::statistics::warmup::{AdaptiveWarmup, WarmupRule};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Backend, Failure};
 
@@ -117,7 +117,7 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
     iterations: u32,
     most_kept: usize,
 ) -> Result<Warmed, Failure> {
-    use crate::statistics::warmup::WarmupStatus as Ended;
+    use statistics::warmup::WarmupStatus as Ended;
     let mut samples = Samples::with_capacity(rule.min_samples);
     let mut warmup = AdaptiveWarmup::new(rule);
     let started = sampler.elapsed();

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use onnx::precision::activation_ranges::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::CommandName;
-use crate::onnx::precision::activation_ranges::Range;
 use crate::worker::backend::{Failure, Phase, Placement};
 use crate::worker::measure::Samples;
 use crate::worker::measure::stop::StopReason;

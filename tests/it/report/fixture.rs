@@ -16,14 +16,14 @@ use perfrun::internals::record::{
 };
 use perfrun::internals::report::{Format, compose};
 use perfrun::internals::results::Results;
-use perfrun::internals::statistics::Distribution;
-use perfrun::internals::statistics::quantile::median;
-use perfrun::internals::statistics::random::{Xoshiro256PlusPlus, key_seed};
 use perfrun::internals::vocabulary::metric;
 use perfrun::internals::worker::backend::{Failure, FailureKind, Placement};
 use perfrun::internals::worker::measure::Samples;
 use perfrun::internals::worker::measure::stop::StopReason;
 use perfrun::internals::worker::measure::warm::WarmupStatus;
+use statistics::Distribution;
+use statistics::quantile::median;
+use statistics::random::{Xoshiro256PlusPlus, key_seed};
 
 /// A record in memory, with what is derived from it.
 pub(super) struct Fixture {

@@ -34,7 +34,10 @@ fn documents() -> Vec<PathBuf> {
 
 /// Every text in which somebody may cite something.
 fn texts() -> Vec<(PathBuf, String)> {
-    let code = files(&["src", "tests", "benches", "docs", "experiments"], &["rs", "py", "yaml", "j2", "html", "json"]);
+    let code = files(
+        &["src", "crates", "tests", "benches", "docs", "experiments"],
+        &["rs", "py", "yaml", "j2", "html", "json"],
+    );
     code.into_iter().chain(documents()).map(|path| (path.clone(), read(&path))).collect()
 }
 

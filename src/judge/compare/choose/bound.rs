@@ -1,6 +1,8 @@
 //! Whether cells keep within a bound: by the whole interval of the estimate, not by the estimate.
 
 use serde::{Deserialize, Serialize};
+use statistics::interval::{Estimate, Interval};
+use statistics::pooled_tail::PooledTail;
 
 use super::super::withheld::withheld;
 use super::super::{Comparison, Judged, Withheld};
@@ -8,8 +10,6 @@ use crate::experiment::Bound;
 use crate::experiment::CompiledSelector;
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
-use crate::statistics::interval::{Estimate, Interval};
-use crate::statistics::pooled_tail::PooledTail;
 use crate::worker::backend::FailureKind;
 
 /// One bound and the cells that it speaks of.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::paired::Verdict;
 
 use super::super::comparable::{Unfit, comparable, unfit};
 use super::super::pair::{compare_cells, compare_unasked};
@@ -11,7 +12,6 @@ use super::super::{Comparison, Judged, Terms};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::statistics::paired::Verdict;
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
 /// The cells among which one is chosen.

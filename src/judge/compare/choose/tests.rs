@@ -4,6 +4,9 @@
 
 mod ties;
 
+use statistics::middle_half::middle_half;
+use statistics::pooled_tail::PooledTail;
+
 use crate::judge::summary::latency::PERCENTILES;
 use std::path::Path;
 
@@ -12,8 +15,6 @@ use crate::experiment::{Bound, Selector};
 use crate::judge::compare::{Control, Unfit, Withheld, compare_cells};
 use crate::judge::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use crate::plan::{Skip, expand};
-use crate::statistics::middle_half::middle_half;
-use crate::statistics::pooled_tail::PooledTail;
 use crate::vocabulary::metric::{ITEMS, LATENCY, Metric, Statistic};
 use crate::worker::backend::{Failure, FailureKind};
 
@@ -119,7 +120,7 @@ impl Scene {
     pub(crate) fn failed_control(mut self, path: &str) -> Self {
         let cell = self.cell(path);
         self.plan.controls.push(cell as u32);
-        let paired = crate::statistics::paired::compare_paired(&[0.1; 10], 0.02, CONFIDENCE).unwrap();
+        let paired = statistics::paired::compare_paired(&[0.1; 10], 0.02, CONFIDENCE).unwrap();
         self.judged.controls.push(Control { cell, ratio: 0.9, interval: None, paired, is_biased: true });
         self
     }
@@ -179,7 +180,7 @@ fn cells_within_the_margin_are_not_told_apart() {
     let scene = three().level("m/default/fp32/cpu", 8.05);
     let choice = scene.choose("latency", &[]);
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu", "m/default/fp32/cpu"]]);
-    assert_eq!(choice.contests[0].evidence[0].verdict, crate::statistics::Verdict::Equivalent);
+    assert_eq!(choice.contests[0].evidence[0].verdict, statistics::Verdict::Equivalent);
 }
 
 #[test]
@@ -389,7 +390,7 @@ mod properties {
                 prop_assert_eq!(is_best, may_be);
                 if let Standing::Beaten { by } = entrant.standing {
                     let verdict = verdict_of(&scene, by, entrant.cell);
-                    prop_assert_eq!(verdict, crate::statistics::Verdict::Better);
+                    prop_assert_eq!(verdict, statistics::Verdict::Better);
                     prop_assert!(choice.bounds[0].of(by).is_some_and(|bounded| bounded.outcome == BoundOutcome::Kept));
                 }
             }
@@ -399,7 +400,7 @@ mod properties {
         }
     }
 
-    fn verdict_of(scene: &Scene, cell: usize, other: usize) -> crate::statistics::Verdict {
+    fn verdict_of(scene: &Scene, cell: usize, other: usize) -> statistics::Verdict {
         let comparison = compare_cells(&scene.summary, other, cell, MetricReference::LATENCY, &Terms::default());
         comparison.unwrap().verdict
     }

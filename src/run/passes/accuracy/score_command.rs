@@ -162,7 +162,7 @@ mod tests {
     fn outputs_that_vary_keep_their_calls_apart() {
         let rows = |rows: u64| Array {
             name: "boxes".to_owned(),
-            element: crate::onnx::ElementType::Float32,
+            element: onnx::ElementType::Float32,
             shape: vec![rows, 6],
             bytes: vec![0; rows as usize * 24],
             keys: Vec::new(),

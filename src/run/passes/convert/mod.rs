@@ -14,8 +14,6 @@ use super::Pass;
 use crate::data::digest;
 use crate::data::stamp::Stamp;
 use crate::experiment::Precision;
-use crate::onnx::precision;
-use crate::onnx::{self, ModelHeader, Signature};
 use crate::plan::Cell;
 use crate::prepare::models::{self, Recipe};
 use crate::prepare::runtime;
@@ -25,6 +23,8 @@ use crate::run::event::Event;
 use crate::run::job::{VariantKey, VariantModel};
 use crate::run::model;
 use crate::run::session::{Halt, Session};
+use onnx::precision;
+use onnx::{ModelHeader, Signature};
 
 /// Gives every variant its file.
 ///

@@ -9,12 +9,12 @@ mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onnx::cost::{Arithmetic, arithmetic};
+
 use self::models::Subject;
 use self::trial::{Seen, Trial};
 use super::Pass;
 use crate::experiment::{ModelIndex, VariantIndex};
-use crate::onnx;
-use crate::onnx::cost::{Arithmetic, arithmetic};
 use crate::plan::Cell;
 use crate::record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Peaks, Stream};
 use crate::run::Job;

@@ -3,11 +3,12 @@
 //! Each has one input `a` and one output `c`, and its weights in the file, so that a runtime may pack them as it packs
 //! those of any model.
 
-use crate::onnx::cost::Arithmetic;
-use crate::onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use crate::onnx::{Dimension, ElementType};
+use onnx::cost::Arithmetic;
+use onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx::{Dimension, ElementType};
+use statistics::random::Xoshiro256PlusPlus;
+
 use crate::record::Stream;
-use crate::statistics::random::Xoshiro256PlusPlus;
 
 /// A model, and what it does.
 pub(super) struct Subject {
@@ -147,7 +148,7 @@ fn model(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx;
+    use onnx;
 
     fn cost(subject: &Subject) -> onnx::cost::Cost {
         assert!(onnx::check_graph(&subject.model).is_ok());

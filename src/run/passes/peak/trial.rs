@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use statistics::random::key_seed;
+
 use super::models::Subject;
 use crate::experiment::{Values, Warmup};
-use crate::onnx;
 use crate::plan::Cell;
 use crate::record::Arm;
 use crate::run::Job;
 use crate::run::request::ModelToOpen;
 use crate::run::session::{self, Halt, Session};
-use crate::statistics::random::key_seed;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::backend::{CellRequest, Placement, TensorRequest};
 use crate::worker::{Afterwards, RunPlan};

@@ -9,14 +9,15 @@ mod request;
 
 pub(crate) use request::MockRequest;
 
+use onnx::ElementType;
+use statistics::random::{Xoshiro256PlusPlus, stream_seed};
+
 use super::{Backend, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::experiment::{MockFailureKind, MockOutputs, MockStep};
 use crate::machine::clock::{AnyClock, Clock, ScriptedClock};
 use crate::machine::probe::Usage;
-use crate::onnx::ElementType;
 use crate::quality::fidelity::largest;
-use crate::statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// The scripted backend.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::random::key_seed;
 
 use crate::experiment::{Mock, MockFailure, Provider};
-use crate::statistics::random::key_seed;
 use crate::worker::backend::{CellFacts, Engines};
 
 /// A run of the mock backend.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags, is_culib_present};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
+use statistics::quantile::median;
 
 use super::stream::{Costs, Stream};
-use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::{Failure, FailureKind};
 

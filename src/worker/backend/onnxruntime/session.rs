@@ -12,6 +12,8 @@ use ort::memory::Allocator;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{IoBinding, RunOptions, Session};
 use ort::value::{DynTensor, DynValue, Outlet, ValueType};
+use reading::plain_file;
+use statistics::quantile::median;
 
 use super::OnnxruntimeRequest;
 use super::bindings::{allocate_outputs, check_inputs, leave_outputs_to_runtime};
@@ -28,8 +30,6 @@ use super::tensors::{arrays_of, bytes_of, copy_in, copy_out, input_value};
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
-use crate::machine::plain_file;
-use crate::statistics::quantile::median;
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::worker::backend::{

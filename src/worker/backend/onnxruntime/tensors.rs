@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
+use onnx::ElementType;
 use ort::AsPointer;
 use ort::memory::Allocator;
 use ort::value::{
@@ -13,7 +14,6 @@ use ort::value::{
 use super::failures::{run_failure, take_status};
 use super::stream::Stream;
 use crate::data::array::Array;
-use crate::onnx::ElementType;
 use crate::worker::backend::inputs::{fill, tensor_bytes, texts};
 use crate::worker::backend::{Failure, FailureKind, TensorRequest};
 

@@ -1,0 +1,52 @@
+//! A model file as data, without ONNX Runtime.
+//!
+//! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
+//! its messages ([`proto`]), what an experiment's input point gives its inputs ([`Interface`]), whether the
+//! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), what an inference costs ([`cost`]), and the
+//! model in another precision ([`precision`]). [`zoo`] makes well-known networks without any file.
+//! Deliberately absent: running a model.
+
+mod batch;
+mod build;
+pub mod cost;
+mod error;
+mod expression;
+mod external;
+mod file;
+mod functions;
+mod graph;
+mod graph_check;
+pub mod infer;
+mod interface;
+pub(crate) mod operators;
+mod order;
+pub mod precision;
+pub mod proto;
+mod read;
+mod resolve;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) mod sample;
+mod shape_problem;
+mod signature;
+mod skeleton;
+mod tensor;
+mod visit;
+mod wire;
+pub mod zoo;
+
+pub use batch::{Asked, BATCH, BatchChoice};
+pub use error::{OnnxError, foreign_format};
+pub use file::save;
+pub use file::{load, load_graph};
+pub use graph_check::{GraphProblem, check_graph};
+pub use interface::Interface;
+pub use read::ModelHeader;
+pub use read::read_header;
+#[cfg(test)]
+pub(crate) use resolve::resolve_inputs;
+pub use resolve::{KnownShape, Resolved, ResolvedTensor, dimension_sizes, known_shapes};
+pub use shape_problem::ShapeProblem;
+pub use signature::{Dimension, ElementType};
+pub use signature::{Signature, TensorType};
+pub(crate) use tensor::TensorProblem;

@@ -1,0 +1,283 @@
+//! Every value and every node of a model, with what is decided about the nodes.
+//!
+//! Input: the model and the element types of its values. Output: a [`Survey`]: values by number, and for each graph its
+//! nodes with the numbers of what they read and write. Graphs are numbered in the order in which they are met: a node's
+//! own before those of later nodes.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::ElementType;
+use crate::infer::Inferred;
+use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
+
+use super::HalfSettings;
+use super::decide::{Decision, Judge};
+use super::rewrite::constant;
+use super::weights::{self, Range};
+use crate::precision::Io;
+use crate::precision::report::{ConversionProblem, ConversionReport};
+
+/// Weights of at least so many elements are worth a cast: below, the cast takes more of the file than it saves.
+pub(super) const WORTH_A_CAST: usize = 256;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The graph is given it.
+    Input,
+    /// It stands in the file, with so many elements.
+    Weight(usize),
+    /// A node makes it in a type that is decided.
+    Node,
+    /// A node makes it in whichever type is written in its attributes: `Constant`, `ConstantOfShape`, `Cast`. Of a
+    /// `Constant` so many elements; of the others the largest number.
+    Adaptable(usize),
+}
+
+/// Who reads a value, and in which type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wants {
+    /// In half precision.
+    pub(super) half: bool,
+    /// In float32.
+    pub(super) full: bool,
+    /// In float32, because the provider has no arithmetic in half precision: a weight may be stored in it all the same.
+    pub(super) widened: bool,
+}
+
+/// One float32 value of the model as it was.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) name: String,
+    pub(super) source: Source,
+    /// What is known of its elements.
+    pub(super) element: Option<ElementType>,
+    pub(super) wants: Wants,
+    /// It leaves its graph under this name, in this type.
+    pub(super) output: Option<ElementType>,
+    /// Its producer gives it in half precision.
+    pub(super) is_half: bool,
+    /// It may be beyond the range of fp16.
+    pub(super) is_large: bool,
+    /// Of the constant that it is, or that was moved into it.
+    pub(super) range: Range,
+    /// Names in both types, decided last; `None`: there is none.
+    pub(super) half_name: Option<String>,
+    pub(super) full_name: Option<String>,
+}
+
+impl Value {
+    /// Whether it is of the type that is converted.
+    pub(super) fn is_float32(&self) -> bool {
+        self.element == Some(ElementType::Float32)
+    }
+}
+
+/// In which type a node reads one of its inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// In half precision.
+    Half,
+    /// In float32.
+    Full,
+    /// As [`Wants::widened`].
+    Widened,
+    /// In either: it looks at the shape only, or takes what comes.
+    Any,
+}
+
+/// One node.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) decision: Decision,
+    /// Numbers of its inputs and how it reads them; `None` for what is left out.
+    pub(super) inputs: Vec<Option<(usize, Reads)>>,
+    /// Numbers of its outputs.
+    pub(super) outputs: Vec<Option<usize>>,
+}
+
+/// One graph.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Graph {
+    pub(super) names: HashMap<String, usize>,
+    pub(super) nodes: Vec<Node>,
+    /// Numbers of its inputs and weights, which need their casts before the first node.
+    pub(super) given: Vec<usize>,
+}
+
+/// The whole model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Survey {
+    pub(super) values: Vec<Value>,
+    pub(super) graphs: Vec<Graph>,
+}
+
+/// Looks at every node and decides about it.
+pub(super) fn survey(
+    model: &ModelProto,
+    types: &Inferred,
+    settings: &HalfSettings,
+    report: &mut ConversionReport,
+) -> Result<Survey, ConversionProblem> {
+    let mut surveyor = Surveyor {
+        survey: Survey::default(),
+        scopes: Vec::new(),
+        judge: Judge { opset: model.opset("").unwrap_or(1), settings, target: settings.target.element() },
+        report,
+    };
+    if let Some(graph) = model.graph.as_ref() {
+        surveyor.graph(graph, types)?;
+    }
+    Ok(surveyor.survey)
+}
+
+struct Surveyor<'a> {
+    survey: Survey,
+    /// The graphs around the current place, outermost first.
+    scopes: Vec<usize>,
+    judge: Judge<'a>,
+    report: &'a mut ConversionReport,
+}
+
+impl Surveyor<'_> {
+    fn graph(&mut self, graph: &GraphProto, types: &Inferred) -> Result<(), ConversionProblem> {
+        let number = self.survey.graphs.len();
+        self.survey.graphs.push(Graph::default());
+        self.scopes.push(number);
+        let is_main = self.scopes.len() == 1;
+        for tensor in &graph.initializer {
+            let elements = tensor.elements()?;
+            let value = self.add(number, tensor.name(), Source::Weight(elements), Some(tensor.element()));
+            self.survey.values[value].range = self.range(tensor)?;
+            self.survey.graphs[number].given.push(value);
+        }
+        for sparse in &graph.sparse_initializer {
+            // It is filled with zeros when it is loaded, and a cast behind it is folded then.
+            let value = self.add(number, sparse.values.name(), Source::Input, Some(sparse.values.element()));
+            self.survey.values[value].range = self.range(&sparse.values)?;
+            self.survey.graphs[number].given.push(value);
+        }
+        // Every weight was an input too before version 4 of the format.
+        let weights: HashSet<&str> = graph.initializer.iter().map(TensorProto::name).collect();
+        for input in graph.input.iter().filter(|input| !weights.contains(input.name())) {
+            let element = types.value(input.name()).and_then(|value| value.element.clone());
+            let value = self.add(number, input.name(), Source::Input, element);
+            self.survey.values[value].is_half = is_main && self.judge.settings.io == Io::Convert;
+            self.survey.graphs[number].given.push(value);
+        }
+        for (index, node) in graph.node.iter().enumerate() {
+            self.node(number, index, node, types)?;
+        }
+        for output in &graph.output {
+            let Some(value) = self.find(output.name()) else { continue };
+            let half = is_main && self.judge.settings.io == Io::Convert;
+            let wants = &mut self.survey.values[value].wants;
+            if half {
+                wants.half = true
+            } else {
+                wants.full = true
+            }
+            self.survey.values[value].output =
+                Some(if half { self.judge.target.clone() } else { ElementType::Float32 });
+        }
+        self.scopes.pop();
+        Ok(())
+    }
+
+    fn node(
+        &mut self,
+        graph: usize,
+        index: usize,
+        node: &NodeProto,
+        types: &Inferred,
+    ) -> Result<(), ConversionProblem> {
+        let inputs: Vec<Option<usize>> = node.input.iter().map(|name| self.find(name)).collect();
+        let made: Vec<Option<ElementType>> =
+            node.output.iter().map(|name| types.value(name).and_then(|value| value.element.clone())).collect();
+        let read: Vec<Option<&Value>> =
+            inputs.iter().map(|input| input.map(|value| &self.survey.values[value])).collect();
+        let decision = self.judge.decide(node, &read, &made);
+        let reads: Vec<Reads> = (0..read.len()).map(|input| self.judge.reads(node, &decision, input, &read)).collect();
+        let is_large = self.judge.is_large(node, &decision, &read);
+        let moved = read.iter().flatten().map(|value| value.range).max().unwrap_or(Range::Within);
+        match &decision {
+            Decision::Half if !super::kernels::moves(node) => self.report.convert(node),
+            Decision::Full(Some(reason)) => self.report.keep(node, reason.in_words(self.judge.settings)),
+            _ => {}
+        }
+        for (input, reads) in inputs.iter().zip(&reads) {
+            let Some(value) = input.map(|value| &mut self.survey.values[value]) else { continue };
+            match reads {
+                Reads::Half => value.wants.half = true,
+                Reads::Full => value.wants.full = true,
+                Reads::Widened => value.wants.widened = true,
+                Reads::Any => {}
+            }
+        }
+        for (inner, body) in node.graphs().enumerate() {
+            let nothing = Inferred::default();
+            self.graph(body, types.inner(index, inner).unwrap_or(&nothing))?;
+        }
+        let constant = constant(node).filter(|_| decision == Decision::Adapts);
+        let range = match &constant {
+            Some(tensor) => self.range(tensor)?,
+            None if super::kernels::moves(node) => moved,
+            None => Range::Within,
+        };
+        let source = match (&decision, &constant) {
+            (Decision::Adapts, Some(tensor)) if node.op_type() == "Constant" => Source::Adaptable(tensor.elements()?),
+            (Decision::Adapts, _) => Source::Adaptable(usize::MAX),
+            _ => Source::Node,
+        };
+        let mut outputs = Vec::with_capacity(node.output.len());
+        for (position, (name, element)) in node.output.iter().zip(made).enumerate() {
+            if name.is_empty() {
+                outputs.push(None);
+                continue;
+            }
+            let is_float = element == Some(ElementType::Float32);
+            let value = self.add(graph, name, source, element);
+            let made = &mut self.survey.values[value];
+            made.is_half = is_float && self.judge.gives_half(node, &decision, position);
+            made.is_large = is_large;
+            made.range = range;
+            outputs.push(Some(value));
+        }
+        let inputs = inputs.into_iter().zip(reads).map(|(input, reads)| input.map(|value| (value, reads))).collect();
+        self.survey.graphs[graph].nodes.push(Node { decision, inputs, outputs });
+        Ok(())
+    }
+
+    fn range(&self, tensor: &TensorProto) -> Result<Range, ConversionProblem> {
+        match tensor.element() {
+            ElementType::Float32 => Ok(weights::range(tensor, self.judge.settings.target)?),
+            _ => Ok(Range::Within),
+        }
+    }
+
+    fn add(&mut self, graph: usize, name: &str, source: Source, element: Option<ElementType>) -> usize {
+        let number = self.survey.values.len();
+        self.survey.values.push(Value {
+            name: name.to_owned(),
+            source,
+            element,
+            wants: Wants::default(),
+            output: None,
+            is_half: false,
+            is_large: false,
+            range: Range::Within,
+            half_name: None,
+            full_name: None,
+        });
+        self.survey.graphs[graph].names.insert(name.to_owned(), number);
+        number
+    }
+
+    /// The value of that name, looked for from the innermost graph outwards.
+    fn find(&self, name: &str) -> Option<usize> {
+        if name.is_empty() {
+            return None;
+        }
+        self.scopes.iter().rev().find_map(|graph| self.survey.graphs[*graph].names.get(name).copied())
+    }
+}

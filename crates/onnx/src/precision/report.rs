@@ -1,0 +1,239 @@
+//! What a conversion did and what it left alone, with reasons.
+//!
+//! Input: what the conversions tell while they work. Output: a [`ConversionReport`], which is stored beside the converted
+//! model and shown to users. Deliberately absent: how good the result is; that is measured on outputs, not guessed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::upgrade::RAISED;
+use crate::TensorProblem;
+use crate::proto::{ModelProto, NodeProto};
+
+/// Labels of nodes that a reason is illustrated with: enough to find the place, few enough to read.
+const MOST_EXAMPLES: usize = 3;
+
+/// A converted model with what was done to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversion {
+    /// The model in its new precision.
+    pub model: ModelProto,
+    /// What was done.
+    pub report: ConversionReport,
+}
+
+/// What a conversion did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConversionReport {
+    /// Nodes that compute in the new precision, by the operator that they had before.
+    pub converted: BTreeMap<String, u64>,
+    /// Nodes that could have been converted by their kind, and were not.
+    pub kept: Vec<Kept>,
+    /// `Cast` nodes added.
+    pub casts: u64,
+    /// Nodes added that quantise or dequantise: `QuantizeLinear`, `DequantizeLinear`, `DynamicQuantizeLinear`.
+    pub quantize_nodes: u64,
+    /// Elements of weights.
+    pub weights: WeightsReport,
+    /// What else is worth knowing, as sentences without a final period.
+    pub notes: Vec<String>,
+}
+
+/// Nodes of one operator that stay as they were, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The operator, with its domain unless that is the standard's.
+    pub operator: String,
+    /// How many.
+    pub nodes: u64,
+    /// Why, as a sentence without a final period.
+    pub reason: String,
+    /// Up to three of them.
+    pub examples: Vec<String>,
+}
+
+/// Elements of weights by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WeightsReport {
+    /// Elements stored in the new precision.
+    pub converted: u64,
+    /// Elements of floating-point weights that stay as they were.
+    pub kept: u64,
+    /// Elements beyond what the new precision can hold, moved to its nearest end.
+    pub clamped: u64,
+}
+
+impl ConversionReport {
+    /// Counts a node that now computes in the new precision.
+    pub fn convert(&mut self, node: &NodeProto) {
+        *self.converted.entry(node.operator()).or_default() += 1;
+    }
+
+    /// Counts a node that stays, and remembers why.
+    pub fn keep(&mut self, node: &NodeProto, reason: impl Into<String>) {
+        let (operator, reason) = (node.operator(), reason.into());
+        let same = |kept: &&mut Kept| kept.operator == operator && kept.reason == reason;
+        let kept = match self.kept.iter_mut().find(same) {
+            Some(kept) => kept,
+            None => self.kept.push_mut(Kept { operator, nodes: 0, reason, examples: Vec::new() }),
+        };
+        kept.nodes += 1;
+        if kept.examples.len() < MOST_EXAMPLES {
+            kept.examples.push(node.label());
+        }
+    }
+
+    /// Adds a note, once.
+    pub fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Notes that the model was raised from an older operator set.
+    pub(crate) fn note_raised(&mut self, from: Option<i64>) {
+        if let Some(from) = from {
+            self.note(format!("the model was converted from opset {from} to {RAISED}"));
+        }
+    }
+
+    /// Nodes that compute in the new precision.
+    pub fn nodes_converted(&self) -> u64 {
+        self.converted.values().sum()
+    }
+}
+
+/// Why a model cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConversionProblem {
+    /// It holds what the conversion would make.
+    #[error("the model already has that precision: it has {nodes} {operator} nodes")]
+    AlreadyInPrecision {
+        /// An operator of the new precision.
+        operator: String,
+        /// How many nodes have it.
+        nodes: u64,
+    },
+    /// Its weights are in half precision.
+    #[error(
+        "the model is in half precision already ({weights} of its weights); `{wanted}` is made from a float32 model"
+    )]
+    AlreadyInHalf {
+        /// How many of its weights are.
+        weights: u64,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// No node can be converted.
+    #[error("nothing in the model can be converted{}", reasons(.kept))]
+    NothingToConvert {
+        /// What might have been, and why it stays.
+        kept: Vec<Kept>,
+    },
+    /// Operators of the new precision came later than the model's operator set.
+    #[error(
+        "the model uses opset {has}, but {operator} needs {needed}; convert it with `onnx.version_converter.convert_version` \
+         from the Python package onnx"
+    )]
+    OpsetTooOld {
+        /// The model's.
+        has: i64,
+        /// What is needed.
+        needed: i64,
+        /// What needs it.
+        operator: String,
+    },
+    /// The whole model is of a kind that the conversion cannot handle.
+    #[error("`{node}` ({operator}) cannot be converted: {reason}")]
+    Unsupported {
+        /// The node.
+        node: String,
+        /// Its operator.
+        operator: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A setting outside of what the operator allows.
+    #[error("{setting} is {value}, and must be {allowed}")]
+    Setting {
+        /// What was set.
+        setting: &'static str,
+        /// To what.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// Two weights have one name, and which of them counts is up to who loads the model.
+    #[error("two initialisers are called `{name}`: the model is invalid")]
+    DuplicateInitialiser {
+        /// Their name.
+        name: String,
+    },
+    /// The file has no graph.
+    #[error("the model has no graph")]
+    NoGraph,
+    /// A weight is damaged.
+    #[error(transparent)]
+    Tensor(#[from] TensorProblem),
+}
+
+impl ConversionProblem {
+    /// Whether the model is fine as it is, and there is nothing to do.
+    pub fn is_nothing(&self) -> bool {
+        use ConversionProblem::{AlreadyInHalf, AlreadyInPrecision, NothingToConvert};
+        matches!(self, NothingToConvert { .. } | AlreadyInPrecision { .. } | AlreadyInHalf { .. })
+    }
+}
+
+/// The reasons of a model that stays as it is: `: 53 nodes of Conv (…)`.
+fn reasons(kept: &[Kept]) -> String {
+    let texts: Vec<String> = kept
+        .iter()
+        .map(|kept| {
+            let nodes = if kept.nodes == 1 { "node" } else { "nodes" };
+            format!("{} {nodes} of {} ({})", kept.nodes, kept.operator, kept.reason)
+        })
+        .collect();
+    if texts.is_empty() { String::new() } else { format!(": {}", texts.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conv(name: &str) -> NodeProto {
+        NodeProto::of("Conv", name, &["x", "w"], &["y"], vec![])
+    }
+
+    #[test]
+    fn nodes_that_stay_are_gathered_by_operator_and_reason() {
+        let mut report = ConversionReport::default();
+        ["a", "b", "c", "d"].iter().for_each(|name| report.keep(&conv(name), "too small"));
+        report.keep(&conv("e"), "its weight is not constant");
+        report.convert(&conv("f"));
+        report.note("once");
+        report.note("once");
+        assert_eq!((report.kept.len(), report.kept[0].nodes, report.notes.len()), (2, 4, 1));
+        assert_eq!(report.kept[0].examples, ["a", "b", "c"]);
+        assert_eq!((report.converted["Conv"], report.nodes_converted()), (1, 1));
+        let problem = ConversionProblem::NothingToConvert { kept: report.kept };
+        assert_eq!(
+            problem.to_string(),
+            "nothing in the model can be converted: 4 nodes of Conv (too small), 1 node of Conv (its weight is not constant)"
+        );
+    }
+
+    #[test]
+    fn problems_say_what_to_do() {
+        let problem =
+            ConversionProblem::OpsetTooOld { has: 7, needed: 11, operator: "DynamicQuantizeLinear".to_owned() };
+        assert_eq!(
+            problem.to_string(),
+            "the model uses opset 7, but DynamicQuantizeLinear needs 11; convert it with `onnx.version_converter.convert_version` from the Python package onnx"
+        );
+        let nothing = ConversionProblem::NothingToConvert { kept: Vec::new() };
+        assert_eq!(nothing.to_string(), "nothing in the model can be converted");
+    }
+}

@@ -1,0 +1,375 @@
+//! Why an input point cannot be given to a model, and what the author of the spec can do about it.
+//!
+//! Input: what `resolve` found. Output: a reason (`Display`) and a remedy, both for `plan`'s list of skipped cells.
+//! Deliberately absent: deciding; `resolve` does.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::resolve::USUAL_SIZE;
+use super::signature::ElementType;
+
+/// A dimension that neither the file nor the input point gives a size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreeDimension {
+    /// The input that it belongs to.
+    pub tensor: String,
+    /// Its place in that input's shape, from 0.
+    pub index: usize,
+    /// Its name in the file.
+    pub name: Option<String>,
+    /// The key under `inputs` that would set it: its name, `batch`, or the name of what its size is computed from; `None`:
+    /// only a whole shape can.
+    pub key: Option<String>,
+    /// A size to propose for that key.
+    pub size: u64,
+}
+
+/// A size that a node of the graph cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The node's operator and name.
+    pub node: String,
+    /// The value that does not fit.
+    pub value: String,
+    /// Its dimension, from 0; `None`: its number of elements.
+    pub axis: Option<usize>,
+    /// The size.
+    pub has: u64,
+    /// What would fit.
+    pub wants: String,
+    /// The weight, value or attribute that it does not fit.
+    pub by: String,
+    /// The dimension of an input that the size comes from, where it is known.
+    pub open: Option<MisfitDimension>,
+}
+
+/// A dimension of an input, whose size a node cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MisfitDimension {
+    /// The input.
+    pub tensor: String,
+    /// Its place in that input's shape, from 0.
+    pub index: usize,
+    /// Its name in the file.
+    pub name: Option<String>,
+    /// Its size.
+    pub has: u64,
+    /// The size that fits.
+    pub wants: u64,
+}
+
+/// As messages have it: ``Conv gets `x` with 8 in dimension 1, and `w` asks for 4``.
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misfit { node, value, axis, has, wants, by, open } = self;
+        match (open, axis) {
+            (Some(MisfitDimension { tensor, index, name, has, wants }), _) => {
+                let place = format!("dimension {index} of `{tensor}`");
+                let place = name.as_ref().map_or(place.clone(), |name| format!("`{name}` ({place})"));
+                write!(f, "{place} is {has}, and `{by}` of {node} asks for {wants}")
+            }
+            (None, Some(axis)) => {
+                write!(f, "{node} gets `{value}` with {has} in dimension {axis}, and `{by}` asks for {wants}")
+            }
+            (None, None) => write!(f, "{node} gets `{value}` with {has} elements, and `{by}` asks for {wants}"),
+        }
+    }
+}
+
+impl Misfit {
+    fn remedy(&self) -> String {
+        match &self.open {
+            Some(MisfitDimension { name: Some(name), wants, .. }) => format!("set `{}: {wants}`", yaml_key(name)),
+            Some(MisfitDimension { tensor, index, wants, .. }) => {
+                format!("give `{tensor}` a shape with {wants} in dimension {index}")
+            }
+            None => "give the model inputs of other sizes".to_owned(),
+        }
+    }
+}
+
+/// Why a model cannot take an input point.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeProblem {
+    /// A shape for an input that the model has not.
+    #[error("the model has no input `{tensor}`")]
+    UnknownTensor {
+        /// The name in `shapes`.
+        tensor: String,
+        /// The input that was perhaps meant.
+        nearest: Option<String>,
+        /// The model's inputs.
+        known: Vec<String>,
+    },
+    /// A shape with too many or too few dimensions.
+    #[error("the shape {given:?} of `{tensor}` has {} dimensions, and the file says {expected}", given.len())]
+    WrongRank {
+        /// The input.
+        tensor: String,
+        /// Its shape in the spec.
+        given: Vec<u64>,
+        /// Its shape in the file, as text.
+        expected: String,
+    },
+    /// A shape that contradicts the file.
+    #[error("dimension {index} of `{tensor}` is fixed at {fixed} in the file, but the spec asks for {asked}")]
+    FixedDimension {
+        /// The input.
+        tensor: String,
+        /// The dimension, from 0.
+        index: usize,
+        /// Its size in the file.
+        fixed: u64,
+        /// Its size in the spec.
+        asked: u64,
+    },
+    /// A batch that contradicts the file.
+    #[error("the leading dimension of `{tensor}` is fixed at {fixed} in the file, but the spec asks for batch {asked}")]
+    FixedBatch {
+        /// The input.
+        tensor: String,
+        /// Its leading dimension in the file.
+        fixed: u64,
+        /// The batch in the spec.
+        asked: u64,
+        /// Another input whose leading dimension is open.
+        open: Option<String>,
+    },
+    /// A batch for a model without a dimension that could be one.
+    #[error("the model has no dimension that `batch` could refer to")]
+    NoBatch,
+    /// A batch of nothing.
+    #[error("the batch must be at least 1, not 0")]
+    EmptyBatch,
+    /// A size for a dimension that the model has not.
+    #[error("no input of the model has a dimension `{dimension}`")]
+    UnknownDimension {
+        /// The key in the spec.
+        dimension: String,
+        /// The key that was perhaps meant.
+        nearest: Option<String>,
+        /// The keys that the model knows.
+        known: Vec<String>,
+    },
+    /// A size that has no effect.
+    #[error("`{dimension}: {asked}` has no effect: `shapes` gives every input that has this dimension another size")]
+    Overridden {
+        /// The key in the spec.
+        dimension: String,
+        /// Its value.
+        asked: u64,
+    },
+    /// Dimensions without a size.
+    #[error("{} {} no size", list(dimensions), if dimensions.len() == 1 { "has" } else { "have" })]
+    FreeDimensions {
+        /// All of them.
+        dimensions: Vec<FreeDimension>,
+        /// A whole shape for every input that has one of them, with made-up sizes in their places.
+        example: BTreeMap<String, Vec<u64>>,
+    },
+    /// A size that is computed from others and is no size.
+    #[error("`{dimension}` (dimension {index} of `{tensor}`) would be {value} with {}", sizes(parts))]
+    NoWholeSize {
+        /// The input that it belongs to.
+        tensor: String,
+        /// Its place in that input's shape, from 0.
+        index: usize,
+        /// Its name in the file.
+        dimension: String,
+        /// What its arithmetic gives.
+        value: String,
+        /// What it is computed from.
+        parts: BTreeMap<String, u64>,
+    },
+    /// A size that a node of the graph cannot take.
+    #[error("{0}")]
+    Misfit(Box<Misfit>),
+    /// An input for which no random values are valid.
+    #[error("the input `{tensor}` is {role} of {node}: random values are not valid there")]
+    NoRandomValues {
+        /// The input.
+        tensor: String,
+        /// What it is: `the shape`.
+        role: &'static str,
+        /// The node's operator and name.
+        node: String,
+    },
+    /// Inputs of which not even the number of dimensions is known.
+    #[error("the file does not say how many dimensions these inputs have: {}", names(tensors))]
+    UnknownRank {
+        /// The inputs.
+        tensors: Vec<String>,
+    },
+    /// An input that is not an array of numbers.
+    #[error("the input `{tensor}` is of type {element}, which perfrun cannot fill")]
+    UnsupportedType {
+        /// The input.
+        tensor: String,
+        /// What it wants.
+        element: ElementType,
+    },
+    /// An input that no machine holds.
+    #[error("the input `{tensor}` would have the shape {shape:?}: more than 1 TiB")]
+    TooLarge {
+        /// The input.
+        tensor: String,
+        /// Its shape.
+        shape: Vec<u64>,
+    },
+}
+
+impl ShapeProblem {
+    /// What to do about it, as a sentence without a capital and a period.
+    pub fn remedy(&self) -> String {
+        match self {
+            ShapeProblem::UnknownTensor { nearest: Some(nearest), .. }
+            | ShapeProblem::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
+            ShapeProblem::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
+            ShapeProblem::UnknownDimension { known, .. } if known.is_empty() => {
+                "leave it out, or give whole shapes: no free dimension of the file has a name".to_owned()
+            }
+            ShapeProblem::UnknownDimension { known, .. } => {
+                format!("dimensions that can be set by name: {}", names(known))
+            }
+            ShapeProblem::WrongRank { .. } => "give one size for each dimension of the file".to_owned(),
+            ShapeProblem::FixedDimension { fixed, .. } => {
+                format!("export it with a dynamic dimension, or write {fixed} there")
+            }
+            ShapeProblem::FixedBatch { tensor, fixed, open: Some(open), .. } => format!(
+                "if `batch` refers to `{open}` only, give `{tensor}` its own shape: \
+                 `shapes: {{ {}: [{fixed}, ...] }}`",
+                yaml_key(tensor)
+            ),
+            ShapeProblem::FixedBatch { fixed, .. } => {
+                format!("export it with a dynamic batch, or ask for batch {fixed}")
+            }
+            ShapeProblem::NoBatch => "leave `batch` out for this model".to_owned(),
+            ShapeProblem::EmptyBatch => "ask for batch 1 or more".to_owned(),
+            ShapeProblem::Overridden { dimension, .. } => {
+                format!("leave `{dimension}` out, or remove the input it is meant for from `shapes`")
+            }
+            ShapeProblem::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
+            ShapeProblem::NoWholeSize { dimension, parts, .. } => {
+                let parts: Vec<String> = parts.keys().cloned().collect();
+                format!("give {} another size, or set `{dimension}`", names(&parts))
+            }
+            ShapeProblem::Misfit(misfit) => misfit.remedy(),
+            ShapeProblem::NoRandomValues { tensor, .. } => {
+                format!("give it valid ones in an entry of `inputs`: `values: {{ {}: [...] }}`", yaml_key(tensor))
+            }
+            ShapeProblem::UnknownRank { tensors } => {
+                whole_shapes(tensors.iter().map(|tensor| (tensor, vec![1, USUAL_SIZE])))
+            }
+            ShapeProblem::UnsupportedType { .. } => {
+                "leave the model out, or cut the graph after this input so that it takes numbers".to_owned()
+            }
+            ShapeProblem::TooLarge { .. } => "ask for smaller sizes".to_owned(),
+        }
+    }
+}
+
+impl ShapeProblem {
+    /// Proposed sizes by key, where keys can set everything that is open.
+    pub fn proposed(dimensions: &[FreeDimension]) -> Option<BTreeMap<&str, u64>> {
+        let mut proposed = BTreeMap::new();
+        for free in dimensions {
+            let size = proposed.entry(free.key.as_deref()?).or_insert(free.size);
+            *size = free.size.max(*size);
+        }
+        Some(proposed)
+    }
+}
+
+/// Keys where keys can set everything, else whole shapes.
+fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>>) -> String {
+    match ShapeProblem::proposed(dimensions) {
+        Some(keys) => {
+            let mut keys: Vec<(&str, u64)> = keys.into_iter().collect();
+            keys.sort_by_key(|(key, _)| *key != "batch");
+            let entries: Vec<String> = keys.iter().map(|(key, size)| format!("{}: {size}", yaml_key(key))).collect();
+            format!("set them, for example `inputs: {{ {} }}`", entries.join(", "))
+        }
+        None => whole_shapes(example.iter().map(|(tensor, shape)| (tensor, shape.clone()))),
+    }
+}
+
+fn whole_shapes<'a>(shapes: impl Iterator<Item = (&'a String, Vec<u64>)>) -> String {
+    let entries: Vec<String> = shapes.map(|(tensor, shape)| format!("{}: {shape:?}", yaml_key(tensor))).collect();
+    format!("give whole shapes, for example `inputs: [{{ name: b1, shapes: {{ {} }} }}]`", entries.join(", "))
+}
+
+/// A name as a key of a YAML flow map.
+fn yaml_key(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    let is_word = name.chars().all(is_plain) && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if is_word { name.to_owned() } else { format!("{name:?}") }
+}
+
+fn names(known: &[String]) -> String {
+    known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// `` `past` = 7, `sequence` = 128 ``
+fn sizes(parts: &BTreeMap<String, u64>) -> String {
+    parts.iter().map(|(name, size)| format!("`{name}` = {size}")).collect::<Vec<_>>().join(", ")
+}
+
+/// `` `sequence` (dimension 1 of `ids`), dimension 2 of `x` ``
+fn list(dimensions: &[FreeDimension]) -> String {
+    let place = |dimension: &FreeDimension| format!("dimension {} of `{}`", dimension.index, dimension.tensor);
+    let text = |dimension: &FreeDimension| match &dimension.name {
+        Some(name) => format!("`{name}` ({})", place(dimension)),
+        None => place(dimension),
+    };
+    let mut texts: Vec<String> = dimensions.iter().map(text).collect();
+    // One that is computed from several that are open is listed once.
+    texts.dedup();
+    texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(tensor: &str, index: usize, name: Option<&str>, key: Option<&str>) -> FreeDimension {
+        let (name, key) = (name.map(str::to_owned), key.map(str::to_owned));
+        let size = if key.as_deref() == Some("batch") { 1 } else { USUAL_SIZE };
+        FreeDimension { tensor: tensor.to_owned(), index, name, key, size }
+    }
+
+    #[test]
+    fn free_dimensions_that_have_keys_are_set_by_keys() {
+        let dimensions = vec![
+            free("ids", 1, Some("sequence"), Some("sequence")),
+            free("mask", 1, Some("sequence"), Some("sequence")),
+            free("ids", 0, None, Some("batch")),
+        ];
+        let problem = ShapeProblem::FreeDimensions { dimensions, example: BTreeMap::new() };
+        assert_eq!(
+            problem.to_string(),
+            "`sequence` (dimension 1 of `ids`), `sequence` (dimension 1 of `mask`), dimension 0 of `ids` have no size"
+        );
+        assert_eq!(problem.remedy(), "set them, for example `inputs: { batch: 1, sequence: 128 }`");
+    }
+
+    #[test]
+    fn free_dimensions_without_keys_need_whole_shapes() {
+        let dimensions = vec![free("input:0", 2, None, None)];
+        let example = BTreeMap::from([("input:0".to_owned(), vec![1, 3, 128])]);
+        let problem = ShapeProblem::FreeDimensions { dimensions, example };
+        assert_eq!(problem.to_string(), "dimension 2 of `input:0` has no size");
+        let remedy = "give whole shapes, for example `inputs: [{ name: b1, shapes: { \"input:0\": [1, 3, 128] } }]`";
+        assert_eq!(problem.remedy(), remedy);
+    }
+
+    #[test]
+    fn fixed_batch_names_tensor_and_size() {
+        let problem = ShapeProblem::FixedBatch { tensor: "images".to_owned(), fixed: 1, asked: 16, open: None };
+        assert_eq!(
+            problem.to_string(),
+            "the leading dimension of `images` is fixed at 1 in the file, but the spec asks for batch 16"
+        );
+        assert_eq!(problem.remedy(), "export it with a dynamic batch, or ask for batch 1");
+    }
+}

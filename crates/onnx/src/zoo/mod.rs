@@ -1,0 +1,291 @@
+//! Well-known architectures with seeded weights, so that a machine can be measured with nothing downloaded.
+//!
+//! Input: the name of an architecture and [`Settings`]. Output: a [`ModelProto`], the same bytes on every host. Structure,
+//! parameters and multiply-accumulates are those of the published networks; weights are random, scaled so that
+//! activations, logits and attention spread as in trained networks and differ from input to input, and that what rounding
+//! does to one layer stays as small in the next ([`moments`] says how). So latency, memory and how far reduced precision
+//! moves the outputs mean something; accuracy does not. Deliberately absent: trained weights, and writing files.
+
+mod bert;
+mod builder;
+mod densenet;
+mod efficientnet;
+mod gpt2;
+mod layers;
+mod mobilenet;
+mod moments;
+mod network;
+mod resnet;
+mod transformer;
+mod vit;
+mod weights;
+
+use std::fmt;
+
+use super::proto::{ModelProto, ValueInfoProto};
+use super::{Signature, TensorType};
+use builder::Builder;
+pub use network::Network;
+
+/// Of the bytes that [`build`] makes. It is part of the keys of caches, and rises when the bytes of any model change.
+pub const VERSION: u32 = 2;
+
+/// The seed unless another is set.
+const USUAL_SEED: u64 = 42;
+
+/// More than any published classifier has; ImageNet-21k has 21 841.
+const MOST_CLASSES: u32 = 100_000;
+
+/// A network that perfrun can make.
+pub struct Architecture {
+    /// What specifications call it: `resnet50`.
+    pub name: &'static str,
+    /// What reports call it: `ResNet-50`.
+    pub title: &'static str,
+    /// Trainable parameters with the usual classes: elements of all float initialisers but the running statistics of
+    /// BatchNormalization.
+    pub parameters: u64,
+    /// Multiply-accumulates of Conv, Gemm and MatMul, for one item at the usual input and with the usual classes.
+    pub macs: u64,
+    /// The usual input, as text.
+    pub input: &'static str,
+    /// Classes unless others are set; `None` where the network is no classifier.
+    pub classes: Option<u32>,
+    /// The paper, and where the structure and the counts are published.
+    pub source: &'static str,
+    /// Adds the network for so many classes to a graph.
+    network: fn(&mut Builder, u64),
+}
+
+impl fmt::Debug for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Architecture").field(&self.name).finish()
+    }
+}
+
+static ARCHITECTURES: [Architecture; 9] = [
+    densenet::DENSENET121,
+    resnet::RESNET18,
+    resnet::RESNET50,
+    efficientnet::EFFICIENTNET_B0,
+    mobilenet::MOBILENET_V2,
+    vit::VIT_B_16,
+    bert::BERT_BASE,
+    bert::BERT_TINY,
+    gpt2::GPT2_SMALL,
+];
+
+/// Every architecture there is.
+pub fn architectures() -> &'static [Architecture] {
+    &ARCHITECTURES
+}
+
+/// The architecture of a network that a specification names.
+pub fn of(network: Network) -> &'static Architecture {
+    architecture(network.name()).expect("every network has its architecture, as a test checks")
+}
+
+/// The architecture of that name.
+pub(crate) fn architecture(name: &str) -> Option<&'static Architecture> {
+    ARCHITECTURES.iter().find(|architecture| architecture.name == name)
+}
+
+/// What may be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Number of classes of a classifier; `None`: those of the published network.
+    pub classes: Option<u32>,
+    /// The seed of all weights.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { classes: None, seed: USUAL_SEED }
+    }
+}
+
+/// Why a model cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ZooProblem {
+    /// Classes are set for a network that has none.
+    #[error("`{architecture}` is not a classifier, so `classes` does not apply")]
+    NoClassifier {
+        /// Its name.
+        architecture: &'static str,
+    },
+    /// None, or too many.
+    #[error("`{architecture}` cannot have {classes} classes: at least 1, at most {MOST_CLASSES}")]
+    Classes {
+        /// Its name.
+        architecture: &'static str,
+        /// What was set.
+        classes: u32,
+    },
+}
+
+/// Makes the model, with all its weights in memory.
+///
+/// # Errors
+///
+/// Settings that do not fit the architecture.
+pub fn build(architecture: &Architecture, settings: &Settings) -> Result<ModelProto, ZooProblem> {
+    let seed = settings.seed;
+    let description = format!("{}, with random weights of seed {seed} instead of trained ones", architecture.title);
+    Ok(assemble(architecture, settings, usize::MAX)?.finish(&description, VERSION))
+}
+
+/// What a network is counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Trainable parameters, in the sense of [`Architecture::parameters`].
+    pub parameters: u64,
+    /// Multiply-accumulates, in the sense of [`Architecture::macs`].
+    pub macs: u64,
+}
+
+/// Counts a network with these settings, without drawing its weights.
+///
+/// # Errors
+///
+/// As [`build`].
+#[cfg(test)]
+pub(crate) fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts, ZooProblem> {
+    Ok(assemble(architecture, settings, 0)?.counts())
+}
+
+/// What a network with these settings takes and gives, without drawing its weights.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Signature, ZooProblem> {
+    let graph = assemble(architecture, settings, 0)?.finish("", VERSION).graph.unwrap_or_default();
+    let tensors = |values: &[ValueInfoProto]| values.iter().map(TensorType::from).collect();
+    Ok(Signature { inputs: tensors(&graph.input), outputs: tensors(&graph.output) })
+}
+
+/// The graph with the first rows of its weights.
+fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) -> Result<Builder, ZooProblem> {
+    let name = architecture.name;
+    let classes = match (architecture.classes, settings.classes) {
+        (None, Some(_)) => return Err(ZooProblem::NoClassifier { architecture: name }),
+        (_, Some(classes)) if classes == 0 || classes > MOST_CLASSES => {
+            return Err(ZooProblem::Classes { architecture: name, classes });
+        }
+        (usual, chosen) => chosen.or(usual).unwrap_or_default(),
+    };
+    let mut builder = Builder::new(name, settings.seed, most_rows);
+    (architecture.network)(&mut builder, u64::from(classes));
+    Ok(builder)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::HashSet;
+
+    use protobuf::Message;
+
+    use super::*;
+    use crate::TensorType;
+    use crate::proto::GraphProto;
+    use statistics::random::fnv1a64;
+
+    fn graph_of(architecture: &Architecture, settings: &Settings, most_rows: usize) -> GraphProto {
+        assemble(architecture, settings, most_rows).unwrap().finish("", VERSION).graph.unwrap()
+    }
+
+    #[test]
+    fn counts_are_those_that_are_published() {
+        for architecture in architectures() {
+            let (parameters, macs) = (architecture.parameters, architecture.macs);
+            assert_eq!(counts(architecture, &Settings::default()), Ok(Counts { parameters, macs }), "{architecture:?}");
+        }
+    }
+
+    #[test]
+    fn every_float_initialiser_is_counted_but_running_statistics() {
+        for architecture in architectures() {
+            let graph = graph_of(architecture, &Settings::default(), 0);
+            let counted =
+                graph.initializer.iter().filter(|tensor| tensor.is_float() && !tensor.name().contains(".running_"));
+            let parameters: usize = counted.map(|tensor| tensor.elements().unwrap()).sum();
+            assert_eq!(parameters as u64, architecture.parameters, "{architecture:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_values_come_before_their_use() {
+        for architecture in architectures() {
+            let graph = graph_of(architecture, &Settings::default(), 0);
+            let inputs = graph.input.iter().map(|input| input.name());
+            let mut known: HashSet<&str> = inputs.chain(graph.initializer.iter().map(|tensor| tensor.name())).collect();
+            let mut names = HashSet::new();
+            for node in &graph.node {
+                assert!(names.insert(node.name()), "{architecture:?}: {} twice", node.name());
+                assert!(node.input.iter().all(|input| known.contains(input.as_str())), "{}", node.name());
+                assert!(node.output.iter().all(|output| known.insert(output)), "{}", node.name());
+            }
+            assert!(graph.output.iter().all(|output| known.contains(output.name())));
+        }
+    }
+
+    #[test]
+    fn classes_change_the_head_alone() {
+        let resnet = architecture("resnet18").unwrap();
+        let ten = Settings { classes: Some(10), ..Settings::default() };
+        let (usual, ten) = (graph_of(resnet, &Settings::default(), 2), graph_of(resnet, &ten, 2));
+        let differ = usual.initializer.iter().zip(&ten.initializer).filter(|(usual, ten)| usual != ten);
+        let names: Vec<&str> = differ.map(|(usual, _)| usual.name()).collect();
+        assert_eq!(names, ["fc.weight", "fc.bias"]);
+        let logits = TensorType::from(&ten.output[0]);
+        assert_eq!(logits.to_string(), "logits: float32 [batch, 10]");
+    }
+
+    #[test]
+    fn settings_that_do_not_fit_are_problems() {
+        let refused = |name: &str, classes: u32| {
+            let settings = Settings { classes: Some(classes), ..Settings::default() };
+            build(architecture(name).unwrap(), &settings).unwrap_err().to_string()
+        };
+        assert_eq!(refused("gpt2_small", 10), "`gpt2_small` is not a classifier, so `classes` does not apply");
+        let most = "`vit_b_16` cannot have 4294967295 classes: at least 1, at most 100000";
+        assert_eq!(refused("vit_b_16", u32::MAX), most);
+        assert_eq!(refused("resnet50", 0), "`resnet50` cannot have 0 classes: at least 1, at most 100000");
+        assert!(architecture("resnet51").is_none());
+    }
+
+    #[test]
+    fn another_seed_gives_other_weights() {
+        let tiny = architecture("bert_tiny").unwrap();
+        let (one, other) = (Settings::default(), Settings { seed: 43, ..Settings::default() });
+        assert_ne!(graph_of(tiny, &one, 1), graph_of(tiny, &other, 1));
+    }
+
+    /// Raise [`VERSION`] with them: caches hold models by it.
+    #[test]
+    fn bytes_stay_as_they_are() {
+        let hash = |model: ModelProto| format!("{:016x}", fnv1a64(&model.write_to_bytes().unwrap()));
+        let hashes: Vec<String> = architectures()
+            .iter()
+            .map(|architecture| {
+                let builder = assemble(architecture, &Settings::default(), 2).unwrap();
+                format!("{} {}", architecture.name, hash(builder.finish("", VERSION)))
+            })
+            .collect();
+        let expected = [
+            "densenet121 06eba5a83aeb2760",
+            "resnet18 c520956a89676779",
+            "resnet50 a9a86650cbd33947",
+            "efficientnet_b0 1df1a449d06950af",
+            "mobilenet_v2 3c007352ca90cbda",
+            "vit_b_16 9a250d482e2338d4",
+            "bert_base 6f41b7a29b2794db",
+            "bert_tiny ccc3d68f7c673707",
+            "gpt2_small 38e09aa85e04393b",
+        ];
+        assert_eq!(hashes, expected);
+        assert_eq!(hash(build(architecture("bert_tiny").unwrap(), &Settings::default()).unwrap()), "f7fb300bb5551c05");
+    }
+}

@@ -1,0 +1,238 @@
+//! The verdict on two variants that were measured in common blocks (method 6.1).
+//!
+//! Input: one log ratio for each block, positive when the candidate is worse, the margin below which a difference does
+//! not matter, and the confidence of the look. Output: the estimate, its interval, a verdict, and what it would take
+//! where the verdict is out. Deliberately absent: which metric is better in which direction, when to look (`looks`), and
+//! adjustment for many comparisons.
+
+use serde::{Deserialize, Serialize};
+
+use super::interval::{Interval, is_confidence};
+use super::middle_half::{MiddleHalf, variance_expected, variance_of_one};
+use super::minimum_effect::MinimumEffect;
+use super::outlook::Outlook;
+use super::planning::{MINIMUM_RUNS, effect_with};
+use super::satterthwaite::CombinedError;
+
+pub use super::verdict::Verdict;
+
+/// Why a comparison is inconclusive, and what would help.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Hint {
+    /// There are fewer blocks than any verdict takes.
+    TooFewBlocks {
+        /// The number that it takes.
+        needed: usize,
+    },
+    /// There is a difference, but whether it exceeds the margin is open.
+    SizeNotEstablished {
+        /// About how many more blocks it takes; `None` when no reasonable number does.
+        #[serde(default)]
+        more_blocks: Option<usize>,
+    },
+    /// The interval is too wide to tell.
+    NotEnoughData {
+        /// The relative effect that these blocks find with 80% power.
+        detectable_effect: f64,
+        /// About how many more blocks it takes; `None` when no reasonable number does.
+        more_blocks: Option<usize>,
+    },
+}
+
+/// The comparison of two variants.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairedComparison {
+    /// Number of common blocks.
+    pub blocks: usize,
+    /// Estimated log ratio, the mean of the middle half; above zero the candidate is worse.
+    pub theta: f64,
+    /// Interval of the log ratio; `None` when there are too few blocks for a verdict.
+    pub interval: Option<Interval>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Margin as a relative difference, such as 0.02; on the log scale it is ln(1 + margin) to both sides.
+    pub margin: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why the verdict is out; `None` unless it is inconclusive.
+    pub hint: Option<Hint>,
+    /// Winsorised standard deviation of the log ratios; `None` for a single block.
+    pub winsorised_deviation: Option<f64>,
+    /// The relative effect that these blocks find with 80% power; `None` for a single block.
+    pub detectable_effect: Option<f64>,
+    /// The tests against the margin; `None` when there are too few blocks for a verdict.
+    pub minimum_effect: Option<MinimumEffect>,
+}
+
+/// Compares two variants from the log ratios of their common blocks, with a margin such as 0.02.
+///
+/// Fewer than five blocks are inconclusive. `None` for no blocks, log ratios that are not finite, a negative margin, and
+/// unless 0 < `confidence` < 1.
+pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Option<PairedComparison> {
+    let is_margin = margin >= 0.0 && margin.is_finite();
+    if !is_margin || !is_confidence(confidence) {
+        return None;
+    }
+    let half = MiddleHalf::of(log_ratios)?;
+    let (theta, log_margin) = (half.estimate, margin.ln_1p());
+    let error = half.error().filter(|_| half.n >= MINIMUM_RUNS);
+    let interval = error.map(|error| error.interval(theta, confidence));
+    let mut comparison = PairedComparison {
+        blocks: half.n,
+        theta,
+        interval,
+        confidence,
+        margin,
+        verdict: interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin)),
+        hint: None,
+        winsorised_deviation: half.winsorised_deviation,
+        detectable_effect: half.variance().and_then(|part| effect_with(part, margin, confidence)),
+        minimum_effect: error.map(|error| MinimumEffect::of(theta, &error, log_margin)),
+    };
+    comparison.hint = hint(&comparison);
+    Some(comparison)
+}
+
+/// What would turn an inconclusive comparison into a verdict.
+fn hint(comparison: &PairedComparison) -> Option<Hint> {
+    if !comparison.verdict.is_open() {
+        return None;
+    }
+    let Some(interval) = comparison.interval else { return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS }) };
+    let PairedComparison { theta, margin, confidence, blocks, .. } = *comparison;
+    let of_one = variance_of_one(comparison.winsorised_deviation?, blocks)?;
+    let outlook = Outlook { theta, margin, confidence, observations: blocks };
+    let more_blocks = outlook.fewest_more(|more| CombinedError::of(&[variance_expected(of_one, blocks + more)?]));
+    if !interval.contains(0.0) {
+        return Some(Hint::SizeNotEstablished { more_blocks });
+    }
+    Some(Hint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_blocks })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::vectors::{assert_close, load, number, numbers};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn reference_verdicts_hold() {
+        for (name, set) in load()["paired"].as_object().unwrap() {
+            let expected = &set["expected"];
+            let (baseline, candidate) = (numbers(&set["a"]), numbers(&set["b"]));
+            let ratios: Vec<f64> = baseline.iter().zip(&candidate).map(|(a, b)| b.ln() - a.ln()).collect();
+            for (actual, expected) in ratios.iter().zip(numbers(&expected["log_ratios"])) {
+                assert_close(*actual, expected, 1e-11);
+            }
+            let margin = number(&expected["delta"]);
+            let actual = compare_paired(&ratios, margin, 0.95).unwrap();
+            assert_close(actual.theta.exp(), number(&expected["ratio"]), 1e-12);
+            let ratio = actual.interval.unwrap().map(f64::exp);
+            assert_close(ratio.low, number(&expected["ratio_ci"][0]), 1e-10);
+            assert_close(ratio.high, number(&expected["ratio_ci"][1]), 1e-10);
+            let verdict = match expected["verdict"].as_str().unwrap() {
+                "slower" => Verdict::Worse,
+                "faster" => Verdict::Better,
+                "equivalent" => Verdict::Equivalent,
+                _ => Verdict::Inconclusive,
+            };
+            assert_eq!(actual.verdict, verdict, "{name}");
+            assert_close(actual.detectable_effect.unwrap(), number(&expected["detectable"]), 1e-9);
+            let deviation = number(&expected["middle_half"]["winsorised_sd"]);
+            assert_close(actual.winsorised_deviation.unwrap(), deviation, 1e-10);
+        }
+    }
+
+    #[test]
+    fn few_blocks_are_inconclusive_however_clear() {
+        for blocks in 1..5 {
+            let actual = compare_paired(&vec![0.5; blocks], 0.02, 0.95).unwrap();
+            assert_eq!((actual.verdict, actual.interval), (Verdict::Inconclusive, None));
+            assert_eq!(actual.hint, Some(Hint::TooFewBlocks { needed: 5 }));
+        }
+        assert_eq!(compare_paired(&[0.5; 5], 0.02, 0.9999).unwrap().verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn identical_variants_are_equivalent() {
+        for blocks in [5, 8, 30] {
+            let actual = compare_paired(&vec![0.0; blocks], 0.02, 0.95).unwrap();
+            assert_eq!((actual.verdict, actual.theta, actual.hint), (Verdict::Equivalent, 0.0, None));
+            assert_eq!(actual.minimum_effect.unwrap().p_min_effect, 1.0);
+        }
+    }
+
+    #[test]
+    fn hints_say_what_is_missing() {
+        let around = |center: f64, spread: f64| -> Vec<f64> {
+            (0..10).map(|index| center + spread * (f64::from(index) - 4.5)).collect()
+        };
+        let small = compare_paired(&around(0.025, 0.004), 0.02, 0.95).unwrap();
+        assert!(matches!(small.hint, Some(Hint::SizeNotEstablished { more_blocks: Some(_) })), "{small:?}");
+        let noisy = compare_paired(&around(0.0, 0.01), 0.02, 0.95).unwrap();
+        let Some(Hint::NotEnoughData { detectable_effect, more_blocks: Some(_) }) = noisy.hint else {
+            panic!("{noisy:?}")
+        };
+        assert_eq!(Some(detectable_effect), noisy.detectable_effect);
+        let hopeless = compare_paired(&around(0.0, 1.0), 0.02, 0.95).unwrap();
+        assert!(matches!(hopeless.hint, Some(Hint::NotEnoughData { more_blocks: None, .. })));
+    }
+
+    #[test]
+    fn one_disturbed_block_of_ten_decides_nothing() {
+        let quiet: Vec<f64> = (0..10).map(|index| 0.0005 * (f64::from(index) - 4.5)).collect();
+        let mut disturbed = quiet.clone();
+        disturbed[3] += 0.4;
+        let verdict = |ratios: &[f64]| compare_paired(ratios, 0.02, 0.95).unwrap().verdict;
+        assert_eq!((verdict(&quiet), verdict(&disturbed)), (Verdict::Equivalent, Verdict::Equivalent));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_gives_nothing() {
+        assert_eq!(compare_paired(&[], 0.02, 0.95), None);
+        assert_eq!(compare_paired(&[0.1, f64::NAN], 0.02, 0.95), None);
+        assert_eq!(compare_paired(&[0.1; 9], -0.1, 0.95), None);
+        assert_eq!(compare_paired(&[0.1; 9], f64::NAN, 0.95), None);
+        assert_eq!(compare_paired(&[0.1; 9], 0.02, 1.0), None);
+    }
+
+    #[test]
+    fn names_in_json_are_fixed() {
+        let hint = Hint::NotEnoughData { detectable_effect: 0.5, more_blocks: Some(3) };
+        let expected = json!({ "kind": "not_enough_data", "detectable_effect": 0.5, "more_blocks": 3 });
+        assert_eq!(json!(hint), expected);
+        assert_eq!(serde_json::from_value::<Hint>(expected).unwrap(), hint);
+        assert_eq!(json!(Verdict::Equivalent), "equivalent");
+        let comparison = json!(compare_paired(&[0.5; 9], 0.02, 0.95).unwrap());
+        assert_eq!((&comparison["verdict"], &comparison["blocks"]), (&json!("worse"), &json!(9)));
+        assert!(serde_json::from_value::<PairedComparison>(comparison).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn swapping_the_sides_mirrors_everything(ratios in prop::collection::vec(-0.2_f64..0.2, 1..30), shift in -0.1_f64..0.1) {
+            let ratios: Vec<f64> = ratios.iter().map(|ratio| ratio * 0.1 + shift).collect();
+            let opposite: Vec<f64> = ratios.iter().map(|ratio| -ratio).collect();
+            let forward = compare_paired(&ratios, 0.02, 0.95).unwrap();
+            let backward = compare_paired(&opposite, 0.02, 0.95).unwrap();
+            prop_assert_eq!(forward.verdict.swapped(), backward.verdict);
+            prop_assert!((forward.theta + backward.theta).abs() < 1e-12);
+            prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Inconclusive);
+            if let (Some(one), Some(other)) = (forward.minimum_effect, backward.minimum_effect) {
+                prop_assert!((one.p_worse - other.p_better).abs() < 1e-9);
+                prop_assert!((one.p_min_effect - other.p_min_effect).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn order_of_blocks_does_not_matter(mut ratios in prop::collection::vec(-0.2_f64..0.2, 8..30)) {
+            let forward = compare_paired(&ratios, 0.02, 0.95).unwrap();
+            ratios.reverse();
+            let backward = compare_paired(&ratios, 0.02, 0.95).unwrap();
+            prop_assert_eq!((forward.theta, forward.interval, forward.verdict), (backward.theta, backward.interval, backward.verdict));
+        }
+    }
+}

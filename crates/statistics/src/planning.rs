@@ -1,0 +1,295 @@
+//! How many samples and runs an answer takes (method 4.3).
+//!
+//! Input: variances and costs from a pilot, and what is wanted. Output: whole numbers, or the effect that a given number
+//! can detect. Deliberately absent: the pilot itself, and time estimates.
+
+use std::ops::RangeInclusive;
+
+use super::distribution::{normal_quantile, student_t_quantile};
+use super::interval::is_confidence;
+use super::middle_half::{variance_expected, variance_of_one, variance_with};
+use super::quantile::median;
+use super::satterthwaite::VariancePart;
+
+/// Fewer runs than this give no verdict.
+pub const MINIMUM_RUNS: usize = 5;
+
+/// The two-sided confidence for which effects are planned is 95%.
+const PLANNED_CONFIDENCE: f64 = 0.95;
+
+/// The power for which effects are planned.
+const PLANNED_POWER: f64 = 0.8;
+
+/// No answer is planned that takes more than this.
+const MOST: f64 = 1e15;
+
+/// No number of runs or blocks is proposed beyond this: what takes longer wants a quieter machine, not patience.
+pub const MOST_RUNS: usize = 200;
+
+/// What a pilot found about one cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variances {
+    /// What a sample adds to the error of its run.
+    pub within_runs: f64,
+    /// What runs differ by besides; negative where the samples explain more than all of it.
+    pub between_runs: f64,
+}
+
+/// Samples in each run that buy the most precision for the time, not rounded: the square root of the cost of a run over
+/// that of a sample times the variance within over that between runs. Costs in the same unit, that of a run without its
+/// samples. `None` when the runs add no variance, where any number does, or for costs that are not positive.
+pub(crate) fn optimal_samples_unrounded(cost_of_sample: f64, cost_of_run: f64, variances: Variances) -> Option<f64> {
+    let ratio = (cost_of_run / cost_of_sample) * (variances.within_runs / variances.between_runs);
+    let is_defined = variances.between_runs > 0.0 && cost_of_sample > 0.0 && cost_of_run >= 0.0 && ratio.is_finite();
+    is_defined.then(|| ratio.sqrt())
+}
+
+/// As [`optimal_samples_unrounded`], rounded up and clamped to `bounds`.
+pub(crate) fn optimal_samples(
+    cost_of_sample: f64,
+    cost_of_run: f64,
+    variances: Variances,
+    bounds: RangeInclusive<usize>,
+) -> Option<usize> {
+    let samples = optimal_samples_unrounded(cost_of_sample, cost_of_run, variances)?;
+    Some((samples.ceil() as usize).min(*bounds.end()).max(*bounds.start()))
+}
+
+/// The smallest number of independent values whose t interval of the mean has at most this half width. `None` unless
+/// the half width is positive and the number is within reason.
+pub fn samples_for_half_width(standard_deviation: f64, half_width: f64, confidence: f64) -> Option<usize> {
+    samples_at_least(2, standard_deviation, half_width, confidence)
+}
+
+/// The number of values by the normal formula (z s / h)^2, not rounded: what textbooks print, a little too few.
+pub fn samples_for_half_width_normal(standard_deviation: f64, half_width: f64, confidence: f64) -> f64 {
+    (normal_quantile(f64::midpoint(1.0, confidence)) * standard_deviation / half_width).powi(2)
+}
+
+/// Values in each of two unpaired groups that detect the relative effect `delta` with 80% power at 95% confidence
+/// (normal approximation). `None` unless it is within reason.
+pub fn samples_per_group(coefficient_of_variation: f64, delta: f64) -> Option<usize> {
+    let errors = normal_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE)) + normal_quantile(PLANNED_POWER);
+    whole((2.0 * (errors * coefficient_of_variation / delta).powi(2)).ceil())
+}
+
+/// The smallest number of runs, at least five, whose 95% interval of the middle half has a relative half width of at most
+/// `relative`, where each adds this variance. `None` for an estimate of zero, and where no reasonable number is enough.
+pub(crate) fn runs_for_middle_half(estimate: f64, variance_of_one: f64, relative: f64) -> Option<usize> {
+    let wanted = relative * estimate.abs();
+    let is_enough = |runs: &usize| {
+        let expected = variance_expected(variance_of_one, *runs);
+        let half_width = |part: VariancePart| {
+            let quantile = student_t_quantile(f64::midpoint(1.0, PLANNED_CONFIDENCE), part.degrees_of_freedom);
+            quantile * part.variance.sqrt()
+        };
+        wanted > 0.0 && expected.is_some_and(|expected| half_width(expected) <= wanted)
+    };
+    (MINIMUM_RUNS..=MOST_RUNS).find(is_enough)
+}
+
+/// The relative effect, such as 0.03, that `blocks` pairs call worse than `margin` with 80% power, at this confidence and
+/// where one block adds this deviation ([`typical_deviation`]; method 8.3). `None` below two blocks, for a deviation that
+/// is not finite, and for what is no margin or confidence.
+pub fn detectable_effect(deviation_of_one: f64, blocks: usize, margin: f64, confidence: f64) -> Option<f64> {
+    let is_spread = deviation_of_one >= 0.0 && deviation_of_one.is_finite();
+    effect_with(variance_expected(deviation_of_one.powi(2), blocks).filter(|_| is_spread)?, margin, confidence)
+}
+
+/// The relative effect that an error of this variance of log ratios calls worse than `margin` with 80% power.
+pub(super) fn effect_with(part: VariancePart, margin: f64, confidence: f64) -> Option<f64> {
+    if !is_confidence(confidence) || margin.is_nan() || margin < 0.0 {
+        return None;
+    }
+    let quantile = |probability| student_t_quantile(probability, part.degrees_of_freedom);
+    let errors = quantile(f64::midpoint(1.0, confidence)) + quantile(PLANNED_POWER);
+    // Saturated, because JSON has no infinity.
+    Some((margin.ln_1p() + errors * part.variance.sqrt()).exp_m1().min(f64::MAX))
+}
+
+/// What a pilot found about one comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedPilot {
+    /// Winsorised deviation of its log ratios.
+    pub winsorised_deviation: f64,
+    /// Its blocks.
+    pub blocks: usize,
+    /// The relative difference of no interest.
+    pub margin: f64,
+}
+
+/// The smallest number of blocks, at least five, that call the relative effect `effect` worse than the margin with 80%
+/// power, at the confidence that a verdict on so many has. `None` for an effect within the margin, and where no
+/// reasonable number is enough.
+pub fn blocks_for_effect(pilot: PairedPilot, effect: f64, confidence_after: impl Fn(usize) -> f64) -> Option<usize> {
+    let of_one = variance_of_one(pilot.winsorised_deviation, pilot.blocks)?;
+    let finds = |blocks: &usize| {
+        let found = effect_with(variance_expected(of_one, *blocks)?, pilot.margin, confidence_after(*blocks))?;
+        Some(found <= effect)
+    };
+    (MINIMUM_RUNS..=MOST_RUNS).find(|blocks| finds(blocks) == Some(true))
+}
+
+/// What one value typically adds to the error of a middle half, from several Winsorised deviations, each of so many
+/// values: the root of so many times the variance of the estimate as there are values. It is the median of them, each
+/// widened by what chance makes the median of such deviations too small (the median of chi-square, after Wilson and
+/// Hilferty 1931). `None` without one.
+pub fn typical_deviation(deviations: impl IntoIterator<Item = (f64, usize)>) -> Option<f64> {
+    let widened = |(deviation, n): (f64, usize)| {
+        let freedom = variance_with(deviation, n)?.degrees_of_freedom;
+        let of_one = variance_of_one(deviation, n)?.sqrt();
+        Some(of_one / (1.0 - 2.0 / (9.0 * freedom)).powf(1.5)).filter(|deviation| deviation.is_finite())
+    };
+    let widened: Vec<f64> = deviations.into_iter().filter_map(widened).collect();
+    median(&widened)
+}
+
+/// The smallest n >= `least` with t(n - 1) s / sqrt(n) <= `half_width`.
+fn samples_at_least(least: usize, standard_deviation: f64, half_width: f64, confidence: f64) -> Option<usize> {
+    if !(is_confidence(confidence) && half_width > 0.0 && standard_deviation >= 0.0) {
+        return None;
+    }
+    let probability = f64::midpoint(1.0, confidence);
+    let suffices = |n: usize| {
+        let quantile = student_t_quantile(probability, (n - 1) as f64);
+        quantile * standard_deviation / (n as f64).sqrt() <= half_width
+    };
+    let start = whole(samples_for_half_width_normal(standard_deviation, half_width, confidence).ceil())?.max(least);
+    (start..).find(|&n| suffices(n))
+}
+
+fn whole(value: f64) -> Option<usize> {
+    (0.0..=MOST).contains(&value).then_some(value as usize)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::vectors::{assert_close, count, load, number, one_sample};
+    use proptest::prelude::*;
+
+    #[test]
+    fn reference_plans_hold() {
+        let planning = &load()["planning"];
+        for case in planning["n_for_halfwidth"].as_array().unwrap() {
+            let (deviation, half_width) = (number(&case["sd"]), number(&case["half_width"]));
+            let confidence = number(&case["conf"]);
+            let normal = samples_for_half_width_normal(deviation, half_width, confidence);
+            assert_close(normal, number(&case["expected"]["z_formula_real"]), 1e-10);
+            assert_eq!(normal.ceil() as usize, count(&case["expected"]["z_formula"]));
+            let exact = samples_for_half_width(deviation, half_width, confidence);
+            assert_eq!(exact, Some(count(&case["expected"]["t_exact"])));
+        }
+        for case in planning["n_per_group"].as_array().unwrap() {
+            let actual = samples_per_group(number(&case["cv"]), number(&case["delta"]));
+            assert_eq!(actual, Some(count(&case["expected"])));
+        }
+        for case in planning["detectable"].as_array().unwrap() {
+            let of = |key: &str| number(&case[key]);
+            let blocks = count(&case["blocks"]);
+            let of_one = variance_of_one(of("winsorised_sd"), blocks).unwrap().sqrt();
+            let actual = detectable_effect(of_one, blocks, of("margin"), of("confidence"));
+            assert_close(actual.unwrap(), of("expected"), 1e-10);
+        }
+    }
+
+    #[test]
+    fn one_percent_of_the_mean_takes_as_many_as_the_vectors_say() {
+        for (_, _, expected) in one_sample() {
+            let case = &expected["n_for_1pct_ci"];
+            let (deviation, half_width) = (number(&expected["std"]), 0.01 * number(&expected["mean"]));
+            let normal = samples_for_half_width_normal(deviation, half_width, 0.95);
+            assert_close(normal, number(&case["z_formula_real"]), 1e-10);
+            assert_eq!(samples_for_half_width(deviation, half_width, 0.95), Some(count(&case["t_exact"])));
+        }
+    }
+
+    #[test]
+    fn reference_pilots_hold() {
+        let nested = &load()["nested"]["expected"];
+        for key in ["a", "b", "a_unbalanced"] {
+            let case = &nested[key];
+            let variances = Variances { within_runs: number(&case["T1_sq"]), between_runs: number(&case["T2_sq"]) };
+            let (sample, run) = (number(&case["cost_iteration"]), number(&case["cost_run"]));
+            let unrounded = optimal_samples_unrounded(sample, run, variances).unwrap();
+            assert_close(unrounded, number(&case["optimal_iterations_real"]), 1e-10);
+            let samples = optimal_samples(sample, run, variances, 1..=1000).unwrap();
+            assert_eq!(samples, count(&case["optimal_iterations"]));
+            assert_eq!(optimal_samples(sample, run, variances, 50..=1000), Some(50));
+        }
+    }
+
+    #[test]
+    fn example_of_tinytorch_holds() {
+        let questions = &load()["tinytorch_module19"];
+        assert_eq!(samples_for_half_width(2.0, 0.5, 0.95), Some(count(&questions["Q2"]["t_exact"])));
+        let wider = &questions["Q2"]["half_width_1ms"];
+        assert_eq!(samples_for_half_width(2.0, 1.0, 0.95), Some(count(&wider["t_exact"])));
+    }
+
+    #[test]
+    fn impossible_wishes_have_no_plan() {
+        let quiet = Variances { within_runs: 1.0, between_runs: 0.0 };
+        assert_eq!(optimal_samples(1.0, 1.0, quiet, 50..=100), None);
+        assert_eq!(optimal_samples(0.0, 1.0, Variances { between_runs: 1.0, ..quiet }, 50..=100), None);
+        assert_eq!(samples_for_half_width(1.0, 0.0, 0.95), None);
+        assert_eq!(samples_for_half_width(f64::NAN, 1.0, 0.95), None);
+        assert_eq!(samples_for_half_width(1.0, 1e-12, 0.95), None);
+        assert_eq!(samples_per_group(0.1, 0.0), None);
+        assert_eq!(detectable_effect(0.1, 1, 0.02, 0.95), None);
+        assert_eq!(detectable_effect(f64::NAN, 9, 0.02, 0.95), None);
+        assert_eq!(detectable_effect(0.1, 9, 0.02, 1.0), None);
+        let pilot = |winsorised_deviation, blocks| PairedPilot { winsorised_deviation, blocks, margin: 0.02 };
+        assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| 0.95), None);
+        assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| 0.95), None);
+        assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| 0.95), Some(MINIMUM_RUNS));
+        assert_eq!(runs_for_middle_half(0.0, 0.0, 0.01), None);
+        assert_eq!(runs_for_middle_half(1.0, f64::NAN, 0.01), None);
+        assert_eq!(runs_for_middle_half(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
+        assert_eq!(detectable_effect(1e6, 10, 0.02, 0.95), Some(f64::MAX), "JSON has no infinity");
+        assert_eq!(typical_deviation([]), None);
+        assert_eq!(typical_deviation([(0.1, 1)]), None);
+    }
+
+    #[test]
+    fn what_one_value_adds_does_not_depend_on_their_number() {
+        let mut random = crate::random::Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut deviation = |n: usize| {
+            let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
+            (crate::middle_half::MiddleHalf::of(&values).unwrap().winsorised_deviation.unwrap(), n)
+        };
+        for n in [8, 12, 32] {
+            let typical = typical_deviation((0..4000).map(|_| deviation(n)).collect::<Vec<_>>()).unwrap();
+            // The middle half of normal values has a variance 1.2 times that of their mean.
+            assert!((typical / 1.2_f64.sqrt() - 1.0).abs() < 0.08, "{typical} of {n}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_are_the_fewest_that_find_the_effect(deviation in 0.001_f64..0.05, effect in 0.04_f64..0.2) {
+            let pilot = PairedPilot { winsorised_deviation: deviation, blocks: 12, margin: 0.02 };
+            let finds = |blocks: usize| {
+                let of_one = variance_of_one(deviation, 12).unwrap();
+                effect_with(variance_expected(of_one, blocks).unwrap(), 0.02, 0.95).unwrap() <= effect
+            };
+            match blocks_for_effect(pilot, effect, |_| 0.95) {
+                Some(blocks) => prop_assert!(finds(blocks) && (blocks == MINIMUM_RUNS || !finds(blocks - 1))),
+                None => prop_assert!(!finds(MOST_RUNS)),
+            }
+        }
+
+        #[test]
+        fn runs_are_the_fewest_whose_interval_is_narrow_enough(deviation in 0.0_f64..0.1, relative in 0.005_f64..0.1) {
+            let is_enough = |runs: usize| {
+                let part = variance_expected(deviation * deviation, runs).unwrap();
+                student_t_quantile(0.975, part.degrees_of_freedom) * part.variance.sqrt() <= relative
+            };
+            match runs_for_middle_half(1.0, deviation * deviation, relative) {
+                Some(runs) => prop_assert!(is_enough(runs) && (runs == MINIMUM_RUNS || !is_enough(runs - 1))),
+                None => prop_assert!(!is_enough(MOST_RUNS)),
+            }
+        }
+    }
+}

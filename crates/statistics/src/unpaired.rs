@@ -1,0 +1,321 @@
+//! The verdict on two variants that were measured apart, such as two commits on different days (method 6.2).
+//!
+//! Input: one value for each run of both sides, in any unit, and how much a cell differs from session to session on this
+//! machine. Output: the same four verdicts as for pairs, from the middle half of each side by Yuen's test (1974), which is Welch's of trimmed
+//! means.
+//! A session shares its temperature, its clock speed and its neighbours among all its runs, so that without the spread
+//! between sessions the rule finds differences between a program and itself: in 37% of comparisons where sessions differ
+//! by 2%.
+//! Deliberately absent: which metric is better in which direction, and blocks (`paired`), which find far smaller differences.
+
+use serde::{Deserialize, Serialize};
+
+use super::interval::{Interval, is_confidence};
+use super::middle_half::MiddleHalf;
+use super::minimum_effect::MinimumEffect;
+use super::planning::{MINIMUM_RUNS, effect_with};
+use super::session_spread::logarithms;
+use super::unpaired_hint::{Scatter, hint};
+use super::verdict::Verdict;
+
+pub use super::session_spread::SessionSpread;
+pub use super::unpaired_hint::UnpairedHint;
+
+/// The standard error of a log ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogRatioError {
+    /// Of runs and sessions together.
+    pub standard_error: f64,
+    /// Effective degrees of freedom; `None` when they are infinite, because nothing but an assumed spread varies.
+    pub degrees_of_freedom: Option<f64>,
+}
+
+/// The comparison of two variants that share no blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnpairedComparison {
+    /// Number of runs of the baseline.
+    pub baseline_runs: usize,
+    /// Number of runs of the candidate.
+    pub candidate_runs: usize,
+    /// Estimated log ratio candidate / baseline: the mean of the middle half of the logs of one side less that of the
+    /// other.
+    pub theta: f64,
+    /// Its standard error; `None` when a side has a single run.
+    pub error: Option<LogRatioError>,
+    /// Interval of the log ratio; `None` when there are too few runs for a verdict.
+    pub interval: Option<Interval>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Margin as a relative difference, such as 0.02; on the log scale it is ln(1 + margin) to both sides.
+    pub margin: f64,
+    /// The spread between sessions that was allowed for.
+    pub session_spread: SessionSpread,
+    /// The verdict; worse means that the candidate's values are larger.
+    pub verdict: Verdict,
+    /// Why the verdict is out; `None` unless it is inconclusive.
+    pub hint: Option<UnpairedHint>,
+    /// The relative effect that these runs find with 80% power; `None` when a side has a single run.
+    pub detectable_effect: Option<f64>,
+    /// The tests against the margin; `None` when there are too few runs for a verdict.
+    pub minimum_effect: Option<MinimumEffect>,
+}
+
+/// Compares two variants from one positive value for each run, with a margin such as 0.02. Values are taken to be better
+/// when lower; for the others the caller swaps the sides.
+///
+/// Fewer than five runs on a side are inconclusive. `None` for an empty side, values that are not positive and finite, a
+/// negative margin, a spread that cannot be one, and unless 0 < `confidence` < 1.
+pub fn compare_unpaired(
+    baseline: &[f64],
+    candidate: &[f64],
+    margin: f64,
+    confidence: f64,
+    session_spread: SessionSpread,
+) -> Option<UnpairedComparison> {
+    let (mut comparison, scatter) = judge(baseline, candidate, margin, confidence, session_spread)?;
+    comparison.hint = hint(&comparison, scatter);
+    Some(comparison)
+}
+
+/// As [`compare_unpaired`] without the hint, which takes a search: for thousands of comparisons.
+pub fn verdict_unpaired(
+    baseline: &[f64],
+    candidate: &[f64],
+    margin: f64,
+    confidence: f64,
+    session_spread: SessionSpread,
+) -> Option<UnpairedComparison> {
+    judge(baseline, candidate, margin, confidence, session_spread).map(|(comparison, _)| comparison)
+}
+
+fn judge(
+    baseline: &[f64],
+    candidate: &[f64],
+    margin: f64,
+    confidence: f64,
+    session_spread: SessionSpread,
+) -> Option<(UnpairedComparison, Option<Scatter>)> {
+    let is_margin = margin >= 0.0 && margin.is_finite();
+    if !is_margin || !is_confidence(confidence) {
+        return None;
+    }
+    let sessions = session_spread.variance()?;
+    let (baseline, candidate) = (MiddleHalf::of(&logarithms(baseline)?)?, MiddleHalf::of(&logarithms(candidate)?)?);
+    let theta = candidate.estimate - baseline.estimate;
+    let log_margin = margin.ln_1p();
+    let is_enough = baseline.n.min(candidate.n) >= MINIMUM_RUNS;
+    let scatter = Scatter::of(&baseline, &candidate, sessions);
+    let error = scatter.and_then(|scatter| scatter.error(0));
+    let judged = error.filter(|_| is_enough);
+    let interval = judged.map(|error| error.interval(theta, confidence));
+    let verdict = interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin));
+    let comparison = UnpairedComparison {
+        baseline_runs: baseline.n,
+        candidate_runs: candidate.n,
+        theta,
+        error: error.map(|error| LogRatioError {
+            standard_error: error.standard_error,
+            degrees_of_freedom: Some(error.degrees_of_freedom).filter(|freedom| freedom.is_finite()),
+        }),
+        interval,
+        confidence,
+        margin,
+        session_spread,
+        verdict,
+        hint: None,
+        detectable_effect: error.and_then(|error| effect_with(error.as_one(), margin, confidence)),
+        minimum_effect: judged.map(|error| MinimumEffect::of(theta, &error, log_margin)),
+    };
+    Some((comparison, scatter))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::random::Xoshiro256PlusPlus;
+    use crate::vectors::{assert_close, load, number, numbers, optional_count};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn verdict(word: &Value) -> Verdict {
+        match word.as_str().unwrap() {
+            "slower" => Verdict::Worse,
+            "faster" => Verdict::Better,
+            "equivalent" => Verdict::Equivalent,
+            _ => Verdict::Inconclusive,
+        }
+    }
+
+    fn compare(baseline: &[f64], candidate: &[f64], spread: SessionSpread) -> UnpairedComparison {
+        compare_unpaired(baseline, candidate, 0.02, 0.95, spread).unwrap()
+    }
+
+    /// The two-sample sets, each with what is expected of their middle halves.
+    fn sets() -> Vec<(String, [Vec<f64>; 2], Value)> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/yuen.json");
+        let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let data = load();
+        let expected = file["sets"].as_object().unwrap().iter();
+        let sides = |name: &String| ["a", "b"].map(|side| numbers(&data["two_sample"][name][side]));
+        expected.map(|(name, expected)| (name.clone(), sides(name), expected.clone())).collect()
+    }
+
+    #[test]
+    fn reference_verdicts_hold() {
+        for (name, [baseline, candidate], expected) in sets() {
+            for case in expected["verdicts"].as_array().unwrap() {
+                let degrees_of_freedom = optional_count(&case["nu"]);
+                let spread = SessionSpread { sigma: number(&case["sigma_session"]), degrees_of_freedom };
+                let actual = compare(&baseline, &candidate, spread);
+                let (error, interval) = (actual.error.unwrap(), actual.interval.unwrap());
+                assert_close(error.standard_error, number(&case["se"]), 1e-12);
+                assert_close(error.degrees_of_freedom.unwrap(), number(&case["df"]), 1e-10);
+                assert_close(interval.low, number(&case["ci_lo"]), 1e-10);
+                assert_close(interval.high, number(&case["ci_hi"]), 1e-10);
+                assert_eq!(actual.verdict, verdict(&case["verdict"]), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn reference_tests_against_the_margin_hold() {
+        for (_, [baseline, candidate], expected) in sets() {
+            let actual = compare(&baseline, &candidate, SessionSpread::NONE);
+            assert_close(actual.theta, number(&expected["theta"]), 1e-10);
+            let effect = actual.minimum_effect.unwrap();
+            assert_close(effect.p_worse, number(&expected["p_slower"]), 1e-8);
+            assert_close(effect.p_better, number(&expected["p_faster"]), 1e-8);
+            assert_close(effect.p_min_effect, number(&expected["p_min_effect_two_sided"]), 1e-8);
+            assert_close(effect.p_equivalence, number(&expected["p_tost"]), 1e-8);
+        }
+    }
+
+    #[test]
+    fn a_disturbed_run_on_each_side_changes_no_verdict() {
+        let quiet: Vec<f64> = (0..8).map(|index| 1.0 + 0.001 * f64::from(index)).collect();
+        let disturbed = |place: usize| -> Vec<f64> {
+            quiet.iter().enumerate().map(|(index, value)| if index == place { 1.4 * value } else { *value }).collect()
+        };
+        let actual = compare(&disturbed(2), &disturbed(5), SessionSpread::NONE);
+        assert_eq!((actual.verdict, actual.hint), (Verdict::Equivalent, None));
+    }
+
+    #[test]
+    fn few_runs_are_inconclusive_however_clear() {
+        for runs in 1..5 {
+            let actual = compare(&vec![1.0; runs], &[2.0; 9], SessionSpread::NONE);
+            assert_eq!((actual.verdict, actual.interval), (Verdict::Inconclusive, None));
+            assert_eq!(actual.hint, Some(UnpairedHint::TooFewRuns { needed: 5 }));
+            assert_eq!(actual.error.is_some(), runs > 1);
+            assert_close(actual.theta, 2.0_f64.ln(), 1e-12);
+        }
+    }
+
+    #[test]
+    fn assumed_spread_bounds_what_can_be_found() {
+        let steady = [1.0; 10];
+        let same = compare(&steady, &steady, SessionSpread::NONE);
+        assert_eq!((same.verdict, same.theta, same.hint), (Verdict::Equivalent, 0.0, None));
+        // Known spread alone: 1.96 sqrt(2) 0.03 = 8.3%, so that with the margin +11% is found and +10% is not.
+        let found = compare(&steady, &[1.11; 10], SessionSpread::assumed(0.03));
+        assert_eq!((found.verdict, found.error.unwrap().degrees_of_freedom), (Verdict::Worse, None));
+        let missed = compare(&steady, &[1.10; 10], SessionSpread::assumed(0.03));
+        assert!(matches!(missed.hint, Some(UnpairedHint::SizeNotEstablished { .. })), "{missed:?}");
+        let hopeless = compare(&steady, &[1.01; 10], SessionSpread::assumed(0.03));
+        assert!(matches!(hopeless.hint, Some(UnpairedHint::NotEnoughData { more_runs: None, .. })), "{hopeless:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_gives_nothing() {
+        let values = [1.0, 1.1, 1.2, 1.3, 1.4];
+        let compare = |baseline: &[f64], margin: f64, confidence: f64, spread: SessionSpread| {
+            compare_unpaired(baseline, &values, margin, confidence, spread)
+        };
+        assert!(compare(&values, 0.02, 0.95, SessionSpread::NONE).is_some());
+        for baseline in [vec![], vec![0.0; 5], vec![-1.0; 5], vec![f64::NAN; 5], vec![f64::INFINITY; 5]] {
+            assert_eq!(compare(&baseline, 0.02, 0.95, SessionSpread::NONE), None);
+        }
+        assert_eq!(compare(&values, -0.1, 0.95, SessionSpread::NONE), None);
+        assert_eq!(compare(&values, f64::NAN, 0.95, SessionSpread::NONE), None);
+        assert_eq!(compare(&values, 0.02, 1.0, SessionSpread::NONE), None);
+        for sigma in [-0.1, f64::NAN, f64::INFINITY] {
+            assert_eq!(compare(&values, 0.02, 0.95, SessionSpread::assumed(sigma)), None);
+        }
+        let estimated = SessionSpread { sigma: 0.1, degrees_of_freedom: Some(0) };
+        assert_eq!(compare(&values, 0.02, 0.95, estimated), None);
+    }
+
+    #[test]
+    fn names_in_json_are_fixed() {
+        let comparison = compare(&[1.0; 5], &[1.2; 5], SessionSpread::assumed(0.01));
+        let text = json!(comparison);
+        assert_eq!((&text["verdict"], &text["session_spread"]["sigma"]), (&json!("worse"), &json!(0.01)));
+        assert_eq!(serde_json::from_value::<UnpairedComparison>(text).unwrap(), comparison);
+    }
+
+    #[test]
+    fn sessions_that_differ_raise_few_false_alarms() {
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(62);
+        let trials = 300;
+        let mut session = || -> Vec<f64> {
+            let shift = 0.02 * generator.normal();
+            (0..10).map(|_| (shift + 0.01 * generator.normal()).exp()).collect()
+        };
+        let mut alarms = [0, 0];
+        for _ in 0..trials {
+            let (baseline, candidate) = (session(), session());
+            for (index, spread) in [SessionSpread::NONE, SessionSpread::assumed(0.02)].into_iter().enumerate() {
+                let actual = compare(&baseline, &candidate, spread).verdict;
+                alarms[index] += usize::from(matches!(actual, Verdict::Better | Verdict::Worse));
+            }
+        }
+        // Without the spread about a third; with it the estimate must exceed 1.96 deviations and the margin.
+        assert!(alarms[0] > trials / 5 && alarms[1] < trials / 40, "{alarms:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn swapping_the_sides_mirrors_everything(
+            baseline in prop::collection::vec(0.97_f64..1.03, 1..20),
+            candidate in prop::collection::vec(0.97_f64..1.03, 1..20),
+            factor in 0.9_f64..1.1,
+            sigma in 0.0_f64..0.03,
+        ) {
+            let candidate: Vec<f64> = candidate.iter().map(|value| value * factor).collect();
+            let spread = SessionSpread::assumed(sigma);
+            let (forward, backward) = (compare(&baseline, &candidate, spread), compare(&candidate, &baseline, spread));
+            prop_assert_eq!(forward.verdict.swapped(), backward.verdict);
+            prop_assert_eq!(forward.theta, -backward.theta);
+            prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Inconclusive);
+            if let (Some(one), Some(other)) = (forward.minimum_effect, backward.minimum_effect) {
+                prop_assert!((one.p_worse - other.p_better).abs() < 1e-9);
+                prop_assert!((one.p_equivalence - other.p_equivalence).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn units_do_not_matter(
+            baseline in prop::collection::vec(0.9_f64..1.1, 5..15),
+            candidate in prop::collection::vec(0.9_f64..1.1, 5..15),
+            factor in 1e-9_f64..1e9,
+        ) {
+            let scaled = |values: &[f64]| values.iter().map(|value| value * factor).collect::<Vec<_>>();
+            let one = compare(&baseline, &candidate, SessionSpread::NONE);
+            let other = compare(&scaled(&baseline), &scaled(&candidate), SessionSpread::NONE);
+            prop_assert!((one.theta - other.theta).abs() < 1e-12);
+            assert_close(one.error.unwrap().standard_error, other.error.unwrap().standard_error, 1e-9);
+        }
+
+        #[test]
+        fn more_spread_never_narrows_the_interval(
+            baseline in prop::collection::vec(0.9_f64..1.1, 5..15),
+            candidate in prop::collection::vec(0.9_f64..1.1, 5..15),
+            sigma in 0.001_f64..0.1,
+        ) {
+            let narrow = compare(&baseline, &candidate, SessionSpread::assumed(sigma));
+            let wide = compare(&baseline, &candidate, SessionSpread::assumed(2.0 * sigma));
+            prop_assert!(wide.error.unwrap().standard_error > narrow.error.unwrap().standard_error);
+        }
+    }
+}

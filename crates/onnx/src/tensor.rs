@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use half::{bf16, f16};
 
-use super::proto::TensorProto;
+use super::proto::{SparseTensorProto, TensorProto};
 use super::signature::ElementType;
 
 /// What is wrong with a tensor of a model.
@@ -45,6 +45,18 @@ pub enum TensorProblem {
 
 /// The largest tensor that is taken apart, in elements.
 const MOST_ELEMENTS: u64 = 1 << 40;
+
+impl SparseTensorProto {
+    /// What a node calls it: its values carry the name.
+    pub fn name(&self) -> &str {
+        self.values.as_ref().map_or("", |values| values.name())
+    }
+
+    /// What one element is.
+    pub fn element(&self) -> ElementType {
+        ElementType::from_code(self.values.as_ref().map_or(0, |values| values.data_type()))
+    }
+}
 
 impl TensorProto {
     /// What one element is.
@@ -167,7 +179,7 @@ impl TensorProto {
             name: Some(name.to_owned()),
             data_type: element.code(),
             dims: shape.iter().map(|size| *size as i64).collect(),
-            raw_data: Some(bytes),
+            raw_data: Some(bytes.into()),
             ..Default::default()
         }
     }

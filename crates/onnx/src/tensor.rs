@@ -122,6 +122,27 @@ impl TensorProto {
         }
     }
 
+    /// The same a few at a time, so that nothing beside the tensor takes memory where its bytes are float32.
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorProto::floats`]; nothing is visited then.
+    pub(crate) fn each_floats(&self, visit: &mut dyn FnMut(&mut [f32])) -> Result<(), TensorProblem> {
+        const AT_A_TIME: usize = 1 << 14;
+        let Some(bytes) = self.raw_data.as_ref().filter(|_| self.element() == ElementType::Float32) else {
+            visit(&mut self.floats()?);
+            return Ok(());
+        };
+        self.check_length(self.elements()? * 4, bytes.len())?;
+        let mut values = Vec::with_capacity(AT_A_TIME);
+        for part in bytes.as_chunks::<4>().0.chunks(AT_A_TIME) {
+            values.clear();
+            values.extend(part.iter().map(|value| f32::from_le_bytes(*value)));
+            visit(&mut values);
+        }
+        Ok(())
+    }
+
     /// The elements of an integer or boolean tensor.
     ///
     /// # Errors

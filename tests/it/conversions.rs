@@ -30,8 +30,7 @@ fn write_model(path: &Path, operator: &str, inputs: &[&str]) {
         ..Default::default()
     };
     let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
-    let model =
-        ModelProto { ir_version: Some(8), graph: Some(graph).into(), opset_import: vec![opset], ..Default::default() };
+    let model = ModelProto { ir_version: Some(8), graph: Some(graph), opset_import: vec![opset], ..Default::default() };
     onnx::save(model, path).unwrap();
 }
 
@@ -70,6 +69,24 @@ fn what_is_kept_must_be_in_a_model() {
     let said = plain(&place.run(&convert).expect_code(2).stderr);
     assert!(said.contains("--keep: `matmul` matches no operator and no node in a.onnx"), "{said}");
     assert!(said.contains("did you mean `MatMul`?") && !place.path("out.onnx").exists(), "{said}");
+}
+
+#[test]
+fn what_a_newer_format_added_is_missing_and_named() {
+    let place = Workplace::new();
+    write_model(&place.path("a.onnx"), "MatMul", &["x", "w"]);
+    // Field 31 is nobody's; field 26 is the configuration of several devices, which nothing here looks into.
+    let (strange, devices) = ([0xfa, 0x01, 3, 1, 2, 3], [0xd2, 0x01, 3, 4, 5, 6]);
+    let model = std::fs::read(place.path("a.onnx")).unwrap();
+    std::fs::write(place.path("b.onnx"), [&model[..], &strange, &devices].concat()).unwrap();
+    let convert = |from| ["convert", from, "--precision", "int8", "-o", "out.onnx"];
+    let note = "lacks what a newer version of the format added: field 31 of ModelProto";
+    let said = plain(&place.run(&convert("b.onnx")).expect_code(0).stdout);
+    assert!(said.contains(note), "{said}");
+    assert!(std::fs::read(place.path("out.onnx")).unwrap().ends_with(&devices));
+    std::fs::remove_file(place.path("out.onnx")).unwrap();
+    let said = plain(&place.run(&convert("a.onnx")).expect_code(0).stdout);
+    assert!(!said.contains("lacks"), "{said}");
 }
 
 #[test]

@@ -412,11 +412,7 @@ fn model_of_calls(path: &Path) {
         FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     };
     let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let opset = |domain: &str, version| OperatorSetIdProto {
-        domain: Some(domain.to_owned()),
-        version: Some(version),
-        ..Default::default()
-    };
+    let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
     let imports = vec![opset("", 17), opset("mine", 1)];
     let layer = FunctionProto {
         name: Some("Layer".to_owned()),
@@ -447,7 +443,7 @@ fn model_of_calls(path: &Path) {
     };
     let model = ModelProto {
         ir_version: Some(8),
-        graph: Some(graph).into(),
+        graph: Some(graph),
         opset_import: imports,
         functions: vec![layer],
         ..Default::default()

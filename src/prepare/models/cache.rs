@@ -120,7 +120,12 @@ pub(crate) fn convert(
     let started = Instant::now();
     let model = onnx::load(path)?;
     onnx::check_graph(&model)?;
-    let precision::Conversion { model, report } = carry_out(model, recipe, scratch.path(), observe)?;
+    let precision::Conversion { model, mut report } = carry_out(model, recipe, scratch.path(), observe)?;
+    let unknown = onnx::unknown_fields(path)?;
+    if !unknown.is_empty() {
+        let fields = unknown.join(", ");
+        report.note(format!("the converted model lacks what a newer version of the format added: {fields}"));
+    }
     let written = onnx::save(model, &scratch.path().join(FILE)).map_err(failed)?;
     let entry = Entry {
         format: FORMAT,

@@ -14,6 +14,7 @@ pub mod proposal;
 pub mod stat;
 pub mod table;
 pub mod transfer;
+mod verbose;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -41,6 +42,12 @@ impl Ui {
         let terminal = io::stderr().is_terminal();
         let columns = console_width().filter(|_| terminal || io::stdout().is_terminal());
         Ui { terminal, width: columns.unwrap_or(PLAIN_WIDTH).max(40) }
+    }
+
+    /// The same, which tells so much more: `-v`, `-vv`. Progress is then in lines, between which the others stand.
+    pub fn verbose(self, verbosity: u8) -> Self {
+        verbose::install(self, verbosity);
+        Ui { terminal: self.terminal && verbosity == 0, ..self }
     }
 
     /// Whether progress may be redrawn.

@@ -100,7 +100,8 @@ fn within_a_room_the_order_holds_too() {
 
 #[test]
 fn crates_are_named_where_they_belong() {
-    let rules: [(&str, &[&str]); 4] = [
+    let rules: [(&str, &[&str]); 5] = [
+        ("tracing_subscriber::", &["ui/verbose.rs"]),
         ("ort::", &["worker/backend/onnxruntime/"]),
         ("polars::", &["data/table/"]),
         ("nvml_wrapper::", &["device/nvidia.rs"]),
@@ -117,6 +118,16 @@ fn crates_are_named_where_they_belong() {
             assert!(!named || places.iter().any(|place| shown.starts_with(place)), "{shown} names {name}");
         }
     }
+}
+
+/// What a worker does is told by its parent, between commands.
+#[test]
+fn nothing_is_told_where_a_worker_measures() {
+    const PARENT: [&str; 2] = ["worker/conversation.rs", "worker/process.rs"];
+    let tells = |text: &str| ["tracing::", "info!(", "debug!("].iter().any(|word| text.contains(word));
+    let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("worker") && tells(text));
+    let found: Vec<String> = of_worker.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    assert_eq!(found, PARENT);
 }
 
 /// Every way by which a text leaves perfrun for somebody's eyes, and the files that may take it. Each of them makes what it

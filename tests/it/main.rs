@@ -26,6 +26,7 @@ mod judging;
 mod keeping;
 mod limits;
 mod monitors;
+mod need;
 mod onnxruntime;
 mod pipeline;
 mod records;

@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    code_below("src")
+}
+
+fn code_below(folder: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let files = WalkDir::new(&root).sort_by_file_name().into_iter().map(|entry| entry.unwrap().into_path());
     files
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
@@ -212,6 +216,20 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
                 index + 1
             );
         }
+    }
+}
+
+/// What a machine lacks is asked for by `need!`, which says so and can be required.
+#[test]
+fn no_test_ends_early_by_itself() {
+    let files = [code_below("src"), code_below("tests")].concat();
+    let tests: Vec<_> = files
+        .iter()
+        .flat_map(|(path, text)| code::test_functions(text).into_iter().map(move |test| (path, test)))
+        .collect();
+    assert!(tests.len() > 1500, "{} tests", tests.len());
+    for (path, test) in tests {
+        assert!(!code::has_word(&test, "return"), "{} returns from a test, which then passes:\n{test}", path.display());
     }
 }
 

@@ -16,6 +16,7 @@ mod choosing;
 mod cli;
 mod commands;
 mod conversions;
+mod dependencies;
 mod designs;
 mod devices;
 mod diff;

@@ -7,7 +7,7 @@ use onnx::ElementType;
 use onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use perfrun::internals::data::array::{Array, write_npy};
 
-use crate::onnxruntime::library;
+use crate::need::{self, need};
 use crate::support::Workplace;
 
 /// Short runs of real models.
@@ -125,9 +125,7 @@ fn a_variant_of_a_model_with_nothing_to_convert_is_skipped() {
         assert!(planned.contains(&format!("skipped: {model} as {variant}: nothing in the model")), "{planned}");
     }
     assert!(!planned.contains("other as int8"), "{planned}");
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let done = place.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains(&format!("skipped    1: {reason}")), "{}", done.stderr);
     assert!(place.read("reports/x/report.md").contains(reason));
@@ -146,7 +144,7 @@ fn the_item_that_is_not_finite_is_named_where_data_calibrate() {
         let said = plain(&place.run(&convert).expect_code(2).stderr);
         assert!(said.contains("item 3 of array") && said.contains(&format!("holds {word}")), "{said}");
         // Of what is not calibrated on nothing is asked.
-        if library().is_ok() && value.is_nan() {
+        if value.is_nan() && need::onnxruntime().is_some() {
             place.run(&[&convert[..], &["--items", "3"]].concat()).expect_code(0);
             std::fs::remove_file(place.path("out.onnx")).unwrap();
         }
@@ -169,9 +167,7 @@ fn the_item_that_is_not_finite_is_named_where_accuracy_is_measured() {
 
 #[test]
 fn random_calibration_that_is_struck_out_gets_the_hint() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     let cnn = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-cnn.onnx");
     let spec = |limit: &str| {

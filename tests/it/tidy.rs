@@ -9,15 +9,19 @@ use walkdir::WalkDir;
 
 /// Every source file: perfrun's by its path below `src`, another package's by its path below the root.
 fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [(root.join("src"), root.join("src")), (root.join("crates"), root.to_owned())];
-    let files = folders.iter().flat_map(|(folder, base)| {
-        let entries = WalkDir::new(folder).sort_by_file_name().into_iter();
-        entries.map(move |entry| (entry.unwrap().into_path(), base))
-    });
+    let mut files = code_below("src");
+    let packages = code_below("crates").into_iter();
+    files.extend(packages.map(|(path, text)| (Path::new("crates").join(path), text)));
     files
-        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "rs"))
-        .map(|(path, base)| (path.strip_prefix(base).unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
+}
+
+/// The source files below a folder of the repository, by their paths below it.
+fn code_below(folder: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files = WalkDir::new(&root).sort_by_file_name().into_iter().map(|entry| entry.unwrap().into_path());
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| (path.strip_prefix(&root).unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
         .collect()
 }
 
@@ -228,6 +232,20 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
                 index + 1
             );
         }
+    }
+}
+
+/// What a machine lacks is asked for by `need!`, which says so and can be required.
+#[test]
+fn no_test_ends_early_by_itself() {
+    let files = [code_below("src"), code_below("tests")].concat();
+    let tests: Vec<_> = files
+        .iter()
+        .flat_map(|(path, text)| code::test_functions(text).into_iter().map(move |test| (path, test)))
+        .collect();
+    assert!(tests.len() > 1500, "{} tests", tests.len());
+    for (path, test) in tests {
+        assert!(!code::has_word(&test, "return"), "{} returns from a test, which then passes:\n{test}", path.display());
     }
 }
 

@@ -408,10 +408,7 @@ mod tests {
     fn a_huge_file_of_holes_is_neither_taken_into_memory_nor_read_for_a_few_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(folder.path().join("w.bin")).unwrap();
-        // A file system that has no such files has nothing to defend against.
-        if file.set_len(1 << 40).is_err() {
-            return;
-        }
+        file.set_len(1 << 40).unwrap();
         let mut weight = external_weight("w", "w.bin");
         weight.dims = vec![4];
         let mut model = model();

@@ -8,8 +8,7 @@
 use serde::{Deserialize, Serialize};
 use statrs::function::beta::checked_beta_reg;
 
-use super::interval::are_finite;
-use super::moments::{mean, sum_of};
+use super::moments::sum_of;
 use super::welch::SampleSummary;
 
 /// Welch's analysis of variance, for groups that differ in noise.
